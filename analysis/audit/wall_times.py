@@ -98,7 +98,12 @@ def _row(run: Mapping[Hashable, Any], rows: pd.DataFrame) -> Row:
 def _curves(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Return each curve of wall times: its name, its runs for `analysis.explain`, and the rows of its wall times."""
     results = []
-    for _, rows in table[table["quantity"].ne("")].groupby(["source", "report"], sort=False):
+    # A user's table has no report: its curves differ in data and device too.
+    condition = (table["dataset"] + "\0" + table["gpu"] + "\0" + table["machine"]).where(
+        table["report"].eq("") & table["source"].eq("published"), ""
+    )
+    key = [table["source"], table["report"], condition]
+    for _, rows in table[table["quantity"].ne("")].groupby(key, sort=False):
         try:
             points, _ = explain_runs.points(rows, "table")
         except TableError:

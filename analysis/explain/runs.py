@@ -11,7 +11,8 @@ import pandas as pd
 from analysis import TableError, metrics
 from analysis.curves import ranks_in_words
 from analysis.user_table import headers
-from analysis.user_table.table import UserTable, settings
+from analysis.user_table.table import UserTable
+from analysis.user_table.tidy import settings
 
 NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"
@@ -37,7 +38,9 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
             "\n".join([f"{table.path}: columns that are needed are missing: {wanted}", *table.interpretation])
         )
     frame = runs.reindex(columns=["model", *NEEDED, SPEED, "epochs", "repeat", "line"])
-    frame = frame.assign(model=runs.get("model", ""), experiment=settings(runs), ranks=frame["ranks"].astype("Int64"))
+    texts = [settings(runs), *(runs[name] for name in ("dataset", "gpu", "machine") if name in runs)]
+    experiment = [" ".join(filter(None, map(str, row))) for row in zip(*texts, strict=True)]
+    frame = frame.assign(model=runs.get("model", ""), experiment=experiment, ranks=frame["ranks"].astype("Int64"))
     usable, notes = _usable(frame, table.path)
     if SPEED not in runs:
         notes.insert(0, "no measured speed is given: the time per image is known from the wall times alone")

@@ -17,7 +17,8 @@ from analysis.predict.points import Curve, Doubt
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
-from analysis.user_table.table import UserTable, settings
+from analysis.user_table.table import UserTable
+from analysis.user_table.tidy import settings
 from train.record import backends
 
 _ERRORS_BETWEEN_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval

@@ -10,20 +10,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis import TableError
-from analysis.user_table import headers, numbers, units
+from analysis.user_table import headers, numbers, shape, units
 from analysis.user_table.headers import Header
 from analysis.user_table.numbers import Cell, Missing, PrintedNumber
 from analysis.user_table.shape import Column, Long
 
 _COUNTS = ("nodes", "ranks_per_node", "ranks", "repeat", "n")
 _WHOLE = ("batch_per_rank", "global_batch", "batch", "steps_per_rank", "images")  # as good as always
-_RATIOS = ("speedup", "efficiency", "scaling")
+_RATES = ("rate", "images_per_s", "images_per_s_per_rank")
 _LEAST, _MOST = 1e-9, 1e12
+_WEAK = re.compile(r"\b(?:threads?|cores?|cpus?)\b|^(?:scale|n|p)$", re.I)  # ranks only where nothing else is
 _SECONDS = re.compile(r"(?:^|[_\W])s(?:ec|econd)?s?$", re.I)
+# The kinds of units that cells may have, for each kind of quantity.
 _KINDS = {
     "rate": ("rate", "number", "count"), "time": ("time", "number"), "share": ("share", "ratio", "number"),
     "count": ("count", "number", "ratio"), "steps": ("rate", "number"),
 }  # fmt: skip
+_KIND_OF = {
+    **dict.fromkeys([*_COUNTS, *_WHOLE, "epochs"], "count"),
+    **dict.fromkeys(["speedup", "efficiency", "scaling"], "share"),
+    **dict.fromkeys(["steps_per_s", "epochs_per_s"], "steps"),
+    **dict.fromkeys([*_RATES, "low", "high"], "rate"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,22 +45,27 @@ class Quantity:
     at: tuple[str, ...]
     guess: str = ""
 
+    @property
+    def numbers(self) -> list[PrintedNumber]:
+        """Its cells that are numbers."""
+        return [cell for cell in self.cells if isinstance(cell, PrintedNumber)]
+
 
 def read(table: Long, overrides: Mapping[str, str]) -> tuple[list[Quantity], list[str], dict[str, str]]:
     """Return the known columns of a table, notes on them, and why each unknown header is not used.
 
     Raises TableError where two columns are both the number of ranks, and differ.
     """
-    columns = [_as_ranks(column, table) for column in table.columns]
-    columns, notes = _one_each(columns, table)
-    columns, quantities = _with_sizes(columns)
-    file_mark = _file_mark(columns, table, overrides)
+    columns, notes = _one_each([_as_ranks(column, table) for column in table.columns], table)
+    columns, quantities = _with_sizes(columns, table)
+    shown = {mark for column in columns if len(marks := numbers.marks(column.cells)) == 1 for mark in marks}
+    common = overrides.get("decimal") or table.grid.decimal or (shown.pop() if len(shown) == 1 else "")
     read_columns = []
     for column in columns:
         if column.header.name in headers.TEXT:
             read_columns.append(Quantity(column.header.name, column.header, (), column.cells, column.at))
         elif column.header.name:
-            mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), file_mark)
+            mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), common)
             cells = numbers.column(column.cells, mark or ".")
             if not mark:
                 cells = [_without_ambiguous(cell, text) for cell, text in zip(cells, column.cells, strict=True)]
@@ -70,154 +83,153 @@ def _without_ambiguous(cell: Cell, text: str) -> Cell:
 
 def _as_ranks(column: Column, table: Long) -> Column:
     """Return a column "GPU" or "device" whose cells count them as one of ranks; lists of devices as their number."""
-    header = column.header
-    others = [one for one in table.columns if one is not column]
-    counted = all(re.fullmatch(r"\d+", cell) for cell in column.cells)
-    if header.name == "gpu" and counted and not any(one.header.name == "ranks" for one in others):
-        return replace(column, header=replace(header, name="ranks"))
-    if header.name == "ranks" and not header.overridden and (listed := units.device_counts(list(column.cells))):
-        if any(one.header.name == "ranks" for one in others):
-            return replace(column, header=replace(header, name="", why="numbers of devices"))
-        return replace(column, cells=tuple(map(str, listed)))
-    return column
+    others = any(one.header.name == "ranks" for one in table.columns if one is not column)
+    counted = all(re.fullmatch(r"\d+", cell) or _codes([cell]) for cell in column.cells)
+    if column.header.name == "gpu" and counted and not others:
+        return column.named("ranks")
+    if column.header.name != "ranks" or column.header.overridden or not (listed := units.device_counts(column.cells)):
+        return column
+    return column.named("", "numbers of devices") if others else replace(column, cells=tuple(map(str, listed)))
+
+
+def _codes(cells: Sequence[str]) -> bool:
+    """Return whether all cells have sizes in words or codes: "8x V100", "n2g8"."""
+    read = [units.sizes_in(cell) for cell in cells]
+    return bool(read) and all(one and (one.ranks or one.nodes) for one in read) and not _plain(cells)
+
+
+def _plain(cells: Sequence[str]) -> bool:
+    """Return whether cells are numbers alone."""
+    return all(re.fullmatch(r"[\d.,'\s]*", cell) for cell in cells)
 
 
 def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], list[str]]:
     """Return the columns with each name used once: by the first of two that are equal."""
-    unique, notes = [], []
-    first: dict[str, Column] = {}
+    unique: list[Column] = []
+    notes = []
     for column in columns:
-        name = column.header.name
-        if not name or name == "setting" or name not in first:
+        name, text = column.header.name, column.header.text
+        first = next((one for one in unique if one.header.name == name), None)
+        if not name or name == "setting" or first is None:
             unique.append(column)
-            if name:
-                first[name] = column
-            continue
-        both = f"'{first[name].header.text}' and '{column.header.text}'"
-        if name in headers.TEXT:
-            unique.append(replace(column, header=replace(column.header, name="setting")))
-        elif column.cells == first[name].cells:
-            notes.append(f"columns {both} are equal: the first is used")
-        elif name in ("ranks", "nodes"):
-            raise TableError(
-                f"{table.grid.where}: columns {both} are both {name}, and differ; say which is not: "
-                f'COLUMNS="{column.header.text}=unused"'
-            )
+        elif name in headers.TEXT:
+            unique.append(column.named("setting"))
+        elif column.cells == first.cells:
+            notes.append(f"columns '{first.header.text}' and '{text}' are equal: the first is used")
         else:
-            notes.append(
-                f"columns {both} are both {name}, and differ: the first is used; to use the other say "
-                f'COLUMNS="{first[name].header.text}=unused"'
-            )
+            both = f"columns '{first.header.text}' and '{text}' are both {name}, and differ"
+            weaker = [one for one in (column, first) if _WEAK.search(one.header.text)]
+            if name == "ranks" and len(weaker) == 1:  # threads of a rank, or a size: as unknown as any other setting
+                unique = [one for one in [*unique, column] if one is not weaker[0]] + [weaker[0].named("", "not known")]
+                continue
+            if name in ("ranks", "nodes"):
+                raise TableError(f'{table.grid.where}: {both}; say which is not: COLUMNS="{text}=unused"')
+            notes.append(f'{both}: the first is used; to use the other say COLUMNS="{first.header.text}=unused"')
     return unique, notes
 
 
-def _with_sizes(columns: Sequence[Column]) -> tuple[list[Column], list[Quantity]]:
+def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], list[Quantity]]:
     """Return the columns, with ranks in words ("2 nodes x 4") as numbers; and the other sizes in such words."""
-    sized, more = [], []
     named = {column.header.name for column in columns}
+    sized, more = [], []
     for column in columns:
-        read = _sizes_in(column, named)
-        if read is None:
+        if not _has_sizes(column, named):
             sized.append(column)
             continue
-        pairs = zip(read, column.cells, strict=True)
-        cells = tuple(str(one.ranks or one.nodes) if one else cell for one, cell in pairs)
+        read = [units.sizes_in(cell) or units.Sizes() for cell in column.cells]
+        cells = tuple(str(one.ranks or one.nodes or cell) for one, cell in zip(read, column.cells, strict=True))
         sized.append(Column(replace(column.header, name="ranks"), cells, column.at))
         for name in {"nodes", "ranks_per_node"} - named:
-            values = [getattr(one, name) if one else 0 for one in read]
+            values = [getattr(one, name) for one in read]
             if any(values):
-                numbers_of = tuple(PrintedNumber(value) if value else Missing("", False) for value in values)
-                more.append(Quantity(name, Header(column.header.text, name), numbers_of, column.cells, column.at))
-        gpus = {one.gpu for one in read if one and one.gpu}
-        if len(gpus) == 1 and "gpu" not in named:
-            text = (gpus.pop(),) * len(cells)
-            more.append(Quantity("gpu", Header(column.header.text, "gpu"), (), text, column.at))
-    if not {column.header.name for column in sized} & {"ranks", "nodes"}:
-        sized = _numbered(sized)
-    return sized, more
+                found = tuple(PrintedNumber(value) if value else Missing("", False) for value in values)
+                more.append(Quantity(name, Header(column.header.text, name), found, column.cells, column.at))
+        if "gpu" not in named and all(one.gpu for one in read):
+            more.append(
+                Quantity("gpu", Header(column.header.text, "gpu"), (), tuple(one.gpu for one in read), column.at)
+            )
+        named |= {"ranks", *(one.name for one in more)}
+    return (sized if named & {"ranks", "nodes"} else _numbered(sized, table)), more
 
 
-def _sizes_in(column: Column, named: set[str]) -> list[units.Sizes | None] | None:
-    """Return the sizes in the cells of a column that has them in words; None for another column."""
+def _has_sizes(column: Column, named: set[str]) -> bool:
+    """Return whether a column has sizes in words or codes, and is to be that of ranks: all of its cells."""
     name = column.header.name
-    if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or _plain(column):
-        return None
-    read = [units.sizes_in(cell) for cell in column.cells]
+    if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or _plain(column.cells):
+        return False
     if name in ("ranks", "nodes"):
-        has_ranks = any(one and (one.ranks or name == "ranks") for one in read)
-        return read if has_ranks else None
-    in_words = [
-        one and re.search(r"\d\s*[x×]|\d\s*-?[a-z]", cell, re.I) for one, cell in zip(read, column.cells, strict=True)
-    ]
-    return read if all(in_words) and "nodes" not in named else None
+        return any(one and (one.ranks or name == "ranks") for one in map(units.sizes_in, column.cells))
+    return _codes(column.cells) and "nodes" not in named
 
 
-def _numbered(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of a table without numbers of ranks, with those in a column of words, as "Parallel 4"."""
+def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:
+    """Return the columns of a table without numbers of ranks, with those in words, as "Parallel 4", or in its title."""
     for position, column in enumerate(columns):
         digits = [re.findall(r"(?<![\w.])\d+(?![\w.%])", cell) for cell in column.cells]
-        in_words = column.header.name in ("", *headers.TEXT) and not _plain(column)
+        in_words = column.header.name in ("", *headers.TEXT) and not _plain(column.cells)
         if in_words and all(len(one) == 1 for one in digits) and len({one[0] for one in digits}) == len(digits) > 1:
             ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in digits), column.at)
             return [*columns[:position], ranks, *columns[position + 1 :]]
-    return list(columns)
+    ranks_of_rows = [_ranks_stated(texts) for texts in shape.titles(table)]
+    stated = [shape.column("ranks in titles", "ranks", ranks_of_rows)] if all(ranks_of_rows) else []
+    return [*columns, *stated]
 
 
-def _plain(column: Column) -> bool:
-    """Return whether the cells of a column are numbers alone."""
-    return all(re.fullmatch(r"[\d.,'\s]*", cell) for cell in column.cells)
+def _ranks_stated(texts: Sequence[str]) -> str:
+    """Return the number of ranks that texts state, as "128 GPUs"; "" if none or several."""
+    pattern = rf"(?<!up to )(?<![\w.])(\d+) {headers.RANK}\b(?! ?(?:per|/))"
+    stated = {n for text in texts for n in re.findall(pattern, text, re.I)}
+    return stated.pop() if len(stated) == 1 else ""
 
 
-def _file_mark(columns: Sequence[Column], table: Long, overrides: Mapping[str, str]) -> str:
-    """Return the decimal mark of a file: as COLUMNS says, as its separator leaves, or of all columns that show one."""
-    shown = {mark for column in columns if len(marks := numbers.marks(column.cells)) == 1 for mark in marks}
-    return overrides.get("decimal") or table.grid.decimal or (shown.pop() if len(shown) == 1 else "")
+def _mark(column: Column, columns: Sequence[Column], table: Long, override: str, common: str) -> tuple[str, str]:
+    """Return the decimal mark of a column, "" where it cannot be determined; and what was guessed.
 
-
-def _mark(column: Column, columns: Sequence[Column], table: Long, override: str, file_mark: str) -> tuple[str, str]:
-    """Return the decimal mark of a column, "" where it cannot be determined; and what was guessed."""
+    override: by COLUMNS. common: of the file, or of all columns that show one.
+    """
     marks = numbers.marks(column.cells)
     if override or len(marks) == 1:
         return override or next(iter(marks)), ""
-    if not (ambiguous := [cell for cell in column.cells if numbers.depends_on_mark([cell])]):
-        return file_mark or ".", ""
-    fitting = numbers.decide(column.cells, _fitting(column, columns, table))
-    mark = fitting or file_mark or ("" if "';'" in table.grid.format else ".")
-    if not mark:
-        return "", ""
-    kind = "a decimal" if any(mark in cell for cell in ambiguous) else "a thousands"
-    reason = f'a guess; if not, say COLUMNS="decimal={"," if mark == "." else "."}"'
-    if fitting or file_mark:
-        reason = "the rest of its column, or what it is of, says so" if fitting else "as in other columns"
-    return mark, f"'{ambiguous[0]}' is read with {kind} mark: {reason}"
+    ambiguous = next((cell for cell in column.cells if numbers.depends_on_mark([cell])), "")
+    if not ambiguous:
+        return common or ".", ""
+    fitting = numbers.decide(column.cells, _fitting(column, columns, len(table.lines)))
+    mark = fitting or common or ("" if "';'" in table.grid.format else ".")
+    if fitting:
+        reason = "the rest of its column, or what it is of, says so"
+    else:
+        other = "," if mark == "." else "."
+        reason = "as in other columns" if common else f'a guess; if not, say COLUMNS="decimal={other}"'
+    kind = "a decimal" if mark in ambiguous else "a thousands"
+    return mark, f"'{ambiguous}' is read with {kind} mark: {reason}" if mark else ""
 
 
-def _fitting(column: Column, columns: Sequence[Column], table: Long) -> Callable[[list[Cell]], bool]:
+def _fitting(column: Column, columns: Sequence[Column], rows: int) -> Callable[[list[Cell]], bool]:
     """Return a test whether numbers have a plausible size for the quantity of a column."""
     name = column.header.name
     sized = next((one for one in columns if one.header.name in ("ranks", "nodes")), None)
-    ranks = (
-        [cell.value for cell in numbers.column(sized.cells, ".") if isinstance(cell, PrintedNumber)] if sized else []
-    )
-    spread = max(ranks) / min(ranks) if ranks and min(ranks) > 0 else 1.0
-    expected = (
-        _expected(columns, len(table.lines)) if name in ("rate", "images_per_s", "images_per_s_per_rank") else None
-    )
+    ranks = _values(numbers.column(sized.cells, ".")) if sized else np.array([])
+    ranks = ranks[ranks > 0]
+    spread = ranks.max() / ranks.min() if len(ranks) else 1.0
+    expected = _expected(columns, rows) if name in _RATES else None
 
     def fits(cells: list[Cell]) -> bool:
-        values = [cell.value for cell in cells if isinstance(cell, PrintedNumber) and cell.value > 0]
-        if not values:
+        values = _values(cells)
+        if not (positive := values[values > 0]).size:
             return False
         if name in _COUNTS + _WHOLE:
-            return all(value % 1 == 0 for value in values)
+            return bool((positive % 1 == 0).all())
         if name in ("speedup", "scaling"):
-            return max(values) <= 3 * max([*ranks, 1.0])
-        if expected is not None and len(values) == len(expected):
-            ratio = float(np.median(np.log(np.array(values) / expected)))
-            return -math.log(30) < ratio < math.log(30) * 2
-        return max(values) / min(values) <= 30 * spread
+            return bool(positive.max() <= 3 * max([*ranks, 1.0]))
+        if expected is not None and positive.size == expected.size:
+            return bool(-math.log(30) < np.median(np.log(positive / expected)) < math.log(30) * 2)
+        return bool(positive.max() / positive.min() <= 30 * spread)
 
     return fits
+
+
+def _values(cells: Sequence[Cell]) -> np.ndarray:
+    return np.array([cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in cells])
 
 
 def _expected(columns: Sequence[Column], rows: int) -> np.ndarray | None:
@@ -225,46 +237,29 @@ def _expected(columns: Sequence[Column], rows: int) -> np.ndarray | None:
     product = np.ones(rows)
     for names, power in ((("steps_per_rank",), 1), (("batch_per_rank", "batch"), 1), (("wall_s",), -1)):
         column = next((one for one in columns if one.header.name in names), None)
-        if column is None or numbers.depends_on_mark(column.cells) or len(column.cells) != rows:
+        if column is None or numbers.depends_on_mark(column.cells):
             return None
         mark = next(iter(numbers.marks(column.cells)), ".")
-        values = [
-            cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in numbers.column(column.cells, mark)
-        ]
-        product = product * np.array(values) ** power
+        product = product * _values(numbers.column(column.cells, mark)) ** power
     return product if np.isfinite(product).all() else None
-
-
-def _kind(name: str) -> str:
-    if name in _COUNTS + _WHOLE + ("epochs",):
-        return "count"
-    if name in _RATIOS:
-        return "share"
-    if name in ("steps_per_s", "epochs_per_s"):
-        return "steps"
-    return "rate" if name in ("rate", "images_per_s", "images_per_s_per_rank", "low", "high") else "time"
 
 
 def _in_units(column: Column, texts: Sequence[Cell], guess: str) -> Quantity:
     """Return a column in its unit: s, images/s, fractions; with the fault of each cell that cannot be."""
-    name, unit, kind = column.header.name, column.header.unit, _kind(column.header.name)
+    name, unit = column.header.name, column.header.unit
+    kind = _KIND_OF.get(name, "time")
     cells = [_checked(name, kind, cell, text) for cell, text in zip(texts, column.cells, strict=True)]
     values = [cell for cell in cells if isinstance(cell, PrintedNumber)]
-    plain = [cell for cell in values if cell.unit.kind in ("number", "count")]
+    plain = [cell.value for cell in values if cell.unit.kind in ("number", "count")]
+    seconds = column.header.overridden or _SECONDS.search(column.header.text)
     if unit is not None and unit.kind == kind:
         cells = _scaled(cells, unit.factor, ("number", "count"))
     elif unit is not None and unit.kind == "number" and kind == "rate":
-        cells = [cell.times(unit.factor) if isinstance(cell, PrintedNumber) else cell for cell in cells]
-    elif name == "efficiency" and plain and max(cell.value for cell in plain) > 2.5:
+        cells = _scaled(cells, unit.factor, _KINDS["rate"])
+    elif name == "efficiency" and plain and max(plain) > 2.5:
         cells = _scaled(cells, 0.01, ("number",))
         guess = guess or "in per cent: values above 2.5"
-    elif (
-        kind == "time"
-        and plain
-        and unit is None
-        and not column.header.overridden
-        and not _SECONDS.search(column.header.text)
-    ):
+    elif kind == "time" and plain and unit is None and not seconds:
         guess = "; ".join(filter(None, (guess, "no unit is given: taken as seconds")))
     per_rank = any(cell.unit.per == "rank" for cell in values)
     if per_rank and name in ("images_per_s", "rate"):
@@ -273,7 +268,7 @@ def _in_units(column: Column, texts: Sequence[Cell], guess: str) -> Quantity:
         name = "batch_per_rank"
     elif name == "rate" and not plain and any(cell.unit.work == "steps" for cell in values):
         name = "steps_per_s"
-    elif name == "scaling":
+    elif name == "scaling" or (name == "efficiency" and any(cell.unit.kind == "ratio" for cell in values)):
         share = max((cell.value for cell in values), default=0) <= 1.25
         name, guess = ("efficiency", "its values are shares") if share else ("speedup", "its values are above 1")
     return Quantity(name, column.header, tuple(cells), column.cells, column.at, guess)
@@ -292,9 +287,7 @@ def _checked(name: str, kind: str, cell: Cell, text: str) -> Cell:
         return cell
     if cell.unit.kind not in _KINDS[kind]:
         return Missing(f"'{text}' is no {'number of its kind' if kind == 'count' else kind}")
-    if cell.value < 0 or (
-        cell.value == 0 and name not in ("repeat", "images_per_s", "images_per_s_per_rank", "rate", "init_s")
-    ):
+    if cell.value < 0 or (cell.value == 0 and name not in ("repeat", "init_s", *_RATES)):
         return Missing(f"{text} given, must be more than 0")
     if cell.value and not _LEAST <= cell.value <= _MOST:
         return Missing(f"{text} given, must be between {_LEAST:g} and {_MOST:g}")

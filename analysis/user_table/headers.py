@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from analysis import TableError
 from analysis.user_table import units
-from analysis.user_table.units import NODE, RANK, TIME, WORK, Unit, any_of
+from analysis.user_table.units import GPU, NODE, RANK, TIME, WORK, Unit, any_of
 
 # The columns of a table as it was read, in their order. A file may have these names as headers; COLUMNS= gives them.
 TEXT = ("model", "dataset", "gpu", "machine", "precision", "framework", "setting")
@@ -86,7 +86,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
-_OF_RANK = rf"(?:\bper[ -]?|/ ?|\beach |\ba ){RANK}\b|\b{RANK}[ -]?local\b|\blocal\b|\bindividual\b"
+_OF_RANK = rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba ){RANK}\b|\b{RANK}[ -]?local\b|\blocal\b|\bindividual\b"
 _OF_JOB = rf"\b{any_of('global total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
 _COUNT = (
     rf"(?:\b{any_of('num number no. no count n total', 'num of', 'number of', 'no. of', 'amount of')}\b|# ?(?:of\b)?)"
@@ -107,8 +107,9 @@ _NOT_USED = {
     "not measured": any_of("ideal theoretical expected perfect linear target predicted estimated projected"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
     "not about speed": any_of(
-        "mem memory ram vram gb mb gib mib bandwidth gbps gb/s mb/s t?flops? gflops? mfu util\\w* usage power watts?"
-        " energy joules? cost price usd params? parameters temperature", "model size", "file size",
+        "mem memory ram vram gb mb gib mib bandwidth gbps gb/s mb/s [gtp]?flops? mfu util\\w* usage power watts?"
+        " (?:giga|tera|peta)flops?"
+        " energy joules? cost price usd temperature", "file size",
     ),
     "a part of the time": any_of(
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
@@ -134,7 +135,8 @@ _WHOLE_HEADERS = {
     "images": rf"(?:{_COUNT} ?)?(?:train(?:ing)? )?(?:images|samples|examples|data ?set size)",
     "wall_s": "train|training",
     "model": any_of(
-        "models? networks? net arch architecture backbone workloads? topology cnn dnn", "model name", "neural network",
+        "models? networks? net arch architecture backbone workloads? topology cnn dnn", "model (?:name|size)",
+        "neural network", "(?:# )?param(?:eter)?s",
     ),
     "dataset": any_of("data-?sets? data input corpus", "data set", "input data"),
     "gpu": any_of(
@@ -152,7 +154,7 @@ _WHOLE_HEADERS = {
     ),
 }  # fmt: skip
 _RANKS_ALONE = any_of(
-    "np nprocs? p n parallelism cores? scale", "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?"
+    "np nprocs? p n parallelism cores? threads? scale", "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?"
 )
 
 
@@ -182,11 +184,14 @@ def _phrase(text: str) -> str:
 def _without_unit(phrase: str) -> tuple[str, Unit | None]:
     """The words of a header without its unit, which stands in brackets, or last; with that of a rate in words."""
     for match in re.finditer(r"[(\[{]([^()\[\]{}]*)[)\]}]", phrase):
-        if (unit := units.read(match[1])) and unit.kind not in ("number", "count"):
+        unit = units.read("tokens" if match[1] == "t" else match[1])
+        if unit and (unit.kind not in ("number", "count") or (unit.work and "batch" in phrase)):
             rest = f"{phrase[: match.start()]} {phrase[match.end() :]}"
             return re.sub(r"\s+", " ", rest).strip(), unit
     if rate := re.search(_RATE_IN_WORDS, phrase):
         return phrase, units.read(rate[0])
+    if (rate := re.search(r"\b[a-z]{3,12}/s(?:ec)?\b", phrase)) and (unit := units.read(rate[0])):
+        return phrase, unit
     if last := re.search(
         rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)$| ({TIME}|%|x|percent)$", phrase
     ):
@@ -246,7 +251,11 @@ def _not_used(phrase: str, unit: Unit | None) -> Named | None:
         return None
     reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", phrase)]
     why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", phrase)), "")
-    is_training = _is("rate", unit) and why != "not measured" and not _has(r"inference|eval|memory|test\b", phrase)
+    is_training = (
+        _is("rate", unit)
+        and why not in ("not measured", "not about speed")
+        and not _has(r"inference|eval|memory|test\b", phrase)
+    )
     return ("", why) if why and not is_training else None
 
 
@@ -281,7 +290,7 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
         return "step_s", ""
     if _has(r"\b(?:accuracy|converge\w*|to reach|target|solution|quality)\b", phrase):
         return "", "the time to an accuracy"
-    if _has(r"\b(?:image|sample|example)\b", phrase):
+    if _has(r"(?:\b(?:per|an?|one)|/) ?(?:image|sample|example)\b|\b(?:image|sample) time", phrase):
         return "", "the time of an image"
     whole = any_of("total overall job e2e complete full", "end ?-?to ?-?end")
     return ("job_s" if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase) else "wall_s"), ""
@@ -295,7 +304,7 @@ def _alone(phrase: str, unit: Unit | None) -> Named | None:
 def _counted(phrase: str, unit: Unit | None) -> Named | None:
     """Numbers of nodes and of ranks."""
     bare = re.sub(rf"{_COUNT}|#|\(.*?\)|\bused\b|\bin use\b", " ", phrase).strip(" :.")
-    if re.fullmatch(rf"(?:(?:compute|worker|gpu|physical) )?{NODE}(?: num(?:ber)?| count)?", bare):
+    if re.fullmatch(rf"(?:[a-z0-9.-]+ )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
     ranks = rf"(?:[a-z0-9-]+ )?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
     product = rf"\(?{NODE} ?[x×*/] ?{RANK}.*"
@@ -311,7 +320,7 @@ _KNOWN = any_of(
     " per of in the a and for on with global total overall aggregated? combined system mean average avg median"
     " batch(?:es)? size bs bsz local num number no count train(?:ing)? wall clock wall-?clock duration elapsed"
     " runtime init\\w* epochs? relative measured actual parallel linear percent mini(?:-?batch)? vs to over from"
-    " single one x n k np n?procs? n?gpus? world per-\\w+ effective planned processed used",
+    " single one x n k t np n?procs? n?gpus? world per-\\w+ effective planned processed used",
 )
 
 
@@ -332,7 +341,7 @@ def _label(text: str) -> str:
 
 
 _AT = re.compile(
-    rf"(?:(?P<unit1>{RANK}|{NODE}|n|np|p)\s*[=:]?\s*)?(?P<n>\d{{1,6}})\s*[x×]?\s*(?P<gpu>[a-z]+\d+\w*)?\s*-?(?P<unit2>{RANK}|{NODE})?(?:\(s\))?",
+    rf"(?:(?P<unit1>{RANK}|{NODE}|n|np|p)\s*[=:]?\s*)?(?P<n>\d{{1,6}})\s*[x×]?\s*(?P<gpu>{GPU})?\s*-?(?P<unit2>{RANK}|{NODE})?(?:\(s\))?",
     re.I,
 )
 

@@ -78,17 +78,21 @@ def _tf_cnn_benchmarks(text: str, file: Text) -> Iterator[Row]:
     """One row for each total; ranks are its devices, times the workers of Horovod or of a cluster."""
     before = 0
     for match in _CNN.finditer(text):
-        part, before = text[before : match.end()], match.end()
+        part = text[before : match.start()]
+        if before and not re.search(r"Model:|mpirun|horovodrun|Step\s+Img/sec", part):
+            continue  # another rank of the same job
+        before = match.end()
         devices = re.findall(r"'[^']*'", _stated(part, r"Devices:\s*\[(.*)\]"))
-        workers = _stated(part, r"(?:horovod\.size|num_workers|Number of workers|-np)[ :=]+(\d+)")
-        ranks = len(devices) * int(workers) if devices and workers else len(devices) or _ranks_in_name(file)
+        workers = _stated(part, r"(?:horovod\.size|num_workers|Number of workers|-np|--np)[ :=]+(\d+)")
+        each_lists_all = any("horovod/" in device for device in devices)
+        ranks = (len(devices) or 1) * int(workers) if workers and not each_lists_all else len(devices)
         whole, each = _stated(part, r"Batch size:\s*(\d+) global"), _stated(part, r"(\d+(?:\.\d+)?) per device")
         yield {
-            "model": _stated(part, r"Model:\s*(\S+)"),
+            "model": _stated(part, r"(?:Model:\s*|--model[ =])(\S+)"),
             "dataset": _stated(part, r"Dataset:\s*(\S+)"),
-            "ranks": ranks or "",
+            "ranks": ranks or _ranks_in_name(file) or "",
             "global_batch": whole,
-            "batch_per_rank": each.removesuffix(".0"),
+            "batch_per_rank": each.removesuffix(".0") or _stated(part, r"--batch_size[ =](\d+)"),
             "images_per_s": match[1],
             "line": _line(text, match.start()),
         }

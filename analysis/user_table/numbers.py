@@ -76,9 +76,15 @@ Cell = PrintedNumber | Missing
 
 def clean(text: str) -> str:
     """The text of a cell without footnote marks, in plain characters: minus signs, spaces, full-width digits."""
+    text = re.sub(r"(?<=\d)\s*[x×·*]\s*10\^?([-⁻]?[⁰¹²³⁴-⁹]+|(?<=\^)-?\d+)", _exponent, text)
     text = unicodedata.normalize("NFKC", re.sub(r"[¹²³⁰⁴-⁹ⁿ]+$", "", text.strip().replace("\u2212", "-")))
     text = re.sub(r"[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]", " ", text).strip()
     return _FOOTNOTE.sub("", text).strip() if re.search(r"\w", text) else text
+
+
+def _exponent(match: re.Match[str]) -> str:
+    """Return "×10⁵" as "e5"."""
+    return "e" + unicodedata.normalize("NFKC", match[1]).replace("\u2212", "-")
 
 
 def is_number(text: str) -> bool:
@@ -174,7 +180,7 @@ def _about(sign: str) -> str:
 
 def _unit(text: str) -> Unit | None:
     """The unit behind a number; what stands in brackets behind it is a remark. None where it is no unit."""
-    text = re.sub(r"\([^()]*\)\s*$", "", text).strip()
+    text = re.sub(r"\([^()]*\)\s*$|\s+/\s+[\d.,]+ ?[KMGT]i?B$", "", text).strip()  # memory beside it
     scale = re.match(r"(k|K|M|G)\s+(?=\S)|(k|K|M)(?=(?:img|image|sample|tok|example|ex/|/s))", text)
     if scale and (rest := units.read(text[scale.end() :])):
         return replace(rest, factor=rest.factor * {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[(scale[1] or scale[2])])

@@ -48,9 +48,10 @@ def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
     return measured, ""
 
 
-# So near must a rate be to what a speedup says of it, as a fraction.
-_NEAR = 0.04
+# So near must a rate be to what a speedup says of it.
+_NEAR, _FAR = 0.04, 0.25  # as a logarithm; the second where the other scope is three times as far, as by coarse digits
 _GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
+_GROWN = 1.25  # of one rank, a rate that grows so much would be beyond the ideal
 
 
 def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
@@ -73,7 +74,7 @@ def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     power = _power(runs, key)
     if np.isnan(power):
         return whole, "nothing in the table tells", False
-    if power < _FLAT:
+    if power < _FLAT and not _any_grows(runs, key):
         return one, "it does not grow with the ranks: of the whole job, more ranks would gain nothing", False
     return whole, "it grows with the ranks" if power > _GROWS else "nothing in the table tells", False
 
@@ -85,6 +86,9 @@ def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
         if abs(np.log(total)) < 0.1:
             return "global_batch", "it is rate x step time", True
     steps = _steps_per_s(runs)
+    for stated in ("speedup", "efficiency") if steps is not None else ():
+        if stated in runs and (name := _by_stated(runs.assign(rate=steps), key, stated)):
+            return ("global_batch" if name == "images_per_s" else "batch_per_rank"), f"its {stated} says so", True
     if steps is not None and _power(runs.assign(rate=steps), key) > _NEAR:
         return (
             "global_batch",
@@ -126,8 +130,12 @@ def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
         more = ranks > 1
         errors["images_per_s"] += np.abs(np.log(rates / gain))[more].tolist()
         errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[more].tolist()
-    fits = [name for name, values in errors.items() if values and np.median(values) < _NEAR]
-    return fits[0] if len(fits) == 1 else ""
+    medians = {name: float(np.median(values)) for name, values in errors.items() if values}
+    nearest, *others = sorted(medians, key=lambda name: medians[name]) or [""]
+    tells = (
+        bool(others) and medians[nearest] < min(_FAR, max(_NEAR, medians[others[0]] / 3)) and medians[others[0]] > _NEAR
+    )
+    return nearest if tells else ""
 
 
 def _power(runs: pd.DataFrame, key: list[str]) -> float:
@@ -138,6 +146,12 @@ def _power(runs: pd.DataFrame, key: list[str]) -> float:
         if rows["ranks"].nunique() > 1:
             powers.append(np.polyfit(np.log(rows["ranks"].astype(float)), np.log(rows["rate"]), 1)[0])
     return float(np.median(powers)) if powers else np.nan
+
+
+def _any_grows(runs: pd.DataFrame, key: list[str]) -> bool:
+    """Return whether the rate of a curve grows with the ranks by more than single runs scatter."""
+    ends = [rows.sort_values("ranks", kind="stable")["rate"].dropna() for rows in _curves(runs, key)]
+    return any(len(rate) > 1 and rate.iloc[-1] > _GROWN * rate.iloc[0] for rate in ends)
 
 
 def _curves(runs: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import columns, files, headers, logs, numbers, rates, shape
+from analysis.user_table import columns, files, headers, logs, numbers, rates, shape, tidy
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
@@ -20,15 +20,15 @@ from analysis.user_table.numbers import Missing, PrintedNumber
 from analysis.user_table.shape import Long
 
 _MEASURED = ("images_per_s", "images_per_s_per_rank", "wall_s", "job_s", "epoch_s", "step_s", "speedup", "efficiency")
-_RAW = (*NAMES, "rate", "batch", "steps_per_s", "epochs_per_s")
+_UNSCOPED = ("rate", "steps_per_s", "epochs_per_s")
+_RATES = ("images_per_s", "images_per_s_per_rank")
 _SCOPE = {
     "images_per_s": "of the whole job",
     "images_per_s_per_rank": "of one rank",
     "global_batch": "of all ranks",
     "batch_per_rank": "of one rank",
 }
-# Quantities of the tidy table, and the unit and kind that they have there.
-_TIDY = ("init_s", "wall_s", "job_s", "epoch_s", "images_per_s_per_rank", "images_per_s", "steps_per_rank")
+_SHOWN = 5  # problems of one file
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,14 @@ class UserTable:
     @property
     def interpretation(self) -> list[str]:
         """How each column was read, and what was guessed, a line each."""
-        lines = [str(reading) for reading in self.readings]
-        if any(reading.guess for reading in self.readings) or self.guesses:
-            lines += [f"guessed: {guess}" for guess in self.guesses]
-            lines.append('to read a column otherwise: COLUMNS="HEADER=NAME,..."')
-        return lines
+        lines = [*map(str, self.readings), *(f"guessed: {guess}" for guess in self.guesses)]
+        return [*lines, 'to read a column otherwise: COLUMNS="HEADER=NAME,..."'] if lines else []
 
     def tidy(self) -> pd.DataFrame:
         """Return the table as rows of `analysis.table.schema`, checked."""
-        return self.published if self.published is not None else _tidy(self)
+        if self.published is not None:
+            return self.published
+        return tidy.tidy(self.runs, self.rounding, {one.name for one in self.readings}, self.path)
 
 
 def read(path: Path, columns_text: str = "") -> UserTable:
@@ -100,9 +99,6 @@ def read(path: Path, columns_text: str = "") -> UserTable:
     if not parts:
         raise TableError("\n".join(problems[:_SHOWN]) or f"{path}: no table")
     return _together(str(path), parts, problems)
-
-
-_SHOWN = 5  # problems of one file
 
 
 def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
@@ -129,20 +125,15 @@ def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
     if len(parts) < 2 or any(part.published is not None for part in parts):
         return list(parts)
     labels = [part.title or f"line {part.runs['line'].iloc[0]}" for part in parts]
-    labels = [
-        label if labels.count(label) == 1 else f"{label}, line {part.runs['line'].iloc[0]}"
-        for label, part in zip(labels, parts, strict=True)
-    ]
     guess = "several tables: a curve for each of their titles"
-    settings_of_parts = [part.runs.get("setting", pd.Series("", part.runs.index)).astype(str) for part in parts]
-    return [
-        replace(
-            part,
-            runs=part.runs.assign(setting=(label + " " + setting).str.strip()),
-            guesses=(guess, *part.guesses),
-        )
-        for label, setting, part in zip(labels, settings_of_parts, parts, strict=True)
-    ]
+    labelled = []
+    for label, part in zip(labels, parts, strict=True):
+        if labels.count(label) > 1:
+            label += f", line {part.runs['line'].iloc[0]}"
+        setting = part.runs.get("setting", pd.Series("", part.runs.index)).astype(str)
+        runs = part.runs.assign(setting=(label + " " + setting).str.strip())
+        labelled.append(replace(part, runs=runs, guesses=(guess, *part.guesses)))
+    return labelled
 
 
 def _no_headers(grid: Grid) -> str:
@@ -186,8 +177,8 @@ def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> Us
     for reading in (reading for part in parts for reading in part.readings):
         readings.setdefault((reading.header, reading.name), reading)
     guesses = tuple(dict.fromkeys(guess for part in parts for guess in part.guesses))
-    all_notes = (*(note for part in parts for note in part.notes), *notes)
-    return UserTable(path, runs, rounding, tuple(readings.values()), guesses, all_notes)
+    all_notes = dict.fromkeys([*(note for part in parts for note in part.notes), *notes])
+    return UserTable(path, runs, rounding, tuple(readings.values()), guesses, tuple(all_notes))
 
 
 @dataclass
@@ -219,22 +210,23 @@ class _Assembly:
 
     def put(self, name: str, values: pd.Series, rounding: pd.Series | None = None) -> None:
         """Fill in a column that follows from others, where the file has no value."""
-        have = self.values[name] if name in self.values else pd.Series(math.nan, self.values.index)
-        half = self.rounding[name] if name in self.rounding else pd.Series(math.nan, self.values.index)
+        have = self.values.get(name, pd.Series(math.nan, self.values.index))
+        half = self.rounding.get(name, pd.Series(math.nan, self.values.index))
         self.values[name] = have.fillna(values)
         self.rounding[name] = half.where(have.notna(), rounding if rounding is not None else math.nan)
 
 
 def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
     quantities, notes, unused = columns.read(table, overrides)
-    assembly = _Assembly(table, *_frames(quantities), readings=_readings(quantities, table))
+    assembly = _Assembly(table, *_frames(quantities), readings=_readings(quantities))
     assembly.guesses += table.guesses
     assembly.notes += [*table.notes, *_bad_cells(quantities, table), *(f"{table.grid.where}: {note}" for note in notes)]
-    assembly.work = next((unit for one in quantities if (unit := _work(one))), "")
+    assembly.work = _work(quantities)
     _sizes(assembly)
     _settings(assembly, quantities, unused)
     _scopes(assembly)
     _derived(assembly)
+    _ratio_of_one_curve(assembly)
     _usable(assembly)
     runs = assembly.values.reset_index(drop=True)
     runs["work"] = assembly.work
@@ -244,7 +236,7 @@ def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
         table.grid.where,
         runs[order],
         assembly.rounding.reset_index(drop=True),
-        tuple(reading for reading in readings if reading.header not in ("the columns", "section")),
+        tuple(reading for reading in readings if reading.header not in (shape.COLUMNS, shape.SECTION)),
         tuple(assembly.guesses),
         tuple(assembly.notes),
         title=table.title,
@@ -252,54 +244,43 @@ def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
 
 
 def _frames(quantities: Sequence[Quantity]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the numbers of columns, with the ends of ranges of rates; and how far rounding can have moved each."""
     values, rounding = {}, {}
-    for one in quantities:
-        if one.name in TEXT:
-            continue
-        values[one.name] = [cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in one.cells]
-        rounding[one.name] = [
-            cell.half_unit if isinstance(cell, PrintedNumber) and not cell.about else math.nan for cell in one.cells
-        ]
-        spread = [
-            (cell.low, cell.high) if isinstance(cell, PrintedNumber) else (math.nan, math.nan) for cell in one.cells
-        ]
-        if one.name in ("images_per_s", "images_per_s_per_rank", "rate") and any(
-            math.isfinite(low) for low, _ in spread
-        ):
-            values["low"], values["high"] = ([ends[at] for ends in spread] for at in (0, 1))
+    for one in (one for one in quantities if one.name not in TEXT):
+        cells = [cell if isinstance(cell, PrintedNumber) else PrintedNumber(math.nan, math.nan) for cell in one.cells]
+        values[one.name] = [cell.value for cell in cells]
+        rounding[one.name] = [math.nan if cell.about else cell.half_unit for cell in cells]
+        if one.name in (*_RATES, "rate") and any(math.isfinite(cell.low) for cell in cells):
+            values["low"], values["high"] = [cell.low for cell in cells], [cell.high for cell in cells]
     return pd.DataFrame(values, dtype=float), pd.DataFrame(rounding, dtype=float)
 
 
-def _readings(quantities: Sequence[Quantity], table: Long) -> dict[str, Reading]:
+def _readings(quantities: Sequence[Quantity]) -> dict[str, Reading]:
+    """Return how each column was read, by name."""
     readings = {}
     for one in quantities:
-        unit = one.header.unit
-        text = next((cell.unit.text for cell in one.cells if isinstance(cell, PrintedNumber) and cell.unit.text), "")
-        cell_unit = f"{text} in the cells" if text and not (unit and unit.text) else ""
-        header_unit = (
-            f"in {unit.text}"
-            if unit and unit.text and unit.kind == "time" and unit.factor != 1
-            else unit.text
-            if unit and unit.kind == "rate"
-            else ""
-        )
-        texts = one.header.text if len({*one.at}) < 2 else ", ".join(dict.fromkeys(one.at))
-        readings[one.name] = Reading(texts, one.name, header_unit or cell_unit, one.guess)
+        unit, text = one.header.unit, next((cell.unit.text for cell in one.numbers if cell.unit.text), "")
+        described = f"{text} in the cells" if text and not (unit and unit.text) else ""
+        if unit and unit.text and unit.kind == "time" and unit.factor != 1:
+            described = f"in {unit.text}"
+        elif unit and unit.kind == "rate":
+            described = unit.text
+        header = one.header.text if len({*one.at}) < 2 else ", ".join(dict.fromkeys(one.at))
+        readings[one.name] = Reading(header, one.name, described, one.guess)
     return readings
 
 
-def _work(one: Quantity) -> str:
-    """Return the unit of work of a column of rates."""
-    if one.name not in ("rate", "images_per_s", "images_per_s_per_rank"):
-        return ""
-    units = [one.header.unit, *(cell.unit for cell in one.cells if isinstance(cell, PrintedNumber))]
-    return next((unit.work for unit in units if unit and unit.work), "")
+def _work(quantities: Sequence[Quantity]) -> str:
+    """Return what rates count, as "tokens"; "" where no unit says it."""
+    rates_alone = [one for one in quantities if one.name in (*_RATES, "rate")]
+    found = [unit for one in rates_alone for unit in (one.header.unit, *(cell.unit for cell in one.numbers))]
+    return next((unit.work for unit in found if unit and unit.work), "")
 
 
 def _bad_cells(quantities: Sequence[Quantity], table: Long) -> Iterator[str]:
     """Yield the fault of each cell that cannot be used, and whether its row is used without it."""
     columns_of = {one.name: one for one in quantities if one.cells}
-    measured = [columns_of[name] for name in (*_MEASURED, "rate", "steps_per_s") if name in columns_of]
+    measured = [columns_of[name] for name in (*_MEASURED, *_UNSCOPED) if name in columns_of]
     has_any = [any(isinstance(one.cells[row], PrintedNumber) for one in measured) for row in range(len(table.lines))]
     reported = set()
     for name, one in columns_of.items():
@@ -324,35 +305,56 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
     for one in quantities:
         if one.name in TEXT:
             add(one.name, one.text)
-    for column in table.columns:
-        header = column.header
-        if not header.name and header.why == "not known" and _distinguishes_curves(column, assembly):
-            short = all(len(cell) < 6 for cell in column.cells)
-            add("setting", [f"{header.text} {cell}" if short and cell else cell for cell in column.cells])
-            assembly.readings["setting"] = Reading(header.text, "setting", guess="its text tells curves apart")
-            unused.pop(header.text, None)
+    unknown = [one for one in table.columns if unused.get(one.header.text) == "not known"]
+    for several in (True, False):
+        for column in unknown:
+            header, cells = column.header, column.cells
+            if header.text not in unused or not _distinguishes_curves(column, assembly, texts, several):
+                continue
+            short = all(len(cell) < 6 for cell in cells)
+            add("setting", [f"{header.text} {cell}" if short and cell else cell for cell in cells])
+            before = assembly.readings.get("setting")
+            text = f"{before.header}, {header.text}" if before else header.text
+            assembly.readings["setting"] = Reading(text, "setting", guess="its text tells curves apart")
+            del unused[header.text]
     if unused:
         listed = ", ".join(f"{text!r} ({why})" for text, why in unused.items())
         assembly.notes.append(f"{table.grid.where}: columns not used: {listed}")
     ranks = assembly.values["ranks"]
+    sizes = [assembly.values[name] for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
     for name in ("setting", "framework", "machine", "precision"):
-        if name in texts and ranks.nunique() > 1 and ranks.groupby(texts[name]).nunique().max() < 2:
+        if name not in texts or ranks.nunique() < 2:
+            continue
+        if ranks.groupby(texts[name]).nunique().max() < 2 and texts[name].groupby(sizes).nunique().max() < 2:
             header_text = assembly.readings.pop(name).header
             assembly.notes.append(f"{table.grid.where}: '{header_text}' differs at each number of ranks: unused")
             del texts[name]
     assembly.values = assembly.values.assign(**{name: cells.to_numpy(object) for name, cells in texts.items()})
 
 
-def _distinguishes_curves(column: shape.Column, assembly: _Assembly) -> bool:
-    """Return whether each value of a column has several numbers of ranks; for numbers, if rows are alike without it."""
+def _distinguishes_curves(
+    column: shape.Column, assembly: _Assembly, texts: Mapping[str, pd.Series], several: bool
+) -> bool:
+    """Return whether a column tells curves apart: each of its values has several numbers of ranks.
+
+    Of numbers only if rows are alike without it. Unless `several`: whether it tells all rows that are alike apart.
+    """
     ranks, cells = assembly.values["ranks"], pd.Series(column.cells, assembly.values.index)
     if cells.nunique() < 2 or cells.eq("").any():
         return False
     numeric = cells.map(numbers.has_value).any()
-    alike = assembly.values[
-        [name for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
-    ].duplicated()
-    return bool((ranks.groupby(cells).nunique() > 1).all() and (alike.any() or not numeric))
+    sizes = assembly.values[
+        [name for name in ("ranks", "batch", "batch_per_rank", "repeat") if name in assembly.values]
+    ]
+    known = sizes.assign(**{name: values for name, values in texts.items()})
+    alike = known.duplicated().any()
+    if not several:
+        measured = [one.header.name in (*_MEASURED, *_UNSCOPED) for one in assembly.table.columns]
+        before = any(one is column for one in assembly.table.columns[: [*measured, True].index(True)])
+        whole = cells.map(str.isdigit).all()
+        settings = not numeric or cells.value_counts().min() > 1 or (before and whole)
+        return bool(alike and settings and not known.assign(cells=cells).duplicated().any())
+    return bool((ranks.groupby(cells).nunique() > 1).all() and (alike or not numeric))
 
 
 def _sizes(assembly: _Assembly) -> None:
@@ -368,7 +370,7 @@ def _sizes(assembly: _Assembly) -> None:
     if "ranks_per_node" not in have and {"ranks", "nodes"} <= have:
         each = assembly.values["ranks"] / assembly.values["nodes"]
         assembly.values["ranks_per_node"] = each.where(each % 1 == 0)
-    if not {*_MEASURED, "rate", "steps_per_s", "epochs_per_s"} & have:
+    if not {*_MEASURED, *_UNSCOPED} & have:
         raise TableError(_missing(assembly, "a rate, a time, a speedup or an efficiency"))
 
 
@@ -388,141 +390,99 @@ def _missing(assembly: _Assembly, what: str) -> str:
 
 def _scopes(assembly: _Assembly) -> None:
     """Name rates and batches as those of one rank or of the whole job."""
-    runs = assembly.values
-    if "batch" in runs and "step_s" not in runs:
-        _scope_of_batch(assembly)
+    if "batch" in assembly.values and "step_s" not in assembly.values:
+        _name_scope(assembly, "batch")
     if "rate" in assembly.values:
-        name, why, certain = rates.rate_scope(assembly.values, assembly.key)
-        assembly.rename("rate", name, "" if certain else why)
-        if certain:
-            reading = assembly.readings[name]
-            assembly.readings[name] = Reading(
-                reading.header, name, ", ".join(filter(None, (reading.unit, why))), reading.guess
-            )
+        _name_scope(assembly, "rate")
     if "batch" in assembly.values:
         if "images_per_s" not in assembly.values and "images_per_s_per_rank" in assembly.values:
             assembly.values["images_per_s"] = assembly.values["images_per_s_per_rank"] * assembly.values["ranks"]
-        _scope_of_batch(assembly)
+        _name_scope(assembly, "batch")
 
 
-def _scope_of_batch(assembly: _Assembly) -> None:
-    name, why, certain = rates.batch_scope(assembly.values, assembly.key)
-    assembly.rename("batch", name, "" if certain else why)
+def _name_scope(assembly: _Assembly, column: str) -> None:
+    """Rename "batch" or "rate" after its scope; the reading says why."""
+    scope = rates.rate_scope if column == "rate" else rates.batch_scope
+    name, why, certain = scope(assembly.values, assembly.key)
+    assembly.rename(column, name, "" if certain else why)
+    if certain and column == "rate":
+        reading = assembly.readings[name]
+        unit = ", ".join(filter(None, (reading.unit, why)))
+        assembly.readings[name] = replace(reading, unit=unit)
 
 
 def _derived(assembly: _Assembly) -> None:
-    """Add what follows from other columns: batches, rates of steps, and rates of one rank and of all."""
+    """Add what follows from other columns: batches, rates from steps, and rates of one rank and of all."""
     runs, ranks = assembly.values, assembly.values["ranks"]
     if "batch_per_rank" in runs:
         assembly.put("global_batch", runs["batch_per_rank"] * ranks)
     if "global_batch" in runs:
         assembly.put("batch_per_rank", runs["global_batch"] / ranks)
-    rated = {"images_per_s", "images_per_s_per_rank"} & {*runs}
-    if "steps_per_s" in runs and not rated:
-        batch = runs.get("batch_per_rank", 1.0)
-        assembly.put("images_per_s_per_rank", runs["steps_per_s"] * batch, assembly.rounding["steps_per_s"] * batch)
-    elif "step_s" in runs and not rated:
-        batch = runs["batch_per_rank"] if "batch_per_rank" in runs else pd.Series(1.0, runs.index)
-        rate = batch / runs["step_s"]
-        assembly.put("images_per_s_per_rank", rate, rate * assembly.rounding["step_s"] / runs["step_s"])
-    if {"steps_per_s", "step_s"} & {*runs} and not rated and "batch_per_rank" not in runs:
-        assembly.work = "batches"
-        assembly.guesses.append("the batch is not given: it is taken as equal on all ranks, and rates count batches")
-    if "images_per_s" in assembly.values:
-        half = assembly.rounding["images_per_s"] / ranks if "images_per_s" in assembly.rounding else None
-        assembly.put("images_per_s_per_rank", assembly.values["images_per_s"] / ranks, half)
-    elif "images_per_s_per_rank" in assembly.values:
-        half = (
-            assembly.rounding["images_per_s_per_rank"] * ranks if "images_per_s_per_rank" in assembly.rounding else None
-        )
-        assembly.put("images_per_s", metrics.whole_job(assembly.values["images_per_s_per_rank"], ranks), half)
-        for end in ("low", "high"):
-            if end in assembly.values:
-                assembly.values[end] = assembly.values[end] * ranks
-    assembly.values = assembly.values.drop(
-        columns=[name for name in ("steps_per_s", "epochs_per_s") if name in assembly.values]
-    )
+    if not {*_RATES} & {*runs} and {"steps_per_s", "step_s"} & {*runs}:
+        _rates_from_steps(assembly)
+    runs, rounding = assembly.values, assembly.rounding
+    if "images_per_s" in runs:
+        assembly.put("images_per_s_per_rank", runs["images_per_s"] / ranks, rounding["images_per_s"] / ranks)
+    elif "images_per_s_per_rank" in runs:
+        half = rounding["images_per_s_per_rank"] * ranks
+        assembly.put("images_per_s", metrics.whole_job(runs["images_per_s_per_rank"], ranks), half)
+        for end in {"low", "high"} & {*runs}:
+            runs[end] = runs[end] * ranks
+    assembly.values = runs.drop(columns=[name for name in _UNSCOPED if name in runs])
+
+
+def _rates_from_steps(assembly: _Assembly) -> None:
+    """Add the rates that steps per second, or their times, give with the batches; without any, they count batches."""
+    runs, name = assembly.values, "images_per_s"
+    source = "steps_per_s" if "steps_per_s" in runs else "step_s"
+    steps = runs[source] if source == "steps_per_s" else 1 / runs[source]
+    relative = assembly.rounding[source] / runs[source]
+    if "global_batch" in runs:
+        rate = steps * runs["global_batch"]
+    else:
+        rate, assembly.work = steps, "batches"
+        name, why, _ = rates.rate_scope(runs.drop(columns="step_s", errors="ignore").assign(rate=steps), assembly.key)
+        same = "on all ranks" if name == "images_per_s_per_rank" else f"in all, at each number of ranks ({why})"
+        assembly.guesses.append(f"the batch is not given: it is taken as equal {same}, and rates count batches")
+    assembly.put(name, rate, rate * relative)
+
+
+def _ratio_of_one_curve(assembly: _Assembly) -> None:
+    """Keep a stated ratio that stands once beside several curves with the curve from which it follows best."""
+    values, lines = assembly.values, pd.Series(assembly.table.lines, assembly.values.index)
+    spread = next((one.cells for one in assembly.table.columns if one.header.text == shape.COLUMNS), None)
+    for name in ("speedup", "efficiency") if spread and lines.duplicated().any() else ():
+        if name not in values or values.groupby(lines)[name].nunique().max() > 1:
+            continue
+        labels = pd.Series(spread, values.index)
+        errors = {label: _misfit(rows, name) for label, rows in values.groupby(labels, sort=False)}
+        best = min(errors, key=lambda label: errors[label])
+        assembly.values[name] = values[name].where(labels.eq(best))
+        assembly.guesses.append(f"the {name} beside several curves is that of '{best}', from which it follows best")
+
+
+def _misfit(curve: pd.DataFrame, name: str) -> float:
+    """Return how far a stated ratio is from what rates or times of a curve give, at its worst point."""
+    more = curve["ranks"] / curve["ranks"].iloc[0]
+    gains = [curve["images_per_s"] / curve["images_per_s"].iloc[0]] if "images_per_s" in curve else []
+    for time in {"wall_s", "epoch_s"} & {*curve}:
+        faster = curve[time].iloc[0] / curve[time]
+        gains += [faster, faster * more]
+    stated = curve[name] / curve[name].iloc[0] * (more if name == "efficiency" else 1)
+    return min((float((gain / stated).map(math.log).abs().max()) for gain in gains), default=math.inf)
 
 
 def _usable(assembly: _Assembly) -> None:
     """Leave out rows without a number of ranks or a measurement; add the location of the others."""
-    grid, lines = assembly.table.grid, assembly.table.lines
-    measured = [name for name in _MEASURED if name in assembly.values]
-    empty = assembly.values[measured].isna().all(axis=1)
-    without = assembly.values["ranks"].isna()
-    at = next(
-        (column.at for column in assembly.table.columns if column.header.text == "the numbers across"), None
-    ) or next((column.at for column in assembly.table.columns if len({*column.at}) > 1), None)
+    grid, lines, values = assembly.table.grid, assembly.table.lines, assembly.values
+    used = values["ranks"].notna() & values[[name for name in _MEASURED if name in values]].notna().any(axis=1)
+    spread = [one for one in assembly.table.columns if one.header.text == shape.ACROSS or len({*one.at}) > 1]
+    at = min(spread, key=lambda one: one.header.text != shape.ACROSS).at if spread else ()
     name = Path(grid.where).name or grid.where
-    used = ~(empty | without)
-    assembly.values.insert(0, "file", grid.where)
-    assembly.values.insert(1, "line", list(lines))
     places = [f"{name}, line {line}" + (f", '{at[row]}'" if at else "") for row, line in enumerate(lines)]
-    assembly.values.insert(2, "place", places)
-    assembly.values, assembly.rounding = assembly.values[used], assembly.rounding[used]
+    assembly.values = pd.concat(
+        [pd.DataFrame({"file": grid.where, "line": list(lines), "place": places}, values.index), values], axis=1
+    )[used]
+    assembly.rounding = assembly.rounding[used]
     if assembly.values.empty:
         raise TableError("\n".join([f"{grid.where}: no row can be used", *assembly.notes[:20]]))
-
-
-def _tidy(table: UserTable) -> pd.DataFrame:
-    """Return one row a number, as of a published report; repeats of one configuration are numbered."""
-    runs = table.runs
-    key = [name for name in (*TEXT, "nodes", "ranks_per_node", "ranks", "batch_per_rank") if name in runs]
-    same = runs.groupby(key, dropna=False)["line"]
-    number = same.cumcount().where(same.transform("size") > 1)
-    rows = []
-    for (index, run), repeat, setting in zip(runs.iterrows(), number, settings(runs), strict=True):
-        base = _base(run, repeat, setting)
-        for name in _TIDY:
-            if name in runs and not pd.isna(run[name]):
-                rows.append(base | _number(table, index, name, name, run[name]))
-        rows += [base | one | {"kind": "stated"} for one in _stated(table, index, run)]
-        if "epochs" in runs and not pd.isna(run["epochs"]):
-            rows.append(
-                base | {"quantity": "epochs_planned", "value": run["epochs"], "unit": "epochs", "kind": "planned"}
-            )
-    return schema.check(
-        pd.DataFrame(rows, columns=[column.name for column in schema.COLUMNS], dtype=object), table.path
-    )
-
-
-def settings(runs: pd.DataFrame) -> pd.Series:
-    """Return the setting of each run beside model, data and machine: framework, precision, other settings."""
-    texts = [runs[name] for name in ("framework", "precision", "setting") if name in runs]
-    joined = [" ".join(filter(None, map(str, row))) for row in zip(*texts, strict=True)] if texts else ""
-    return pd.Series(joined, runs.index, dtype=object)
-
-
-def _base(run: pd.Series, repeat: float, setting: str) -> dict[str, object]:
-    """Return the columns of a tidy row that identify its run; the setting is part of the model."""
-
-    def whole(name: str) -> int | None:
-        value = run.get(name, math.nan)
-        return int(value) if not pd.isna(value) and float(value).is_integer() else None
-
-    names = ("dataset", "gpu", "machine")
-    return dict.fromkeys((column.name for column in schema.COLUMNS), "") | {
-        "source": "published", "place": run["place"],
-        **{name: str(run.get(name, "") or "") for name in names},
-        "model": " ".join(filter(None, (str(run.get("model", "") or ""), setting))),
-        "nodes": whole("nodes"), "ranks_per_node": whole("ranks_per_node"), "threads_per_rank": None,
-        "ranks": whole("ranks"), "batch_per_rank": whole("batch_per_rank"), "global_batch": whole("global_batch"),
-        "repeat": None if pd.isna(repeat) else int(repeat), "kind": "measured",
-        "half_unit": math.nan,
-    }  # fmt: skip
-
-
-def _number(table: UserTable, index: object, name: str, quantity: str, value: float) -> dict[str, object]:
-    described = schema.quantity(quantity)
-    assert described is not None
-    half = table.rounding[name].get(index, math.nan) if name in table.rounding else math.nan
-    return {"quantity": quantity, "value": float(value), "unit": described.unit, "half_unit": half}
-
-
-def _stated(table: UserTable, index: object, run: pd.Series) -> Iterator[dict[str, object]]:
-    """Yield the speedup and the efficiency that a run states: by throughput where the table has one, else by time."""
-    sources = {"images_per_s": "throughput", "wall_s": "wall_time", "job_s": "job_time"}
-    by = next((name for column, name in sources.items() if column in table.runs), "throughput")
-    for name in ("speedup", "efficiency"):
-        if name in table.runs and not pd.isna(run[name]):
-            yield _number(table, index, name, f"{name}_{by}", run[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,11 +82,14 @@ def read(text: str) -> Unit | None:
         return Unit("rate", scale / TIMES[match["time"]], _work(match["work"]), scope, text)
     if re.fullmatch(rf"(?:(?:per|/) ?)?(?:{RANK}|{NODE}|{WORK}|cores?|threads?)", low):
         per = "rank" if re.fullmatch(rf"(?:per|/) ?{RANK}", low) else ""
-        return Unit("count", per=per, text=text)
+        return Unit("count", work=_work(low), per=per, text=text)
     if match := re.fullmatch(r"([kmgt]?)i?b(?:ytes)?/s(?:ec)?", low):
         return Unit("rate", {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[match[1]], "bytes", text=text)
-    if match := re.fullmatch(r"([a-z]{2,12})/s(?:ec)?", low):
-        return Unit("rate", work=match[1], text=text)
+    if match := re.fullmatch(rf"([st])/s(?:/({RANK}))?", low):
+        work = {"s": "samples", "t": "tokens"}[match[1]]
+        return Unit("rate", work=work, per="rank" if match[2] else "", text=text)
+    if match := re.fullmatch(r"([a-z]{2,12})/(ms|s|sec|min|h|hr|hour)", low):
+        return Unit("rate", 1 / TIMES[match[2]], match[1], text=text)
     return None
 
 
@@ -101,13 +105,17 @@ def _work(counted: str | None) -> str:
     return next((name for name, pattern in _NAMES.items() if re.fullmatch(pattern, counted or "", re.I)), "")
 
 
-_NODES = re.compile(rf"(\d+)\s*-?(?:{NODE}|n(?![a-z]))", re.I)
-_RANKS = re.compile(
-    rf"(\d+)\s*[x×]?\s*-?(?:nvidia |tesla )?(?:{RANK}|g(?![a-z])|(?P<gpu>(?!x\d)[a-z]+\d+[a-z]*(?:-\w+)*)(?: gpus?)?)",
-    re.I,
+GPU = (  # names of accelerators: P100, V100-SXM2, A10G, RTX 3090 Ti, MI250X, TPUv3
+    r"(?:(?:nvidia|tesla|geforce|amd) )*(?:(?:[pvahbkmtl]|g[bh]|tpu ?v)\d{1,4}[a-z]?|[gr]tx ?\d{3,4}(?: ?ti| super)?"
+    r"|mi\d{2,3}[a-z]?|gaudi ?\d?|titan(?: ?\w+)?)(?:-\w+)*"
 )
-_PRODUCT = re.compile(rf"(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
-_SHORT = re.compile(r"(\d+)n[-_ ]?x?(\d+)(?:g|d|gpus?)(?![a-z0-9])", re.I)  # "2n8g"
+_NODES = re.compile(rf"(\d+)\s*-?(?:[a-z]\w+ )?(?:{NODE}|n(?![a-z]))(?![a-z])", re.I)
+_RANKS = re.compile(
+    rf"(\d+)\s*[x×]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|g))(?![a-z0-9])", re.I
+)
+_PRODUCT = re.compile(rf"(?<![\w.])(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
+# Codes: "2n8g", "n2g8", "2n_8gpu".
+_CODES = re.compile(r"(?<![a-z0-9])(?:n(\d+)[-_]?g(\d+)|(\d+)n[-_ ]?x?(\d+)(?:g|d|gpus?))(?![a-z0-9])", re.I)
 _IDS = re.compile(r"\d+(?:\s*[,;+ ]\s*\d+)*")
 _WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
 
@@ -123,44 +131,42 @@ class Sizes:
 
 
 def sizes_in(text: str) -> Sizes | None:
-    """The numbers of ranks and nodes in a cell of words; None where it has none."""
+    """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
-    plain = re.match(r"(\d+)\b(?!\s*[x×*]\s*\d+\b)", low)
-    if match := _SHORT.match(low):
-        return Sizes(int(match[1]) * int(match[2]), int(match[1]), int(match[2]))
-    if len(re.findall(r"\d+", low)) > 4:  # the code of a configuration
+    low = re.sub(rf"\b({RANK})\s*\((\d+)\s*[x×]\)", r"\2 \1", low, flags=re.I)  # "Multi-GPU (2×)"
+    low = re.sub(rf"\b({GPU})\s*[x×*]\s*(\d+)\b", r"\2x \1", low.replace("_", " "), flags=re.I)
+    digits = len(re.findall(r"\d+", low))
+    if code := _CODES.search(low):
+        nodes, each = (int(one) for one in code.groups() if one)
+        return Sizes(nodes * each, nodes, each)
+    if mesh := re.search(r"(?<![a-z\dx])(\d+)x(\d+)x(\d+)(?![\dx])", low, re.I):  # data x tensor x pipeline parallel
+        return Sizes(int(mesh[1]) * int(mesh[2]) * int(mesh[3]))
+    if digits > 4:  # the code of a configuration
         return None
-    if (match := _PRODUCT.search(low)) and len(re.findall(r"\d+", low)) <= 3:
-        nodes, per_node = int(match[1]), int(match[2])
-        total = re.match(r"\s*(\d+)\s*(?:\w+\s*)?\(", low)
-        if nodes and per_node and (not total or int(total[1]) == nodes * per_node):
-            return Sizes(nodes * per_node, nodes, per_node)
-    nodes_match = _NODES.search(low)
-    ranks_match = next(
-        (one for one in _RANKS.finditer(low) if not nodes_match or one.start() != nodes_match.start()), None
-    )
-    nodes, ranks = (int(match[1]) if match else 0 for match in (nodes_match, ranks_match))
-    gpu = (ranks_match and ranks_match["gpu"]) or ""
+    total = re.match(r"\s*(\d+)\s*(?:\w+\s*)?\(", low)
+    if (product := _PRODUCT.search(low)) and digits <= 3:
+        nodes, each = int(product[1]), int(product[2])
+        if nodes and each and (not total or int(total[1]) == nodes * each):
+            return Sizes(nodes * each, nodes, each)
+    in_nodes = _NODES.search(low)
+    in_ranks = next((one for one in _RANKS.finditer(low) if not in_nodes or one.start() != in_nodes.start()), None)
+    nodes, ranks = (int(match[1]) if match else 0 for match in (in_nodes, in_ranks))
+    gpu = ((in_ranks and in_ranks["gpu"]) or "").removesuffix("s")
     if nodes and ranks:
-        if ranks < nodes or re.search(r"\beach\b|\bper\b|/ ?node|[x×*]", low):
+        if ranks < nodes or re.search(rf"\beach\b|\bper\b|/ ?node|{NODE}\s*[x×*]", low, re.I):
             return Sizes(nodes * ranks, nodes, ranks, gpu)
         return Sizes(ranks, nodes, ranks // nodes if ranks % nodes == 0 else 0, gpu)
+    first = re.match(r"(\d+)\b(?!\s*[x×*]\s*\d+\b)", low)
     if ranks:
         return Sizes(ranks, gpu=gpu)
-    if nodes and plain and int(plain[1]) != nodes:
-        return Sizes(int(plain[1]), nodes)
     if nodes:
-        return Sizes(nodes=nodes)
-    if plain and re.fullmatch(r"\d+\s*(?:\(.*\)|[a-z*†‡ ]*)?", low, re.I):
-        return Sizes(int(plain[1]))
-    return None
+        return Sizes(int(first[1]), nodes) if first and int(first[1]) != nodes else Sizes(nodes=nodes)
+    return Sizes(int(first[1])) if first and re.fullmatch(r"\d+\s*(?:\(.*\)|[*†‡]+)?", low) else None
 
 
-def device_counts(cells: list[str]) -> list[int] | None:
-    """How many devices each cell lists, as "0,1,2"; None where the cells are no lists that begin at several."""
+def device_counts(cells: Sequence[str]) -> list[int] | None:
+    """Return how many devices each cell lists, as "0,1,2"; None where the cells are no lists that begin at several."""
     if not cells or not all(_IDS.fullmatch(cell) for cell in cells) or not any("," in cell for cell in cells):
         return None
     lists = [re.findall(r"\d+", cell) for cell in cells]
-    if any(len({*one}) < len(one) for one in lists):
-        return None
-    return [len(one) for one in lists]
+    return None if any(len({*one}) < len(one) for one in lists) else [len(one) for one in lists]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from analysis import TableError
-from analysis.user_table import files
+from analysis.user_table import files, table
 
 ROWS = (("GPUs", "img/s"), ("1", "100"), ("2", "190"))
 
@@ -99,6 +99,43 @@ def test_a_file_that_is_not_there_or_empty(tmp_path):
         grid(" \n")
     with pytest.raises(TableError, match="line 2: not readable as CSV"):
         grid('a,b\n1,"2\n')
+
+
+def test_the_sheets_of_a_workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="make setup-analysis installs it")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "V100"
+    for row in (["Scaling of ResNet-50"], [], ["GPUs", "img/s", "efficiency"], [1, 100, 1], [2, 190.5, 0.9525]):
+        sheet.append(row)
+    sheet["C5"].number_format = "0.0%"
+    book.create_sheet("empty")
+    book.create_sheet("A100").append(["GPUs", None, "img/s"])
+    book.save(tmp_path / "t.xlsx")
+    first, second = files.texts(tmp_path / "t.xlsx")
+    (found,) = files.grids(first)
+    assert first.where.endswith("t.xlsx, sheet 'V100'")
+    assert (found.rows[2:], found.lines[2:]) == (
+        (("GPUs", "img/s", "efficiency"), ("1", "100", "1"), ("2", "190.5", "95.2%")), (3, 4, 5)
+    )  # fmt: skip
+    assert second.rows == (("GPUs", "", "img/s"),)
+    runs = table.read(tmp_path / "t.xlsx").runs
+    assert runs["efficiency"].tolist() == pytest.approx([1, 0.952])
+
+
+def test_a_broken_workbook_is_said(tmp_path):
+    import zipfile
+
+    pytest.importorskip("openpyxl", reason="make setup-analysis installs it")
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook")
+    with pytest.raises(TableError, match=r"t\.xlsx: a workbook that cannot be read"):
+        files.texts(tmp_path / "t.xlsx")
+
+
+def test_tables_drawn_with_lines():
+    text = "┌──────┬───────┐\n│ GPUs │ img/s │\n├──────┼───────┤\n│ 1    │ 100   │\n│ 2    │ 190   │\n└──────┴───────┘"
+    assert [row for row in grid(text).rows if "+" not in row[0]] == list(ROWS)
 
 
 def test_a_folder_and_standard_input(tmp_path, monkeypatch):

@@ -45,6 +45,31 @@ def test_tf_cnn_benchmarks_several_runs_in_one_file(tmp_path):
     assert runs["line"].tolist() == [6, 12]
 
 
+def test_tf_cnn_benchmarks_with_horovod_prints_the_total_once_a_rank(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "".join(
+            f"mpirun -np {n} -H localhost:{n} python tf_cnn_benchmarks.py --model resnet101 --batch_size 64\n"
+            + f"100\timages/sec: 147.9 +/- 0.0 (jitter = 0.3)\t9.0\ntotal images/sec: {rate}\n" * n
+            for n, rate in ((1, 204.75), (8, 1188.51))
+        )
+    )
+    runs = table.read(path).runs
+    assert runs["ranks"].tolist() == [1, 8]
+    assert runs["images_per_s"].tolist() == [204.75, 1188.51]
+    assert runs["batch_per_rank"].tolist() == [64, 64]
+    assert set(runs["model"]) == {"resnet101"}
+
+
+def test_devices_of_horovod_are_those_of_all_ranks(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "mpirun -np 2 -H a:1,b:1\nModel:       resnet50\nBatch size:  64 global\n             32 per device\n"
+        "Devices:     ['horovod/gpu:0', 'horovod/gpu:1']\ntotal images/sec: 94.72\n"
+    )
+    assert table.read(path).runs["ranks"].tolist() == [2]
+
+
 def test_progress_lines_of_keras_without_their_first_epoch(tmp_path):
     path = tmp_path / "np4.log"
     epochs = [(12, 96), (6, 48), (8, 64)]

@@ -23,11 +23,67 @@ def test_steps_per_second_and_seconds_per_step_are_rates(tmp_path):
     assert runs["images_per_s"].tolist() == pytest.approx([96, 160])
 
 
+def test_steps_with_a_global_batch_and_with_none(tmp_path):
+    runs = read(tmp_path, "GPUs,global batch,batch per GPU,it/s\n1,4096,32,0.25\n2,4096,32,0.5\n").runs
+    assert runs["images_per_s"].tolist() == [1024, 2048]  # with 128 and 64 batches of 32 in a step
+    found = read(tmp_path, "GPUs,s/step,speedup\n8,33.7,1\n16,17,1.98\n")  # one global batch, or speedup would be 4
+    assert found.runs["images_per_s"].tolist() == pytest.approx([1 / 33.7, 1 / 17])
+    assert any("taken as equal in all, at each number of ranks (its speedup says so)" in g for g in found.guesses)
+    runs = read(tmp_path, "GPUs,s/step\n1,1\n2,1.1\n").runs  # one batch a rank
+    assert runs["images_per_s"].tolist() == pytest.approx([1, 2 / 1.1])
+
+
+def test_several_numbers_in_a_cell_are_several_columns(tmp_path):
+    runs = read(tmp_path, "Throughput\n#GPU;mine (GPU/CPU);theirs\n1;228/219;225\n2;427/415;424\n").runs
+    assert runs["setting"].tolist() == ["mine GPU"] * 2 + ["mine CPU"] * 2 + ["theirs"] * 2
+    assert runs["images_per_s"].tolist() == [228, 427, 219, 415, 225, 424]
+
+
+def test_of_two_units_of_one_rate_that_with_more_digits_is_read(tmp_path):
+    found = read(
+        tmp_path,
+        "GPUs,Throughput (S/s),Throughput (T/s),Global batch,Global batch (T)\n8,1,2100,64,9e4\n16,2,4180,64,9e4\n",
+    )
+    assert found.runs["images_per_s"].tolist() == [2100, 4180]
+    assert set(found.runs["work"]) == {"tokens"}
+    assert found.runs["global_batch"].tolist() == [64, 64]
+    assert any("'Throughput (S/s)' (the same in another unit)" in note for note in found.notes)
+
+
+def test_ranks_and_batches_in_titles(tmp_path):
+    title = "**Table 1** ResNet. 8 GPUs. Local batch size 2, global batch size 16."
+    runs = read(tmp_path, f"{title}\n\n|Variant|img/s|\n|-|-|\n|a|100|\n|b|120|\n", name="t.md").runs
+    assert runs["ranks"].tolist() == [8, 8]
+    assert (runs["batch_per_rank"].tolist(), runs["global_batch"].tolist()) == ([2, 2], [16, 16])
+    assert runs["setting"].tolist() == ["a", "b"]
+
+
+def test_cells_across_are_what_their_unit_says_and_a_ratio_beside_them_is_of_the_most_ranks(tmp_path):
+    text = "Expected throughput\nInput,1 node,2 nodes,4 nodes,Speedup\nlarge,3.8 s,2.1 s,1.2 s,3.2x\n"
+    runs = read(tmp_path, text).runs
+    assert runs["wall_s"].tolist() == [3.8, 2.1, 1.2]
+    assert runs["speedup"].isna().tolist() == [True, True, False]
+
+
+def test_threads_are_ranks_where_nothing_else_is(tmp_path):
+    assert read(tmp_path, "threads,time (s)\n1,10\n2,6\n").runs["ranks"].tolist() == [1, 2]
+    runs = read(tmp_path, "ranks,threads,time (s)\n1,4,10\n2,4,6\n1,8,8\n2,8,5\n").runs
+    assert runs["ranks"].tolist() == [1, 2, 1, 2]
+    assert runs["setting"].tolist() == ["threads 4"] * 2 + ["threads 8"] * 2
+
+
+def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
+    found = read(tmp_path, "ranks,cold (s),warm (s),efficiency\n1,10,5,1\n2,10,6,0.83\n")
+    rows = found.runs.set_index(["setting", "ranks"])["efficiency"]
+    assert (rows["warm", 2], rows.isna()["cold", 2]) == (0.83, True)
+
+
 @pytest.mark.parametrize(
     ("text", "name", "why"),
     [
         ("GPUs,throughput,speedup\n1,100,1\n2,95,1.9\n4,90,3.6\n", "images_per_s_per_rank", "its speedup says so"),
         ("GPUs,throughput,speedup\n1,100,1\n2,190,1.9\n4,360,3.6\n", "images_per_s", "its speedup says so"),
+        ("GPUs,throughput,speedup\n1,285,1\n2,64,0.2\n10,70,0.2\n", "images_per_s", "its speedup says so"),
         ("GPUs,throughput,efficiency\n1,100,1\n2,95,.95\n4,90,.9\n", "images_per_s_per_rank", "its efficiency says so"),
         ("GPUs,img/s\n1,100\n2,95\n4,90\n", "images_per_s_per_rank", "guessed: it does not grow with the ranks"),
         ("GPUs,img/s\n1,100\n2,190\n4,360\n", "images_per_s", "guessed: it grows with the ranks"),
