@@ -54,6 +54,7 @@ def _rules(tidy: pd.DataFrame, runs: pd.DataFrame) -> Iterator[str]:
         for name, (patterns, _) in _NEEDS.items()
     }
     able |= {name: all({*runs} & {*group} for group in groups) for name, (groups, _) in _RUNS_NEED.items()}
+    able["speedup_from_times"] &= "images_per_s" not in runs
     wants = {name: text for name, (_, text) in (*_NEEDS.items(), *_RUNS_NEED.items())}
     if missing := [f"{name} (no {wants[name]})" for name, can in able.items() if not can]:
         yield f"rules that could not run: {', '.join(missing)}"

@@ -63,6 +63,8 @@ def read(text: str) -> Unit | None:
         return Unit("number", text=text)
     if low in ("%", "percent", "per cent", "pct"):
         return Unit("share", 0.01, text=text)
+    if text == "E":  # as in "90E"
+        return Unit("count", work="epochs", text=text)
     if low in ("x", "×", "times", "fold", "x faster", "-fold"):
         return Unit("ratio", text=text)
     if low in _SCALES and (low != "m" or text == "M"):

@@ -65,6 +65,11 @@ def test_cells_across_are_what_their_unit_says_and_a_ratio_beside_them_is_of_the
     assert runs["speedup"].isna().tolist() == [True, True, False]
 
 
+def test_epochs_in_cells(tmp_path):
+    runs = read(tmp_path, "GPUs,epochs,time\n1,90E,10 h\n8,90E,1.4 h\n").runs
+    assert runs["epochs"].tolist() == [90, 90]
+
+
 def test_threads_are_ranks_where_nothing_else_is(tmp_path):
     assert read(tmp_path, "threads,time (s)\n1,10\n2,6\n").runs["ranks"].tolist() == [1, 2]
     runs = read(tmp_path, "ranks,threads,time (s)\n1,4,10\n2,4,6\n1,8,8\n2,8,5\n").runs
