@@ -28,7 +28,7 @@ about.URL           := URL         of data-fetch: fetch this instead of the know
 about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
 about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check: an archive
 about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
-about.EXPERIMENT    := NAME        of diagnose, explain, predict, history, reference: the records of this experiment
+about.EXPERIMENT    := NAME        of summary, diagnose, explain, predict, history, reference: the records of this experiment
 about.STRICT        := 1           of audit, history: a serious finding in what is yours, or a slower point, is an error
 about.JUNIT         := FILE        of test, audit, history, check-reference: write the results as JUnit, too, for a CI system
 about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256)
@@ -93,7 +93,7 @@ EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERI
 
 # What these run, with which variables, is in train/make.py. `diagnose EXPERIMENT=NAME` reads records, and measures nothing.
 MEASURING := $(EXPERIMENTS) tune timeline reproduce doctor status wandb-sync data-fetch data-check input-bench
-ANALYSING := figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check
+ANALYSING := summary figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check
 $(MEASURING): setup
 $(ANALYSING): setup-analysis
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
@@ -139,6 +139,7 @@ input-bench: ## is the input the limit? images/s of one core: decoding, resizing
 setup-analysis:
 	@$(SETUP) analysis
 
+summary: ## all numbers of the points of EXPERIMENT=weak_scaling, and their figures
 figures: ## draw every figure: the published points, with your records on top
 tables: ## recompute every derived number of the reports; show stated and computed side by side
 audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)

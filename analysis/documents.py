@@ -10,7 +10,7 @@ import math
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from analysis.stats import number as stats
 from analysis.stats.number import Covers
@@ -38,6 +38,7 @@ class Number(Document):
     level: Annotated[float | None, about("of the interval: 0.95 measured, 0.9 predicted, 1 rounded; null: none")]
     n: Annotated[int, about("how many rounds, launches, runs or points it is from")]
     covers: Annotated[Covers, about("how else the number could have come out; empty: no interval")]
+    another: Annotated[list[float] | UnsetType, about("ends of the range where another launch is expected")] = UNSET
 
 
 D = TypeVar("D", bound=Document)
@@ -53,7 +54,8 @@ def filled(kind: type[D], source: object, **others: Any) -> D:
 def number(measured: stats.Number) -> Number:
     """Return a number with its interval."""
     level, covers = (measured.level, measured.covers) if measured.has_interval else (None, "")
-    return filled(Number, measured, level=level, covers=covers)
+    another = UNSET if math.isnan(measured.another[0]) else [*measured.another]
+    return filled(Number, measured, level=level, covers=covers, another=another)
 
 
 def optional(measured: stats.Number | None) -> Number | None:

@@ -83,7 +83,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
     in_rounds = local[local["round"].notna()]
     if len(in_rounds):
         one = in_rounds.groupby("series")["record"].nunique().min() == 1
-        within = ", over rounds within one launch, not over other launches" if one else ""
+        within = ", covers rounds (repeatability), not other launches" if one else ", covers launches"
     remarks = [f"bars: 95 % interval{within}"]
     if counts["record"].nunique().min() < intervals.MIN_VALUES:
         remarks.append(f"none where n < {intervals.MIN_VALUES}")

@@ -133,7 +133,8 @@ def curve(
 
     spread: as `spread_between_launches` returns it; without it that of this curve alone.
 
-    Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), and rate,
+    Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), another_low,
+    another_high (the range in which the speedup of another launch is expected, NaN if launches do not tell), and rate,
     speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values). A rate is
     the harmonic mean, a speedup the median of the ratios within the pairs; without any pair it is the ratio of the
     rates, and has no interval. Speedup and efficiency of the smallest size are 1 by definition; its scatter is in those
@@ -152,7 +153,7 @@ def curve(
         faster = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
         share = faster.over(float(str(size)) / first) if first > 0 else unknown()
         ends = [x for number in (rate, faster, share) for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], faster.covers, *ends])
+        rows.append([size, rate.n, launches[size], faster.covers, *faster.another, *ends])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
@@ -202,7 +203,7 @@ def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool
     return unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
 
 
-_CURVE = ["size", "n", "launches", "covers"]
+_CURVE = ["size", "n", "launches", "covers", "another_low", "another_high"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
 
 

@@ -2,10 +2,11 @@
 
     python -m benchmarks.coverage [--curves 2000]
 
-Each line simulates many curves under one kind of noise: the rounds of a launch, the looks, the stop by precision or by
-the end of the budget, and the interval that is shown then. The truth is the median that rounds without end give, and
-where launches differ, launches without end; under a disturbance it is the undisturbed one. Where several launches are
-made, the value of one more is drawn too, and compared with the range in which it is expected.
+Each line simulates many curves under one kind of noise: launches of so many rounds, further launches of the curves that
+are not precise yet, the stop by precision or by the end of the time, and the interval that is shown then. The truth is
+the median that rounds without end give, and where launches differ, launches without end; under a disturbance it is the
+undisturbed one. Where several launches are made, the value of one more is drawn too, and compared with the range in
+which it is expected.
 
 benchmarks/rounds.csv has real rounds, of which some lines draw blocks: its first lines say where they come from.
 """
@@ -20,6 +21,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tabulate import tabulate
@@ -141,17 +143,27 @@ class Case:
     name: str
     noise: Noise
     precision: float = 0.05
-    budget: int = 96  # rounds of a launch at most
-    launches: int = 1
+    rounds: int = 24  # of a launch
+    launches: int = 1  # of a curve, at least
+    most: int = 0  # of a curve, for which there is time; 0: no more than that
     between: float = 0.0  # lognormal spread of the ratio between launches
     others: tuple[float, ...] = ()  # that of further curves, measured alike by the same command
     degrees: float = math.inf  # of Student's t, which the launches follow
 
 
+def _alike(launches: int, others: int, between: float, **values: Any) -> Case:
+    """A case whose curves all have the same spread between launches."""
+    most = values.get("most", 0)
+    up_to = f" to {most}" if most else ""
+    name = f"launches differ by {100 * between:g} %, {launches}{up_to} launches, {1 + others} curves"
+    noise = values.pop("noise", proportional(0.04))
+    settings = {"rounds": 12, **values}
+    return Case(name, noise, launches=launches, between=between, others=(between,) * others, **settings)
+
+
 CASES = [
     *(Case(f"proportional, {100 * spread:g} %", proportional(spread)) for spread in (0.02, 0.05, 0.10)),
-    Case("proportional, 2 %, precision 0.02", proportional(0.02), precision=0.02),
-    Case("proportional, 10 %, budget of 14 rounds", proportional(0.10), budget=14),
+    Case("proportional, 10 %, 12 rounds", proportional(0.10), rounds=12),
     Case("delays, exponential, 5 %", additive(0.05)),
     Case("delays, Student's t with 2 degrees, 5 %", heavy_tailed(0.05)),
     Case("machine wanders, 5 %, 0.9 from window to window", autocorrelated(0.05, 0.9)),
@@ -159,27 +171,21 @@ CASES = [
     Case("one arm wanders, 3 %, 0.6 from round to round", autocorrelated_ratio(0.03, 0.6)),
     Case("machine slows down by 30 %", drift(0.30, 0.03)),
     Case("one arm 1.5 times slower for 5 rounds", disturbed(1.5, 5, 0.03)),
-    Case("one arm 1.5 times slower for 10 rounds", disturbed(1.5, 10, 0.03)),
-    Case("one arm 1.5 times slower for 10 rounds, precision 0.02", disturbed(1.5, 10, 0.03), precision=0.02),
+    Case("one arm 1.5 times slower for 10 rounds of 96", disturbed(1.5, 10, 0.03), rounds=96),
     *(
         Case(
-            f"one arm {slower:g} times slower in half of the rounds, {run} in turn",
+            f"one arm {slower:g} times slower in half of 96 rounds, {run} in turn",
             disturbed_in_turns(slower, run, 0.03),
+            rounds=96,
         )
         for slower, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
     ),
     *(
-        Case(
-            f"launches differ by {100 * between:g} %, {launches} launches, {1 + others} curves",
-            proportional(0.04),
-            launches=launches,
-            between=between,
-            others=(between,) * others,
-            budget=12,
-        )
-        for launches, others in ((2, 2), (3, 0), (3, 2), (6, 0))
+        _alike(launches, others, between, most=most)
+        for launches, others, most in ((2, 2, 0), (3, 2, 0), (3, 0, 0), (3, 0, 8), (3, 2, 8), (6, 0, 0))
         for between in (0.0, 0.01, 0.02, 0.03)
     ),
+    *(_alike(3, 0, between, most=8, noise=proportional(0.01)) for between in (0.02, 0.03)),
     Case("launches differ by 10 %, 6 launches", proportional(0.03), launches=6, between=0.10),
     Case(
         "launches differ by 2 %, 3 launches of 4 rounds, 3 curves",
@@ -187,7 +193,7 @@ CASES = [
         launches=3,
         between=0.02,
         others=(0.02, 0.02),
-        budget=4,
+        rounds=4,
     ),
     Case(
         "launches differ by 3 %, those of two other curves by 1 and 2 %",
@@ -195,7 +201,7 @@ CASES = [
         launches=3,
         between=0.03,
         others=(0.01, 0.02),
-        budget=12,
+        rounds=12,
     ),
     Case(
         "launches differ by 2 %, Student's t with 3 degrees, 3 curves",
@@ -203,7 +209,7 @@ CASES = [
         launches=3,
         between=0.02,
         others=(0.02, 0.02),
-        budget=12,
+        rounds=12,
         degrees=3,
     ),
     *(
@@ -213,7 +219,6 @@ CASES = [
             launches=launches,
             between=between,
             others=(between,) * 2 if launches > 1 else (),
-            budget=24,
         )
         for launches, between, drift in (
             (1, 0.0, 0.0),
@@ -229,14 +234,22 @@ CASES = [
 
 
 def launch(case: Case, rng: Rng) -> list[float]:
-    """The ratios of the rounds of one launch, until it stops."""
-    times = case.noise(rng, case.budget)
+    """The ratios of the rounds of one launch."""
+    times = case.noise(rng, case.rounds)
     away = rng.normal() if math.isinf(case.degrees) else _student(rng, case.degrees)
-    ratios = (times[:, 0] / times[:, 1] * math.exp(case.between * away)).tolist()
-    for look in intervals.looks(case.budget):
-        if intervals.precise(ratios[:look], case.precision):
-            return ratios[:look]
-    return ratios
+    return (times[:, 0] / times[:, 1] * math.exp(case.between * away)).tolist()
+
+
+def measured(case: Case, rng: Rng) -> list[list[list[float]]]:
+    """The launches of each curve of a command, until all are precise or the time is over."""
+    cases = [replace(case, between=between) for between in (case.between, *case.others)]
+    curves = [[launch(one, rng) for _ in range(case.launches)] for one in cases]
+    for _ in range(case.most - case.launches):
+        known = intervals.between_launches(curves)
+        for one, curve in zip(cases, curves, strict=True):
+            if not intervals.precise(curve, case.precision, known):
+                curve.append(launch(one, rng))
+    return curves
 
 
 def _student(rng: Rng, degrees: float) -> float:
@@ -248,16 +261,15 @@ def simulate(case: Case, curves: int, rng: Rng) -> dict[str, str]:
     """A line of the table."""
     held, reached, foretold, widths, rounds = 0, 0, 0, [], []
     for _ in range(curves):
-        spreads = (case.between, *case.others)
-        measured = [[launch(replace(case, between=b), rng) for _ in range(case.launches)] for b in spreads]
-        interval = intervals.over_launches(measured[0], known=intervals.between_launches(measured))
+        curves_of_command = measured(case, rng)
+        interval = intervals.over_launches(curves_of_command[0], known=intervals.between_launches(curves_of_command))
         assert interval is not None
         held += interval.low <= 1.0 <= interval.high
         reached += interval.half_width_fraction <= case.precision
         widths.append(interval.half_width_fraction)
         if interval.another:
             foretold += interval.another[0] <= statistics.median(launch(case, rng)) <= interval.another[1]
-        rounds.append(sum(map(len, measured[0])))
+        rounds.append(sum(map(len, curves_of_command[0])))
     return {
         "noise": case.name,
         "holds the truth": f"{held / curves:.3f}",

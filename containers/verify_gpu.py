@@ -101,13 +101,13 @@ def setup(variables: Mapping[str, str] = os.environ) -> list[str]:
 
 def scaling(precision: str, number: int, **how: Any) -> list[str]:
     """Weak scaling from one to all GPUs, in rounds."""
-    arguments = f"precision={precision} batch_per_rank={BATCH} measure.budget_s=240"
+    arguments = f"precision={precision} batch_per_rank={BATCH} measure.curve_budget_s=240"
     return make("weak-scaling", number, f"MODELS={MODELS}", f"ARGS={arguments}", **how)
 
 
 def overhead(number: int, **how: Any) -> list[str]:
     """One rank with and without Horovod, and two with and without allreduce."""
-    return make("overhead", number, "MODELS=resnet50", f"ARGS=batch_per_rank={BATCH} measure.budget_s=240", **how)
+    return make("overhead", number, "MODELS=resnet50", f"ARGS=batch_per_rank={BATCH} measure.curve_budget_s=240", **how)
 
 
 def allreduce(number: int, **how: Any) -> list[str]:

@@ -160,6 +160,7 @@ _SIMPLE = {
     ),
     "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
     "report": ("analysis report", ("RESULTS",), ()),
+    "summary": ("analysis summary --draw", ("RESULTS",), ("EXPERIMENT", "weak_scaling")),
     "status": ("train.launch.status", (), ("RESULTS", "results")),
     "table": ("analysis table", ("COLUMNS",), ("FILE",)),
     "tables": ("analysis tables", (), ()),
@@ -201,7 +202,7 @@ def steps(target: str, given: Variables) -> list[Step]:
             "diagnose": _analysis("diagnose", "diagnose", *given.options("MODELS"), "--draw", counts=False),
             "tune": _analysis("tune", *given.options("MODELS", "WRITE")),
             "timeline": _analysis("timeline", *given.options("MODELS")),
-        }.get(target) or _analysis("summary", experiment, "--draw", counts=False)
+        }.get(target) or _analysis("summary", experiment, "--brief", "--draw", counts=False)
     check = (
         [_analysis("tune", "--dry-run", *given.options("WRITE"))] if target == "tune" and given.text("WRITE") else []
     )

@@ -24,6 +24,7 @@ from train.record.record import Order, RunRecord
 
 Scatter = NDArray[np.float32]
 _MOST = 256  # steps of a run that are compared with others: more add nothing
+_ENOUGH_LAUNCHES = 3  # of a curve, to tell how much they differ
 _DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that say how many cores a rank has
 
 
@@ -173,8 +174,8 @@ def repeats_apart(runs: list[Launch]) -> Iterator[Finding]:
 def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
     """Report launches of one curve in rounds whose speedups differ by more than their rounds explain.
 
-    The 95 % intervals of two launches do not overlap, on the arm where they are furthest apart. Fewer than six launches
-    then say nothing of the next one.
+    The 95 % intervals of two launches do not overlap, on the arm where they are furthest apart. From three launches on
+    the interval of the curve covers it.
     """
     for same in _by([run for run in runs if run.in_rounds], _point).values():
         for name in dict.fromkeys(name for run in same for name in run.speedups):
@@ -182,11 +183,14 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
             (low, slow), (high, _) = min(medians, key=lambda m: m[0].high), max(medians, key=lambda m: m[0].low)
             if apart(low, high) and len(medians) < MIN_VALUES:
                 off = metrics.change_fraction(low.value, high.value)
-                grade = graded(off, serious=limit("apart_serious"))
+                enough = len(medians) >= _ENOUGH_LAUNCHES
+                grade = "note" if enough else graded(off, serious=limit("apart_serious"))
                 stated, follows = f"{name}: {low.value:.3g}x in one launch", f"{high.value:.3g}x in another"
                 meaning = (
-                    f"{len(medians)} launches cannot tell what the next one gives: measure {MIN_VALUES} "
-                    "(measure.launches)."
+                    "The interval of the curve covers it; that of the rounds of one launch does not."
+                    if enough
+                    else f"{len(medians)} launches hardly tell what the next one gives: measure {_ENOUGH_LAUNCHES} "
+                    "or more (measure.repeats)."
                 )
                 yield finding(slow.path, grade, stated, follows, off, meaning)
 

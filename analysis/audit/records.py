@@ -131,19 +131,30 @@ def _larger_p(some: list[float], others: list[float]) -> float:
 def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report an arm whose ratio to the base changed during the launch: the machine's drift did not cancel.
 
-    The 95 % intervals of the median ratio in the first and in the second half of the rounds do not overlap. Then the
-    interval of the whole launch, which takes rounds for repeats, is too narrow.
+    It rose or fell over the rounds, by Kendall's test at a level that all arms share; or the 95 % intervals of the
+    median ratio in the first and in the second half of the rounds do not overlap. Then the interval of the rounds of
+    this launch, which takes them for repeats, is too narrow.
     """
-    for name, values in ratios(run).items():
+    ratios_by_arm = ratios(run)
+    for name, values in ratios_by_arm.items():
         halves = values[: len(values) // 2], values[len(values) // 2 :]
         early, late = (repeats.median([half]) for half in halves)
-        if apart(early, late):
+        if apart(early, late) or _trend_p(values) < limit("trend_level") / len(ratios_by_arm):
             off = metrics.change_fraction(early.value, late.value)
             stated = f"{name}: ratio {early.value:.3g} in the first rounds"
             meaning = (
                 "Something changed that not all arms felt alike. Measure another launch, on an otherwise idle machine."
             )
             yield finding(path, graded(off), stated, f"{late.value:.3g} in the last", off, meaning)
+
+
+def _trend_p(values: list[float]) -> float:
+    """Return how likely values without a trend rise or fall as much (Kendall's test); 1 for too few or equal values."""
+    if len(values) < MIN_VALUES or len({*values}) == 1:
+        return 1.0
+    from scipy.stats import kendalltau  # as above
+
+    return float(kendalltau(range(len(values)), values).pvalue)
 
 
 @rule(RECORD_RULES)

@@ -19,6 +19,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_experiment(parser)
     arguments.add_format(parser, "text", "json")
+    parser.add_argument("--brief", action="store_true", help="only speedups over the nodes, in 100 columns")
     arguments.add_draw(parser)
     arguments.add_results(parser)
 
@@ -36,10 +37,25 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(documents.text(summary.as_json(shown)))
     else:
-        print("\n".join(_sections(options.experiment, shown)))
+        brief = summary.speedup_rows(shown) if options.brief else []
+        print("\n".join(_brief(options.experiment, shown, brief) if brief else _sections(options.experiment, shown)))
     if options.draw:
         _draw(options, shown, study)
     return 0
+
+
+def _brief(experiment: str, shown: pd.DataFrame, rows: list[list[str]]) -> list[str]:
+    """The lines to print about the speedups of an experiment over its nodes."""
+    lines = [
+        f"{experiment} on {'; '.join(shown['machine'].unique())}",
+        "in brackets: the 95 % interval, which covers other launches, or only other rounds of the same launch",
+        "(repeatability: other launches may differ by more); another launch: where its speedup is expected",
+        "",
+        tabulate(rows, tablefmt="plain", disable_numparse=True),
+    ]
+    if emulated := controls.control_note(shown, labels.name):
+        lines += ["", emulated]
+    return [*lines, "", f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report"]
 
 
 def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
@@ -67,9 +83,11 @@ def _intervals(shown: pd.DataFrame) -> list[str]:
     if in_rounds.empty:
         return lines
     if in_rounds.groupby("series")["record"].nunique().min() == 1:
-        lines.append("one launch: the interval covers rounds within it, not other launches")
+        lines.append("one launch: the interval covers rounds within it (repeatability), not other launches")
     if shown["quantity"].eq("wall_s").any():
-        lines.append("wall time and job time: from launches of the single points")
+        lines.append(
+            "wall time and job time: of the largest point from the launches in rounds, of the others from separate ones"
+        )
     return lines
 
 

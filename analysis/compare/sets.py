@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,13 +19,14 @@ from analysis.documents import Document, PValue, about, filled
 from analysis.speedups import By
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
-from analysis.stats.student import ratio_of_means
+from analysis.stats.student import pooled_ratio_of_means, ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
+from train.record.intervals import Spread, between_launches
 from train.record.record import RECORD_NAME, RunRecord
 
 VerdictName = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
@@ -34,6 +35,7 @@ VerdictName = Literal["B faster", "B slower", "no difference shown", "no interva
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
                  "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
+_ENOUGH_LAUNCHES = 3  # of a set, that tell by themselves how much they differ
 
 
 Quantity = Literal["images_per_s", "speedup"]
@@ -51,7 +53,7 @@ class SetRatio(Document):
     ratio: Annotated[documents.Number, about("B / A")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the ratio")]
-    note: Annotated[str, about("why it is not judged")]
+    note: Annotated[str, about("why it is not judged, or how the spread between launches is known")]
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class _Arm:
     rates: dict[str, float]
     speedups: list[float]
     lost: str  # why it is not valid as a scaling result
+    ranks: int = 0  # of a point with allreduce
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,13 @@ class _Run:
     @property
     def rates(self) -> dict[str, float]:
         return self.arm.rates
+
+    @property
+    def measured_alike(self) -> tuple[str, ...]:
+        """What runs have in common whose launches differ alike: experiment and machine."""
+        return self.experiment, *(
+            self.provenance.get(f"environment.hosts.{name}", "") for name in ("cpu_model", "cores")
+        )
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -219,14 +229,16 @@ _ARM = ["nodes", "batch_per_rank", "arm"]
 def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
     """Return the point ("") of each record, or the arms of a launch in rounds by name; rates in images/s."""
     arms: dict[str, dict[str, _Arm]] = {path: {} for path in local["record"].unique()}
+    in_rounds = {*local.loc[local["round"].notna(), "record"]}
     for by in speedups.BY:
         rates = speedups.rates(local, by).dropna(subset="rate")
         for _, rows in rates.groupby(["record", *_ARM], dropna=False):
             first = rows.iloc[0]
             parts = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
-            name = ", ".join(parts) if rows["round"].notna().any() else ""
+            name = ", ".join(parts) if first["record"] in in_rounds else ""
             lost = controls.why_invalid(rows).iloc[0]
-            arm = arms[first["record"]].setdefault(name, _Arm({}, _speedups(rows, rates) if name else [], lost))
+            ranks = int(first["ranks"]) if first["kind"] == "measured" else 0
+            arm = arms[first["record"]].setdefault(name, _Arm({}, _speedups(rows, rates) if name else [], lost, ranks))
             arm.rates[by] = statistics.harmonic_mean(rows["rate"].tolist())
     return {path: by_name or {"": _Arm({}, [], "")} for path, by_name in arms.items()}
 
@@ -275,22 +287,80 @@ def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run],
     return pairs, alone
 
 
-def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
+Scatter = Mapping[tuple[str, ...], "_Launches"]  # by `_Run.measured_alike`
+
+
+@dataclass
+class _Launches:
+    """What launches measured alike gave, in sets of repeats: the speedups of largest points, and rates with a hash."""
+
+    speedups: list[list[list[float]]] = field(default_factory=list)
+    rates: dict[str, list[tuple[str, list[float]]]] = field(default_factory=lambda: defaultdict(list))  # by `by`
+
+    @property
+    def spread(self) -> Spread:
+        return between_launches(self.speedups)
+
+
+def _scatter(*sides: Sequence[_Run]) -> Scatter:
+    """Return what the largest point of each curve gave in each set: points of one launch are not independent."""
+    scatter: dict[tuple[str, ...], _Launches] = defaultdict(_Launches)
+    for side in sides:
+        curves: dict[tuple[object, ...], list[_Run]] = defaultdict(list)
+        for run in side:
+            if run.arm.ranks:
+                curves[(*run.measured_alike, run.config_hash, run.arm.ranks)].append(run)
+        largest = {key[:-1]: runs for key, runs in sorted(curves.items(), key=lambda item: item[1][0].arm.ranks)}
+        for runs in largest.values():
+            alike = scatter[runs[0].measured_alike]
+            alike.speedups.append([run.arm.speedups for run in runs])
+            for by in runs[0].rates:
+                alike.rates[by].append((runs[0].config_hash, [run.rates[by] for run in runs if by in run.rates]))
+    return scatter
+
+
+def _pooled(runs: Sequence[Sequence[_Run]]) -> str:
+    """Return a remark if a set has fewer launches than tell how much they differ; "" if both have enough."""
+    few = min(len(side) for side in runs)
+    if few >= _ENOUGH_LAUNCHES:
+        return ""
+    return f"{few} launch{'es' * (few > 1)}: with the variance between launches of all curves of this experiment"
+
+
+def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[Ratio]:
+    """Return the ratios of one point; scatter: of all launches of both sets."""
+    alike = [scatter.get(runs[0].measured_alike, _Launches()) for runs in (a, b)]
+    remark = _pooled((a, b))
     lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
     note = "; ".join(dict.fromkeys(lost))
     for by in (by for by in speedups.BY if all(by in run.rates for run in (*a, *b))):
-        rates = [[run.rates[by] for run in runs] for runs in (a, b)]
-        means = [unknown(statistics.fmean(values), len(values)) for values in rates]
-        yield _ratio(a[0], "images_per_s", by, means, ratio_of_means(*rates), note)
+        rates_a, rates_b = ([run.rates[by] for run in runs] for runs in (a, b))
+        means = [unknown(statistics.fmean(values), len(values)) for values in (rates_a, rates_b)]
+        own = {run.config_hash for run in (*a, *b)}
+        others = [values for hash_, values in alike[0].rates[by] if hash_ not in own] if remark else []
+        ratio = pooled_ratio_of_means(rates_a, rates_b, others) if others else ratio_of_means(rates_a, rates_b)
+        yield _ratio(a[0], "images_per_s", by, means, ratio, note, remark)
     if all(run.arm.speedups for run in (*a, *b)):
-        launches = [[run.arm.speedups for run in runs] for runs in (a, b)]
-        medians = [unknown(median.value, median.n) for median in map(repeats.median, launches)]
-        yield _ratio(a[0], "speedup", "throughput", medians, repeats.ratio_of_medians(*launches), note)
+        launches_a, launches_b = ([run.arm.speedups for run in runs] for runs in (a, b))
+        medians = [unknown(median.value, median.n) for median in map(repeats.median, (launches_a, launches_b))]
+        ratio = repeats.ratio_of_medians(launches_a, launches_b, alike[0].spread, alike[1].spread)
+        yield _ratio(a[0], "speedup", "throughput", medians, ratio, note, remark)
 
 
-def _ratio(run: _Run, quantity: Quantity, by: By, sides: Sequence[Number], ratio: Number, note: str) -> Ratio:
-    """Return one ratio, not corrected for the others; `sides`: the values of A and B."""
-    judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not note else None
+def _ratio(
+    run: _Run,
+    quantity: Quantity,
+    by: By,
+    sides: Sequence[Number],
+    ratio: Number,
+    lost: str,
+    remark: str,
+) -> Ratio:
+    """Return one ratio, not corrected for the others; `sides`: the values of A and B; `lost`: why it is not judged."""
+    note = lost or (remark if ratio.has_interval else "")
+    if not lost and ratio.covers == "rounds":
+        lost = note = "one launch on a side: how far launches differ is not known"
+    judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not lost else None
     if judged and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
     a, b = sides
@@ -331,10 +401,11 @@ def compare(a: Path, b: Path, columns: str = "") -> Sets:
     columns: what headers of tables mean (COLUMNS). Raises TableError without a complete run.
     """
     (runs_a, left_a), (runs_b, left_b) = _runs(a, columns), _runs(b, columns)
+    scatter = _scatter(runs_a, runs_b)
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
     return Sets(
-        holm_corrected([one for pair in pairs for one in _ratios(*pair)]),
+        holm_corrected([one for pair in pairs for one in _ratios(*pair, scatter)]),
         differences(*made_alike),
         alone,
         [f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],

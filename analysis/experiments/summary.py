@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import pandas as pd
@@ -147,6 +148,8 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
             for name in ("speedup", "efficiency"):
                 value, low, high = (float(point[f"{name}{end}"]) for end in ("", "_low", "_high"))
                 number = from_ends(value, low, high, point["covers"], int(point["n"]))
+                share = value / float(point["speedup"])
+                number = replace(number, another=(share * point["another_low"], share * point["another_high"]))
                 yield f"{name}_{by.replace(' ', '_')}", number
 
 
@@ -210,8 +213,9 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key
     where none of these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules
     of an image, where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall
-    time and job time over the fewest ranks; the final accuracy of training over epochs; a note. Brackets hold the
-    95 % interval where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
+    time and job time over the fewest ranks; what the interval of the speedup covers; the final accuracy of training
+    over epochs; a note. Brackets hold the 95 % interval where it is known. A sweep over allreduces has the columns of
+    `allreduce.rows`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
@@ -239,6 +243,8 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
         row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     for name in ("speedup", "efficiency"):
         row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
+    compared = point.numbers.get("speedup_throughput", point.numbers.get(_OVER_BASE))
+    row["covers"] = compared.covers if compared else ""
     for by in ("wall time", "job time"):
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
@@ -246,3 +252,50 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     for quantity, header in _AT_THE_END.items():
         row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     return row | {"note": _remarks(point.runs)}
+
+
+def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
+    """Return the speedups of the curves in rounds over the nodes of an experiment, as the lines of a narrow table.
+
+    Two lines are the header. The others, one for each model and number of nodes: model, nodes (the fewest and these),
+    images/s on both, the speedup with its 95 % interval, what that covers, the efficiency, the speedup without
+    allreduce, and the range in which the speedup of another launch is expected. Empty without such curves.
+    """
+    rows = []
+    in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
+    for point in (one for one in in_rounds if _is_measured(one) and "speedup_throughput" in one.numbers):
+        same = [one for one in in_rounds if one.runs["series"].iloc[0] == point.runs["series"].iloc[0]]
+        smallest = min(same, key=_nodes)
+        if _nodes(point) == _nodes(smallest):
+            continue
+        speedup, ends = point.numbers["speedup_throughput"], (smallest, point)
+        alone = [one for one in in_rounds if not _is_measured(one) and _is_beside(one, point)]
+        rows.append(
+            [
+                labels.name(point.runs["model"].iloc[0]),
+                " to ".join(str(_nodes(one)) for one in ends),
+                " to ".join(f"{one.numbers['images_per_s'].value:.3g}" for one in ends),
+                speedup.text(".2f"),
+                speedup.covers,
+                f"{point.numbers['efficiency_throughput'].value:.2f}",
+                f"{alone[0].numbers['speedup_throughput'].value:.2f}" if alone else "",
+                "" if math.isnan(speedup.another[0]) else "{:.2f} to {:.2f}".format(*speedup.another),
+            ]
+        )
+    return [["", "", "", "", "", "effi-", "without", "another"], ["model", "nodes", "images/s", "speedup", "covers",
+            "ciency", "allreduce", "launch"], *rows] if rows else []  # fmt: skip
+
+
+def _is_measured(point: Point) -> bool:
+    return bool(point.runs["kind"].eq("measured").all())
+
+
+def _nodes(point: Point) -> int:
+    return int(point.runs["nodes"].iloc[0])
+
+
+def _is_beside(control: Point, point: Point) -> bool:
+    """Return whether a point without allreduce is the control of another one."""
+    same = ["record", "nodes", "batch_per_rank"]
+    control_of, measured = (one.runs[same].drop_duplicates().to_numpy().tolist() for one in (control, point))
+    return control_of == measured and "speedup_throughput" in control.numbers

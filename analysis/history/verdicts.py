@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from analysis.history.points import COSTS, Key, Values
@@ -16,6 +16,8 @@ from analysis.stats import student, verdict
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
 from analysis.thresholds import limit
+
+_ENOUGH_LAUNCHES = 3  # on either side, that tell by themselves how far launches differ
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Change:
     older: tuple[tuple[float, ...], ...] = ()  # launches that only tell how far launches scatter
     why_not: str = ""
 
+    @property
+    def groups(self) -> list[tuple[float, ...]]:
+        """Return its values in groups that scatter about a mean of their own."""
+        return [group for group in (self.before, self.now, *self.older) if len(group) > 1]
+
 
 @dataclass(frozen=True)
 class Row:
@@ -36,6 +43,7 @@ class Row:
     change: Change
     ratio: Number | None
     judged: Verdict | None
+    curves: int = 0  # others, whose launches were taken to tell how far launches differ
 
     @property
     def verdict(self) -> VerdictName:
@@ -45,6 +53,10 @@ class Row:
     @property
     def note(self) -> str:
         """Return why nothing was decided, if that does not follow from the interval."""
+        if self.judged and self.curves:
+            few = min(len(self.change.before), len(self.change.now))
+            others = f"{self.curves} other curve{'s' * (self.curves > 1)}"
+            return f"{few} launch{'es' * (few > 1)}: with the variance between launches of {others}"
         if self.change.why_not or self.judged:
             return self.change.why_not
         return "one launch before and one now: how far launches differ is not known"
@@ -52,12 +64,28 @@ class Row:
 
 def verdict_rows(changes: Sequence[Change], within: float) -> list[Row]:
     """Return each change with its verdict; all together are wrong at most 5 times in 100."""
+    others = [_measured_alike(one, changes) for one in changes]
     ratios = {
-        nth: mean_ratio(one.before, one.now, one.older) for nth, one in enumerate(changes) if one.before and one.now
+        nth: mean_ratio(one.before, one.now, [*one.older, *(group for other in others[nth] for group in other.groups)])
+        for nth, one in enumerate(changes)
+        if one.before and one.now
     }
     decided = [nth for nth, ratio in ratios.items() if not changes[nth].why_not and ratio.has_interval]
     judged = dict(zip(decided, judge_ratios([ratios[nth] for nth in decided], within), strict=True))
-    return [Row(one, ratios.get(nth), judged.get(nth)) for nth, one in enumerate(changes)]
+    return [Row(one, ratios.get(nth), judged.get(nth), len(others[nth])) for nth, one in enumerate(changes)]
+
+
+def _measured_alike(change: Change, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes of other curves at as many ranks, if a side has too few launches to tell how they differ."""
+    if min(len(change.before), len(change.now)) >= _ENOUGH_LAUNCHES:
+        return []
+    same = [
+        other
+        for other in changes
+        if other.key.model != change.key.model
+        and replace(other.key, model="", series="") == replace(change.key, model="", series="")
+    ]
+    return [other for other in same if other.groups]
 
 
 def newest_changes(histories: Mapping[Key, Values], sessions: Sequence[Session]) -> list[Change]:

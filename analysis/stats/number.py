@@ -35,7 +35,8 @@ class Number:
     """A value with its interval: `ends` returns the ends at a level, NaN where there are none.
 
     `n`: how many values it is made from. `level`: at which the interval is shown. `standard_error`, in the unit of the
-    value, and `degrees` of freedom: of a mean whose interval is Student's t, else NaN.
+    value, and `degrees` of freedom: of a mean whose interval is Student's t, else NaN. `another`: the ends of the range
+    in which another launch is expected at the level, NaN if launches do not tell.
     """
 
     value: float
@@ -45,6 +46,7 @@ class Number:
     level: float = LEVEL
     standard_error: float = math.nan
     degrees: float = math.nan
+    another: Ends = NO_ENDS
 
     @cached_property
     def interval(self) -> Ends:
@@ -79,7 +81,8 @@ class Number:
         product = self._rising(lambda x: x * factor, self.standard_error * abs(factor))
         if factor >= 0:
             return product
-        return replace(product, ends=lambda level: (product.ends(level)[1], product.ends(level)[0]))
+        another = (product.another[1], product.another[0])
+        return replace(product, ends=lambda level: (product.ends(level)[1], product.ends(level)[0]), another=another)
 
     def through(self, function: Callable[[float], float]) -> Number:
         """Return the value of a rising function of the number."""
@@ -90,7 +93,8 @@ class Number:
             low, high = self.ends(level)
             return function(low), function(high)
 
-        return replace(self, value=function(self.value), ends=ends, standard_error=standard_error)
+        another = (function(self.another[0]), function(self.another[1]))
+        return replace(self, value=function(self.value), ends=ends, standard_error=standard_error, another=another)
 
     def text(self, form: str = ".4g", unit: str = "") -> str:
         """Return the number with its interval as text: "1.54 (1.49 to 1.58)"; form: as of the format function."""

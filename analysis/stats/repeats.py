@@ -35,7 +35,8 @@ def median(launches: Launches, level: float = LEVEL, spread: Spread | None = Non
         return unknown(n=0)
     interval = intervals.over_launches(launches, known=spread)
     value = interval.value if interval else statistics.median(_values(launches))
-    return replace(around(value, launches, spread), level=level)
+    another = (interval and interval.another) or NO_ENDS
+    return replace(around(value, launches, spread), level=level, another=another if level == LEVEL else NO_ENDS)
 
 
 def around(value: float, launches: Launches, spread: Spread | None = None) -> Number:
@@ -65,14 +66,16 @@ def arithmetic_mean(launches: Launches) -> Number:
     return around(statistics.fmean(values), launches)
 
 
-def ratio_of_medians(a: Launches, b: Launches) -> Number:
-    """Return median(b) / median(a).
+def ratio_of_medians(
+    a: Launches, b: Launches, spread_a: Spread | None = None, spread_b: Spread | None = None
+) -> Number:
+    """Return median(b) / median(a); spread_a, spread_b: between launches, as for `median`.
 
     The interval runs from the low end of b over the high end of a to the opposite. Each side gets half of the chance of
     an error, so the interval holds the truth at least as often as it claims (Bonferroni). There is none if one side has
     none at that level.
     """
-    under, over = median(a), median(b)
+    under, over = median(a, spread=spread_a), median(b, spread=spread_b)
 
     def ends(level: float) -> Ends:
         (under_low, under_high), (over_low, over_high) = (side.ends(1 - (1 - level) / 2) for side in (under, over))

@@ -26,6 +26,7 @@ _OF_EPOCH = (
     *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
     "validation_mean_absolute_error",
 )
+_LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # what a job pays once, before its second step
 
 
 class Value(NamedTuple):
@@ -138,7 +139,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     """Yield the arms of a launch in rounds, with the throughputs of whole rounds. Raises ValueError without any.
 
     On emulated nodes a point of one rank is a control too: it exchanges nothing. If images are read, arms with a batch
-    in memory are left out: they only serve to split a step. Phases and job time are of all arms together.
+    in memory are left out: they only serve to split a step.
     """
     machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
     arms = rounds.arms(run.config)
@@ -159,11 +160,45 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
             values += [Value(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
         values += [Value(name, value) for name, value in hardware.throughput_bounds(run, index).items()]
         point = _alone(run, index)
+        if index == _whole_job(run):
+            values += _job(point, metrics.rate(1.0, statistics.fmean(1.0 / rates[index] for rates in whole.values())))
         yield _measured(point, machine, _columns(point, path, machine), values)
         if emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
             config = point.config | {"distribution": point.config["distribution"] | {"allreduce": False}}
             control = replace(point, config=config, arm=WITHOUT_ALLREDUCE, role="control")
             yield _measured(control, machine, _columns(control, path, machine), values)
+
+
+def _whole_job(run: RunRecord) -> int | None:
+    """Return the arm whose job a launch in rounds starts as: the largest point of a curve over nodes.
+
+    None where nodes are emulated: they start without quotas. None of a launch that failed.
+    """
+    arms = run.config["rounds"]
+    if run.status != "complete" or run.arm_keys or run.config["system"].get("cpus_per_node") is not None:
+        return None
+    largest = (i for i, arm in enumerate(arms) if arm["allreduce"] and arm["nodes"] == run.config["nodes"])
+    return next((i for i in largest if "nodes" in arms[i]["swept"] and arms[i]["role"] == "point"), None)
+
+
+def _job(point: RunRecord, images_per_s: float) -> Iterator[Value]:
+    """Yield what a job of the largest point of a curve takes: what its launch in rounds did, but for other arms.
+
+    Until the first step both do the same. Then come as many steps as launches of single points make, at the rate in
+    rounds [images/s].
+    """
+    measure, images = point.config["measure"], point.config["global_batch"]
+    step_s = images / images_per_s
+    slowest = max(point.ranks, key=lambda rank: sum(rank.phases_s[name] for name in _LAUNCHED))
+    phases_s = {name: slowest.phases_s[name] for name in _LAUNCHED}
+    phases_s |= {"warm_up": measure["warm_up_steps"] * step_s, "timed": measure["timed_steps"] * step_s}
+    phases_s |= {"exit": slowest.phases_s.get("exit", 0.0)}
+    yield Value("wall_s", sum(phases_s[name] for name in records.WALL_PHASES))
+    yield Value("job_s", sum(phases_s.values()))
+    yield Value("images", images * (1 + measure["warm_up_steps"] + measure["timed_steps"]))
+    yield Value("steps_per_rank", measure["timed_steps"])
+    for name, seconds in phases_s.items():
+        yield Value(sys.intern(f"phase_{name}_s"), seconds)
 
 
 def _alone(run: RunRecord, index: int) -> RunRecord:

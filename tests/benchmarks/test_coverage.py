@@ -11,9 +11,9 @@ def rng():
 
 
 def test_a_clean_machine_stops_early_and_holds_the_truth():
-    row = coverage.simulate(Case("clean", coverage.proportional(0.02)), 200, rng())
+    row = coverage.simulate(Case("clean", coverage.proportional(0.02), rounds=12, launches=3, most=8), 200, rng())
     assert float(row["holds the truth"]) > 0.9
-    assert (row["narrow enough"], row["rounds, median"]) == ("1.00", "17")
+    assert (row["narrow enough"], row["rounds, median"]) == ("1.00", "36")
 
 
 def test_an_interval_that_is_too_narrow_would_show():

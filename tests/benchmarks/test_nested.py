@@ -86,7 +86,7 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
 def test_the_points_of_a_plan_are_told_from_its_curve():
     asked = launches.overrides(Path("unused"), ["experiment=weak_scaling", "model=tiny", "nodes=2"])
     assert launches.curve_of(asked) == "tiny-rounds"
-    assert launches.points_of(asked) == ["tiny-nodes1", "tiny-nodes2"]
+    assert launches.points_of([*asked, "measure.design=launches"]) == ["tiny-nodes1", "tiny-nodes2"]
 
 
 def test_the_controls_of_emulated_nodes_are_no_points(monkeypatch):

@@ -43,7 +43,8 @@ def of_two_hosts(cluster, results: Path, only: str, *overrides: str) -> RunRecor
 
 
 def test_over_ssh_a_curve_in_rounds_has_a_host_for_each_node(cluster, results):
-    curve = of_two_hosts(cluster, results, "tiny-rounds", "measure.design=rounds", "measure.budget_s=8")
+    short = ("measure.design=rounds", "measure.budget_s=8", "measure.repeats=1")
+    curve = of_two_hosts(cluster, results, "tiny-rounds", *short)
     first, second = ({window.arm for window in rank.windows} for rank in curve.ranks)
     assert (first, second) == ({0, 1, 2}, {1, 2})
 
@@ -145,7 +146,8 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
 
 
 def test_under_slurm_a_curve_in_rounds_is_one_job(cluster, results):
-    asked = arguments(results, "launcher=slurm", "system=slurm", "measure.design=rounds", "measure.budget_s=8")
+    short = ("measure.design=rounds", "measure.budget_s=8", "measure.repeats=1")
+    asked = arguments(results, "launcher=slurm", "system=slurm", *short)
     sent = cluster.on("n0", *LAUNCH, "--only=tiny-rounds", *asked)
     assert sent.returncode == 0, sent.stdout
     wait_for(lambda: queue_is_empty(cluster))
@@ -154,7 +156,7 @@ def test_under_slurm_a_curve_in_rounds_is_one_job(cluster, results):
     assert curve.status == "complete", log
     assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
     assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
-    assert "tiny-rounds: nodes2-batch_per_rank4" in log  # with a speedup, or too few rounds for its interval
+    assert "tiny-rounds, 1 launch: nodes2-batch_per_rank4" in log  # with a speedup, or too few rounds for its interval
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:

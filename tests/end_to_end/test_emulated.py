@@ -57,7 +57,7 @@ def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: 
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
 def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path, means: cgroups.Means):
     slow = ("experiment=network_sweep", "nodes=2", *HELD)
-    links = ("system.link_mbit_per_s=1,null", "measure.design=rounds", "measure.budget_s=40")
+    links = ("system.link_mbit_per_s=1,null", "measure.design=rounds", "measure.budget_s=40", "measure.repeats=1")
     status, output = run(*launch_command(tmp_path, *links, *slow))
     assert status == 0, output
     [curve] = records(tmp_path)

@@ -86,10 +86,10 @@ def test_a_killed_rank_is_named_and_a_rank_ends_with_a_launcher_that_cannot_end_
 
 
 def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(cluster, results):
-    hold = Hold(results / "patch", "train.loop.rounds._precise", after=2, ranks=[1])  # all have recorded three rounds
+    hold = Hold(results / "patch", "train.loop.rounds._end_s", after=2, ranks=[1])  # all have recorded three rounds
     variables = [f"{name}={value}" for name, value in hold.variables.items()]
-    curve = ("experiment=weak_scaling", "nodes=2", "launcher=ssh", "launcher.hosts=[n1,n2]", f"results={results}")
-    launch = ("env", *variables, *LAUNCH, "--only=tiny-rounds", *curve)
+    curve = ("experiment=weak_scaling", "nodes=2", "measure.repeats=1", "launcher=ssh", "launcher.hosts=[n1,n2]")
+    launch = ("env", *variables, *LAUNCH, "--only=tiny-rounds", *curve, f"results={results}")
     child = cluster.popen("n0", *launch, "model=tiny", "batch_per_rank=4", "tracking=none")
     wait_for(hold.holds)
     begin = time.monotonic()

@@ -54,7 +54,7 @@ def test_overrides_of_a_launch():
             "train.launch", "--force", "experiment=weak_scaling",
             "device=cpu", "nodes=4", "model=a,b-2", "measure=report", "x=1", "y=[2, 3]",
         ),
-        ("analysis", "summary", "weak_scaling", "--draw"),
+        ("analysis", "summary", "weak_scaling", "--brief", "--draw"),
     ]  # fmt: skip
 
 

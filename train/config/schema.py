@@ -190,7 +190,7 @@ class Measure:
     name: str
     warm_up_steps: int = field(metadata=limits(minimum=0))  # after the first step, before the timed ones
     timed_steps: int = field(metadata=limits(minimum=1))
-    repeats: int = field(metadata=limits(minimum=1))  # independent launches of each point
+    repeats: int = field(metadata=limits(minimum=1))  # independent launches of each point or curve
     batch_per_rank: int  # default of experiments that keep the batch per rank
     global_batch: int  # default of experiments that keep the global batch
     total_steps: int | None = None  # shared out: timed_steps = this // ranks
@@ -200,18 +200,19 @@ class Measure:
 
     # rounds: all points of a curve in one launch, where that can be; launches: each point in launches of its own.
     design: str = field(default="rounds", metadata=limits(allowed=("rounds", "launches")))
-    # Rounds end when half the width of the 95 % interval of each speedup is at most this fraction of it.
+    # Launches end when half the width of the 95 % interval of each speedup is at most this fraction of it.
     precision_fraction: float = field(default=0.05, metadata=limits(above=0, below=1))
-    budget_s: float = field(default=600.0, metadata=limits(above=0, unit="s"))  # of a curve, at most
+    # Of a command that measures curves in rounds, with all that it launches.
+    budget_s: float | None = field(
+        default=None, metadata=limits(above=0, unit="s", null="curve_budget_s for each curve")
+    )
+    curve_budget_s: float = field(default=220.0, metadata=limits(above=0, unit="s"))
     # Beside the points: without allreduce at the largest number of nodes, at every number, or nowhere.
     control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")))
-    launches: int = field(default=1, metadata=limits(minimum=1))  # of a curve, at least
     # Rounds also measure what tells the parts of a step apart: each point's exchange alone, and its batch in memory.
     split: bool = False
     # The arms compete (train/launch/plan/contest.py): those surely behind are not launched again.
     compete: bool = False
-    # Launches of each single point beside the rounds: for what a job costs once.
-    single_launches: int = field(default=1, metadata=limits(minimum=1))
 
 
 class RoundArm(msgspec.Struct, frozen=True, rename={"group": "world"}):

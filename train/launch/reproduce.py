@@ -26,6 +26,7 @@ from train.config.schema import Reproduced
 from train.launch import execute
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
+from train.launch.launchers.batch import BatchLauncher
 from train.launch.plan import checks
 from train.launch.plan.display import Terminal
 from train.launch.plan.make import Options, Plan, make
@@ -197,7 +198,10 @@ def measure(one: Planned, overrides: Sequence[str], force: bool, console: Consol
 def _outcome(one: Planned, took_s: float, status: int) -> Outcome:
     left, _ = remaining(one.runs, force=False)
     count = len(one.runs) - len(left)
-    came: Status = "measured" if not left else "submitted" if status == 0 else "failed"
+    submitted = one.plan is not None and isinstance(one.plan.launcher, BatchLauncher)
+    # Launches for which its time did not suffice are left when it ends well.
+    is_measured = not left or (status == 0 and count > 0 and not submitted)
+    came: Status = "measured" if is_measured else "submitted" if submitted and status == 0 else "failed"
     why = "" if came == "measured" else f"{len(left)} of {len(one.runs)} launches have no complete record"
     return Outcome(one.part.experiment, one.part.shows, came, why, one.left_out, count, len(one.runs), round(took_s, 1))
 
@@ -206,7 +210,7 @@ def unmeasured(one: Planned) -> Outcome:
     """Return what is known of an experiment that was not begun."""
     if one.why_not:
         return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
-    outcome = _outcome(one, 0.0, 0)
+    outcome = _outcome(one, 0.0, status=1)
     return outcome if outcome.status == "measured" else replace(outcome, status="not run", why="interrupted before it")
 
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from train.config.checks import check
-from train.config.identity import values
 from train.config.schema import RunConfig
 from train.context import Context
 from train.loop import limits
@@ -24,7 +23,6 @@ from train.loop.bench import Bench, Length, Turn
 from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
 from train.record import intervals, rounds
-from train.record.record import Window
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
 
@@ -44,9 +42,9 @@ _FIRST_STEP_S = 0.005  # what a first step takes longer than others, at most
 class _Told:
     """What each rank tells the others after a round."""
 
-    windows: list[Window]
     finite: bool  # its losses
-    elapsed_s: float  # since the launch of the job
+    began_s: float  # the rounds, since the launch of the job
+    elapsed_s: float  # now
 
 
 def turns(config: RunConfig) -> list[Turn]:
@@ -56,7 +54,7 @@ def turns(config: RunConfig) -> list[Turn]:
 
 
 def measure_rounds(context: Context, learner: Learner) -> None:
-    """Measure all arms, round after round, until every speedup is precise enough or the budget is spent.
+    """Measure all arms, round after round, until the time of the launch is over.
 
     Records the windows of each round at its end. The ranks of a world end with the weights of a step that all of them
     made together. Raises NotFinite, and ConfigError where ranks that wait would be ended.
@@ -151,8 +149,8 @@ def _affordable(context: Context, bench: Bench) -> dict[Turn, float]:
         if before and larger and len(times_s) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
             with_it_s = round_s + _turn_s(config, expected_s)
-            if with_it_s * intervals.MIN_VALUES > config.measure.budget_s:
-                budget = f"the budget is {config.measure.budget_s:.0f} s"
+            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > _end_s(config):
+                budget = f"a launch has {_end_s(config):.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
         times_s[turn] = step_s = _step_s(bench, turn)
@@ -186,29 +184,27 @@ def _turn_s(config: RunConfig, step_s: float) -> float:
     return step_s * (steps.timed + steps.untimed)
 
 
+def _end_s(config: RunConfig) -> float:
+    """Return when the rounds end, in s after the start of the launch: the launcher divides the time of its command."""
+    assert config.measure.budget_s is not None
+    return config.measure.budget_s
+
+
 def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> None:
-    """Measure and record rounds until it is enough. steps: of each turn. Raises NotFinite."""
+    """Measure and record rounds until the time is over, one at least. steps: of each turn. Raises NotFinite."""
     config, taken = context.config, list(steps)
-    arms = rounds.arms(values(config))
-    of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
+    begin_s = context.clock.elapsed_s()
     for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(taken))):
         made = [bench.take(taken[n], number, steps[taken[n]]) for n in order]
         own = [window for window, _ in made if window]
         alone = [bench.exchange(place, number) for place in bench.exchanges]
         context.part.add(windows=own, exchanges=[window for window in alone if window])
-        told = context.everyone.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()), _Told)
+        told = context.everyone.gather(
+            _Told(all(finite for _, finite in made), begin_s, context.clock.elapsed_s()), _Told
+        )
         if not all(one.finite for one in told):
             raise NotFinite(1 + max(of.timed for of in steps.values()))
-        for windows, one in zip(of_ranks, told, strict=True):
-            windows += one.windows
-        # All ranks decide alike: they know the same, and time is what rank 0 says.
-        if told[0].elapsed_s >= config.measure.budget_s or _precise(rounds.rates(arms, of_ranks), arms, config):
+        # All ranks decide alike: time is what rank 0 says. Half of the next round may be beyond the end.
+        elapsed_s = told[0].elapsed_s
+        if elapsed_s + (elapsed_s - told[0].began_s) / (number + 1) / 2 >= _end_s(config):
             return
-
-
-def _precise(measured: rounds.Rates, arms: Sequence[rounds.Arm], config: RunConfig) -> bool:
-    """Whether the speedup of every measured arm over the base is precise enough."""
-    base = rounds.base_of(arms)
-    others = sorted({arm for rates in measured for arm in rates} - {base})
-    ratios = (rounds.ratios(measured, arm, base) for arm in others)
-    return all(intervals.precise(of_arm, config.measure.precision_fraction) for of_arm in ratios)

@@ -32,8 +32,7 @@ NOT_MEASURED = frozenset(
         "measure.precision_fraction",
         "measure.budget_s",
         "measure.control",
-        "measure.launches",
-        "measure.single_launches",
+        "measure.curve_budget_s",
         "measure.compete",
         "launcher.timeout_s",
         "launcher.by_hand",
@@ -57,6 +56,8 @@ NOT_MEASURED = frozenset(
 )
 # What a launcher adds to a configuration that measures several points in one launch.
 LAUNCH_PLAN = frozenset({"rounds", "worlds", "worlds_at_once", "join_in_turn"})
+# Keys that records of earlier kits have: not hashed there either.
+RETIRED = frozenset({"measure.launches", "measure.single_launches"})
 # Keys that a run does not use that only sweeps allreduces.
 TRAINING_ONLY = LAUNCH_PLAN | frozenset(
     {
@@ -90,7 +91,7 @@ def of(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:
 
     without: further dotted keys to leave out.
     """
-    unused = NOT_MEASURED.union(without, () if values.get("allreduce_sweep") is None else TRAINING_ONLY)
+    unused = NOT_MEASURED.union(RETIRED, without, () if values.get("allreduce_sweep") is None else TRAINING_ONLY)
     return hashlib.sha256(json.dumps(_without(values, unused), sort_keys=True).encode()).hexdigest()
 
 

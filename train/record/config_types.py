@@ -46,7 +46,7 @@ class _Measure(_Named):
     repeats: Count = 0
     total_steps: _Size | None = None
     epochs: Count = 0
-    budget_s: _Number = 0.0
+    budget_s: _Number | None = None
     compete: bool = False
 
 

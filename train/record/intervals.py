@@ -1,7 +1,7 @@
-"""Intervals of what rounds and launches give, and the rule that ends a launch once its rounds are precise enough.
+"""Intervals of what rounds and launches give, and the rule that ends a curve once its launches are precise enough.
 
-Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The ranks and the
-launcher stop by them and the analysis shows them: this is the only definition. `benchmarks/coverage.py` simulates how
+Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The
+launcher stops by them and the analysis shows them: this is the only definition. `benchmarks/coverage.py` simulates how
 often they hold the truth; docs/statistics.md has the table.
 """
 
@@ -20,10 +20,10 @@ from train.record import student
 
 LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
-_FIRST_LOOK = 12
 _PARTED = 0.8  # of the variance: so much is explained by which of two groups a value is in, where there are two
 _MIN_PARTED = 24  # values
 _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
+_LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
 
 Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of their measurement
 Covers = Literal["rounds", "launches"]  # how else the value could have come out: other rounds, or also other launches
@@ -45,6 +45,12 @@ class Interval:
     def half_width_fraction(self) -> float:
         """Half the width of the interval, as a fraction of the value."""
         return (self.high - self.low) / 2 / self.value
+
+    def text(self) -> str:
+        """The value as a ratio with its interval, what that covers, and where another launch is expected."""
+        ends = f"{self.low:.3g} to {self.high:.3g}, covers {self.covers}"
+        further = f"; another launch {self.another[0]:.3g} to {self.another[1]:.3g}" if self.another else ""
+        return f"{self.value:.3g}x ({ends}{further})"
 
 
 @functools.cache
@@ -198,7 +204,7 @@ def _of_rounds(launches: Launches) -> float:
 def _scale(launches: Launches) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """The logarithm and its inverse, where all values are positive; else the values themselves."""
     if all(value > 0 for values in launches for value in values):
-        return math.log, math.exp
+        return math.log, lambda x: math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT)))
     return float, float
 
 
@@ -236,19 +242,12 @@ def over_launches(launches: Launches, level: float = LEVEL, known: Spread | None
     return Interval(back(centre), low, high, level, whole.n, "launches", another)
 
 
-def looks(n: int) -> list[int]:
-    """The numbers of values, up to n, after which an interval is looked at: 12, 17, 24, 34, 48, ..., each sqrt 2 more.
+def precise(launches: Launches, fraction: float, known: Spread | None = None) -> bool:
+    """Return whether half the width of the interval of `over_launches` is at most this fraction of the value.
 
-    Looking after every value, and stopping when it looks good, would narrow what the interval claims.
+    From three launches on it must be so without the last one too: who stops as soon as an interval looks good claims
+    more than was measured.
     """
-    found: list[int] = []
-    while (look := round(_FIRST_LOOK * 2 ** (len(found) / 2))) <= n:
-        found.append(look)
-    return found
-
-
-def precise(values: Sequence[float], fraction: float) -> bool:
-    """Whether at the last two looks half the width of the interval was at most this fraction of the median."""
-    last = looks(len(values))[-2:]
-    intervals = [of_median(values[:look]) for look in last]
-    return len(last) == 2 and all(i is not None and i.half_width_fraction <= fraction for i in intervals)
+    looks = [launches, launches[:-1]] if len(launches) > 2 else [launches]
+    intervals = [over_launches(look, known=known) for look in looks]
+    return all(i is not None and i.half_width_fraction <= fraction for i in intervals)

@@ -1,6 +1,7 @@
 """Where a run's files stand: results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from train.record.record import RECORD_NAME, RecordError, RunRecord, load
@@ -29,14 +30,18 @@ def generations(point: Path, repeat: int) -> list[int]:
 
 def completed(point: Path, repeat: int) -> RunRecord | None:
     """The newest complete record of a repeat, or None where it is still to be measured."""
+    return next(all_completed(point, repeat), None)
+
+
+def all_completed(point: Path, repeat: int) -> Iterator[RunRecord]:
+    """Yield the complete records of a repeat, the newest first."""
     for generation in reversed(generations(point, repeat)):
         try:
             record = load(run_folder(point, repeat, generation) / RECORD_NAME)
         except RecordError:
             continue  # the analysis names it; here it only means that nothing was measured
         if record.status == "complete":
-            return record
-    return None
+            yield record
 
 
 def new_run(point: Path, repeat: int) -> tuple[Path, int]:

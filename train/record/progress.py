@@ -170,7 +170,7 @@ def of_rounds(part: Part, firsts: Sequence[Part], config: Config) -> Seen:
 def _speedup(measured: rounds.Rates, place: int, base: int, name: str) -> str:
     ratios = rounds.ratios(measured, place, base)
     if found := intervals.of_median(ratios):
-        return f"{name} {found.value:.3g}x ({found.low:.3g} to {found.high:.3g})"
+        return f"{name} {found.text()}"
     return f"{name} {median(ratios):.3g}x so far" if ratios else name
 
 

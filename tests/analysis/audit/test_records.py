@@ -123,6 +123,10 @@ def test_an_arm_that_slows_down_while_the_others_do_not():
     assert finding.off == pytest.approx(1.6 / 1.9 - 1)
     scattered = [ratio for pair in zip(early, late, strict=True) for ratio in pair]
     assert not found("arm_drift", make_rounds([(0.5, 1 / ratio, 0.55) for ratio in scattered]))
+    # A trend of 4 % over 10 rounds that scatter by 1 %: the halves overlap.
+    rising = [1.60, 1.62, 1.61, 1.63, 1.62, 1.64, 1.63, 1.65, 1.66, 1.64]
+    (finding,) = found("arm_drift", make_rounds([(0.5, 1 / ratio, 0.55) for ratio in rising]))
+    assert finding.off == pytest.approx(1.64 / 1.62 - 1)
     slower = [(0.5 * (1 + 0.1 * n), (1 + 0.1 * n) / ratio, 0.55 * (1 + 0.1 * n)) for n, ratio in enumerate(early * 2)]
     assert not found("arm_drift", make_rounds(slower))  # the whole machine
 

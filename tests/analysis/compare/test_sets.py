@@ -36,8 +36,11 @@ def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
     for repeat, step in enumerate((0.4, 0.6)):
         a.add(nodes=2, step_s=step, repeat=repeat)
         b.add(nodes=2, step_s=step * 0.9, repeat=repeat)
-    said = {(r.point, r.by): r.verdict for r in sets.compare(a.folder, b.folder).ratios}
-    assert said["resnet50_nodes=1", "throughput"] == "no interval"
+    found = sets.compare(a.folder, b.folder).ratios
+    said = {(r.point, r.by): r.verdict for r in found}
+    [one] = [r for r in found if r.point == "resnet50_nodes=1" and r.by == "throughput"]
+    assert one.note == "1 launch: with the variance between launches of all curves of this experiment"
+    assert said["resnet50_nodes=1", "throughput"] == "no difference shown"
     assert said["resnet50_nodes=2", "throughput"] == "no difference shown"
 
 
@@ -121,10 +124,13 @@ def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     assert [(one.point.removeprefix("resnet50-rounds, "), one.by) for one in rates] == [
         ("1 nodes, batch 8", "throughput"),
         ("2 nodes, batch 8", "throughput"),
+        ("2 nodes, batch 8", "wall time"),
+        ("2 nodes, batch 8", "job time"),
         ("2 nodes, batch 8, without-allreduce", "throughput"),
     ]
-    assert [one.a.value for one in rates] == pytest.approx([16, 20, 16 / 0.55])
-    assert [one.b.value for one in rates] == pytest.approx([32, 40, 32 / 0.55])
+    throughputs = [one for one in rates if one.by == "throughput"]
+    assert [one.a.value for one in throughputs] == pytest.approx([16, 20, 16 / 0.55])
+    assert [one.b.value for one in throughputs] == pytest.approx([32, 40, 32 / 0.55])
     assert {(one.a.n, one.verdict) for one in rates} == {(1, "no interval")}
     assert found.alone == []
 
@@ -135,13 +141,21 @@ def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
     for place, speedup in ((a, 1.6), (b, 1.8)):
         rounds = [(0.5, 1.0 / speedup * (1 + 0.001 * (number % 5)), 0.55) for number in range(12)]
         save(make_rounds(rounds), place.folder)
+    single = [one for one in sets.compare(a.folder, b.folder).ratios if one.quantity == "speedup"]
+    assert {(one.verdict, one.note) for one in single} == {
+        ("not judged", "one launch on a side: how far launches differ is not known")
+    }
+    for place, speedup in ((a, 1.6), (b, 1.8)):
+        rounds = [(0.51, 1.02 / speedup * (1 + 0.001 * (number % 3)), 0.561) for number in range(12)]
+        save(make_rounds(rounds, repeat=1), place.folder)
     speedups = [one for one in sets.compare(a.folder, b.folder).ratios if one.quantity == "speedup"]
     assert [one.point.removeprefix("resnet50-rounds, ") for one in speedups] == [
         "2 nodes, batch 8",
         "2 nodes, batch 8, without-allreduce",
     ]
     first, control = speedups
-    assert (first.ratio.value, first.a.n, first.verdict) == (pytest.approx(1.125), 12, "B faster")
+    assert (first.ratio.value, first.a.n, first.verdict) == (pytest.approx(1.125, rel=1e-3), 24, "B faster")
+    assert first.note == "2 launches: with the variance between launches of all curves of this experiment"
     assert first.ratio.low < 1.125 < first.ratio.high
     assert control.verdict == "no difference shown"  # 1.0 in both
 
@@ -159,9 +173,9 @@ def test_a_disturbed_control_is_named_and_not_judged(a, b):
 
 def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
     curve_in_rounds(a.folder)
-    b.add(nodes=1)
-    b.add(nodes=2)
+    curve_in_rounds(b.folder)
     found = sets.compare(a.folder, b.folder)
-    assert {(one.point, one.by) for one in found.ratios} == {
-        (f"resnet50_nodes={nodes}", by) for nodes in (1, 2) for by in ("wall time", "job time")
+    points = ("resnet50_nodes=1", "resnet50-rounds, 2 nodes, batch 8")
+    assert {(one.point, one.by) for one in found.ratios if one.by != "throughput"} == {
+        (point, by) for point in points for by in ("wall time", "job time")
     }

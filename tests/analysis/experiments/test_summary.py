@@ -1,6 +1,8 @@
 import json
+from statistics import fmean
 
 import pytest
+from tabulate import tabulate
 
 from analysis import documents
 from analysis.experiments import summary
@@ -78,6 +80,12 @@ def test_a_sweep_over_any_number_has_a_column_for_it(results):
     assert "speedup\nby throughput" not in rows[0]
 
 
+# Of `curve_in_rounds`: the launch of one node takes 9.4 s for 56 images. The first launch in rounds has steps of
+# 2 x 0.5 s (1 + 0.1 n) / ratio on two nodes, so a job of two nodes takes 0.4 s + 6 s + 6 steps for 112 images.
+STEP_OF_TWO_S = fmean((1 + 0.1 * n) / ratio for n, ratio in enumerate((1.50, 1.61, 1.51, 1.62, 1.60, 1.52)))
+BY_WALL_TIME = (112 / (6.4 + 6 * STEP_OF_TWO_S)) / (56 / 9.4)
+
+
 def test_a_curve_in_rounds_worked_by_hand(results):
     curve_in_rounds(results.folder)
     one, two, control = summary.rows(results.table()).to_dict("records")
@@ -88,10 +96,26 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     assert two["speedup\nby throughput"] == "1.58 (1.27 to 1.96)"
     assert two["efficiency\nby throughput"] == "0.79 (0.64 to 0.98)"
     assert (control["speedup\nby throughput"], control["note"]) == ("1.900 (1.900 to 1.900)", "without allreduce")
-    # the launches of single points: 112 images in 10.15 s over 56 in 9.4 s
-    by_wall_time = (112 / 10.15) / (56 / 9.4)
-    assert two["speedup, efficiency\nby wall time"] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
+    assert two["speedup, efficiency\nby wall time"] == f"{BY_WALL_TIME:.2f}, {BY_WALL_TIME / 2:.2f}"
     assert control["speedup, efficiency\nby wall time"] == ""
+
+
+def test_the_speedups_of_a_curve_fit_a_hundred_columns(results):
+    curve_in_rounds(results.folder, "inceptionv3")
+    first, second, *rows = summary.speedup_rows(results.table())
+    assert [" ".join(filter(None, both)) for both in zip(first, second, strict=True)] == [
+        "model", "nodes", "images/s", "speedup", "covers", "effi- ciency", "without allreduce", "another launch",
+    ]  # fmt: skip
+    [(model, nodes, rates, speedup, covers, efficiency, alone, further)] = rows
+    assert (model, nodes, covers, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
+    assert speedup == "1.58 (1.27 to 1.96)"
+    assert rates.startswith("9.14 to ")
+    low, high = map(float, further.split(" to "))
+    assert low < 1.27 < 1.96 < high
+    shown = tabulate([first, second, *rows], tablefmt="plain", disable_numparse=True)
+    assert max(map(len, shown.splitlines())) <= 100
+    local = results.table()
+    assert summary.speedup_rows(local[local["round"].isna()]) == []
 
 
 def as_json(table):
@@ -110,12 +134,15 @@ def test_the_points_as_json(results):
     }  # fmt: skip
     assert (two["design"], two["rounds"], two["launches"]) == ("rounds", 12, 2)
     known = {"value": 1.5774, "low": 1.2711, "high": 1.9575, "level": 0.95, "n": 12, "covers": "launches"}
+    another = two["speedup_throughput"].pop("another")
+    assert two["efficiency_throughput"].pop("another") == pytest.approx([end / 2 for end in another])
+    assert another[0] < 1.2711 < 1.9575 < another[1]
     assert two["speedup_throughput"] == approximately(known)
     halves = {**known, "value": 0.7887, "low": 0.6356, "high": 0.9787}
     assert two["efficiency_throughput"] == approximately(halves)
     unknown = {"low": None, "high": None, "level": None, "covers": ""}
     assert one["speedup_throughput"] == {"value": 1.0, **unknown, "n": 12}
-    assert two["speedup_wall_time"] == {"value": pytest.approx((112 / 10.15) / (56 / 9.4)), **unknown, "n": 1}
+    assert two["speedup_wall_time"] == {"value": pytest.approx(BY_WALL_TIME), **unknown, "n": 2}
     assert {name for name in two if name.endswith("_time")} == {
         f"{name}_{by}_time" for name in ("speedup", "efficiency") for by in ("wall", "job")
     }

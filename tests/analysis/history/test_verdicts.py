@@ -3,6 +3,7 @@ import math
 import pytest
 
 from analysis.history import verdicts
+from analysis.history.points import Key
 from analysis.stats.student import ratio_of_means
 
 
@@ -78,3 +79,26 @@ def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
     found = verdicts.mean_ratio([10, 10], [9, 9], older)
     apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
     assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
+
+
+def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():
+    def change(model, before, now, ranks=2):
+        key = Key("weak_scaling", model, ranks, f"{ranks} nodes", "images_per_s", model, "m")
+        return verdicts.Change(key, tuple(before), tuple(now))
+
+    several = [10 * math.exp(x) for x in (-0.02, 0, 0.02)]  # their logarithms have the standard deviation 0.02
+    one, other, smaller, _ = verdicts.verdict_rows(
+        [
+            change("resnet50", [10], [8]),
+            change("vgg16", several, several),
+            change("resnet50", [10], [8], ranks=1),
+            change("resnet50", [10], [8], ranks=4),
+        ],
+        0.05,
+    )
+    # the error of the ratio is 0.02 x root 2, with the 4 degrees of freedom of the other curve; t(0.975, 4) = 2.776
+    assert one.ratio.high / one.ratio.value == pytest.approx(math.exp(2.776445 * 0.02 * math.sqrt(2)))
+    assert one.verdict == "slower"
+    assert one.note == "1 launch: with the variance between launches of 1 other curve"
+    assert (other.curves, other.note) == (0, "")
+    assert smaller.note == "one launch before and one now: how far launches differ is not known"

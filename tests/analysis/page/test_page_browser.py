@@ -117,7 +117,7 @@ def test_the_contents_follow_and_hide_nothing(browser, page, width):
     title = browser.value("document.querySelector('#report-003 h2').getBoundingClientRect().top")
     assert title >= (bottom if width == 360 else 0)
     targets = browser.value("[...document.querySelectorAll('nav a')].map(a => a.hash)")
-    assert targets == [*(f"#report-00{n}" for n in range(5)), "#local", "#beside", "#provenance"]
+    assert targets == ["#local", "#beside", *(f"#report-00{n}" for n in range(5)), "#provenance"]
 
 
 def test_each_figure_has_words_and_its_data(browser, page):

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from analysis.study import Study
-from analysis.table import schema
+from analysis.table import loading, schema
 from analysis.table.runs import Notice
 from tests.helpers.own_records import QUOTA, Arm, curve_in_rounds, make_record, make_rounds, save, tabulated
 from train.record.record import Epoch, Failure
@@ -59,7 +61,7 @@ def test_a_launch_in_rounds_has_the_throughputs_of_each_arm_round_by_round(resul
     # 8 images on one node in 0.5 s, 16 on two in 0.8 s, or 0.55 s without allreduce
     save(make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)]), results.folder)
     table = results.table()
-    assert set(table["quantity"]) == {"images_per_s", "images_per_s_per_rank"}  # no phases: they are of all arms
+    assert set(table.loc[table["round"].notna(), "quantity"]) == {"images_per_s", "images_per_s_per_rank"}
     assert rates(table, nodes=1) == pytest.approx([16, 20])
     assert rates(table, nodes=2, kind="measured") == pytest.approx([20, 25])
     assert rates(table, kind="control") == pytest.approx([16 / 0.55, 16 / 0.44])
@@ -69,6 +71,28 @@ def test_a_launch_in_rounds_has_the_throughputs_of_each_arm_round_by_round(resul
         (2, 16, 0),
         (2, 16, 1),
     }
+
+
+def test_a_launch_in_rounds_tells_what_a_job_of_its_largest_point_takes(results):
+    # Until the first step the launch is such a job; then 2 + 4 steps follow, of 0.8 and 0.64 s: 0.72 s in the mean.
+    made = make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)])
+    save(made, results.folder)
+    table = results.table()
+    job = table[table["round"].isna()]
+    assert set(zip(job["nodes"], job["kind"], strict=True)) == {(2, "measured")}
+    values = job.set_index("quantity")["value"]
+    phases_s = made.ranks[0].phases_s
+    assert (values["phase_warm_up_s"], values["phase_timed_s"]) == pytest.approx((2 * 0.72, 4 * 0.72))
+    assert values["wall_s"] == pytest.approx(phases_s["broadcast"] + phases_s["first_step"] + 6 * 0.72)
+    before_s = sum(phases_s[name] for name in ("start", "import", "init", "data", "build"))
+    assert values["job_s"] == pytest.approx(before_s + values["wall_s"] + phases_s["exit"])
+    assert values["images"] == 7 * 16
+    emulated = make_rounds([(0.5, 0.8, 0.55)], **QUOTA)
+    failed = replace(make_rounds([(0.5, 0.8, 0.55)], repeat=1), status="failed", failure=Failure("broken"))
+    for run in (emulated, failed):
+        save(run, results.folder / "others")
+    others = loading.local(results.folder / "others").table
+    assert others["round"].notna().all()
 
 
 def test_an_arm_of_a_user_is_what_its_role_says_whatever_its_name(results):

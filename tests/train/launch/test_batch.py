@@ -61,8 +61,8 @@ def test_the_cost_says_how_long_nodes_wait():
     plan = planned(*WEAK, "nodes=4")
     nested = curves.plan(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Known(), Options(WEAK))
-    known = Known({"resnet50-rounds": [720.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
-    assert batch.idle_node_s(job, known) == 1.25 * 720
+    known = Known({"resnet50-rounds": [240.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
+    assert batch.idle_node_s(job, known) == 2 * 1.25 * 240
     assert batch.separate_idle_node_s(job, known) == 3 * 36 + 2 * 72
     said = (
         "nodes wait for 0.2 node-hours of it in rounds, while fewer measure, and for 0.1 in launches of single points"

@@ -14,9 +14,9 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     overrides = (*ASKED, f"results={tmp_path}", "launcher=local")
     assert launch(Options(overrides, dry_run=True), Console(soft_wrap=True, width=120)) == 0
     shown = capsys.readouterr().out
-    assert "2 points, 2 launches: every repeat is a separate launch" in shown
-    assert "1 curve in rounds, 1 launch or more each" in shown
-    assert "until each ratio is known to ± 5 % or 420 s are over" in shown
+    assert "1 point, 1 launch: every repeat is a separate launch" in shown
+    assert "1 curve in rounds, 3 launches or more of each, spread over about 4 min" in shown
+    assert ", or until each ratio is known to ± 5 %" in shown
     assert "time left: known after the first launch of a single point" in shown
     assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in shown
     assert list(tmp_path.iterdir()) == []
@@ -25,9 +25,9 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
 def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
     overrides = (*ASKED, "results=results", "launcher=local", "container=docker")
-    assert launch(Options(overrides, dry_run=True, only="tiny-nodes2"), Console(soft_wrap=True)) == 0
+    assert launch(Options(overrides, dry_run=True, only="tiny-nodes1"), Console(soft_wrap=True)) == 0
     command = capsys.readouterr().out.splitlines()[-1]
-    assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-nodes2/" in command
+    assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-nodes1/" in command
 
 
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):

@@ -9,7 +9,6 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.distribution.base import Single
-from train.record import intervals
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +22,7 @@ class FirstOfTwo(Single):
     size = 2
 
     def gather(self, value, kind):
-        windows = getattr(value, "windows", None)
-        return [value, value if windows is None else replace(value, windows=[w for w in windows if w.arm == 1])]
+        return [value, value]
 
 
 @pytest.fixture
@@ -61,14 +59,12 @@ def measured(limited):
 
 
 def test_a_round_has_a_window_of_every_arm_in_an_order_of_its_own(measured):
-    context, _, _ = measured()
+    context, _, _ = measured("measure.budget_s=60")
     windows = context.part.part.windows
     rounds = max(window.round for window in windows) + 1
     orders = [[w.arm for w in windows if w.round == number] for number in range(rounds)]
     assert all(sorted(order) == [0, 1] for order in orders)
     assert {tuple(order) for order in orders} == {(0, 1), (1, 0)}
-    # Two looks running show a precision of 0.9: after 12 and 17 rounds, or later where others use the machine.
-    assert rounds in intervals.looks(rounds)[1:]
     for window in windows:
         assert 0 < sum(window.step_times_s) <= window.window_s
         assert len(window.compute_times_s) == len(window.step_times_s) >= 2
@@ -129,7 +125,7 @@ def test_the_budget_ends_the_rounds(measured):
 
 
 def test_the_order_is_drawn_from_the_seed_and_the_launch(measured):
-    def order(seed):  # of a few rounds: more, until they are precise enough, would be another number each time
+    def order(seed):
         context, _, _ = measured(seed, "measure.budget_s=16")
         return [window.arm for window in context.part.part.windows]
 
@@ -185,8 +181,8 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     arms = [msgspec.structs.replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
     # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
     # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
-    context, _, _ = measured("measure.budget_s=75", arms=arms)
-    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 20 s; the budget is 75 s"}
+    context, _, _ = measured("measure.budget_s=75", "measure.repeats=1", arms=arms)
+    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 20 s; a launch has 75 s"}
     assert {window.arm for window in context.part.part.windows} == {0, 1, 2}
     control = msgspec.structs.replace(ONE, name="control", allreduce=False)  # of the same batch: always measured
     context, _, _ = measured("measure.budget_s=0.001", arms=[ONE, ONE, control])

@@ -190,15 +190,12 @@ def test_launches_of_one_value_have_the_interval_of_their_median():
     assert over_launches([[1.0, 2.0], []]) is None
 
 
-def test_looks_are_few_and_fixed():
-    assert intervals.looks(11) == []
-    assert intervals.looks(150) == [12, 17, 24, 34, 48, 68, 96, 136]
-
-
-def test_precision_must_hold_at_two_looks_running():
-    narrow = [1.0, 1.01, 0.99] * 8
-    assert not intervals.precise(narrow[:12], 0.05)
-    assert not intervals.precise(narrow[:16], 0.05)
-    assert intervals.precise(narrow[:17], 0.05)
-    wide = [0.5, 1.5, 1.0] * 4 + narrow[:5]
-    assert not intervals.precise(wide, 0.05)
+def test_precision_must_hold_without_the_last_launch_too():
+    """Student's t with two degrees of freedom: 4.30 x 1 % of variance between launches, / root of the launches."""
+    alike, known = [1.0, 1.0, 1.0, 1.0], intervals.Spread(0.01**2, 2)
+    assert intervals.over_launches([alike] * 2, known=known).half_width_fraction == pytest.approx(0.0304, abs=1e-4)
+    assert intervals.over_launches([alike] * 3, known=known).half_width_fraction == pytest.approx(0.0248, abs=1e-4)
+    assert intervals.precise([alike] * 3, 0.031, known)
+    assert not intervals.precise([alike] * 3, 0.029, known)
+    assert intervals.precise([alike] * 2, 0.031, known)
+    assert not intervals.precise([alike], 0.9, known)  # too few values for an interval

@@ -97,7 +97,7 @@ def test_of_rounds_the_speedup_so_far_is_told_with_its_interval(tmp_path):
     )
     add_rounds(tmp_path, range(3, 6))
     assert words(look(Follower(tmp_path), config), 1101.0).startswith("round 7, ends with this round, 6.4")
-    assert "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6)" in words(
+    assert "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6, covers rounds)" in words(
         look(Follower(tmp_path), config), 1020.0
     )
 
@@ -119,8 +119,9 @@ def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
         part = writer(tmp_path, rank)
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
-    said = words(look(Follower(tmp_path), configured(rounds=arms, groups=groups)), 1020.0)
-    assert "with 0.8x (0.8 to 0.8)" in said
+    config = configured("measure.budget_s=100", rounds=arms, groups=groups)
+    said = words(look(Follower(tmp_path), config), 1020.0)
+    assert "with 0.8x (0.8 to 0.8, covers rounds)" in said
 
 
 def test_of_a_sweep_the_round_is_told(tmp_path):

@@ -5,8 +5,9 @@ else the ranks of a node, the batch, or the arm. Points of one process setup sha
 ones. Points that cannot share a process, because that fixes its threads or its Horovod when it starts, each have a
 rank group of the job: at the same time on cores of their own where the machine has enough, else in turn.
 
-The points of a curve over nodes still have launches of their own, few: a job pays for start, build and first step once,
-and only they tell. Emulated nodes have none: they start and build without quotas, so their wall time is not valid.
+The smaller points of a curve over nodes also have separate launches, few, which measure the fixed overhead of a job:
+start, build, first step. For the largest point the launches in rounds do. Emulated nodes have none: they start and
+build without quotas, so their wall time is not valid.
 """
 
 from __future__ import annotations
@@ -66,10 +67,22 @@ def plan(
         else:
             curves.append(curve)
             if _axis(group[0]) == _NODES and group[0].config.system.cpus_per_node is None:
-                few = group[0].config.measure.single_launches
-                single += [_launched(p, few) for p in group if p.config.distribution.allreduce]
+                smaller = [p for p in group if p.config.nodes < curve.config.nodes]
+                single += [_launched(p) for p in smaller if p.config.distribution.allreduce]
     names = [point.name for point in points]
-    return Plan(tuple(sorted(single, key=lambda p: names.index(p.name))), tuple(curves), tuple(reasons))
+    ordered = sorted(single, key=lambda p: names.index(p.name))
+    return Plan(tuple(ordered), tuple(_with_budgets(curves)), tuple(reasons))
+
+
+def _with_budgets(curves: Sequence[Point]) -> list[Point]:
+    """Return the curves, each with its share of the budget of the command where the user gave one."""
+    budgeted = []
+    for curve in curves:
+        measure = curve.config.measure
+        if measure.budget_s is not None:
+            measure = replace(measure, curve_budget_s=measure.budget_s / len(curves))
+        budgeted.append(replace(curve, config=replace(curve.config, measure=measure)))
+    return budgeted
 
 
 def _axis(point: Point) -> str:
@@ -157,7 +170,7 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
         groups_at_once=bool(apart) and _fit_at_once(apart, cores),
         join_in_turn=first.config.system.cpus_per_node is not None and first.config.ranks > 1,
     )
-    config = replace(_launched(first, first.config.measure.launches).config, launch=launch)
+    config = replace(first.config, launch=launch)
     swept = {key: value for key, value in first.swept.items() if key not in (axis, LINK)}
     name = point_name(config, swept, _arms_name(first) if first.arm_keys else "rounds")
     return replace(first, name=name, config=config, swept=swept, arm=None, role=None)
@@ -250,7 +263,7 @@ def _name(config: RunConfig) -> str:
     return f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}"
 
 
-def _launched(point: Point, launches: int) -> Point:
-    """The point with so many launches."""
-    measure = replace(point.config.measure, repeats=launches)
+def _launched(point: Point) -> Point:
+    """Return the point with half as many launches, which measure the fixed overhead of a job."""
+    measure = replace(point.config.measure, repeats=max(1, point.config.measure.repeats // 2))
     return replace(point, config=replace(point.config, measure=measure))

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from train.launch.plan.point import Point
 from train.record.printable import escaped
+from train.record.progress import duration
 
 
 class Terminal(Console):
@@ -47,10 +48,10 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     asked = curves[0].config.measure
     together = [curve.name for curve in curves if curve.config.launch.groups_at_once]
     in_turn = [curve.name for curve in curves if curve.config.launch.groups and not curve.config.launch.groups_at_once]
+    all_s = sum(curve.config.measure.curve_budget_s for curve in curves)
     lines = [
-        f"{_count(len(curves), 'curve')} in rounds, "
-        f"{_count(asked.launches, 'launch', 'launches')} or more each: all points in turn, "
-        f"until each ratio is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
+        f"{_count(len(curves), 'curve')} in rounds, {_count(asked.repeats, 'launch', 'launches')} or more of each, "
+        f"spread over about {duration(all_s)}, or until each ratio is known to ± {100 * asked.precision_fraction:g} %"
     ]
     for curve in curves:
         arms = curve.config.launch.rounds

@@ -1,85 +1,111 @@
-"""Whether a curve that is measured in rounds is precise enough, and what is left of its budget, from its records."""
+"""How precisely the launches of a curve in rounds know its speedups, and what more of them would give."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from train.launch.plan.point import Point
+from train.config.schema import Measure
 from train.launch.plan.runs import Run
 from train.record import intervals, paths, rounds
-from train.record.intervals import Interval
+from train.record.intervals import Interval, Spread
+from train.record.progress import duration
 from train.record.record import RunRecord
 
-_MIN_S = 1.0  # of a launch: it makes one round at least
+Speedups = Mapping[str, Interval | None]
 
 
-def launches(home: Path) -> list[RunRecord]:
-    """The complete records of a curve, in the order of its launches."""
-    numbers = sorted({int(path.name[1:].partition(".")[0]) for path in home.glob("r*") if path.is_dir()})
-    return [record for number in numbers if (record := paths.completed(home, number))]
+def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]:
+    """Return the complete records in rounds of an experiment, of every generation, by the folder of their curve."""
+    by_curve: dict[Path, list[RunRecord]] = {}
+    for home in sorted((results / experiment).glob("*rounds/*")):
+        repeats = sorted({int(path.name[1:].partition(".")[0]) for path in home.glob("r*") if path.is_dir()})
+        if records := [record for repeat in repeats for record in paths.all_completed(home, repeat)]:
+            by_curve[home] = records
+    return by_curve
 
 
-def speedups(made: list[RunRecord]) -> dict[str, Interval | None]:
-    """The speedup of each arm of a curve over its base, by the arm's name; None where no interval is known.
+def spread(curves: Sequence[Sequence[RunRecord]], like: RunRecord) -> Spread:
+    """Return how much launches differ, pooled over curves, from launches on the machine of a record with its versions.
 
-    Arms that the last launch left out have none.
+    curves: the launches of each. Of a curve its largest point counts: speedups of one launch are not independent.
     """
-    if not made:
-        return {}
-    config = made[0].config
-    arms = rounds.arms(config)
+    alike = [[record for record in records if _setup(record) == _setup(like)] for records in curves]
+    return intervals.between_launches([_ratios(records, _largest(records[0])) for records in alike if records])
+
+
+def _setup(record: RunRecord) -> tuple[object, ...]:
+    env = record.environment
+    return (sorted((host.cpu_model, host.cores) for host in env.hosts), env.versions) if env else ()
+
+
+def _largest(record: RunRecord) -> int:
+    """Return the index of the arm of the largest point."""
+    arms = record.config["rounds"]
+    base = rounds.base_of(rounds.arms(record.config))
+    others = [index for index in range(len(arms)) if index != base]
+    return max(others, key=lambda index: (arms[index]["role"] == "point", arms[index]["ranks"]))
+
+
+def _ratios(records: Sequence[RunRecord], arm: int) -> list[list[float]]:
+    """Return the speedups of an arm over the base in the rounds of each launch."""
+    arms = rounds.arms(records[0].config)
     base = rounds.base_of(arms)
-    rates = [rounds.rates(arms, (rank.windows for rank in record.ranks)) for record in made]
+    return [rounds.ratios(rounds.rates(arms, (rank.windows for rank in record.ranks)), arm, base) for record in records]
+
+
+def _arms(records: Sequence[RunRecord]) -> dict[str, list[list[float]]]:
+    """Return the speedups over the base in the rounds of each launch, by the name of the arm.
+
+    Without those that the last launch left out.
+    """
+    if not records:
+        return {}
+    base = rounds.base_of(rounds.arms(records[0].config))
     return {
-        name: intervals.over_launches([rounds.ratios(of, place, base) for of in rates])
-        for place in range(len(arms))
-        if place != base and (name := config["rounds"][place]["name"]) not in made[-1].arms_left_out
+        arm["name"]: _ratios(records, index)
+        for index, arm in enumerate(records[0].config["rounds"])
+        if index != base and arm["name"] not in records[-1].arms_left_out
     }
 
 
-def precise_enough(point: Point, made: list[RunRecord]) -> bool:
-    """Whether every speedup of the curve has the precision that is asked for."""
-    asked = point.config.measure.precision_fraction
-    found = speedups(made).values()
-    return bool(found) and all(interval is not None and interval.half_width_fraction <= asked for interval in found)
+def speedups(records: Sequence[RunRecord], known: Spread | None = None) -> Speedups:
+    """Return the speedup of each arm of a curve over its base, by the name of the arm; None without an interval.
 
-
-def result(last: Run) -> str:
-    """What a curve came to, in words: each speedup with its interval, and whether that is as precise as asked for."""
-    made, asked = launches(last.home), last.point.config.measure
-    said = [
-        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few rounds for an interval"
-        for name, i in speedups(made).items()
-    ]
-    short = (
-        f"; the budget of {asked.budget_s:g} s ended before ± {100 * asked.precision_fraction:g} %: with a larger "
-        "measure.budget_s the same command goes on"
-    )
-    left_out = "".join(f"; left out: {name}, {why}" for name, why in made[-1].arms_left_out.items()) if made else ""
-    return f"{last.point.name}: {', '.join(said)}{'' if precise_enough(last.point, made) else short}{left_out}"
-
-
-def budget_left_s(point: Point, home: Path) -> float:
-    """What the next launch of the curve may take: its share of what the complete ones have left of the budget."""
-    made, asked = launches(home), point.config.measure
-    left = asked.budget_s - sum(record.job_s for record in made)
-    return max(_MIN_S, left / max(1, asked.launches - len(made)))
-
-
-def next_launch(last: Run) -> Run | None:
-    """The launch of a curve after its last one; None where it is precise enough, or its budget is spent.
-
-    The budget is spent where what is left of it would not do for a launch with enough rounds for an interval.
+    known: as from `spread`.
     """
-    made, asked = launches(last.home), last.point.config.measure
-    left_s = asked.budget_s - sum(record.job_s for record in made)
-    if precise_enough(last.point, made) or left_s < max(_MIN_S, *(shortest_s(record) for record in made), 0.0):
-        return None
-    return Run(last.point, repeat=last.repeat + 1)
+    return {name: intervals.over_launches(launches, known=known) for name, launches in _arms(records).items()}
 
 
-def shortest_s(record: RunRecord) -> float:
-    """How long a launch like this one takes with only as many rounds as an interval needs, in s."""
-    timed_s = max(rank.phases_s.get("timed", 0.0) for rank in record.ranks)
-    made = max((window.round + 1 for rank in record.ranks for window in rank.windows), default=1)
-    return record.job_s - timed_s + min(made, intervals.MIN_VALUES) * timed_s / made
+def is_precise(records: Sequence[RunRecord], fraction: float, known: Spread | None = None) -> bool:
+    """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.precise`."""
+    return bool(records) and all(intervals.precise(launches, fraction, known) for launches in _arms(records).values())
+
+
+def result(run: Run, records: Sequence[RunRecord], known: Spread | None, is_last: bool) -> str:
+    """Return what a curve came to, in words: each speedup with its interval, and if it is not precise what would help.
+
+    run: the last launch. is_last: no other follows.
+    """
+    asked, measured = run.point.config.measure, speedups(records, known)
+    told = [f"{name} {i.text()}" if i else f"{name} too few rounds for an interval" for name, i in measured.items()]
+    left_out = [f"left out: {name}, {why}" for name, why in records[-1].arms_left_out.items()] if records else []
+    short = is_last and not is_precise(records, asked.precision_fraction, known)
+    more = [_more(asked, records, measured)] if short else []
+    launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
+    return f"{run.point.name}, {launches}: {'; '.join([', '.join(told), *more, *left_out])}"
+
+
+def _more(asked: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:
+    """Return how many launches more would reach the precision that is asked for, and how to have them."""
+    goal = f"± {100 * asked.precision_fraction:g} %"
+    widths = [i.half_width_fraction if i else math.inf for i in measured.values()]
+    if not widths or math.isinf(worst := max(widths)):
+        return f"the time ended before {goal}: with a larger measure.budget_s the same command goes on"
+    needed = max(1, math.ceil(len(records) * (worst / asked.precision_fraction) ** 2) - len(records))
+    longer_s = needed * sum(record.job_s for record in records) / len(records)
+    return (
+        f"± {100 * worst:.2g} %; for {goal} about {needed} launch{'es' * (needed > 1)} more ({duration(longer_s)}): "
+        "with a larger measure.budget_s the same command goes on"
+    )

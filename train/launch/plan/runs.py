@@ -57,7 +57,8 @@ def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
     """All runs of the points, in the order to make them: the same order at each call.
 
     Repeats are the outer loop, and within each the points come in a random order, so that a slow drift of the machine
-    affects all points alike. Where the launcher wants a fixed order, launcher.order says which sizes are first.
+    affects all points alike; curves in rounds come before single points. Where the launcher wants a fixed order,
+    launcher.order says which sizes are first.
     """
     repeats = max((point.config.measure.repeats for point in points), default=0)
     seed = points[0].config.seed if points and launcher.random_order else None
@@ -71,7 +72,7 @@ def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
 def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
     if seed is not None:
         random.Random(f"{seed}-{repeat}").shuffle(points)
-        return points
+        return sorted(points, key=lambda point: not point.config.launch.rounds)
     sign = -1 if points[0].config.launcher.order == "large_first" else 1
     return sorted(points, key=lambda point: sign * point.config.nodes)
 
@@ -92,10 +93,10 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Known]:
 def expected_s(run: Run, known: Known) -> float | None:
     """Seconds that a run will take: the mean of its point's earlier runs, else of all single points'; None without any.
 
-    Rounds take at most their budget.
+    Launches in rounds share the budget of their curve.
     """
     of = run.point.config
     if of.launch.rounds and run.point.name not in known.of_points:
-        return of.measure.budget_s / of.measure.launches
+        return of.measure.curve_budget_s / of.measure.repeats
     times = known.of_points.get(run.point.name) or known.of_single_points
     return sum(times) / len(times) if times else None

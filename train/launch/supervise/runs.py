@@ -19,7 +19,9 @@ from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
 from train.launch.job import Job, Outcome, Setting, make_job
 from train.launch.launchers.base import Launcher
-from train.launch.plan import checks, contest, precision
+from train.launch.plan import checks, contest
+from train.launch.plan.budget import Budget
+from train.launch.plan.curve_launches import CurveLaunches
 from train.launch.plan.runs import Known, Run, expected_s, remaining
 from train.launch.start import installed
 from train.launch.supervise import failure, live, presence
@@ -38,11 +40,14 @@ _TELL_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes;
 Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # the run folder, what is asked for
 
 
-def assignment(run: Run, launcher: Launcher) -> protocol.Assignment:
-    """What the ranks of a run are asked for."""
+def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) -> protocol.Assignment:
+    """What the ranks of a run are asked for.
+
+    rounds_end_s: of a launch in rounds, when these end, in s after its start.
+    """
     config = run.point.config
     if config.launch.rounds:
-        measure = replace(config.measure, budget_s=precision.budget_left_s(run.point, run.home))
+        measure = replace(config.measure, budget_s=rounds_end_s or config.measure.curve_budget_s)
         config = replace(config, measure=measure)
     return protocol.Assignment(
         config=values(config),
@@ -97,18 +102,25 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: Sequence[Watch] = ()) -> RunRecord:
+def measure(
+    run: Run,
+    launcher: Launcher,
+    hosts: tuple[str, ...] = (),
+    watches: Sequence[Watch] = (),
+    rounds_end_s: float | None = None,
+) -> RunRecord:
     """Make one run and write its record, complete or failed.
 
     hosts: as `Launcher.hosts` returns them.
     watches: each is told of the run, and gives a function that is called often while the job runs.
+    rounds_end_s: as of `assignment`.
     Raises ConfigError where the image or an mpirun is missing, OSError where the folder or the record cannot be
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
     setting = Setting(placed(hosts, run), launcher.mpirun(config), installed.digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
-    asked = assignment(run, launcher)
+    asked = assignment(run, launcher, rounds_end_s)
     protocol.write_assignment(folder, asked)
     secret = Secret(protocol.secret_folder(folder))
     secret.create()
@@ -175,11 +187,11 @@ def time_left(runs: Sequence[Run], known: Known) -> str:
 
 
 def _attempt(
-    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch]
+    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch], rounds_end_s: float | None
 ) -> tuple[RunRecord | None, str | None]:
     """Make one run: its record, if it has one, and what failed. Raises Interrupted."""
     try:
-        record = measure(run, launcher, hosts, watches)
+        record = measure(run, launcher, hosts, watches, rounds_end_s)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None
@@ -207,10 +219,12 @@ def _progress(console: Console, runs: int) -> Progress:
     return Progress(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
 
 
-def _watcher(progress: Progress, bar: TaskID, runs: Sequence[Run], known: Known) -> Watch:
-    """Shows how far the first of the runs has come: in the line at the bottom of a terminal, else in one of its own."""
-    console, label = progress.console, runs[0].label
-    all_s = left_s(runs, known) if len(runs) > 1 else None
+def _watcher(progress: Progress, bar: TaskID, label: str, all_s: float | None) -> Watch:
+    """Show how far a run has come: in the line at the bottom of a terminal, else in one of its own.
+
+    all_s: how long it and all that follow will take, where that is known.
+    """
+    console = progress.console
     ends_at = None if all_s is None else time.monotonic() + all_s
 
     def show(said: str) -> None:
@@ -224,6 +238,24 @@ def _watcher(progress: Progress, bar: TaskID, runs: Sequence[Run], known: Known)
     return lambda folder, asked: live.teller(folder, asked.config, show, every_s)
 
 
+def _budget(planned: Sequence[Run], curves: CurveLaunches, force: bool) -> Budget | None:
+    """Return the time for the curves in rounds of a command and all that is beside them; None without any.
+
+    Launches that count already have used their share.
+    """
+    by_curve = {run.home: run for run in planned if run.point.config.launch.rounds}
+    if not by_curve:
+        return None
+    counting = [record for run in by_curve.values() for record in curves.records(run)]
+    budget = Budget(sum(run.point.config.measure.curve_budget_s for run in by_curve.values()))
+    for run in planned:
+        if record := paths.completed(run.home, run.repeat):
+            budget.add(run, record)
+            counting += [] if force or run.home in by_curve else [record]
+    budget.total_s -= sum(record.job_s for record in counting)
+    return budget
+
+
 def run_all(
     planned: Sequence[Run], launcher: Launcher, force: bool, console: Console, watches: Sequence[Watch] = ()
 ) -> list[str]:
@@ -235,22 +267,29 @@ def run_all(
     to_do, known = remaining(planned, force)
     if skipped := len(planned) - len(to_do):
         console.print(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
-    to_do += [more for run in _last_of_curves(planned, to_do) if (more := precision.next_launch(run))]
+    curves = CurveLaunches(planned, force)
+    budget = _budget(planned, curves, force)
+    to_do += curves.further(budget) if budget and not to_do else []
+    if budget and to_do:
+        console.print(f"about {duration(budget.expected_s(to_do))} for all launches", highlight=False)
     hosts = launcher.hosts(to_do[0].point.config) if to_do else ()
     failed: list[str] = []
     noted: list[str] = []
     with _progress(console, len(to_do)) as progress:
         bar = progress.add_task("", total=len(to_do), left="")
-        for number, run in enumerate(to_do):  # which grows where a curve needs another launch
+        for number, run in enumerate(to_do):  # which grows where curves need another launch
+            later, in_rounds = to_do[number + 1 :], bool(run.point.config.launch.rounds)
             progress.update(bar, description=run.label)
-            if slower := contest.given_up(run, planned):
-                said = f"{run.label}: not made, {run.point.name} is surely behind, by about {100 * slower:.0f} %"
-                console.print(escape(said), highlight=False)
+            if why := _not_worth_it(run, planned, budget):
+                console.print(escape(f"{run.label}: not made, {why}"), highlight=False)
                 progress.advance(bar)
                 continue
             if force:  # from the beginning
                 shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
-            record, problem = _attempt(run, launcher, hosts, [_watcher(progress, bar, to_do[number:], known), *watches])
+            all_s = budget.expected_s(to_do[number:]) if budget else left_s(to_do[number:], known)
+            watcher = _watcher(progress, bar, run.label, all_s if later else None)
+            rounds_end_s = budget.rounds_end_s(run, later) if budget and in_rounds else None
+            record, problem = _attempt(run, launcher, hosts, [watcher, *watches], rounds_end_s)
             if record:
                 known.add(run, record.job_s)
                 for note in [note for note in record.notes if note not in noted]:
@@ -259,24 +298,32 @@ def run_all(
             if problem:
                 failed.append(run.label)
                 console.print(f"[red]error:[/red] {escape(problem)}", highlight=False)
-            elif record and not console.is_terminal:
-                left = time_left(to_do[number + 1 :], known)
-                console.print(escape(f"[{number + 1}/{len(to_do)}] {run.label}: {record.job_s:.0f} s; {left}"))
-            if not problem and _last_of_curves([run], to_do[number + 1 :]):
-                if more := precision.next_launch(run):
-                    to_do.append(more)
+            elif record and budget:
+                budget.add(run, record)
+                if in_rounds:
+                    curves.add(run, record)
+                if not later and not failed:
+                    to_do += (further := curves.further(budget))
                     progress.update(bar, total=len(to_do))
-                else:
-                    console.print(escape(precision.result(run)), highlight=False)
+                    later = further
+            if record and not problem and not console.is_terminal:
+                left = f"about {duration(budget.expected_s(later))} left" if budget else time_left(later, known)
+                console.print(escape(f"[{number + 1}/{len(to_do)}] {run.label}: {record.job_s:.0f} s; {left}"))
+            if not problem and in_rounds:
+                is_last = run.home not in {one.home for one in later}
+                console.print(escape(curves.result(run, is_last)), highlight=False)
             progress.advance(bar)
         progress.update(bar, description="done", left="")
     return failed
 
 
-def _last_of_curves(runs: Sequence[Run], to_do: Sequence[Run]) -> list[Run]:
-    """The last of these runs for each curve that is measured in rounds, where none of it is still to be made."""
-    waiting = {run.home for run in to_do}
-    return list({run.home: run for run in runs if run.point.config.launch.rounds and run.home not in waiting}.values())
+def _not_worth_it(run: Run, planned: Sequence[Run], budget: Budget | None) -> str:
+    """Return why a run is not made: its arm is significantly slower, or no time is left; "" where it is."""
+    if slower := contest.given_up(run, planned):
+        return f"{run.point.name} is surely behind, by about {100 * slower:.0f} %"
+    if budget is None or run.repeat == 0 or budget.is_enough_for(run):
+        return ""
+    return "the time is over; with a larger measure.budget_s the same command makes it"
 
 
 def records_of(runs: Sequence[Run]) -> list[Path]:

@@ -79,7 +79,7 @@ def test_the_arms_of_the_overhead_experiment():
     }
     # The arms with one rank get the core that they would have among two.
     assert {c.system.cores_per_node for c in arms.values()} == {1}
-    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms.values()} == {(20, 5, 16)}
+    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms.values()} == {(20, 4, 16)}
 
 
 def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():

@@ -1,88 +1,72 @@
-from dataclasses import replace
-
 import pytest
 
-from tests.helpers.bare_record import bare_record
-from tests.helpers.launches import points_of
-from train.config.identity import config_hash, resolved
-from train.launch.plan import curves, precision
+from tests.helpers.launched_curves import add, curve
+from train.launch.plan import precision
 from train.launch.plan.runs import Run
-from train.record import paths
-from train.record.record import RECORD_NAME, Rank, Window, dumps, write_atomically
+from train.record.intervals import Spread
+
+# Two rounds below the speedup and two above it: their median is the speedup, and they scatter little.
+SCATTER = (0.99, 0.995, 1.005, 1.01)
 
 
-@pytest.fixture
-def curve(tmp_path):
-    overrides = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={tmp_path}", "measure.budget_s=100"]
-    [found] = curves.plan(points_of(*overrides, cores=2), cores=2).curves
-    return found
+def rounds_of(speedup: float) -> list[float]:
+    return [speedup * factor for factor in SCATTER]
 
 
-def rank(number: int, times_s: list[dict[int, float]]) -> Rank:
-    """A rank of 2-step windows: for each round, the time of each arm that it takes part in."""
-    windows = [Window(i, arm, s, [s / 2] * 2) for i, of_round in enumerate(times_s) for arm, s in of_round.items()]
-    return Rank(number, number, number, "n", [number], None, {"timed": 1.0}, [], [], 0, windows=windows)
+def test_launches_that_agree_are_precise(tmp_path):
+    point = curve(tmp_path)
+    records = [add(point, repeat, rounds_of(1.6)) for repeat in range(4)]
+    assert precision.is_precise(records, 0.05)
+    found = precision.speedups(records)
+    assert set(found) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
+    two = found["nodes2-batch_per_rank1"]
+    assert two.value == pytest.approx(1.6, rel=1e-4)
+    assert (two.n, two.covers) == (16, "launches")
 
 
-def add_launch(curve, repeat: int, rounds: int, speedup: float, job_s: float = 30.0, status: str = "complete") -> Run:
-    """The record of a launch whose rounds all gave this speedup, and the same without allreduce."""
-    run = Run(curve, repeat)
-    first = [{0: 1.0, 1: 2.0 / speedup, 2: 2.0 / speedup}] * rounds
-    second = [{1: 2.0 / speedup, 2: 2.0 / speedup}] * rounds
-    record = bare_record(
-        config=resolved(curve.config),
-        config_hash=config_hash(curve.config),
-        ranks=[rank(0, first), rank(1, second)],
-        repeat=repeat,
-        job_s=job_s,
-        status=status,
+def test_launches_must_be_precise_without_the_last_one_too(tmp_path):
+    """Two launches of one curve have one degree of freedom, whose t is 12.7: no scatter at all is precise then."""
+    point = curve(tmp_path)
+    records = [add(point, repeat, rounds_of(1.6)) for repeat in range(3)]
+    assert all(i.half_width_fraction < 0.05 for i in precision.speedups(records).values())
+    assert not precision.is_precise(records, 0.05)
+    assert precision.is_precise(records, 0.05, known=Spread(0.0, 4))
+
+
+def test_launches_that_differ_are_not_precise(tmp_path):
+    point = curve(tmp_path)
+    records = [add(point, repeat, rounds_of(speedup)) for repeat, speedup in enumerate((1.4, 1.6, 1.8, 1.5))]
+    assert not precision.is_precise(records, 0.05)
+    assert not precision.is_precise([], 0.05)
+
+
+def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tmp_path):
+    point = curve(tmp_path)
+    records = [add(point, 0, [1.6] * 6)]
+    run = Run(point, 0)
+    assert precision.result(run, records, None, is_last=False) == (
+        "tiny-rounds, 1 launch: nodes2-batch_per_rank1 1.6x (1.6 to 1.6, covers rounds), "
+        "nodes2-batch_per_rank1-without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
     )
-    folder, _ = paths.new_run(run.home, repeat)
-    write_atomically(folder / RECORD_NAME, dumps(record))
-    return run
+    records = [add(point, 1, rounds_of(1.5)), add(point, 2, rounds_of(1.7))]
+    said = precision.result(run, records, None, is_last=True)
+    assert ", covers launches; another launch " in said
+    assert "; for ± 5 % about " in said
+    assert said.endswith("with a larger measure.budget_s the same command goes on")
+    too_few = precision.result(run, [add(point, 3, [1.6])], None, is_last=True)
+    assert "too few rounds for an interval" in too_few
+    assert "the time ended before ± 5 %" in too_few
 
 
-def test_a_precise_curve_needs_no_more(curve):
-    run = add_launch(curve, 0, rounds=17, speedup=1.6)
-    found = precision.speedups(precision.launches(run.home))
-    assert {name: (i.value, i.low, i.high, i.n) for name, i in found.items()} == {
-        name: (pytest.approx(1.6), pytest.approx(1.6), pytest.approx(1.6), 17)
-        for name in ("nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce")
-    }
-    assert precision.next_launch(run) is None
-    assert precision.result(run) == (
-        "tiny-rounds: nodes2-batch_per_rank1 1.6x (1.6 to 1.6), "
-        "nodes2-batch_per_rank1-without-allreduce 1.6x (1.6 to 1.6)"
-    )
-
-
-def test_too_few_rounds_need_another_launch_until_the_budget_is_spent(curve):
-    run = add_launch(curve, 0, rounds=3, speedup=1.6, job_s=45.0)
-    assert precision.next_launch(run).repeat == 1
-    assert precision.budget_left_s(curve, run.home) == 55.0
-    run = add_launch(curve, 1, rounds=2, speedup=1.6, job_s=60.0)
-    assert precision.next_launch(run) is None
-    assert precision.budget_left_s(curve, run.home) == 1.0
-    assert "too few rounds for an interval; the budget of 100 s ended before ± 5 %" in precision.result(run)
-
-
-def test_no_launch_begins_that_could_not_make_enough_rounds(curve):
-    """Each took 29 s before its 17 rounds of 1/17 s: six rounds more are 29.4 s, and 29.2 s are left."""
-    add_launch(curve, 0, rounds=17, speedup=1.6, job_s=30.0)
-    run = add_launch(curve, 1, rounds=17, speedup=1.9, job_s=40.8)
-    assert precision.next_launch(run) is None
-    more = replace(curve.config.measure, budget_s=120)
-    assert precision.next_launch(replace(run, point=replace(curve, config=replace(curve.config, measure=more))))
-
-
-def test_launches_that_disagree_are_not_precise(curve):
-    add_launch(curve, 0, rounds=17, speedup=1.6)
-    run = add_launch(curve, 1, rounds=17, speedup=1.9)
-    assert not precision.precise_enough(curve, precision.launches(run.home))
-    assert precision.next_launch(run).repeat == 2
-
-
-def test_a_failed_launch_is_made_again(curve):
-    run = add_launch(curve, 0, rounds=17, speedup=1.6, status="failed")
-    assert precision.launches(run.home) == []
-    assert precision.budget_left_s(curve, run.home) == 100.0
+def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path):
+    point = curve(tmp_path)
+    speedups = (1.5, 1.6, 1.7)
+    for repeat in (0, 1):
+        for speedup in speedups:
+            last = add(point, repeat, rounds_of(speedup))
+    found = precision.curve_records(tmp_path, "weak_scaling")
+    assert {home: len(records) for home, records in found.items()} == {Run(point, 0).home: 6}
+    assert precision.spread(list(found.values()), last).degrees == 5
+    assert precision.spread([*found.values(), *found.values()], last).degrees == 10
+    failed = add(point, 2, rounds_of(1.6), status="failed")
+    assert failed not in precision.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]

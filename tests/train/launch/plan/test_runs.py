@@ -16,6 +16,16 @@ def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
     assert [run.order for run in runs] == [Order(7, position, 12) for position in range(12)]
 
 
+def test_curves_take_turns_and_come_before_single_points():
+    plan = planned("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2")
+    nested = curves.plan(plan.points, 2)
+    runs = runs_of([*nested.points, *nested.curves], plan.launcher)
+    names = [run.point.name for run in runs]
+    assert [set(names[first : first + 2]) for first in (0, 4, 6)] == [{"tiny-rounds", "resnet50-rounds"}] * 3
+    assert set(names[2:4]) == {"tiny-nodes1", "resnet50-nodes1"}
+    assert [run.repeat for run in runs] == [0] * 4 + [1, 1, 2, 2]
+
+
 def test_the_order_is_the_same_at_each_call_and_differs_between_seeds():
     def order(seed: int) -> list[str]:
         plan = planned(*ASKED, f"seed={seed}")
@@ -49,9 +59,9 @@ def test_how_long_rounds_took_says_nothing_of_a_single_point():
     plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2")
     nested = curves.plan(plan.points, 2)
     single, *_ = runs_of(nested.points, plan.launcher)
-    [in_rounds] = runs_of(nested.curves, plan.launcher)
+    in_rounds, *_ = runs_of(nested.curves, plan.launcher)
     known = Known()
-    assert expected_s(in_rounds, known) == 420  # its budget
+    assert expected_s(in_rounds, known) == 220 / 3  # its share of the budget of the curve
     known.add(in_rounds, 200.0)
     assert expected_s(in_rounds, known) == 200
     assert expected_s(single, known) is None

@@ -1,0 +1,104 @@
+"""How often `compare` and `history` call two measurements of the same thing different.
+
+    python -m benchmarks.identical_pairs [--pairs 2000]
+
+Prints a table of docs/statistics.md. Each pair is two sets of launches of the same curves on one machine. Launches
+differ by a lognormal factor, and so do the rounds within them. At most 5 in 100 may be called different.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from dataclasses import dataclass
+
+import numpy as np
+from tabulate import tabulate
+
+from analysis.history import verdicts
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from train.record import intervals
+
+_ROUNDS, _SCATTER = 12, 0.04  # of a launch; of a round
+_MIN_SCATTER = 0.005  # of the rate of a launch, however alike launches are
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is true of a pair: how much launches differ, how many there are in either set, and of how many curves."""
+
+    between: float
+    a: int
+    b: int
+    curves: int
+
+
+PAIRS = [
+    Pair(between, *launches, curves)
+    for launches, curves in (
+        ((1, 1), 1),
+        ((1, 1), 3),
+        ((2, 2), 1),
+        ((2, 2), 3),
+        ((1, 3), 1),
+        ((1, 3), 3),
+        ((3, 3), 1),
+        ((3, 3), 3),
+    )
+    for between in (0.0, 0.01, 0.02, 0.03)
+]
+
+
+def speedups(rng: np.random.Generator, launches: int, between: float) -> list[list[float]]:
+    """The speedups in the rounds of some launches of a curve."""
+    means = rng.normal(0, between, launches)
+    return np.exp(rng.normal(means[:, None], _SCATTER, (launches, _ROUNDS))).tolist()
+
+
+def of_speedups(rng: np.random.Generator, pair: Pair) -> Number:
+    """The ratio of the speedups of the first curve, as `compare` makes it."""
+    sides = [[speedups(rng, n, pair.between) for _ in range(pair.curves)] for n in (pair.a, pair.b)]
+    spread = intervals.between_launches([curve for side in sides for curve in side])
+    return repeats.ratio_of_medians(sides[0][0], sides[1][0], spread, spread)
+
+
+def of_rates(rng: np.random.Generator, pair: Pair) -> Number:
+    """The ratio of the mean rates of the first curve, as `history` makes it."""
+    scatter = max(pair.between, _MIN_SCATTER)
+    sides = [[np.exp(rng.normal(0, scatter, n)).tolist() for _ in range(pair.curves)] for n in (pair.a, pair.b)]
+    others = [group for side in sides for group in side[1:]] if min(pair.a, pair.b) < 3 else []
+    return verdicts.mean_ratio(sides[0][0], sides[1][0], others)
+
+
+def share(ratios: list[Number]) -> str:
+    """How many of the ratios are called different, of those that are judged; "not judged" where none is."""
+    judged = [one for one in ratios if one.has_interval and one.covers != "rounds"]
+    if not judged:
+        return "not judged"
+    return f"{statistics.fmean(not one.contains(1.0) for one in judged):.3f}"
+
+
+def line(pair: Pair, pairs: int) -> dict[str, str]:
+    """A line of the table."""
+    rng = np.random.default_rng(7)
+    return {
+        "launches differ by": f"{100 * pair.between:g} %",
+        "launches": f"{pair.a} and {pair.b}",
+        "curves": str(pair.curves),
+        "speedups called different": share([of_speedups(rng, pair) for _ in range(pairs)]),
+        "rates called different": share([of_rates(rng, pair) for _ in range(pairs)]),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.identical_pairs", description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=2000, help="simulated for each line")
+    pairs = parser.parse_args().pairs
+    print(tabulate([line(pair, pairs) for pair in PAIRS], headers="keys", tablefmt="github", disable_numparse=True))
+    print(f"\n{pairs} pairs a line, standard error at most {0.5 / pairs**0.5:.3f}")
+
+
+if __name__ == "__main__":
+    main()

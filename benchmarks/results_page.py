@@ -1,0 +1,97 @@
+"""Write docs/results.md, and the small table in README.md, from records.
+
+    python -m benchmarks.results_page results [more folders]
+
+Each experiment has the days, the machine, the commits and the versions of its records, and the table that its command
+ends with. The table in README.md is that of weak scaling on whole cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from tabulate import tabulate
+
+from analysis.experiments import summary
+from analysis.study import Study, record_files
+from train.record.record import RunRecord
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE, README = ROOT / "docs/results.md", ROOT / "README.md"
+_MARKED = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)", re.S)
+_SHOWN = ("tensorflow", "horovod")  # of the versions
+HEAD = """# Results
+
+Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
+[statistics.md](statistics.md) says how they are made.
+
+- *covers*: how else a number could have come out, in other launches, or only in other rounds of the same launch.
+- *another launch*: the range in which the speedup of one more launch is expected.
+"""
+
+
+def table(local: pd.DataFrame) -> str:
+    """Return the results of one experiment as a table in Markdown: its speedups over nodes, else all its points."""
+    if speedups := summary.speedup_rows(local):
+        first, second, *rows = speedups
+        headers = [
+            " ".join(filter(None, both)).replace("- ", "").replace("effi ", "effi")
+            for both in zip(first, second, strict=True)
+        ]
+        return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
+    rows = summary.rows(local).fillna("")
+    rows.columns = [str(name).replace("\n", " ") for name in rows.columns]
+    return tabulate(rows, headers="keys", tablefmt="github", showindex=False, disable_numparse=True)
+
+
+def made(records: Sequence[RunRecord]) -> str:
+    """Return when, where and with what records were made, in a sentence."""
+    days = sorted({record.started_at[:10] for record in records})
+    environments = [record.environment for record in records if record.environment]
+    commits = sorted({(env.git_commit or "")[:7] + "+" * bool(env.git_dirty) for env in environments} - {""})
+    versions = sorted(
+        {f"{name} {env.versions[name]}" for env in environments for name in _SHOWN if name in env.versions}
+    )
+    machines = sorted({f"{host.cpu_model}, {host.cores} cores" for env in environments for host in env.hosts})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    counted = f"{len(records)} record{'s' * (len(records) > 1)}"
+    return "; ".join([when, *machines, f"commit {', '.join(commits)}", ", ".join(versions), counted]) + "."
+
+
+def sections(study: Study) -> list[str]:
+    """Return the section of each experiment and machine of a study."""
+    written = []
+    for (experiment, machine), rows in study.local.groupby(["experiment", "machine"], sort=True):
+        records = [study.records[path] for path in rows["record"].unique()]
+        title = f"## {experiment}" + (f" ({machine.partition('; ')[2]})" if "; " in str(machine) else "")
+        written.append("\n\n".join([title, made(records), table(rows)]))
+    return written
+
+
+def readme_table(study: Study) -> str:
+    """Return the speedups of weak scaling on whole cores, and where they come from; "" without any."""
+    local = study.local
+    own = local[local["experiment"].eq("weak_scaling") & local["cpus_per_node"].isna()]
+    if own.empty:
+        return ""
+    records = [study.records[path] for path in own["record"].unique()]
+    return f"{table(own)}\n\n{made(records)}\n"
+
+
+def main() -> None:
+    """Write both files."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.results_page", description=__doc__.splitlines()[0])
+    parser.add_argument("results", nargs="+", type=Path, help="folders of records")
+    given = parser.parse_args()
+    study = Study(*(path for folder in given.results for path in record_files(folder)))
+    PAGE.write_text("\n\n".join([HEAD.rstrip(), *sections(study)]) + "\n")
+    if written := readme_table(study):
+        README.write_text(_MARKED.sub(lambda match: f"{match[1]}{written}{match[2]}", README.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Records of launches in rounds as the launcher writes them, with speedups that a test chooses."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tests.helpers.bare_record import bare_record
+from tests.helpers.launches import points_of
+from train.config.identity import config_hash, resolved
+from train.launch.plan import curves
+from train.launch.plan.point import Point
+from train.launch.plan.runs import Run
+from train.record import paths
+from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, load, write_atomically
+
+
+def curve(results: Path, *overrides: str) -> Point:
+    """The curve of a small model on two nodes, with a budget of 100 s."""
+    asked = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
+    [found] = curves.plan(points_of(*asked, *overrides, cores=2), cores=2).curves
+    return found
+
+
+def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, status: str = "complete") -> RunRecord:
+    """Write the record of a launch with a round of 5 s for each of these speedups, the same without allreduce."""
+    first = [{0: 1.0, 1: 2.0 / speedup, 2: 2.0 / speedup} for speedup in speedups]
+    second = [{1: times[1], 2: times[2]} for times in first]
+    timed_s = 5.0 * len(speedups)
+    record = bare_record(
+        config=resolved(point.config),
+        config_hash=config_hash(point.config),
+        point=point.name,
+        ranks=[_rank(0, first, timed_s), _rank(1, second, timed_s)],
+        repeat=repeat,
+        job_s=job_s,
+        status=status,
+    )
+    folder, generation = paths.new_run(Run(point, repeat).home, repeat)
+    write_atomically(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
+    return load(folder / RECORD_NAME)
+
+
+def _rank(number: int, times_s: list[dict[int, float]], timed_s: float) -> Rank:
+    """A rank of 2-step windows: for each round, the time of each arm that it takes part in."""
+    windows = [Window(i, arm, s, [s / 2] * 2) for i, arms in enumerate(times_s) for arm, s in arms.items()]
+    phases_s = {"start": 4.0, "first_step": 6.0, "timed": timed_s}
+    return Rank(number, number, number, "n", [number], None, phases_s, [], [], 0, windows=windows)
