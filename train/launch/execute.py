@@ -19,10 +19,10 @@ from train.launch.launchers.emulated import quota_means
 from train.launch.plan import checks
 from train.launch.plan.display import show_lines, show_points
 from train.launch.plan.make import Options, Plan, make
-from train.launch.plan.runs import Run, remaining, runs_of
+from train.launch.plan.runs import Run, remaining, runs_of, time_left
 from train.launch.start import installed
 from train.launch.supervise.presence import alone
-from train.launch.supervise.runs import records_of, run_all, time_left
+from train.launch.supervise.runs import records_of, run_all
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, variables
 from train.tracking.live import Watchers

@@ -100,3 +100,17 @@ def expected_s(run: Run, known: Known) -> float | None:
         return of.measure.curve_budget_s / of.measure.repeats
     times = known.of_points.get(run.point.name) or known.of_single_points
     return sum(times) / len(times) if times else None
+
+
+def left_s(runs: Sequence[Run], known: Known) -> float | None:
+    """Return how long the runs will take, in s; None if that is not known of one of them."""
+    expected = [expected_s(run, known) for run in runs]
+    return None if None in expected else sum(s for s in expected if s is not None)
+
+
+def time_left(runs: Sequence[Run], known: Known) -> str:
+    """Return how long the runs will take, as text."""
+    seconds = left_s(runs, known)
+    if seconds is None:
+        return "time left: known after the first launch of a single point"
+    return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"

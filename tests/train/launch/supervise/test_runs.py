@@ -10,7 +10,8 @@ from tests.helpers.launches import planned
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
-from train.launch.plan.runs import Known, Run, runs_of
+from train.launch.plan.runs import Known, Run, runs_of, time_left
+from train.launch.supervise import one_run, screen
 from train.launch.supervise import runs as supervise
 from train.launch.supervise.signals import Interrupted
 from train.record import paths, protocol, source
@@ -78,7 +79,7 @@ def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp
 
 def test_ranks_are_given_the_resolved_configuration(planned_runs):
     run = planned_runs[0]
-    supervise.measure(run, Ranks())
+    one_run.measure(run, Ranks())
     given = protocol.read_assignment(run.home / "r0")
     assert given.config["nodes"] == run.point.config.nodes
     assert given.config["threads_per_rank"] == run.point.config.threads_per_rank
@@ -148,39 +149,24 @@ def test_an_interruption_is_raised_when_its_record_is_written(planned_runs, tmp_
 
 
 def test_the_time_that_is_left_is_that_of_earlier_runs(planned_runs):
-    assert supervise.time_left(planned_runs, Known()) == "time left: known after the first launch of a single point"
+    assert time_left(planned_runs, Known()) == "time left: known after the first launch of a single point"
     known = Known()
     known.add(planned_runs[0], 60.0)
     known.add(planned_runs[0], 80.0)
-    assert supervise.time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each
+    assert time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each
 
 
 def test_in_rounds_each_launch_begins_with_another_host():
     points = planned("experiment=weak_scaling", "model=tiny", "nodes=2").points
     [curve] = curves.plan(points, cores=2).curves
     hosts = ("a", "b", "c")
-    assert [supervise.placed(hosts, Run(curve, launch)) for launch in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
-    assert supervise.placed(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
-    assert supervise.placed((), Run(curve, 1)) == ()
-
-
-@pytest.mark.parametrize("columns", [60, 80, 140])
-@pytest.mark.parametrize("left", ["", "all 12 min"])
-def test_on_any_terminal_it_is_one_line_that_is_cut_off_before_the_times(columns, left):
-    console = Console(width=columns)
-    progress = supervise._progress(console, 3)
-    bar = progress.add_task("", total=3, left=left)
-    progress.update(bar, description="nodes2 r0: " + "epoch 5 of 40, " * 6)
-    with console.capture() as shown:
-        console.print(progress.get_renderable())
-    [line] = shown.get().rstrip("\n").splitlines()
-    assert len(line) <= columns
-    assert line.startswith("nodes2 r0: epoch 5 of 40")
-    assert line.rstrip().endswith(f"0/3 0:00:00 {left}".rstrip())
+    assert [one_run.placed(hosts, Run(curve, launch)) for launch in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
+    assert one_run.placed(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
+    assert one_run.placed((), Run(curve, 1)) == ()
 
 
 def test_in_a_log_each_look_is_a_line(planned_runs, monkeypatch, capsys):
-    monkeypatch.setattr(supervise, "_TELL_EVERY_S", {True: 0.0, False: 0.0})
+    monkeypatch.setattr(screen, "_SHOW_EVERY_S", {True: 0.0, False: 0.0})
     assert run_all(planned_runs) == []
     shown = capsys.readouterr().out.splitlines()
     told = [line for line in shown if line.startswith(planned_runs[0].label)]

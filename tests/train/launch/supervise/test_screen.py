@@ -1,10 +1,11 @@
 import time
 
 import pytest
+from rich.console import Console
 
 from train.config.compose import load
 from train.config.identity import values
-from train.launch.supervise import live
+from train.launch.supervise import screen
 from train.record import protocol
 from train.record.parts import PartWriter
 
@@ -23,7 +24,7 @@ def clock(monkeypatch):
 
 def test_it_is_told_at_its_time_what_was_read_at_its_own(clock, tmp_path):
     told = []
-    look = live.teller(tmp_path, values(load(["model=tiny"])), told.append, every_s=1.0)
+    look = screen.teller(tmp_path, values(load(["model=tiny"])), told.append, every_s=1.0)
     look()
     assert told == []
     clock(1.5)
@@ -35,7 +36,7 @@ def test_it_is_told_at_its_time_what_was_read_at_its_own(clock, tmp_path):
     clock(1.5)
     look()
     assert told[1:] == ["starting for 3 s"]  # nothing is read twice within seconds
-    clock(live._READ_EVERY_S)
+    clock(screen._READ_EVERY_S)
     look()
     assert told[2:] == ["build"]
 
@@ -45,8 +46,23 @@ def test_a_folder_that_is_away_does_not_end_the_run(clock, tmp_path, monkeypatch
         raise OSError("stale file handle")
 
     told = []
-    monkeypatch.setattr(live.progress, "look", away)
-    look = live.teller(tmp_path, {}, told.append, every_s=60.0)
+    monkeypatch.setattr(screen.progress, "look", away)
+    look = screen.teller(tmp_path, {}, told.append, every_s=60.0)
     clock(60.0)
     look()
     assert told == ["starting for 60 s"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+@pytest.mark.parametrize("left", ["", "all 12 min"])
+def test_on_any_terminal_it_is_one_line_that_is_cut_off_before_the_times(columns, left):
+    console = Console(width=columns)
+    progress = screen.progress_line(console, 3)
+    bar = progress.add_task("", total=3, left=left)
+    progress.update(bar, description="nodes2 r0: " + "epoch 5 of 40, " * 6)
+    with console.capture() as shown:
+        console.print(progress.get_renderable())
+    [line] = shown.get().rstrip("\n").splitlines()
+    assert len(line) <= columns
+    assert line.startswith("nodes2 r0: epoch 5 of 40")
+    assert line.rstrip().endswith(f"0/3 0:00:00 {left}".rstrip())

@@ -1,0 +1,172 @@
+"""One run: from what its ranks are asked for to its record, complete or failed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from train.config.identity import config_hash, learning_rate, resolved, values
+from train.config.schema import RunConfig
+from train.launch.job import Job, Outcome, Setting, make_job
+from train.launch.launchers.base import Launcher
+from train.launch.plan import checks
+from train.launch.plan.runs import Run
+from train.launch.start import installed
+from train.launch.supervise import failure, presence
+from train.launch.supervise.job_run import JobRun
+from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
+from train.rank import placement
+from train.record import parts, paths, protocol, source
+from train.record.assembly import Ending, Identity, assemble
+from train.record.record import RECORD_NAME, RunRecord, dumps, write_atomically
+from train.transport.rendezvous import Secret
+
+_LOG_LINES = 12
+
+Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # the run folder, what is asked for
+
+
+def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) -> protocol.Assignment:
+    """What the ranks of a run are asked for.
+
+    rounds_end_s: of a launch in rounds, when these end, in s after its start.
+    """
+    config = run.point.config
+    if config.launch.rounds:
+        measure = replace(config.measure, budget_s=rounds_end_s or config.measure.curve_budget_s)
+        config = replace(config, measure=measure)
+    return protocol.Assignment(
+        config=values(config),
+        config_hash=config_hash(config),
+        repeat=run.repeat,
+        source=dict(source.files()),
+        hosts_apart=launcher.hosts_apart,
+        quotas=launcher.quotas,
+    )
+
+
+def identity(run: Run, generation: int) -> Identity:
+    """What a run's record says of what was asked for."""
+    point, config = run.point, run.point.config
+    return Identity(
+        experiment=config.experiment,
+        point=point.name,
+        repeat=run.repeat,
+        generation=generation,
+        config=resolved(config),
+        config_hash=config_hash(config),
+        source_digest=source.digest(source.files()),
+        command=["python", "-m", "train", *point.overrides],
+        learning_rate=learning_rate(config),
+        swept=point.swept,
+        arm=point.arm,
+        role=point.role,
+        arm_keys=point.arm_keys,
+        order=run.order,
+    )
+
+
+def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> Ending:
+    """How the job of a run ended. left: the parts of its ranks."""
+    if launcher.hosts_apart:
+        cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
+    else:
+        cores_shared = checks.shares_cores(config, placement.usable_cores())
+    return Ending(
+        started_at=outcome.started_at,
+        job_s=outcome.job_s,
+        cores_shared=cores_shared,
+        failure=failure.find(job, launcher, outcome, left, config.launcher.timeout_s),
+        node_quotas=outcome.node_quotas,
+        attachments={path.name: digest(path) for path in protocol.timeline_paths(job.folder)},
+    )
+
+
+def digest(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def measure(
+    run: Run,
+    launcher: Launcher,
+    hosts: tuple[str, ...] = (),
+    watches: Sequence[Watch] = (),
+    rounds_end_s: float | None = None,
+) -> RunRecord:
+    """Make one run and write its record, complete or failed.
+
+    hosts: as `Launcher.hosts` returns them.
+    watches: each is told of the run, and gives a function that is called often while the job runs.
+    rounds_end_s: as of `assignment`.
+    Raises ConfigError where the image or an mpirun is missing, OSError where the folder or the record cannot be
+    written, and Interrupted after the record of the interruption is written.
+    """
+    config = run.point.config
+    setting = Setting(placed(hosts, run), launcher.mpirun(config), installed.digest(config.container))
+    folder, generation = paths.new_run(run.home, run.repeat)
+    asked = assignment(run, launcher, rounds_end_s)
+    protocol.write_assignment(folder, asked)
+    secret = Secret(protocol.secret_folder(folder))
+    secret.create()
+    job = make_job(config, folder.resolve(), setting)
+    presence.begin(folder)
+    looks = (presence.beats(folder), ends_with_make(), *(watch(folder, asked) for watch in watches))
+
+    def look() -> None:
+        for one in looks:
+            one()
+
+    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, look).run()
+    with interrupts_deferred() as came:
+        secret.remove()
+        left = parts.read(job.folder)
+        record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
+        write_atomically(folder / RECORD_NAME, dumps(record))
+        presence.end(folder)
+    if came and not interruption:
+        interruption = Interrupted(came[0])
+    if interruption:
+        raise interruption
+    if record.status == "complete":
+        shutil.rmtree(paths.checkpoints(folder), ignore_errors=True)
+    return record
+
+
+def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
+    """The hosts of a run, in the order of its nodes.
+
+    In rounds the base of all ratios is the first node: each launch begins with another host.
+    """
+    config = run.point.config
+    taken = hosts[: config.all_nodes]
+    first = run.repeat % len(taken) if taken and config.launch.rounds else 0
+    return (*taken[first:], *taken[:first])
+
+
+def describe_failure(record: RunRecord) -> str:
+    """What failed, where, and the end of the log of the rank that failed first."""
+    found = record.failure
+    assert found is not None
+    where = f" on rank {found.rank} ({found.host})" if found.rank is not None else ""
+    when = f" in phase {found.phase}" if found.phase else ""
+    text = f"{record.point} r{record.repeat} failed{where}{when}: {found.reason}"
+    if found.log and Path(found.log).exists():
+        lines = Path(found.log).read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        text += f"\n  log: {found.log}\n" + "\n".join(f"  | {line}" for line in lines)
+    return text
+
+
+def attempt(
+    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch], rounds_end_s: float | None
+) -> tuple[RunRecord | None, str | None]:
+    """Make one run; return its record, if it has one, and what failed. Raises Interrupted."""
+    try:
+        record = measure(run, launcher, hosts, watches, rounds_end_s)
+    except OSError as error:
+        return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
+    return record, describe_failure(record) if record.status == "failed" else None
