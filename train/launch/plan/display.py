@@ -38,11 +38,21 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     if single:
         counted = f"{_count(len(single), 'point')}, {_count(launches, 'launch', 'launches')}"
         console.print(f"{counted}: every repeat is a separate launch")
-    show_lines("", curve_lines([point for point in points if point.config.launch.rounds]), console)
+    curves = [point for point in points if point.config.launch.rounds]
+    show_lines("", [*curve_lines(curves), effort_line((curves or single)[0], bool(curves))], console)
+
+
+def effort_line(point: Point, in_rounds: bool) -> str:
+    """Return what MEASURE stands for here, with the keys by which ARGS changes each value."""
+    measure = point.config.measure
+    keys = ["repeats", "design", *(("precision_fraction", "curve_budget_s") if in_rounds else ())]
+    values = " ".join(f"measure.{key}={getattr(measure, key)}" for key in keys)
+    budget = ", measure.budget_s=SECONDS for the whole command" if in_rounds else ""
+    return f"MEASURE={measure.name} is {values}; ARGS changes each of them{budget}"
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:
-    """What is said of the curves that are measured in rounds, all alike; empty without any."""
+    """Return what a user should know of the curves that are measured in rounds; empty without any."""
     if not curves:
         return []
     asked = curves[0].config.measure
@@ -55,7 +65,7 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     ]
     for curve in curves:
         arms = curve.config.launch.rounds
-        if "nodes" not in arms[0].swept:  # else its points are in the table: they have launches of their own too
+        if "nodes" not in arms[0].swept:  # else its points are in the table: they have separate launches too
             lines.append(f"{curve.name}: {', '.join(arm.name for arm in arms)}")
     if together:
         lines.append(f"{', '.join(together)}: in separate processes at the same time, on cores that they swap")
