@@ -1,4 +1,4 @@
-"""Arms that compete, launch by launch: which of them are surely behind, so that no more launches of theirs are made.
+"""Arms that compete, launch by launch: which of them are significantly slower, so that they are not launched again.
 
 It saves time and decides nothing else: the analysis ranks by intervals, and says of how many launches.
 """
@@ -16,17 +16,17 @@ from train.record.summary import throughput
 
 MIN_LAUNCHES = 3  # of every arm that is still in
 _MIN_DEGREES = 4
-_RISK = 0.05  # that an arm as fast as the leading one is given up, in the whole contest
+_RISK = 0.05  # that an arm as fast as the leading one is dropped, in the whole contest
 _LOOKS = 10  # at which that may happen, about
 
 Rates = Mapping[str, Mapping[int, float]]  # arm -> repeat -> images/s
 
 
-def behind(rates: Rates) -> dict[str, float]:
-    """The arms that are surely behind the leading one, and by what fraction they are slower.
+def slower_arms(rates: Rates) -> dict[str, float]:
+    """Return the arms that are significantly slower than the leading one, and by what fraction.
 
     Of the logarithms of the rates the mean of each repeat is taken away, which all arms share, so a drift of the
-    machine does not count; what is left scatters around the mean of each arm alike. An arm is behind where its mean is
+    machine does not count; what is left scatters around the mean of each arm alike. An arm is slower where its mean is
     below the leading one's by more than chance brings about between equal arms: Student's t of the pooled scatter, at a
     risk that is shared out among pairs of arms and looks.
     """
@@ -46,11 +46,11 @@ def behind(rates: Rates) -> dict[str, float]:
     return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > beyond}
 
 
-def given_up(run: Run, planned: Sequence[Run]) -> float | None:
-    """By what fraction the arm of a run is surely behind the leading one of its contest; None where it is not.
+def slower_by(run: Run, planned: Sequence[Run]) -> float | None:
+    """Return by what fraction the arm of a run is significantly slower than the leading one; None where it is not.
 
     planned: all runs of the experiment. The arms of a contest are its points that share all swept values. An arm that
-    is given up stays so: those that are still in are then compared with each other alone. The base never is, which
+    is dropped stays so: those that are still in are then compared with each other alone. The base never is, which
     the others are ranked by.
     """
     config = run.point.config
@@ -62,7 +62,7 @@ def given_up(run: Run, planned: Sequence[Run]) -> float | None:
     for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
         early = {name: _first(of, launches) for name, of in rates.items() if name not in lost and len(of) >= launches}
         if len(early) == len(rates) - len(lost):
-            lost |= behind(early)
+            lost |= slower_arms(early)
     return lost.get(run.point.name)
 
 

@@ -80,7 +80,7 @@ class Queue:
 
     def why_not(self, run: Run) -> str:
         """Return why a run is not worth making: its arm is slower, or no time is left; "" if it is."""
-        if slower := contest.given_up(run, self._planned):
+        if slower := contest.slower_by(run, self._planned):
             return f"{run.point.name} is significantly slower, by about {100 * slower:.0f} %"
         if self._budget is None or run.repeat == 0 or self._budget.is_enough_for(run):
             return ""

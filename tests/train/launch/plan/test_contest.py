@@ -22,16 +22,16 @@ def rates(launches, **arms):
 
 
 def test_an_arm_that_is_clearly_slower_is_behind_whatever_the_machine_does_meanwhile():
-    found = contest.behind(rates(3, base=10.0, fast=10.2, slow=7.0))
+    found = contest.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
     assert list(found) == ["slow"]
     assert found["slow"] == pytest.approx(1 - 7 / 10.2, abs=0.03)
 
 
 def test_two_launches_tell_nothing_nor_do_two_arms_after_three():
-    assert contest.behind(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
-    assert contest.behind(rates(3, base=10.0, slow=7.0)) == {}
-    assert contest.behind(rates(5, base=10.0, slow=7.0)) != {}
-    assert contest.behind({}) == {}
+    assert contest.slower_arms(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
+    assert contest.slower_arms(rates(3, base=10.0, slow=7.0)) == {}
+    assert contest.slower_arms(rates(5, base=10.0, slow=7.0)) != {}
+    assert contest.slower_arms({}) == {}
 
 
 def test_of_equal_arms_none_is_given_up_in_most_contests():
@@ -41,7 +41,7 @@ def test_of_equal_arms_none_is_given_up_in_most_contests():
         times = random.lognormal(0, 0.05, (10, 10)) * np.where(random.random((10, 10)) < 0.1, 1.33, 1.0)
         found = {str(arm): dict(enumerate(1 / of)) for arm, of in enumerate(times)}
         looks = ({arm: dict(list(of.items())[:n]) for arm, of in found.items()} for n in range(3, 11))
-        wrong += any(contest.behind(look) for look in looks)
+        wrong += any(contest.slower_arms(look) for look in looks)
     assert wrong / contests <= 0.05
 
 
@@ -59,23 +59,23 @@ def runs(tmp_path):
     return made
 
 
-def test_the_arm_that_is_behind_is_launched_no_more(runs):
-    found = {run.point.arm: contest.given_up(run, runs) for run in runs[9:12]}
+def test_the_arm_that_is_slower_is_launched_no_more(runs):
+    found = {run.point.arm: contest.slower_by(run, runs) for run in runs[9:12]}
     assert found["as-configured"] is None
     assert found["gradients-grouped"] is None
     assert found["gradients-separate"] == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_arm_that_the_others_are_compared_with_is_never_given_up(runs):
+def test_the_arm_that_the_others_are_compared_with_is_never_dropped(runs):
     slow = [
         replace(run, point=replace(run.point, role="base")) for run in runs if run.point.arm == "gradients-separate"
     ]
-    assert contest.given_up(slow[3], [run for run in runs if run.point.arm != "gradients-separate"] + slow) is None
+    assert contest.slower_by(slow[3], [run for run in runs if run.point.arm != "gradients-separate"] + slow) is None
 
 
-def test_without_a_contest_nothing_is_given_up(runs):
+def test_without_a_contest_nothing_is_dropped(runs):
     apart = [
         replace(run, point=replace(run.point, config=changed(run.point.config, {"measure.compete": False})))
         for run in runs
     ]
-    assert {contest.given_up(run, apart) for run in apart} == {None}
+    assert {contest.slower_by(run, apart) for run in apart} == {None}
