@@ -41,7 +41,7 @@ from train.launch.launchers.base import Machine
 from train.launch.launchers.batch import BatchLauncher
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan.make import Options, expand
-from train.launch.plan.runs import Known, runs_of
+from train.launch.plan.runs import Durations, runs_of
 from train.rank import open_files, roll_call
 from train.rank.roll_call import Details, Expected, Present
 from train.record import protocol, source
@@ -242,7 +242,7 @@ def started_with(ranks: int) -> list[list[str]]:
         said = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
         rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", said])
         if isinstance(plan.launcher, BatchLauncher):
-            [planned] = jobs(runs_of(plan.points, plan.launcher), Known(), Options(asked))
+            [planned] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(asked))
             script = plan.launcher.script(planned.job)
             asks = ", ".join(re.findall(r"--(?:nodes|ntasks-per-node)=\d+", script))
             rows.append([f"{launcher}: batch script", "", f"{len(script)} characters; {asks}"])

@@ -45,7 +45,7 @@ def write_mat(path: Path, entries: list[tuple]) -> None:
         "photo_taken": row(years, np.uint16),
         "full_path": cells(list(paths)),
         "gender": row([1.0] * len(entries), np.float64),
-        "name": cells(["Somebody Known"] * len(entries)),
+        "name": cells(["Somebody Durations"] * len(entries)),
         "face_location": cells([np.array([[1.0, 1.0, 20.0, 20.0]])] * len(entries)),
         "face_score": row(scores, np.float64),
         "second_face_score": row(seconds, np.float64),

@@ -20,7 +20,7 @@ from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.launch.launchers.batch import RUNNING, BatchJob, BatchLauncher, clock
 from train.launch.plan.make import Options
-from train.launch.plan.runs import Known, Run, expected_s, remaining
+from train.launch.plan.runs import Durations, Run, expected_s, remaining
 from train.record import files
 
 # A job that ends early costs nothing, one that is cut off waits in the queue again.
@@ -47,7 +47,7 @@ def time_limit_s(config: RunConfig, estimate_s: float) -> int:
     return min(asked, config.system.longest_s or asked)
 
 
-def jobs(to_do: Sequence[Run], durations: Known, options: Options) -> list[Planned]:
+def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[Planned]:
     """Return the jobs that make these runs: one for all, or with launcher.split one for each point."""
     if not to_do:
         return []
@@ -63,7 +63,7 @@ def jobs(to_do: Sequence[Run], durations: Known, options: Options) -> list[Plann
     return [_job(runs, durations, [*command, "--only", name]) for name, runs in by_point.items()]
 
 
-def _job(runs: Sequence[Run], durations: Known, command: Sequence[str]) -> Planned:
+def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> Planned:
     configs = [run.point.config for run in runs]
     largest = max(configs, key=lambda config: config.all_nodes)
     estimate_s = sum(expected_s(run, durations) or largest.launcher.assumed_run_s for run in runs)
@@ -84,7 +84,7 @@ def _job(runs: Sequence[Run], durations: Known, command: Sequence[str]) -> Plann
     return Planned(job, tuple(runs), estimate_s)
 
 
-def idle_node_s(planned: Planned, durations: Known) -> float:
+def idle_node_s(planned: Planned, durations: Durations) -> float:
     """Node-seconds for which nodes of a job in rounds wait, while arms of fewer nodes measure: in equal windows."""
     idle = 0.0
     for run in planned.runs:
@@ -94,7 +94,7 @@ def idle_node_s(planned: Planned, durations: Known) -> float:
     return idle
 
 
-def separate_idle_node_s(planned: Planned, durations: Known) -> float:
+def separate_idle_node_s(planned: Planned, durations: Durations) -> float:
     """Return the same for launches of single points, in the allocation that holds the largest: its other nodes wait."""
     singles = [run for run in planned.runs if not run.point.config.launch.rounds]
     wait = (planned.job.nodes - run.point.config.all_nodes for run in singles)
@@ -102,7 +102,7 @@ def separate_idle_node_s(planned: Planned, durations: Known) -> float:
     return sum(n * (expected_s(run, durations) or assumed_s) for n, run in zip(wait, singles, strict=True))
 
 
-def cost(planned: Planned, durations: Known) -> str:
+def cost(planned: Planned, durations: Durations) -> str:
     """Return what a job will take, as text. durations: of earlier runs, which the estimate comes from."""
     measured = durations.count
     nodes = planned.job.nodes
@@ -119,7 +119,7 @@ def cost(planned: Planned, durations: Known) -> str:
     )
 
 
-def _idle(planned: Planned, durations: Known) -> str:
+def _idle(planned: Planned, durations: Durations) -> str:
     """Return how many of the node-hours nodes spend waiting, where points are measured in rounds; "" elsewhere."""
     in_rounds, separate = (
         node_seconds(planned, durations) / 3600 for node_seconds in (idle_node_s, separate_idle_node_s)
@@ -195,7 +195,7 @@ def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, co
         console.print(f"submitted job {job_id} ({planned_job.job.name}); `make status` shows its state")
 
 
-def _show_cost(wanted: Sequence[Planned], durations: Known, launcher: BatchLauncher, console: Console) -> None:
+def _show_cost(wanted: Sequence[Planned], durations: Durations, launcher: BatchLauncher, console: Console) -> None:
     system = wanted[0].job.system
     if system.remark:
         console.print(f"[yellow]system={system.name}:[/yellow] {escape(system.remark)}", highlight=False)

@@ -15,7 +15,7 @@ from train.launch.launchers.batch import clock
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan import curves
 from train.launch.plan.make import Options
-from train.launch.plan.runs import Known, Run, runs_of
+from train.launch.plan.runs import Durations, Run, runs_of
 
 WEAK = (
     *("experiment=weak_scaling", "nodes=2", "model=resnet50", "launcher=slurm", "results=/shared/results"),
@@ -29,28 +29,30 @@ def large_runs(*overrides: str) -> list[Run]:
 
 
 def test_one_allocation_runs_all_points_or_each_point_has_its_job():
-    [whole] = batch.jobs(large_runs(), Known(), Options(WEAK))
+    [whole] = batch.jobs(large_runs(), Durations(), Options(WEAK))
     assert (whole.job.nodes, len(whole.runs)) == (2, 4)
-    split = batch.jobs(large_runs("launcher.split=true"), Known(), Options(WEAK, force=True))
+    split = batch.jobs(large_runs("launcher.split=true"), Durations(), Options(WEAK, force=True))
     assert [(planned.job.nodes, len(planned.runs)) for planned in split] == [(1, 2), (2, 2)]
     assert split[1].job.command[-2:] == ("--only", "resnet50-nodes2")
     assert "--force" in split[1].job.command
 
 
 def test_a_job_for_one_point_runs_that_one_alone():
-    [planned] = batch.jobs(large_runs()[:1], Known(), Options(WEAK, only="resnet50-nodes1"))
+    [planned] = batch.jobs(large_runs()[:1], Durations(), Options(WEAK, only="resnet50-nodes1"))
     assert planned.job.command[-2:] == ("--only", "resnet50-nodes1")
 
 
 def test_nothing_to_do_needs_no_job():
-    assert batch.jobs([], Known(), Options(WEAK)) == []
+    assert batch.jobs([], Durations(), Options(WEAK)) == []
 
 
 def test_the_cost_is_taken_from_records_or_said_to_be_assumed():
-    [assumed] = batch.jobs(large_runs(), Known(), Options(WEAK))
+    [assumed] = batch.jobs(large_runs(), Durations(), Options(WEAK))
     assert assumed.estimate_s == 4 * 300
-    assert "about 20 min, 0.7 node-hours, each run taken as 300 s" in batch.cost(assumed, Known())
-    known = Known({"resnet50-nodes1": [100.0, 140.0]}, [100.0, 140.0])  # nodes2 has no record: it takes the mean of all
+    assert "about 20 min, 0.7 node-hours, each run taken as 300 s" in batch.cost(assumed, Durations())
+    known = Durations(
+        {"resnet50-nodes1": [100.0, 140.0]}, [100.0, 140.0]
+    )  # nodes2 has no record: it takes the mean of all
     [measured] = batch.jobs(large_runs(), known, Options(WEAK))
     assert measured.estimate_s == 4 * 120
     assert "from 2 earlier runs" in batch.cost(measured, known)
@@ -60,16 +62,16 @@ def test_the_cost_says_how_long_nodes_wait():
     """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average, alone 3 and 2 of them."""
     plan = planned(*WEAK, "nodes=4")
     nested = curves.plan(plan.points, 48, hosts_apart=True)
-    [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Known(), Options(WEAK))
-    known = Known({"resnet50-rounds": [240.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
+    [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
+    known = Durations({"resnet50-rounds": [240.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
     assert batch.idle_node_s(job, known) == 2 * 1.25 * 240
     assert batch.separate_idle_node_s(job, known) == 3 * 36 + 2 * 72
     said = (
         "nodes wait for 0.2 node-hours of it in rounds, while fewer measure, and for 0.1 in launches of single points"
     )
     assert said in batch.cost(job, known)
-    [alone] = batch.jobs(large_runs(), Known(), Options(WEAK))
-    assert "nodes wait" not in batch.cost(alone, Known())
+    [alone] = batch.jobs(large_runs(), Durations(), Options(WEAK))
+    assert "nodes wait" not in batch.cost(alone, Durations())
 
 
 def test_the_time_limit_leaves_room_and_keeps_to_the_site():

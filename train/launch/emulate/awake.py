@@ -15,7 +15,7 @@ _TURNS = 1_000_000  # of a loop that does nothing: some hundredths of a second
 
 
 def start(cores: Iterable[int]) -> list[subprocess.Popen[bytes]]:
-    """A process on each of these cores; each ends with this process at the latest. Ctrl-C does not reach them."""
+    """Return a process on each of these cores; each ends with this process. Ctrl-C does not reach them."""
     command = [sys.executable, "-m", __spec__.name]
     return [subprocess.Popen([*command, str(core), str(os.getpid())], start_new_session=True) for core in cores]
 

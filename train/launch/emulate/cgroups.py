@@ -42,12 +42,12 @@ class Means:
 
     @property
     def keeps_awake(self) -> bool:
-        """Whether processes can be put behind all others: a user may not move them into a scope that systemd made."""
+        """Return whether processes can be put behind all others: a user may not move them into a scope of systemd."""
         return self.parent is not None
 
 
 def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
-    """The CPU time of each node, in cores: `fraction` of its share of the machine, the same at every point.
+    """Return the CPU time of each node, in cores: `fraction` of its share of the machine, the same at every point.
 
     Where nodes outnumber cores and do not divide by them, the share is that of the most crowded core. 2 cores, 8
     nodes, 0.8: 0.2.
@@ -57,7 +57,7 @@ def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
 
 
 def period_us(cpus: float, node: int) -> int:
-    """The period of a node's quota in microseconds: short, but with enough time to compute in it.
+    """Return the period of a node's quota in microseconds: short, but with enough time to compute in it.
 
     No two nodes have the same. With equal ones, nodes on different cores that begin together either compute at the same
     moments or never, for as long as they compute; where they share memory or caches, both speeds were seen.
@@ -78,7 +78,7 @@ def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
 
 
 def least_weight(version: int) -> tuple[str, str]:
-    """The file of a group, and what to write into it, for as little CPU time beside others as the kernel allows."""
+    """Return the file of a group, and what to write into it, for the least CPU time that the kernel allows."""
     return ("cpu.weight", "1") if version == 2 else ("cpu.shares", "2")
 
 
@@ -90,7 +90,7 @@ def statistics(text: str) -> tuple[int, int, float]:
 
 
 def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
-    """The folders in which root may make groups with CPU quotas, with their versions.
+    """Return the folders in which root may make groups with CPU quotas, with their versions.
 
     Of version 1 it is this process's own group, of version 2 the top: a group with processes cannot have children with
     limits.
@@ -100,7 +100,7 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
         own: the text of /proc/self/cgroup.
     """
     paths = {names: path for _, names, path in (line.split(":", 2) for line in own.splitlines())}
-    found = []
+    folders = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         root, mount = before.split()[3:5]
@@ -108,10 +108,10 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
         if kind == "cgroup" and "cpu" in options.split(","):
             mine = next((path for names, path in paths.items() if "cpu" in names.split(",")), "/")
             inside = mine.removeprefix(root.rstrip("/")) if mine.startswith(root) else ""
-            found.append((1, Path(mount, inside.strip("/"))))
+            folders.append((1, Path(mount, inside.strip("/"))))
         elif kind == "cgroup2":
-            found.append((2, Path(mount)))
-    return found
+            folders.append((2, Path(mount)))
+    return folders
 
 
 def find() -> Means | str:
@@ -174,7 +174,7 @@ class Groups:
 
     @property
     def _behind(self) -> Path:
-        """The group of `put_behind`, beside that of the job: within it, it would count as much as a job."""
+        """Return the group of `put_behind`, beside that of the job: within it, it would count as much as a job."""
         assert self._base is not None
         return self._base.with_name(f"{self._base.name}-behind")
 
@@ -222,13 +222,13 @@ class Groups:
 
     def lift(self) -> list[NodeQuota]:
         """Lift the limits, and return how often each node reached its quota."""
-        found = []
+        quotas = []
         for node in range(self._nodes):
             periods, throttled, seconds = statistics((self._group(node) / "cpu.stat").read_text())
             period_s = period_us(self._cpus, node) / 1e6
-            found.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._means.words))
+            quotas.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._means.words))
         self._set(None)
-        return found
+        return quotas
 
     def remove(self) -> None:
         """Remove the groups once their processes have ended: the kernel takes a moment to release the last one."""
@@ -248,7 +248,7 @@ class Groups:
 
 
 def _pid_namespace() -> int:
-    """The number of the namespace in which this process has its process id (pid_namespaces(7))."""
+    """Return the number of the namespace in which this process has its process id (pid_namespaces(7))."""
     return os.stat("/proc/self/ns/pid").st_ino
 
 

@@ -20,29 +20,29 @@ _ETC = Path("/etc/netns")  # files below it replace those of /etc in the namespa
 
 
 def own_name() -> str:
-    """The prefix of the namespaces that this launcher makes: it differs from that of every other running launcher."""
+    """Return the prefix of the namespaces of this launcher: it differs from that of every other running launcher."""
     return f"kit{os.getpid()}"
 
 
 def switch(name: str) -> str:
-    """The namespace of the switch, in which the job's launcher runs."""
+    """Return the namespace of the switch, in which the job's launcher runs."""
     return f"{name}-switch"
 
 
 def node(name: str, number: int | str) -> str:
-    """The namespace of a node; for \"\" what precedes its number."""
+    """Return the namespace of a node; for \"\" what precedes its number."""
     return f"{name}-n{number}"
 
 
 def address(number: int) -> str:
-    """The address of a node."""
+    """Return the address of a node."""
     return f"198.18.{number // 250}.{number % 250 + 1}"
 
 
 def commands(name: str, nodes: int) -> list[list[str]]:
-    """The commands that make the namespaces and their links."""
+    """Return the commands that make the namespaces and their links."""
     middle = switch(name)
-    made = [
+    steps = [
         ["ip", "netns", "add", middle],
         ["ip", "-n", middle, "link", "set", "lo", "up"],
         ["ip", "-n", middle, "link", "add", INTERFACE, "type", "bridge"],
@@ -51,7 +51,7 @@ def commands(name: str, nodes: int) -> list[list[str]]:
     ]
     for number in range(nodes):
         own, port = node(name, number), f"port{number}"
-        made += [
+        steps += [
             ["ip", "netns", "add", own],
             ["ip", "-n", own, "link", "set", "lo", "up"],
             ["ip", "-n", middle, "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", own],
@@ -59,11 +59,11 @@ def commands(name: str, nodes: int) -> list[list[str]]:
             ["ip", "-n", own, "addr", "add", f"{address(number)}/16", "dev", INTERFACE],
             ["ip", "-n", own, "link", "set", INTERFACE, "up"],
         ]
-    return made
+    return steps
 
 
 def limits(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]:
-    """The commands that limit the rate of every link in each direction, whatever it was before; None: no limit."""
+    """Return the commands that limit the rate of every link in each direction, whatever it was; None: no limit."""
     rule = ["pfifo"]
     if mbit_per_s is not None:
         rule = ["tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
@@ -84,7 +84,7 @@ def limit(name: str, nodes: int, mbit_per_s: float | None) -> None:
 
 
 def missing() -> str | None:
-    """Why such networks cannot be made here, or None."""
+    """Return why such networks cannot be made here, or None."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     absent = [command for command in ("ip", "tc") if not shutil.which(command)]
@@ -97,9 +97,9 @@ def make(name: str, nodes: int) -> None:
     Raises OSError with the command that failed, and its message.
     """
     for path in [*_NAMED.glob("kit*-*"), *_ETC.glob("kit*-*")]:
-        found = re.match(r"(kit(\d+))-", path.name)
-        if found and not Path("/proc", found[2]).exists():
-            remove(found[1])
+        match = re.match(r"(kit(\d+))-", path.name)
+        if match and not Path("/proc", match[2]).exists():
+            remove(match[1])
     for number in range(nodes):
         # Gloo announces the address of the host name, whatever interface it is given.
         hosts = _ETC / node(name, number) / "hosts"

@@ -20,16 +20,16 @@ from train.record.record import NodeQuota
 
 
 def pids_of_nodes(nodes: Nodes, processes: Iterable[psutil.Process]) -> list[list[int]]:
-    """The process ids of each node, by the rank that their environment names; of a job of one rank all processes."""
-    found: list[list[int]] = [[] for _ in nodes.hosts]
+    """Return the process ids of each node, by the rank in their environment; of a job of one rank all processes."""
+    by_node: list[list[int]] = [[] for _ in nodes.hosts]
     for process in processes:
         try:
             rank = placement.rank_of(process.environ(), 0 if nodes.ranks == 1 else -1)
         except psutil.Error:
             continue
         if rank >= 0:
-            found[rank // nodes.ranks_per_node].append(process.pid)
-    return found
+            by_node[rank // nodes.ranks_per_node].append(process.pid)
+    return by_node
 
 
 class QuotaEnforcer:
@@ -76,7 +76,7 @@ class QuotaEnforcer:
             self.quotas = self._groups.lift()
 
     def _wanted(self, folder: Path) -> protocol.LinkRate | None:
-        """The rate that the links need next; None where they have it."""
+        """Return the rate that the links need next; None where they have it."""
         wanted = protocol.read_link_rate(protocol.link_wanted_path(folder))
         return wanted if wanted != protocol.read_link_rate(protocol.link_set_path(folder)) else None
 

@@ -30,15 +30,15 @@ def slower_arms(rates: Rates) -> dict[str, float]:
     below the leading one's by more than chance brings about between equal arms: Student's t of the pooled scatter, at a
     risk that is shared out among pairs of arms and looks.
     """
-    repeats = sorted(set.intersection(*({*of} for of in rates.values()))) if rates else []
+    repeats = sorted(set.intersection(*({*values} for values in rates.values()))) if rates else []
     degrees = (len(rates) - 1) * (len(repeats) - 1)
     if len(repeats) < MIN_LAUNCHES or degrees < _MIN_DEGREES:
         return {}
-    logs = {arm: [math.log(of[repeat]) for repeat in repeats] for arm, of in rates.items()}
-    drift = [fmean(of[nth] for of in logs.values()) for nth in range(len(repeats))]
-    left = {arm: [value - common for value, common in zip(of, drift, strict=True)] for arm, of in logs.items()}
-    means = {arm: fmean(of) for arm, of in left.items()}
-    squares = sum((value - means[arm]) ** 2 for arm, of in left.items() for value in of)
+    logs = {arm: [math.log(values[repeat]) for repeat in repeats] for arm, values in rates.items()}
+    drift = [fmean(values[nth] for values in logs.values()) for nth in range(len(repeats))]
+    left = {arm: [value - common for value, common in zip(values, drift, strict=True)] for arm, values in logs.items()}
+    means = {arm: fmean(values) for arm, values in left.items()}
+    squares = sum((value - means[arm]) ** 2 for arm, values in left.items() for value in values)
     error = math.sqrt(2 * squares / degrees / len(repeats))
     leading = max(means.values())
     pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other be the last
@@ -57,26 +57,32 @@ def slower_by(run: Run, planned: Sequence[Run]) -> float | None:
     if not config.measure.compete or run.point.role == "base":
         return None
     rivals = {other.point.name: other for other in planned if other.point.swept == run.point.swept}
-    rates = {name: of for name, other in rivals.items() if (of := _rates(other))}  # one that only fails is none
+    rates = {
+        name: by_repeat for name, other in rivals.items() if (by_repeat := _rates(other))
+    }  # one that only fails is none
     lost: dict[str, float] = {}
     for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
-        early = {name: _first(of, launches) for name, of in rates.items() if name not in lost and len(of) >= launches}
+        early = {
+            name: _first(by_repeat, launches)
+            for name, by_repeat in rates.items()
+            if name not in lost and len(by_repeat) >= launches
+        }
         if len(early) == len(rates) - len(lost):
             lost |= slower_arms(early)
     return lost.get(run.point.name)
 
 
-def _first(of: Mapping[int, float], launches: int) -> dict[int, float]:
-    return {repeat: of[repeat] for repeat in sorted(of)[:launches]}
+def _first(by_repeat: Mapping[int, float], launches: int) -> dict[int, float]:
+    return {repeat: by_repeat[repeat] for repeat in sorted(by_repeat)[:launches]}
 
 
 def _rates(run: Run) -> dict[int, float]:
     """Images/s of each complete launch of the point of a run, by repeat."""
-    found = {}
+    by_repeat = {}
     for repeat in range(run.point.config.measure.repeats):
         if record := paths.completed(run.home, repeat):
-            found[repeat] = _rate(record)
-    return found
+            by_repeat[repeat] = _rate(record)
+    return by_repeat
 
 
 def _rate(record: RunRecord) -> float:

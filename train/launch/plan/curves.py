@@ -1,9 +1,9 @@
 """Curves: points that one launch measures in rounds (train/loop/rounds.py), and the arms and rank groups of the launch.
 
-Points belong to one curve where all but what varies along it is the same: the number of nodes and what follows from it,
+Points belong to one curve where all but its axis is the same: the number of nodes and what follows from it,
 else the ranks of a node, the batch, or the arm. Points of one process setup share the ranks of a job, each as its first
 ones. Points that cannot share a process, because that fixes its threads or its Horovod when it starts, each have a
-rank group of the job: at the same time on cores of their own where the machine has enough, else in turn.
+rank group of the job: at the same time on separate cores where the machine has enough, else in turn.
 
 The smaller points of a curve over nodes also have separate launches, few, which measure the fixed overhead of a job:
 start, build, first step. For the largest point the launches in rounds do. Emulated nodes have none: they start and
@@ -31,7 +31,7 @@ _AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the firs
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured: points in launches of their own, and curves in rounds."""
+    """The design of a measurement: points in separate launches, and curves in rounds."""
 
     points: tuple[Point, ...]
     curves: tuple[Point, ...]
@@ -41,7 +41,7 @@ class Plan:
 def plan(
     points: Sequence[Point], cores: int, hosts_apart: bool = False, fits: Callable[[Point], bool] = lambda curve: True
 ) -> Plan:
-    """The points with as many launches as each needs, and the curves that they form.
+    """Return the points with as many launches as each needs, and the curves that they form.
 
     Args:
         points: of one experiment.
@@ -86,12 +86,12 @@ def _with_budgets(curves: Sequence[Point]) -> list[Point]:
 
 
 def _axis(point: Point) -> str:
-    """The key that varies along a curve through this point; "" where its arms differ, or nothing varies."""
+    """Return the key that varies along a curve through this point; "" where its arms differ, or nothing varies."""
     return "" if point.arm_keys else next((key for key in _AXES if key in point.swept), "")
 
 
 def _key(point: Point) -> tuple[str, ...]:
-    """The same for all points of one curve."""
+    """Return the same for all points of one curve."""
     axis, config = _axis(point), point.config
     if point.arm_keys:
         return compared(point)
@@ -101,20 +101,20 @@ def _key(point: Point) -> tuple[str, ...]:
 
 
 def _process(config: RunConfig, *without: str) -> str:
-    """The same for all points whose ranks can be processes of one job. without: keys in which they may differ too."""
+    """Return the same for all points whose ranks can be processes of one job. without: more keys that may differ."""
     may_differ = ("nodes", "batch_per_rank", "global_batch", "distribution.allreduce", LINK)
     return config_hash(config, [*may_differ, *without])
 
 
 def _is_curve(group: Sequence[Point]) -> bool:
-    """Whether there is something to compare."""
+    """Return whether there is something to compare."""
     if _axis(group[0]) == _NODES:
         return len({p.config.nodes for p in group}) > 1 and any(p.config.distribution.allreduce for p in group)
     return len(group) > 1 and bool(group[0].arm_keys or _axis(group[0]))
 
 
 def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
-    """Why points like these cannot share a launch; "" where they can."""
+    """Return why points like these cannot share a launch; "" where they can."""
     config = group[0].config
     if config.measure.design == "launches":
         return "measure.design=launches"
@@ -142,23 +142,23 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
 
 
 def _not_in_turn(settings: Distribution) -> str:
-    """Why Horovod cannot join some ranks, and then others, with these settings; "" where it can."""
+    """Return why Horovod cannot join some ranks, and then others, with these settings; "" where it can."""
     if settings.autotune:
         return "distribution.autotune=true: Horovod tunes itself again whenever it joins ranks"
-    if (given := settings.fusion_threshold_bytes) != FUSION_THRESHOLD_BYTES:
-        return f"distribution.fusion_threshold_bytes={given}: Horovod joins ranks a second time only with its own"
+    if (threshold := settings.fusion_threshold_bytes) != FUSION_THRESHOLD_BYTES:
+        return f"distribution.fusion_threshold_bytes={threshold}: Horovod joins ranks a second time only with its own"
     return ""
 
 
 def _curve(group: Sequence[Point], cores: int) -> Point:
-    """The launch that measures all points of a group: the configuration of the largest, with arms and rank groups."""
+    """Return the launch that measures all points of a group: the configuration of the largest, with its plan."""
     axis = _axis(group[0])
     ordered = _base_first(group) if group[0].arm_keys else list(group)
     setups = list(dict.fromkeys(_process(point.config) for point in ordered))
     members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
-    largest = [_largest(of_setup) for of_setup in members]
+    largest = [_largest(in_setup) for in_setup in members]
     first = largest[0] if len(setups) > 1 else _largest(ordered)
-    arms = [_arm(p, number) for number, of_setup in enumerate(members) for p in of_setup]
+    arms = [_arm(p, number) for number, in_setup in enumerate(members) for p in in_setup]
     if axis == _NODES:
         arms = _over_nodes(group, arms)
     if not group[0].arm_keys:
@@ -181,7 +181,7 @@ def _arms_name(point: Point) -> str:
 
 
 def _largest(points: Sequence[Point]) -> Point:
-    """The point whose job holds the others: with allreduce, of most nodes."""
+    """Return the point whose job holds the others: with allreduce, of most nodes."""
     return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
 
 
@@ -199,20 +199,20 @@ def _rank_groups(launch: RunConfig, configs: Sequence[RunConfig]) -> tuple[RankG
 
 
 def _fit_at_once(configs: Sequence[RunConfig], cores: int) -> bool:
-    """Whether each rank group can have its own cores. Only groups of one size can swap them."""
+    """Return whether each rank group can have its own cores. Only groups of one size can swap them."""
     sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]
     return len(set(sizes)) == 1 and sum(sizes) <= cores
 
 
 def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
-    """The arms of a curve over nodes, the smallest point first, as the base of all speedups.
+    """Return the arms of a curve over nodes, the smallest point first, as the base of all speedups.
 
     Beside the points it has those without allreduce that measure.control asks for.
     """
-    of_points = [p for p in group if p.role != "control"]
+    points = [p for p in group if p.role != "control"]
     largest = _largest(group)
     control = largest.config.measure.control
-    wanted = [] if control == "none" else of_points if control == "all" else [largest]
+    wanted = [] if control == "none" else points if control == "all" else [largest]
     arms = arms + [
         msgspec.structs.replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)
         for point in wanted
@@ -220,7 +220,7 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
     ]
     arms += [
         msgspec.structs.replace(_arm(replace(point, role="in-memory"), 0), reads=False)
-        for point in of_points
+        for point in points
         if _reads(point.config)
     ]
     alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
@@ -234,7 +234,7 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
 
 
 def _reads(config: RunConfig) -> bool:
-    """Whether the steps of rounds read their images: else the batch is in memory, the same in every step."""
+    """Return whether the steps of rounds read their images: else the batch is in memory, the same in every step."""
     return config.measure.split and config.dataset.name != "synthetic"
 
 

@@ -15,7 +15,7 @@ from train.record.progress import duration
 
 
 class Terminal(Console):
-    """What the user sees: a console whose texts hold no control character."""
+    """The output of a command: a console whose texts hold no control character."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Return what is written of an object: its texts escaped, and Rich's own control codes as they are."""

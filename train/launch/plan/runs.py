@@ -24,7 +24,7 @@ class Run:
 
     @property
     def home(self) -> Path:
-        """The folder of this point in this configuration."""
+        """Return the folder of this point in this configuration."""
         config = self.point.config
         return paths.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
 
@@ -35,26 +35,26 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Known:
+class Durations:
     """How long runs took, in seconds."""
 
-    of_points: dict[str, list[float]] = field(default_factory=dict)  # by the names of points
-    of_single_points: list[float] = field(default_factory=list)  # all but those in rounds
+    by_point: dict[str, list[float]] = field(default_factory=dict)  # by the names of points
+    single_points: list[float] = field(default_factory=list)  # all but those in rounds
 
     def add(self, run: Run, seconds: float) -> None:
         """Remember one run."""
-        self.of_points.setdefault(run.point.name, []).append(seconds)
+        self.by_point.setdefault(run.point.name, []).append(seconds)
         if not run.point.config.launch.rounds:
-            self.of_single_points.append(seconds)
+            self.single_points.append(seconds)
 
     @property
     def count(self) -> int:
-        """The number of runs."""
-        return sum(map(len, self.of_points.values()))
+        """Return the number of runs."""
+        return sum(map(len, self.by_point.values()))
 
 
 def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
-    """All runs of the points, in the order to make them: the same order at each call.
+    """Return all runs of the points, in the order to make them: the same order at each call.
 
     Repeats are the outer loop, and within each the points come in a random order, so that a slow drift of the machine
     affects all points alike; curves in rounds come before single points. Where the launcher wants a fixed order,
@@ -62,11 +62,11 @@ def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
     """
     repeats = max((point.config.measure.repeats for point in points), default=0)
     seed = points[0].config.seed if points and launcher.random_order else None
-    found: list[tuple[Point, int]] = []
+    ordered: list[tuple[Point, int]] = []
     for repeat in range(repeats):
         due = [point for point in points if repeat < point.config.measure.repeats]
-        found += [(point, repeat) for point in _ordered(due, seed, repeat)]
-    return [Run(point, repeat, Order(seed, i, len(found))) for i, (point, repeat) in enumerate(found)]
+        ordered += [(point, repeat) for point in _ordered(due, seed, repeat)]
+    return [Run(point, repeat, Order(seed, i, len(ordered))) for i, (point, repeat) in enumerate(ordered)]
 
 
 def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
@@ -77,40 +77,40 @@ def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
     return sorted(points, key=lambda point: sign * point.config.nodes)
 
 
-def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Known]:
-    """The runs that are still to be made, all of them with `force`, and how long those took that were made before."""
+def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
+    """Return the runs that are still to be made, all with `force`, and how long those that were made took."""
     to_do: list[Run] = []
-    known = Known()
+    durations = Durations()
     for run in runs:
         done = paths.completed(run.home, run.repeat)
         if done:
-            known.add(run, done.job_s)
+            durations.add(run, done.job_s)
         if force or not done:
             to_do.append(run)
-    return to_do, known
+    return to_do, durations
 
 
-def expected_s(run: Run, known: Known) -> float | None:
-    """Seconds that a run will take: the mean of its point's earlier runs, else of all single points'; None without any.
+def expected_s(run: Run, durations: Durations) -> float | None:
+    """Return the seconds that a run will take: the mean of its point's runs, else of all single points'; None without.
 
     Launches in rounds share the budget of their curve.
     """
-    of = run.point.config
-    if of.launch.rounds and run.point.name not in known.of_points:
-        return of.measure.curve_budget_s / of.measure.repeats
-    times = known.of_points.get(run.point.name) or known.of_single_points
+    config = run.point.config
+    if config.launch.rounds and run.point.name not in durations.by_point:
+        return config.measure.curve_budget_s / config.measure.repeats
+    times = durations.by_point.get(run.point.name) or durations.single_points
     return sum(times) / len(times) if times else None
 
 
-def left_s(runs: Sequence[Run], known: Known) -> float | None:
+def left_s(runs: Sequence[Run], durations: Durations) -> float | None:
     """Return how long the runs will take, in s; None if that is not known of one of them."""
-    expected = [expected_s(run, known) for run in runs]
+    expected = [expected_s(run, durations) for run in runs]
     return None if None in expected else sum(s for s in expected if s is not None)
 
 
-def time_left(runs: Sequence[Run], known: Known) -> str:
+def time_left(runs: Sequence[Run], durations: Durations) -> str:
     """Return how long the runs will take, as text."""
-    seconds = left_s(runs, known)
+    seconds = left_s(runs, durations)
     if seconds is None:
-        return "time left: known after the first launch of a single point"
+        return "time left: not known before the first launch of a single point"
     return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"

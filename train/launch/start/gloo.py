@@ -49,7 +49,7 @@ class Answering(HostDiscovery):
         self._addresses = {host: _sshd_address(host) for host in slots}
 
     def find_available_hosts_and_slots(self) -> dict[str, int]:
-        """The hosts that answered one of the last probes, with their slots."""
+        """Return the hosts that answered one of the last probes, with their slots."""
         with ThreadPoolExecutor(len(self._slots)) as pool:
             for host, answers in zip(self._addresses, pool.map(_answers, self._addresses.values()), strict=True):
                 self._misses[host] = 0 if answers else self._misses[host] + 1

@@ -49,10 +49,10 @@ _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals(
 
 
 def first_to_end(output: str) -> tuple[int, int] | None:
-    """The rank that the launcher saw end first, and its exit status as a shell gives it (128 + signal)."""
+    """Return the rank that the launcher saw end first, and its exit status as a shell gives it (128 + signal)."""
     for pattern in (_GLOO, _MPI_SIGNAL, _MPI_EXIT, _SRUN):
-        if found := pattern.search(output):
-            groups = found.groupdict()
+        if match := pattern.search(output):
+            groups = match.groupdict()
             if "signal" in groups:
                 return int(groups["rank"]), 128 + int(groups["signal"])
             return int(groups["rank"]), int(groups["code"] or 128 + _SIGNALS.get(groups["words"].strip(), 0))
@@ -60,7 +60,7 @@ def first_to_end(output: str) -> tuple[int, int] | None:
 
 
 def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure | None:
-    """Why the run did not complete; None where every rank finished its work.
+    """Return why the run did not complete; None where every rank finished its work.
 
     Args:
         job: what was started.
@@ -110,17 +110,17 @@ def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeo
 
 
 def _where(job: Job, parts: Sequence[Part]) -> str:
-    """Which ranks were on which hosts in which phase, where they were on several."""
+    """Return which ranks were on which hosts in which phase, where they were on several."""
     if set(job.nodes.hosts) == {"localhost"}:
         return ""
     groups: dict[str, list[Part]] = {}
     for part in parts:
         groups.setdefault("finished" if part.finished else f"in phase {part.phase}", []).append(part)
-    said = (
+    texts = (
         f"{_ranks(in_it)} on {host_names.folded(part.host for part in in_it)} {phase}"
         for phase, in_it in groups.items()
     )
-    return "".join(f"; {one}" for one in said)
+    return "".join(f"; {one}" for one in texts)
 
 
 def _ranks(parts: Sequence[Part]) -> str:
@@ -129,20 +129,20 @@ def _ranks(parts: Sequence[Part]) -> str:
 
 
 def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:
-    """The rank that ended first, and its exit status: of rank groups, of the first that did not follow another."""
+    """Return the rank that ended first, and its exit status: of the first rank group that did not follow another."""
     if not job.groups:
         return _first_of(job.exchange, outcome.exit_code, outcome.output)
     followed = {part.rank for part in parts if part.failure and part.failure.consequence}
-    found = []
+    ended_first = []
     for number, code, output in rank_groups.failed(outcome.output):
         group = job.groups[number]
         if first := _first_of(group.exchange, code, output):
-            found.append((group.first_rank + first[0], first[1]))
-    return next((first for first in found if first[0] not in followed), found[0] if found else None)
+            ended_first.append((group.first_rank + first[0], first[1]))
+    return next((first for first in ended_first if first[0] not in followed), ended_first[0] if ended_first else None)
 
 
 def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
-    """The rank that ended first where one command started all, and its exit status."""
+    """Return the rank that ended first where one command started all, and its exit status."""
     if first := first_to_end(output):
         return first
     if exchange.controller != "none" or code == 0:
@@ -151,29 +151,29 @@ def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | N
 
 
 def _followed(rank: int, parts: Sequence[Part]) -> bool:
-    """Whether this rank failed as a consequence, and no rank tells of what."""
+    """Return whether this rank failed as a consequence, and no rank tells of what."""
     causes = [part for part in parts if part.failure and not part.failure.consequence]
     return not causes and any(part.failure is not None for part in parts if part.rank == rank)
 
 
 def _silent(job: Job, output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
-    """The first rank that ended by itself and reported nothing, and its exit status.
+    """Return the first rank that ended by itself and reported nothing, and its exit status.
 
     A rank on another host that is killed may be seen to end after those that lost it: its ssh ends last.
     """
-    told = {part.rank for part in parts if part.finished or part.failure}
+    reported = {part.rank for part in parts if part.finished or part.failure}
     here = set(job.nodes.hosts) == {"localhost"}
     ends_others = output.find(_GLOO_ENDS_OTHERS)
-    for found in _GLOO_EACH.finditer(output):
-        rank, code = int(found["rank"]), int(found["code"])
-        killed_by_gloo = here and code in (_KILLED, -signal.SIGKILL) and 0 <= ends_others < found.start()
-        if rank not in told and code not in _ENDED_BY_GLOO and not killed_by_gloo:
+    for match in _GLOO_EACH.finditer(output):
+        rank, code = int(match["rank"]), int(match["code"])
+        killed_by_gloo = here and code in (_KILLED, -signal.SIGKILL) and 0 <= ends_others < match.start()
+        if rank not in reported and code not in _ENDED_BY_GLOO and not killed_by_gloo:
             return rank, code if code > 0 else 128 - code
     return None
 
 
 def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
-    """The failure of ranks for which others waited in vain, and which reported nothing; None where none did."""
+    """Return the failure of ranks for which others waited in vain, and which reported nothing; None where none did."""
     logs = [protocol.rank_log(job.folder, part.rank) for part in parts if part.failure]  # into which Gloo writes
     waited = any(_WAITED_IN_VAIN.search(log.read_text(errors="replace")) for log in logs if log.exists())
     silent = [part for part in parts if not (part.failure or part.finished)]
@@ -190,12 +190,12 @@ def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
 
 
 def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
-    """The failure that a rank reported. None where the first to end reported none: it was killed."""
+    """Return the failure that a rank reported. None where the first to end reported none: it was killed."""
     reported = first_failure(list(parts))
     if first is None:
         return reported
-    of_first = next((part.failure for part in parts if part.rank == first[0]), None)
-    return reported if of_first and of_first.consequence else of_first
+    failure = next((part.failure for part in parts if part.rank == first[0]), None)
+    return reported if failure and failure.consequence else failure
 
 
 def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int], output: str) -> Failure:
@@ -216,12 +216,12 @@ def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tupl
 
 
 def _printed(rank: int, output: str) -> list[str]:
-    """The lines that Horovod's launcher forwarded from a rank or its ssh."""
+    """Return the lines that Horovod's launcher forwarded from a rank or its ssh."""
     return [found["words"] for found in _GLOO_PRINTED.finditer(output) if int(found["rank"]) == rank]
 
 
 def _printed_last(log: Path, rank: int, output: str) -> str:
-    """What a rank printed last, or why it was not started; "" where neither is known.
+    """Return what a rank printed last, or why it was not started; "" where neither is known.
 
     Args:
         log: of the rank; it has none where it failed before it could make one.
@@ -230,12 +230,12 @@ def _printed_last(log: Path, rank: int, output: str) -> str:
     """
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     lines = lines or _printed(rank, output)
-    lines = lines or [found["words"] for found in _NOT_STARTED.finditer(output)]
+    lines = lines or [match["words"] for match in _NOT_STARTED.finditer(output)]
     return next((line.strip()[:_MOST_WORDS] for line in reversed(lines) if line.strip()), "")
 
 
 def _in_words(code: int, printed: str) -> str:
-    """An exit status in words. printed: what the rank printed last, which tells why where it ended itself."""
+    """Return an exit status in words. printed: what the rank printed last, which tells why where it ended itself."""
     last = f"; it printed last: {printed}" if printed else ""
     if code > 128 and code - 128 in signal.valid_signals():
         name = signal.Signals(code - 128).name

@@ -30,7 +30,7 @@ Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # the run fol
 
 
 def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) -> protocol.Assignment:
-    """What the ranks of a run are asked for.
+    """Return what the ranks of a run are asked for.
 
     rounds_end_s: of a launch in rounds, when these end, in s after its start.
     """
@@ -49,7 +49,7 @@ def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) 
 
 
 def identity(run: Run, generation: int) -> Identity:
-    """What a run's record says of what was asked for."""
+    """Return what a run's record says of what was asked for."""
     point, config = run.point, run.point.config
     return Identity(
         experiment=config.experiment,
@@ -138,7 +138,7 @@ def measure(
 
 
 def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
-    """The hosts of a run, in the order of its nodes.
+    """Return the hosts of a run, in the order of its nodes.
 
     In rounds the base of all ratios is the first node: each launch begins with another host.
     """
@@ -149,15 +149,15 @@ def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
 
 
 def describe_failure(record: RunRecord) -> str:
-    """What failed, where, and the end of the log of the rank that failed first."""
-    found = record.failure
-    assert found is not None
-    where = f" on rank {found.rank} ({found.host})" if found.rank is not None else ""
-    when = f" in phase {found.phase}" if found.phase else ""
-    text = f"{record.point} r{record.repeat} failed{where}{when}: {found.reason}"
-    if found.log and Path(found.log).exists():
-        lines = Path(found.log).read_text(errors="replace").splitlines()[-_LOG_LINES:]
-        text += f"\n  log: {found.log}\n" + "\n".join(f"  | {line}" for line in lines)
+    """Return what failed, where, and the end of the log of the rank that failed first."""
+    failed = record.failure
+    assert failed is not None
+    where = f" on rank {failed.rank} ({failed.host})" if failed.rank is not None else ""
+    when = f" in phase {failed.phase}" if failed.phase else ""
+    text = f"{record.point} r{record.repeat} failed{where}{when}: {failed.reason}"
+    if failed.log and Path(failed.log).exists():
+        lines = Path(failed.log).read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        text += f"\n  log: {failed.log}\n" + "\n".join(f"  | {line}" for line in lines)
     return text
 
 

@@ -33,7 +33,7 @@ _DEAD_AFTER_S = 60.0  # without a beat, on another host: clocks differ, and shar
 
 @dataclass(frozen=True)
 class Holder:
-    """Which process launches in a folder."""
+    """The process that launches in a folder."""
 
     host: str
     pid: int
@@ -53,7 +53,7 @@ class Holder:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """A context in which no other launch is in this folder.
+    """Return a context in which no other launch is in this folder.
 
     Raises ConfigError, which names the other one, where there is one, and OSError where the folder cannot be written.
     """

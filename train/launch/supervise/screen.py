@@ -27,11 +27,11 @@ _SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes;
 def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: float) -> Callable[[], None]:
     """Return a function to call while the job runs: every so many seconds it shows how far the run has come."""
     follower, begin = Follower(folder), time.monotonic()
-    seen: Seen | None = None
+    state: Seen | None = None
     read_at, shown_at = begin - _READ_EVERY_S, begin
 
     def look() -> None:
-        nonlocal seen, read_at, shown_at
+        nonlocal state, read_at, shown_at
         now = time.monotonic()
         if now - shown_at < every_s:
             return
@@ -39,8 +39,8 @@ def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: f
         if now - read_at >= _READ_EVERY_S:
             read_at = now
             with contextlib.suppress(OSError):  # a shared folder may be away for a while: the run goes on
-                seen = progress.look(follower, config)
-        show(progress.words(seen, time.time()) if seen else f"starting for {progress.duration(now - begin)}")
+                state = progress.look(follower, config)
+        show(progress.words(state, time.time()) if state else f"starting for {progress.duration(now - begin)}")
 
     return look
 

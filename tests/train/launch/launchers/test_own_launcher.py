@@ -18,7 +18,7 @@ from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.batch import BatchLauncher
 from train.launch.plan.make import Options
-from train.launch.plan.runs import Known, runs_of
+from train.launch.plan.runs import Durations, runs_of
 from train.record.source import ROOT
 
 PAGE = (ROOT / "docs/adding.md").read_text().split("## Your own launcher")[1]
@@ -46,7 +46,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
     plan = planned(*ASKED)
     assert plan.launcher is pbs
     runs = runs_of(plan.points, plan.launcher)
-    [of_runs] = jobs(runs, Known(), Options(ASKED))
+    [of_runs] = jobs(runs, Durations(), Options(ASKED))
     setting = Setting(("n1", "n2", "n3"))
     text = pbs.script(of_runs.job) + "\n# The steps that the launcher makes of it:\n"
     for point in plan.points:

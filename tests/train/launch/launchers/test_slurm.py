@@ -13,7 +13,7 @@ from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import Options
-from train.launch.plan.runs import Known, runs_of
+from train.launch.plan.runs import Durations, runs_of
 from train.record.source import ROOT
 
 SLURM = LAUNCHERS["slurm"]
@@ -45,7 +45,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     overrides = tuple(word for word in (*WEAK, *SITES[site]) if not word.startswith("measure."))
     plan = planned(*WEAK, *SITES[site])
     runs = runs_of(plan.points, plan.launcher)
-    [planned_job] = jobs(runs, Known(), Options(overrides))
+    [planned_job] = jobs(runs, Durations(), Options(overrides))
     setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
     steps = [SLURM.command(make_job(point.config, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
     text = SLURM.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
@@ -60,7 +60,7 @@ def test_256_nodes_of_4_ranks():
     asked = ("experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=4", "system.cores_per_node=48")
     plan = planned(*asked, "launcher=slurm", "measure.design=launches", "launcher.order=large_first")
     runs = runs_of(plan.points, plan.launcher)
-    [planned_job] = jobs(runs, Known(), Options(asked))
+    [planned_job] = jobs(runs, Durations(), Options(asked))
     script = SLURM.script(planned_job.job)
     assert {"#SBATCH --nodes=256", "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=12"} <= {*script.split("\n")}
     assert len(script) < 2000  # it lists no host: the launcher asks for them in the allocation
@@ -118,6 +118,6 @@ def test_an_allocation_is_one_only_where_the_batch_script_says_so():
 def test_a_line_of_a_name_is_not_run_by_the_batch_script():
     asked = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=slurm", "system.cores_per_node=4")
     plan = planned(*asked, f"results={quoted(f'/shared/a{chr(10)}touch b')}")
-    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Known(), Options(asked))
+    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(asked))
     with pytest.raises(ConfigError, match=r"launcher=slurm: .*a\\ntouch b.*: an end of a line in a name; rename the"):
         SLURM.script(planned_job.job)

@@ -1,6 +1,6 @@
 from tests.helpers.launches import planned
 from train.launch.plan import curves
-from train.launch.plan.runs import Known, expected_s, runs_of
+from train.launch.plan.runs import Durations, expected_s, runs_of
 from train.record.record import Order
 
 ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
@@ -47,7 +47,7 @@ def test_under_slurm_the_order_is_fixed():
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     plan = planned(*ASKED)
     first, second, *_ = sorted(runs_of(plan.points, plan.launcher), key=lambda run: run.point.name)
-    known = Known()
+    known = Durations()
     assert expected_s(second, known) is None
     known.add(first, 10.0)
     known.add(first, 20.0)
@@ -60,7 +60,7 @@ def test_how_long_rounds_took_says_nothing_of_a_single_point():
     nested = curves.plan(plan.points, 2)
     single, *_ = runs_of(nested.points, plan.launcher)
     in_rounds, *_ = runs_of(nested.curves, plan.launcher)
-    known = Known()
+    known = Durations()
     assert expected_s(in_rounds, known) == 220 / 3  # its share of the budget of the curve
     known.add(in_rounds, 200.0)
     assert expected_s(in_rounds, known) == 200

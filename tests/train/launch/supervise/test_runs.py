@@ -10,7 +10,7 @@ from tests.helpers.launches import planned
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
-from train.launch.plan.runs import Known, Run, runs_of, time_left
+from train.launch.plan.runs import Durations, Run, runs_of, time_left
 from train.launch.supervise import one_run, screen
 from train.launch.supervise import runs as supervise
 from train.launch.supervise.signals import Interrupted
@@ -149,8 +149,8 @@ def test_an_interruption_is_raised_when_its_record_is_written(planned_runs, tmp_
 
 
 def test_the_time_that_is_left_is_that_of_earlier_runs(planned_runs):
-    assert time_left(planned_runs, Known()) == "time left: known after the first launch of a single point"
-    known = Known()
+    assert time_left(planned_runs, Durations()) == "time left: not known before the first launch of a single point"
+    known = Durations()
     known.add(planned_runs[0], 60.0)
     known.add(planned_runs[0], 80.0)
     assert time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each
