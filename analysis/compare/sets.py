@@ -146,7 +146,7 @@ class _Run:
 
     @property
     def measured_alike(self) -> tuple[str, ...]:
-        """What runs have in common whose launches differ alike: experiment and machine."""
+        """The experiment and machine of a run: launches that share them scatter alike."""
         return self.experiment, *(
             self.provenance.get(f"environment.hosts.{name}", "") for name in ("cpu_model", "cores")
         )
@@ -292,7 +292,7 @@ Scatter = Mapping[tuple[str, ...], "_Launches"]  # by `_Run.measured_alike`
 
 @dataclass
 class _Launches:
-    """What launches measured alike gave, in sets of repeats: the speedups of largest points, and rates with a hash."""
+    """The values of launches measured alike, by set of repeats: speedups of largest points, and rates with a hash."""
 
     speedups: list[list[list[float]]] = field(default_factory=list)
     rates: dict[str, list[tuple[str, list[float]]]] = field(default_factory=lambda: defaultdict(list))  # by `by`

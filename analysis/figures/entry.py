@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def shows(self) -> str:
-        """What the figure shows, for a figure of an experiment after the name of that."""
+        """A line on what the figure shows; for a figure of an experiment after its name."""
         shows = captions()[self.texts or self.id].shows
         return f"{self.local['experiment']}: {shows}" if self.texts and self.local else shows
 

@@ -32,7 +32,7 @@ class Change:
 
     @property
     def groups(self) -> list[tuple[float, ...]]:
-        """Return its values in groups that scatter about a mean of their own."""
+        """Return its values in groups, each of which scatters about its mean."""
         return [group for group in (self.before, self.now, *self.older) if len(group) > 1]
 
 
