@@ -197,8 +197,8 @@ def different_conditions(table: UserTable) -> Iterator[Finding]:
                 continue
             base = (bases if own.empty else own).iloc[0]
             differ = [name for name in conditions if base[name] != run[name]] if own.empty else []
-            both = stated & {*BATCHES} and own["ranks"].ne(run["ranks"]).any()
-            if both and all((own[name] != run[name]).all() for name in BATCHES):
+            both = stated & {*BATCHES} and pd.notna(run[[*BATCHES]]).all() and own["ranks"].ne(run["ranks"]).any()
+            if both and all((own[name].notna() & own[name].ne(run[name])).all() for name in BATCHES):
                 differ += [*BATCHES]
             if differ:
                 each = "; ".join(f"{BATCHES.get(name, name)}: {base[name]} and {run[name]}" for name in differ)

@@ -20,6 +20,7 @@ _WHOLE = ("batch_per_rank", "global_batch", "batch", "steps_per_rank", "images")
 _RATES = ("rate", "images_per_s", "images_per_s_per_rank")
 _LEAST, _MOST = 1e-9, 1e12
 _WEAK = re.compile(r"\b(?:threads?|cores?|cpus?)\b|^(?:scale|n|p)$", re.I)  # ranks only where nothing else is
+_EXTENT = re.compile(r"resol|size|shape|dim|grid|image|input|matrix|kernel", re.I)  # of 128x128, which are no ranks
 _SECONDS = re.compile(r"(?:^|[_\W])s(?:ec|econd)?s?$", re.I)
 # The kinds of units that cells may have, for each kind of quantity.
 _KINDS = {
@@ -159,7 +160,7 @@ def _has_sizes(column: Column, named: set[str]) -> bool:
         return False
     if name in ("ranks", "nodes"):
         return any(one and (one.ranks or name == "ranks") for one in map(units.sizes_in, column.cells))
-    return _codes(column.cells) and "nodes" not in named
+    return _codes(column.cells) and "nodes" not in named and not _EXTENT.search(column.header.text)
 
 
 def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:

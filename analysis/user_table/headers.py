@@ -232,7 +232,8 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     """Speedups, efficiencies, and what may be either."""
     if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", phrase):
         versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", phrase)
-        settings = versus and not _has(r"\b(?:1|one|single)\b", phrase)
+        precision = _has(r"\bwith (?:mixed|half|fp|bf|tf|amp|tensor)", phrase)
+        settings = precision or (versus and not _has(r"\b(?:1|one|single)\b", phrase))
         if settings or _has(rf"\b{_NOT_USED['not measured']}\b", phrase):
             return "", "a ratio of two settings" if settings else "not measured"
         return "speedup", ""
@@ -320,7 +321,7 @@ _KNOWN = any_of(
     " per of in the a and for on with global total overall aggregated? combined system mean average avg median"
     " batch(?:es)? size bs bsz local num number no count train(?:ing)? wall clock wall-?clock duration elapsed"
     " runtime init\\w* epochs? relative measured actual parallel linear percent mini(?:-?batch)? vs to over from"
-    " single one x n k t np n?procs? n?gpus? world per-\\w+ effective planned processed used",
+    " single one multi(?:-\\w+)? x n k t np n?procs? n?gpus? world per-\\w+ effective planned processed used",
 )
 
 

@@ -76,6 +76,7 @@ def test_rates_that_no_device_reaches(tmp_path, model, gpu, dataset, rate, sever
         ("GPUs,gpu,img/s,speedup\n1,K80,50,1\n4,V100,1400,28\n8,V100,2800,56\n", "gpu: K80 and V100"),
         ("GPUs,batch per GPU,img/s,speedup\n1,64,100,1\n2,64,190,1.9\n", ""),
         ("GPUs,batch per GPU,img/s,speedup\n1,64,100,1\n2,32,190,1.9\n", ""),  # strong scaling
+        ("GPUs,batch per GPU,img/s,speedup\n1,,100,1\n2,,190,1.9\n4,32,360,3.6\n", ""),  # a batch that is not given
         ("GPUs,batch per GPU,img/s,speedup\n1,64,100,1\n2,256,210,2.1\n", "the batch of a rank: 64.0 and 256.0"),
     ],
 )

@@ -61,6 +61,7 @@ from analysis.user_table import headers
         ("sync_time", ""),
         ("Ideal speedup", ""),
         ("Throughput speedup (TF32 to Mixed precision)", ""),
+        ("Speed-up with mixed precision", ""),
         ("time to accuracy", ""),
     ],
 )
@@ -92,6 +93,7 @@ def test_what_says_neither_quantity_nor_unit_is_a_label():
     assert headers.read("Throughput - Mixed precision (tok/s)").label == "Mixed precision"
     assert headers.read("images/sec (ResNet-50)").label == "ResNet-50"
     assert headers.read("Average images per second").label == ""
+    assert headers.read("Multi-GPU Weak scaling - FP32").label == "FP32"
 
 
 def test_the_names_of_the_kit_are_known():

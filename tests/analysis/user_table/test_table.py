@@ -65,6 +65,11 @@ def test_cells_across_are_what_their_unit_says_and_a_ratio_beside_them_is_of_the
     assert runs["speedup"].isna().tolist() == [True, True, False]
 
 
+def test_resolutions_are_no_ranks(tmp_path):
+    with pytest.raises(TableError, match="no column of ranks"):
+        read(tmp_path, "Resolution,batch size,img/s\n192x160,32,100\n128x128x128,32,190\n")
+
+
 def test_epochs_in_cells(tmp_path):
     runs = read(tmp_path, "GPUs,epochs,time\n1,90E,10 h\n8,90E,1.4 h\n").runs
     assert runs["epochs"].tolist() == [90, 90]
