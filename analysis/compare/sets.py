@@ -35,6 +35,7 @@ VerdictName = Literal["B faster", "B slower", "no difference shown", "no interva
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
                  "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
+_WORK = "rates count"  # in the provenance of a run of a user's table
 _ENOUGH_LAUNCHES = 3  # of a set, that tell by themselves how much they differ
 
 
@@ -216,7 +217,9 @@ def _table_runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
         batch = run.get("batch_per_rank", math.nan)
         point = ranks_in_words(float(run["ranks"])) + ("" if pd.isna(batch) else f", batch {batch:g}")
         setting = " ".join(str(run[name]) for name in ("model", "setting") if name in texts)
-        values = {name: str(run[name]) for name in texts} | {"rates count": work or "nothing: ratios"}
+        values = {name: str(run[name]) for name in texts} | {
+            _WORK: {"samples": "images", "": "speedups"}.get(work, work)
+        }
         by = {"throughput": float(rate)}
         by |= {name: 1 / run[time] for name, time in speedups.TIMES.items() if run.get(time, math.nan) > 0}
         runs.append(_Run(setting or "table", point, "", _Arm(by, [], ""), values))
@@ -401,6 +404,10 @@ def compare(a: Path, b: Path, columns: str = "") -> Sets:
     columns: what headers of tables mean (COLUMNS). Raises TableError without a complete run.
     """
     (runs_a, left_a), (runs_b, left_b) = _runs(a, columns), _runs(b, columns)
+    works = [{run.provenance.get(_WORK, "images") for run in runs} for runs in (runs_a, runs_b)]
+    if works[0] != works[1]:
+        counted = [" and ".join(sorted(work)) for work in works]
+        raise TableError(f"{b}: its rates count {counted[1]}, those of {a} {counted[0]}: give tables of one unit")
     scatter = _scatter(runs_a, runs_b)
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]

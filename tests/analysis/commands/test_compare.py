@@ -39,3 +39,10 @@ def test_two_tables_of_any_kind(tmp_path, capsys):
     assert verdicts["4 ranks"] == ("no difference shown", pytest.approx(384 / 382, rel=1e-4))
     assert content["alone"] == ["table, 8 ranks: in B only"]
     assert any("'Images/s' -> images_per_s" in line for line in content["left_out"])
+
+
+def test_tables_whose_rates_count_different_things(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("GPUs,img/s\n1,100\n2,190\n")
+    (tmp_path / "b.csv").write_text("GPUs,epoch time (s)\n1,100\n2,53\n")
+    assert main(["compare", f"A={tmp_path / 'a.csv'}", f"B={tmp_path / 'b.csv'}"]) == 2
+    assert "b.csv: its rates count epochs, those of" in capsys.readouterr().err
