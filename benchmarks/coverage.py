@@ -21,7 +21,6 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tabulate import tabulate
@@ -151,14 +150,19 @@ class Case:
     degrees: float = math.inf  # of Student's t, which the launches follow
 
 
-def _alike(launches: int, others: int, between: float, **values: Any) -> Case:
-    """A case whose curves all have the same spread between launches."""
-    most = values.get("most", 0)
-    up_to = f" to {most}" if most else ""
-    name = f"launches differ by {100 * between:g} %, {launches}{up_to} launches, {1 + others} curves"
-    noise = values.pop("noise", proportional(0.04))
-    settings = {"rounds": 12, **values}
-    return Case(name, noise, launches=launches, between=between, others=(between,) * others, **settings)
+def _alike(launches: int, others: int, between: float, most: int = 0, scatter: float = 0.04) -> Case:
+    """A case whose curves all have the same spread between launches, of 12 rounds each."""
+    up_to, quiet = f" to {most}" if most else "", f", rounds by {100 * scatter:g} %" if scatter < 0.04 else ""
+    curves = f"{1 + others} curve{'s' * (others > 0)}"
+    return Case(
+        f"launches differ by {100 * between:g} %{quiet}, {launches}{up_to} launches, {curves}",
+        proportional(scatter),
+        rounds=12,
+        launches=launches,
+        most=most,
+        between=between,
+        others=(between,) * others,
+    )
 
 
 CASES = [
@@ -185,7 +189,7 @@ CASES = [
         for launches, others, most in ((2, 2, 0), (3, 2, 0), (3, 0, 0), (3, 0, 8), (3, 2, 8), (6, 0, 0))
         for between in (0.0, 0.01, 0.02, 0.03)
     ),
-    *(_alike(3, 0, between, most=8, noise=proportional(0.01)) for between in (0.02, 0.03)),
+    *(_alike(3, 0, between, most=8, scatter=0.01) for between in (0.02, 0.03)),
     Case("launches differ by 10 %, 6 launches", proportional(0.03), launches=6, between=0.10),
     Case(
         "launches differ by 2 %, 3 launches of 4 rounds, 3 curves",
