@@ -23,7 +23,7 @@ from train.record.record import RunRecord
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs/results.md", ROOT / "README.md"
 _MARKED = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)", re.S)
-_SHOWN = ("tensorflow", "horovod")  # of the versions
+_SHOWN = ("tensorflow", "tensorflow-cpu", "horovod")  # of the versions
 HEAD = """# Results
 
 Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
@@ -58,8 +58,10 @@ def made(records: Sequence[RunRecord]) -> str:
     )
     machines = sorted({f"{host.cpu_model}, {host.cores} cores" for env in environments for host in env.hosts})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    loads = [host.state.load for env in environments for host in env.hosts if host.state]
+    busy = [f"load when they began {min(loads):.1f} to {max(loads):.1f}"] if loads else []
     counted = f"{len(records)} record{'s' * (len(records) > 1)}"
-    return "; ".join([when, *machines, f"commit {', '.join(commits)}", ", ".join(versions), counted]) + "."
+    return "; ".join([when, *machines, f"commit {', '.join(commits)}", ", ".join(versions), counted, *busy]) + "."
 
 
 def sections(study: Study) -> list[str]:

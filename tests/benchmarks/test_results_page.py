@@ -11,7 +11,7 @@ def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path)
     assert title == "## weak_scaling"
     environment = next(iter(results.study().records.values())).environment
     assert environment.git_commit[:7] in made
-    assert made.endswith("3 records.")
+    assert "; 3 records" in made
     header, _, row = table.splitlines()
     cells = [cell.strip() for cell in header.strip("|").split("|")]
     assert cells == [
