@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.table import controls
 from analysis.table.identity import PHRASES
-from train.record import backends, intervals
+from train.record import intervals, recorded_config
 
 _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",
@@ -23,7 +23,7 @@ def name(model: object) -> str:
 
 
 # Backends with the phrase that a label has also where nothing else is drawn.
-_ALWAYS_LABELLED = {backends.ASYNCHRONOUS: "asynchronous", backends.TOWERS: "variables on the CPU"}
+_ALWAYS_LABELLED = {recorded_config.ASYNCHRONOUS: "asynchronous", recorded_config.TOWERS: "variables on the CPU"}
 # How ranks exchange gradients.
 STRATEGY = ("backend", "gradients", "cycle_time_ms")
 # Columns in which two series of one model can differ.
@@ -93,7 +93,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
         remarks.append("hollow, hatched: shared cores, not valid as a scaling result")
     elif scaling and controls.invalid(local).any():
         remarks.append("hollow, hatched: not valid as a scaling result")
-    if local["backend"].isin(backends.ASYNCHRONOUS).any():
+    if local["backend"].isin(recorded_config.ASYNCHRONOUS).any():
         remarks.append("asynchronous: not synchronous SGD")
     lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(remarks), *assumptions(local)]
     if emulated := controls.control_note(local, name):

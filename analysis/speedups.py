@@ -123,7 +123,7 @@ def spread_between_launches(points: pd.DataFrame, among: pd.DataFrame, over: str
     for _, rows in alike.groupby(["model", "series"], sort=False):
         values = paired(rows, over, base_of(rows, alike))
         curves.append(by_launch(values[values["size"].eq(values["size"].max())], "speedup"))
-    return intervals.between_launches(curves)
+    return intervals.launch_spread(curves)
 
 
 def curve(

@@ -249,9 +249,9 @@ def measured(case: Case, rng: Rng) -> list[list[list[float]]]:
     cases = [replace(case, between=between) for between in (case.between, *case.others)]
     curves = [[launch(one, rng) for _ in range(case.launches)] for one in cases]
     for _ in range(case.most - case.launches):
-        known = intervals.between_launches(curves)
+        known = intervals.launch_spread(curves)
         for one, curve in zip(cases, curves, strict=True):
-            if not intervals.precise(curve, case.precision, known):
+            if not intervals.is_precise(curve, case.precision, known):
                 curve.append(launch(one, rng))
     return curves
 
@@ -266,7 +266,7 @@ def simulate(case: Case, curves: int, rng: Rng) -> dict[str, str]:
     held, reached, foretold, widths, rounds = 0, 0, 0, [], []
     for _ in range(curves):
         curves_of_command = measured(case, rng)
-        interval = intervals.over_launches(curves_of_command[0], known=intervals.between_launches(curves_of_command))
+        interval = intervals.launches_interval(curves_of_command[0], spread=intervals.launch_spread(curves_of_command))
         assert interval is not None
         held += interval.low <= 1.0 <= interval.high
         reached += interval.half_width_fraction <= case.precision

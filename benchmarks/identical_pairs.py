@@ -59,7 +59,7 @@ def speedups(rng: np.random.Generator, launches: int, between: float) -> list[li
 def of_speedups(rng: np.random.Generator, pair: Pair) -> Number:
     """The ratio of the speedups of the first curve, as `compare` makes it."""
     sides = [[speedups(rng, n, pair.between) for _ in range(pair.curves)] for n in (pair.a, pair.b)]
-    spread = intervals.between_launches([curve for side in sides for curve in side])
+    spread = intervals.launch_spread([curve for side in sides for curve in side])
     return repeats.ratio_of_medians(sides[0][0], sides[1][0], spread, spread)
 
 

@@ -43,7 +43,7 @@ def _planned(asked: Sequence[str]) -> Sequence[Point]:
 
 def in_words(values: Sequence[float]) -> str:
     """The median with its 95 % interval; the values themselves where they are too few for one."""
-    known = intervals.of_median(values)
+    known = intervals.median_interval(values)
     if known is None:
         return ", ".join(f"{value:.3f}" for value in values)
     return f"{known.value:.3f} ({known.low:.3f} to {known.high:.3f})"

@@ -68,7 +68,7 @@ def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator
 def ratio(values: Sequence[tuple[float, float]]) -> str:
     """The median of the ratios here / other, with its interval where there are enough pairs."""
     ratios = [here / there for here, there in values]
-    interval = intervals.of_median(ratios)
+    interval = intervals.median_interval(ratios)
     if interval is None:
         return f"{statistics.median(ratios):.2f}"
     return f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})"

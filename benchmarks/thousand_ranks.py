@@ -42,7 +42,7 @@ from train.launch.launchers.batch import BatchLauncher
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan.make import Options, expand
 from train.launch.plan.runs import Durations, runs_of
-from train.rank import open_files, roll_call
+from train.rank import process, roll_call
 from train.rank.roll_call import Details, Expected, Present
 from train.record import protocol, source
 from train.record.record import Host
@@ -151,7 +151,7 @@ def meet_worlds(ranks: int) -> float:
 
 
 def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
-    open_files.allow_for(ranks)  # as a rank does before it meets the others
+    process.allow_open_files(ranks)  # as a rank does before it meets the others
     group = connect_on_machine(folder, rank, ranks)
     assert group.gather(rank, int) == list(range(ranks))
     group.barrier()
@@ -253,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=1024)
     ranks = parser.parse_args().ranks
-    open_files.allow_for(ranks)
+    process.allow_open_files(ranks)
     rows, job = [], job_of(ranks)
     began = time.perf_counter()
     of_a_rank = hold(job)

@@ -27,8 +27,9 @@ from analysis.study import Study
 from tests.helpers.own_records import make_record
 from train.launch.supervise import presence
 from train.record import config_hash, parts, paths, progress, protocol
-from train.record.assembly import Ending, Identity, assemble
-from train.record.record import RECORD_NAME, RunRecord, dumps, find, write_atomically
+from train.record.assembly import Identity, JobEnd, assemble
+from train.record.files import write_once
+from train.record.record import RECORD_NAME, RunRecord, dumps, find
 
 SEED = 1024
 RANKS_PER_NODE = 4
@@ -122,7 +123,7 @@ def assembled(folder: Path, ranks: int, steps: int) -> bytes:
     identity = Identity(**{name: getattr(made, name) for name in Identity.__dataclass_fields__})
     left = parts.read(folder)
     job_s = max(sum(part.phases_s.values()) for part in left) + 1.0
-    return dumps(assemble(left, identity, Ending(STARTED_AT, job_s, cores_shared=False)))
+    return dumps(assemble(left, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
 def megabytes(text: bytes) -> str:
@@ -137,7 +138,7 @@ def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool
     write_parts(folder, ranks, steps, computes)
     in_progress(stages, folder, ranks, steps)
     text = stages.time("parts -> record", lambda: assembled(folder, ranks, steps), megabytes)
-    stages.time("record written", lambda: write_atomically(folder / RECORD_NAME, text))
+    stages.time("record written", lambda: write_once(folder / RECORD_NAME, text))
     results = home.parents[2]
     assert find(results)
     study = Study(results)
@@ -161,10 +162,10 @@ def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
     follower = progress.Follower(folder)
     stages.time(
         "progress line, first look",
-        lambda: progress.look(follower, made.config),
+        lambda: progress.run_progress(follower, made.config),
         lambda seen: seen.phase if seen else "",
     )
-    stages.time("progress line, next look", lambda: progress.look(follower, made.config))
+    stages.time("progress line, next look", lambda: progress.run_progress(follower, made.config))
     stages.time("parts of all ranks, first look", follower.parts, lambda found: f"{len(found)} ranks")
     stages.time("parts of all ranks, next look", follower.parts)
     presence.begin(folder)

@@ -47,7 +47,7 @@ class Build:
     base_digest: str
 
     def arguments(self) -> dict[str, str]:
-        """The build arguments for the Dockerfile."""
+        """Return the build arguments for the Dockerfile."""
         return {
             "VARIANT": self.variant,
             "BASE": self.base,
@@ -59,7 +59,7 @@ class Build:
         }
 
     def definition_arguments(self) -> dict[str, str]:
-        """The build arguments for singularity.def, whose base may also be a file, such as docker-archive:FILE."""
+        """Return the build arguments for singularity.def, whose base may be a file, such as docker-archive:FILE."""
         bootstrap, _, source = self.base.partition(":")
         if bootstrap not in BOOTSTRAPS:
             bootstrap, source = "docker", self.base
@@ -68,7 +68,7 @@ class Build:
 
 
 def image_command(builder: str, build: Build, options: Sequence[str]) -> list[str]:
-    """The command that builds the OCI image kit:VARIANT."""
+    """Return the command that builds the OCI image kit:VARIANT."""
     command = [builder, "build", "--tag", f"kit:{build.variant}", "--file", str(ROOT / "Dockerfile")]
     if builder != "docker":
         command += ["--layers", "--format", "docker"]
@@ -78,7 +78,7 @@ def image_command(builder: str, build: Build, options: Sequence[str]) -> list[st
 
 
 def sif_command(engine: str, build: Build, source: str | None, options: Sequence[str]) -> list[str]:
-    """The command that builds images/kit-VARIANT.sif from singularity.def, or from an OCI archive."""
+    """Return the command that builds images/kit-VARIANT.sif from singularity.def, or from an OCI archive."""
     command = [engine, "build", "--force"]
     if source is None:
         for name, value in build.definition_arguments().items():
@@ -92,7 +92,7 @@ def _output(*command: str) -> str:
 
 
 def digest_of(builder: str, image: str) -> str:
-    """The digest of a base image, which is pulled if it is not here; "unknown" if the builder does not report one."""
+    """Return the digest of a base image, which is pulled if missing; "unknown" if the builder does not report one."""
     if builder == "buildah":
         inspect = ["buildah", "inspect", "--type", "image", image]
     else:
@@ -103,15 +103,19 @@ def digest_of(builder: str, image: str) -> str:
         text = _output(*inspect)
     if not text:
         return "unknown"
-    found = json.loads(text)
-    found = found[0] if isinstance(found, list) else found
+    image_data = json.loads(text)
+    image_data = image_data[0] if isinstance(image_data, list) else image_data
     # An image that was never in a registry has no digest; its ID identifies it.
-    repositories = found.get("RepoDigests") or []
-    return found.get("FromImageDigest") or next(iter(repositories), "").rpartition("@")[2] or found.get("Id", "unknown")
+    repositories = image_data.get("RepoDigests") or []
+    return (
+        image_data.get("FromImageDigest")
+        or next(iter(repositories), "").rpartition("@")[2]
+        or image_data.get("Id", "unknown")
+    )
 
 
 def plan(variant: str, builder: str | None) -> Build:
-    """The inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
+    """Return the inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
     base = os.environ.get("BASE") or BASE
     toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
     commit = _output("git", "rev-parse", "HEAD")
@@ -122,16 +126,16 @@ def plan(variant: str, builder: str | None) -> Build:
 
 
 def why_not(command: str) -> str | None:
-    """Why a command is of no use on this machine, in its own words; None if it works."""
+    """Return why a command is of no use on this machine, in its own words; None if it works."""
     if not shutil.which(command):
         return "not installed"
     done = subprocess.run([command, _ASKS.get(command, "--version")], capture_output=True, text=True)
-    said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
-    return said[-1] if done.returncode else None
+    lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
+    return lines[-1] if done.returncode else None
 
 
 def first_that_works(commands: Sequence[str], what: str) -> str:
-    """The first of the commands that works on this machine. Exits with an error, and why none does, if none does."""
+    """Return the first of the commands that works on this machine. Exits with the reasons if none does."""
     reasons = {}
     for command in commands:
         if (why := why_not(command)) is None:
@@ -148,7 +152,7 @@ def first_that_works(commands: Sequence[str], what: str) -> str:
 
 
 def chosen(engines: Sequence[str], what: str) -> str:
-    """The engine that CONTAINER= names, else the first that works. Exits with an error where it does not work."""
+    """Return the engine that CONTAINER= names, else the first that works. Exits with an error if it does not work."""
     named = os.environ.get("CONTAINER")
     if named and named not in engines:
         sys.exit(f"error: CONTAINER={named}: for {what} allowed are {', '.join(engines)}")
@@ -156,7 +160,7 @@ def chosen(engines: Sequence[str], what: str) -> str:
 
 
 def buildkit(builder: str) -> dict[str, str]:
-    """The variables with which a builder understands the Dockerfile. Exits with an error where it cannot.
+    """Return the variables with which a builder understands the Dockerfile. Exits with an error where it cannot.
 
     Docker's older builder does not know RUN --mount. Clients before version 23 take it unless DOCKER_BUILDKIT is set;
     later ones need the plugin buildx, and without it fall back to the older builder, or fail.
@@ -164,7 +168,7 @@ def buildkit(builder: str) -> dict[str, str]:
     if builder != "docker":
         return {}
     version = _output("docker", "version", "--format", "{{.Client.Version}}")
-    major = int(found[0]) if (found := re.match(r"\d+", version)) else 0
+    major = int(match[0]) if (match := re.match(r"\d+", version)) else 0
     if major >= _NEEDS_BUILDX and not _output("docker", "buildx", "version"):
         sys.exit(
             f"error: this docker client ({version}) has no plugin buildx, which building the Dockerfile needs. "

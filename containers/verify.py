@@ -57,7 +57,7 @@ class Row:
     image: str
     what: str
     state: str  # passed | FAILED | skipped
-    seen: str
+    result: str
     seconds: float
     began: datetime
 
@@ -135,7 +135,7 @@ def carries_the_kit(variant: str) -> str:
 
 
 def built_with(variant: str) -> str:
-    """What Horovod was compiled with, by its own report."""
+    """Return what Horovod was compiled with, by its own report."""
     text = output([*run_in(variant), "horovodrun", "--check-build"])
     parts = ["TensorFlow", "MPI", "Gloo", *(["NCCL"] if variant == "cuda" else [])]
     expect(text, *(f"[X] {part}" for part in parts))
@@ -191,21 +191,21 @@ def across_two_containers(variant: str) -> str:
                 expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as expected")
                 results = f"results=/results/{controller}"
                 output([*inside, *starter, *TRAIN, results, f"distribution.controller={controller}"])
-        kept = records(Path(folder))
-        assert len(kept) == 2, kept
-        assert all([h["host"] for h in record["environment"]["hosts"]] == ["h0", "h1"] for record in kept), kept
+        complete = records(Path(folder))
+        assert len(complete) == 2, complete
+        assert all([h["host"] for h in record["environment"]["hosts"]] == ["h0", "h1"] for record in complete), complete
     return "h0 and h1: horovodrun (Gloo) and mpirun (MPI): correct sum, 2 steps trained"
 
 
 def records(folder: Path) -> list[dict]:
     """The records below a folder. Raises AssertionError if one is not complete or does not belong to the user."""
-    found = []
+    complete = []
     for path in sorted(folder.rglob("record.json")):
         record = json.loads(path.read_text())
         assert record["status"] == "complete", path.read_text()[:2000]
         assert path.stat().st_uid == os.getuid(), f"{path} belongs to user {path.stat().st_uid}"
-        found.append(record)
-    return found
+        complete.append(record)
+    return complete
 
 
 def measure(container: str, image: str, *settings: str) -> list[dict]:
@@ -214,17 +214,17 @@ def measure(container: str, image: str, *settings: str) -> list[dict]:
         command = ["make", "weak-scaling", "NODES=2", f"CONTAINER={container}", f"IMAGE={image}", "MODELS=tiny"]
         command += [f"RESULTS={folder}/results"]
         output([*command, f"ARGS=tracking=none {' '.join([*ONE_MINUTE, *settings])}"])
-        kept = records(Path(folder))
-    assert {record["config"]["nodes"] for record in kept} == {1, 2}, kept
-    return kept
+        complete = records(Path(folder))
+    assert {record["config"]["nodes"] for record in complete} == {1, 2}, complete
+    return complete
 
 
 def experiment(container: str, image: str) -> str:
     """An experiment in a container: number of records, user and image digest."""
-    kept = measure(container, image)
-    digests = {record["environment"]["image_digest"] for record in kept}
+    complete = measure(container, image)
+    digests = {record["environment"]["image_digest"] for record in complete}
     assert len(digests - {None}) == 1, digests
-    return f"{len(kept)} complete records, of user {os.getuid()}, image {digests.pop()[:19]}"
+    return f"{len(complete)} complete records, of user {os.getuid()}, image {digests.pop()[:19]}"
 
 
 def in_engine(variant: str) -> str:
@@ -341,10 +341,10 @@ def from_oci(variant: str) -> str:
     return sif(variant, "--from-oci")
 
 
-def on_cluster(cluster: simcluster.Cluster, *words: str) -> None:
+def on_cluster(cluster: simcluster.Cluster, *command: str) -> None:
     """Run a command on the first host. Raises AssertionError with the end of its output if it fails."""
-    done = cluster.on("n0", *words, timeout=TIMEOUT_S)
-    assert done.returncode == 0, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
+    done = cluster.on("n0", *command, timeout=TIMEOUT_S)
+    assert done.returncode == 0, f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
 
 
 def submit(cluster: simcluster.Cluster, image: str, results: str, *settings: str) -> None:
@@ -370,27 +370,29 @@ def under_slurm(variant: str) -> str:
         by_mpi = [*contained, f"results={folder}/mpi", "distribution.controller=mpi"]
         on_cluster(cluster, *srun, "--mpi=pmix", *by_mpi)
         submit(cluster, image, f"{folder}/slurm")
-        server_of_its_own(cluster, image, f"{folder}/ps")
+        separate_server(cluster, image, f"{folder}/ps")
         started = {"gloo": {2}, "mpi": {2}, "slurm": {1, 2}}
-        kept = [check_hosts(records(Path(folder, part)), nodes) for part, nodes in started.items()]
-    seen = f"n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: {sum(map(len, kept))} complete records"
-    return f"{seen}; a parameter server alone on n2"
+        complete = [check_hosts(records(Path(folder, part)), nodes) for part, nodes in started.items()]
+    text = f"n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: {sum(map(len, complete))} complete records"
+    return f"{text}; a parameter server alone on n2"
 
 
-def server_of_its_own(cluster: simcluster.Cluster, image: str, results: str) -> None:
-    """Measure one worker, whose parameter server has a node of its own. Raises AssertionError if it was not so."""
+def separate_server(cluster: simcluster.Cluster, image: str, results: str) -> None:
+    """Measure one worker, whose parameter server has a separate node. Raises AssertionError if it was not so."""
     submit(cluster, image, results, "nodes=1", "distribution=ps", "distribution.servers_on=nodes")
-    kept = records(Path(results))
-    servers = [[server["host"] for server in record["servers"]] for record in kept]
+    complete = records(Path(results))
+    servers = [[server["host"] for server in record["servers"]] for record in complete]
     assert servers == [["n2"]], servers
 
 
-def check_hosts(kept: list[dict], nodes: set[int]) -> list[dict]:
+def check_hosts(complete: list[dict], nodes: set[int]) -> list[dict]:
     """The records. Raises AssertionError unless they are of these numbers of nodes, each of the hosts n1, n2."""
-    hosts = [[host["host"] for host in record["environment"]["hosts"]] for record in kept]
-    assert {record["config"]["nodes"] for record in kept} == nodes, hosts
-    assert all(of == ["n1", "n2"][: record["config"]["nodes"]] for of, record in zip(hosts, kept, strict=True)), hosts
-    return kept
+    hosts = [[host["host"] for host in record["environment"]["hosts"]] for record in complete]
+    assert {record["config"]["nodes"] for record in complete} == nodes, hosts
+    assert all(
+        names == ["n1", "n2"][: record["config"]["nodes"]] for names, record in zip(hosts, complete, strict=True)
+    ), hosts
+    return complete
 
 
 def another_mpi_under_slurm(variant: str) -> str:
@@ -404,11 +406,11 @@ def another_mpi_under_slurm(variant: str) -> str:
         install_other_mpi(f"{folder}/mpi")
         settings = ["system.mpi=pmi2", "distribution.controller=mpi", f"container.mpi_home={folder}/mpi"]
         submit(cluster, image, f"{folder}/results", *settings)
-        kept = check_hosts(records(Path(folder)), {1, 2})
-    loaded = {record["environment"]["mpi_library"] for record in kept}
+        complete = check_hosts(records(Path(folder)), {1, 2})
+    loaded = {record["environment"]["mpi_library"] for record in complete}
     assert all(path.startswith(f"{folder}/mpi/lib/") for path in loaded), loaded
     size = Path(image).stat().st_size / 1e6
-    return f"SIF {size:.0f} MB; {OTHER_MPI} bound; n1 and n2: {len(kept)} complete records"
+    return f"SIF {size:.0f} MB; {OTHER_MPI} bound; n1 and n2: {len(complete)} complete records"
 
 
 def install_other_mpi(folder: str) -> None:
@@ -427,8 +429,8 @@ def another_mpi(variant: str) -> str:
         allreduce = ["mpirun", "-np", "2", "python", ALLREDUCE, "mpi"]
         own = output([*run_in(variant), *allreduce])
         other = output([*run_in(variant, *bound), *allreduce])
-        for text, place in ((own, "(/opt/venv/"), (other, f"({folder}/")):
-            expect(text, place, "allreduce of 2 ranks: 3, as expected")
+        for text, library in ((own, "(/opt/venv/"), (other, f"({folder}/")):
+            expect(text, library, "allreduce of 2 ranks: 3, as expected")
         loaded = {
             r["environment"]["mpi_library"] for r in measure(engine(), image, mpi, f"container.mpi_home={folder}")
         }
@@ -494,23 +496,23 @@ def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
     print(f"{variant}: {what} ...", file=sys.stderr, flush=True)
     began, begin = datetime.now(UTC), time.monotonic()
     try:
-        state, seen = "passed", check(variant)
+        state, result = "passed", check(variant)
     except Skipped as error:
-        state, seen = "skipped", str(error)
+        state, result = "skipped", str(error)
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
-        state, seen = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
+        state, result = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
     seconds = time.monotonic() - begin
-    print(f"{variant}: {what}: {state} after {seconds:.0f} s: {seen}", file=sys.stderr, flush=True)
-    return Row(variant, what, state, seen, seconds, began)
+    print(f"{variant}: {what}: {state} after {seconds:.0f} s: {result}", file=sys.stderr, flush=True)
+    return Row(variant, what, state, result, seconds, began)
 
 
 def build_image(variant: str) -> str:
     """Build the OCI image; returns its size, and whether its base came from a registry."""
     builds("image", variant)
-    command, made = engine(), build.plan(variant, None)
+    command, inputs = engine(), build.plan(variant, None)
     size = int(output([command, "image", "inspect", "--format", "{{.Size}}", f"kit:{variant}"])) / 1e6
-    return f"{size:.0f} MB; on {', '.join(origin(command, image) for image in sorted({made.base, made.toolkit}))}"
+    return f"{size:.0f} MB; on {', '.join(origin(command, image) for image in sorted({inputs.base, inputs.toolkit}))}"
 
 
 def origin(command: str, image: str) -> str:
@@ -521,9 +523,9 @@ def origin(command: str, image: str) -> str:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a text table."""
-    lines = [("image", "what", "", "began (UTC)", "s", "seen")]
+    lines = [("image", "what", "", "began (UTC)", "s", "result")]
     lines += [
-        (row.image, row.what, row.state, f"{row.began:%Y-%m-%d %H:%M:%S}", f"{row.seconds:.0f}", row.seen)
+        (row.image, row.what, row.state, f"{row.began:%Y-%m-%d %H:%M:%S}", f"{row.seconds:.0f}", row.result)
         for row in rows
     ]
     widths = [max(len(line[i]) for line in lines) for i in range(5)]
@@ -540,8 +542,8 @@ def rows_of(variant: str) -> Iterator[Row]:
 
 def tested_with() -> str:
     """The engine's version and the kit's commit."""
-    made = build.plan("cpu", None)
-    return f"{output([engine(), '--version']).strip()}; kit {made.version}, commit {made.commit}"
+    inputs = build.plan("cpu", None)
+    return f"{output([engine(), '--version']).strip()}; kit {inputs.version}, commit {inputs.commit}"
 
 
 def main() -> int:

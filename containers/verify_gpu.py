@@ -54,35 +54,35 @@ def query() -> list[str]:
 
 def shown(text: str) -> list[Gpu]:
     """The GPUs in what that command prints; what nvidia-smi does not know ("[N/A]") is None. Raises AssertionError."""
-    found = []
+    gpu_list = []
     for cells in csv.reader(text.splitlines(), skipinitialspace=True):
         if len(cells) != len(_QUERY):
             raise AssertionError(f"nvidia-smi: not understood: {','.join(cells)}")
         index, uuid, name, driver, memory, percent, used = cells
         fraction = float(percent) / 100 if percent.strip().isdigit() else None
         used_bytes = int(used) * 2**20 if used.strip().isdigit() else None
-        found.append(Gpu(int(index), uuid, name, driver, int(memory) * 2**20, GpuUse(fraction, used_bytes)))
-    return found
+        gpu_list.append(Gpu(int(index), uuid, name, driver, int(memory) * 2**20, GpuUse(fraction, used_bytes)))
+    return gpu_list
 
 
 def here() -> list[Gpu]:
     """The GPUs of this host. Raises Skipped without a driver or a GPU."""
     try:
-        found = shown(output(query()))
+        local_gpus = shown(output(query()))
     except FileNotFoundError:
         raise Skipped("no nvidia-smi: NVIDIA's driver is not installed") from None
     except AssertionError as error:
         raise Skipped(f"nvidia-smi does not work: {str(error).splitlines()[-1][:80]}") from None
-    if not found:
+    if not local_gpus:
         raise Skipped("nvidia-smi shows no GPU")
-    return found
+    return local_gpus
 
 
 def several() -> int:
     """The number of GPUs. Raises Skipped with fewer than two."""
-    if len(found := here()) < 2:
+    if len(local_gpus := here()) < 2:
         raise Skipped("one GPU: an exchange needs two")
-    return len(found)
+    return len(local_gpus)
 
 
 def make(target: str, number: int, *more: str, variables: Mapping[str, str] = os.environ) -> list[str]:
@@ -160,21 +160,19 @@ def refused(_: str) -> str:
 def exchanged(_: str) -> str:
     """Allreduce of every size: right sums, by NCCL, beside the link."""
     output(allreduce(several()))
-    kept = of("allreduce_bench")
-    assert all("nccl" in record["environment"]["horovod_built_with"] for record in kept), "not by NCCL"
-    return f"{len(kept)} complete records; every sum as expected; {fastest(kept)}"
+    complete = experiment_records("allreduce_bench")
+    assert all("nccl" in record["environment"]["horovod_built_with"] for record in complete), "not by NCCL"
+    return f"{len(complete)} complete records; every sum as expected; {fastest(complete)}"
 
 
-def fastest(kept: Sequence[dict[str, Any]]) -> str:
+def fastest(complete: Sequence[dict[str, Any]]) -> str:
     """The largest message of the most ranks: its bus bandwidth beside that of the plain TCP ring, in GB/s."""
-    record = max(kept, key=lambda one: len(one["ranks"]))
+    record = max(complete, key=lambda one: len(one["ranks"]))
     ranks = len(record["ranks"])
     largest = max(one["message_bytes"] for one in record["ranks"][0]["allreduces"])
-    of_ranks = [[one for one in rank["allreduces"] if one["message_bytes"] == largest] for rank in record["ranks"]]
+    by_rank = [[one for one in rank["allreduces"] if one["message_bytes"] == largest] for rank in record["ranks"]]
     times = [
-        max(step)
-        for turn in zip(*of_ranks, strict=True)
-        for step in zip(*(one["times_s"] for one in turn), strict=True)
+        max(step) for turn in zip(*by_rank, strict=True) for step in zip(*(one["times_s"] for one in turn), strict=True)
     ]
     bus = largest / median(times) * 2 * (ranks - 1) / ranks / 1e9
     rings = [
@@ -193,23 +191,23 @@ def scaled(precision: str) -> Callable[[str], str]:
 
     def check(_: str) -> str:
         output(scaling(precision, len(here())))
-        kept = [one for one in of("weak_scaling") if one["config"]["precision"] == precision]
-        assert kept, "no record"
-        return f"{len(kept)} complete records; {used(kept)}"
+        complete = [one for one in experiment_records("weak_scaling") if one["config"]["precision"] == precision]
+        assert complete, "no record"
+        return f"{len(complete)} complete records; {used(complete)}"
 
     return check
 
 
-def used(kept: Sequence[dict[str, Any]]) -> str:
+def used(complete: Sequence[dict[str, Any]]) -> str:
     """Use and memory of the GPUs as the records have them. Raises AssertionError where a rank has none."""
     fractions, memory = [], []
-    for record in kept:
+    for record in complete:
         for rank in record["ranks"]:
             usage = rank["usage"] or {"gpu_fraction": [], "gpu_memory_bytes": []}
-            known = [value for value in usage["gpu_fraction"] if value is not None]
+            reported = [value for value in usage["gpu_fraction"] if value is not None]
             held = [value for value in usage["gpu_memory_bytes"] if value is not None]
             assert held, f"{record['point']}, rank {rank['rank']}: no memory of its GPU ({rank['gpu']}) was sampled"
-            fractions += [max(known)] if known else []  # import and tracing leave the GPU idle
+            fractions += [max(reported)] if reported else []  # import and tracing leave the GPU idle
             memory.append(max(held))
     use = f"GPU use up to {100 * median(fractions):.0f} %" if fractions else "GPU use not reported"
     return f"{use}, memory up to {max(memory) / 2**30:.1f} GiB"
@@ -218,18 +216,18 @@ def used(kept: Sequence[dict[str, Any]]) -> str:
 def overheads(_: str) -> str:
     """The cost of Horovod itself, in rounds."""
     output(overhead(several()))
-    return f"{len(of('overhead'))} complete records"
+    return f"{len(experiment_records('overhead'))} complete records"
 
 
 def sampled(_: str) -> str:
     """The sampler reads what nvidia-smi shows, for every GPU."""
-    readers = {one.uuid: gpus.reader(one.uuid) for one in here()}
+    readers = {one.uuid: gpus.use_reader(one.uuid) for one in here()}
     compared = [agree(one, readers[one.uuid]()) for one in here()]
     return "; ".join(compared)
 
 
 def agree(smi: Gpu, read: GpuUse) -> str:
-    """What both say of a GPU. Raises AssertionError where they contradict each other."""
+    """Return the memory of a GPU by both. Raises AssertionError if they contradict each other."""
     for name, a, b, apart in (
         ("memory", smi.use.memory_bytes, read.memory_bytes, _APART_BYTES),
         ("use", smi.use.fraction, read.fraction, _APART_FRACTION),
@@ -258,7 +256,7 @@ def packed(_: str) -> str:
     return "figures/bundle.tar.gz, without host and user names: send it with this table"
 
 
-def of(experiment: str) -> list[dict[str, Any]]:
+def experiment_records(experiment: str) -> list[dict[str, Any]]:
     """The complete records of an experiment."""
     return records(RESULTS / experiment)
 

@@ -21,7 +21,7 @@ from typing import NoReturn  # noqa: E402
 
 from train import task  # noqa: E402
 from train.config.checks import ConfigError  # noqa: E402
-from train.rank import launcher_watch, placement  # noqa: E402
+from train.rank import placement, process  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
 from train.record import protocol  # noqa: E402
 from train.record.parts import Part, PartWriter  # noqa: E402
@@ -48,7 +48,7 @@ def arguments() -> argparse.Namespace:
 
 def redirect_output(folder: Path, rank: int) -> None:
     """Send what this process prints to the rank's log, and end when the launcher is gone."""
-    launcher_watch.end_with_launcher(os.dup(sys.stdout.fileno()))
+    process.end_with_launcher(os.dup(sys.stdout.fileno()))
     log = os.open(protocol.rank_log(folder, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())

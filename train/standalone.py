@@ -21,14 +21,15 @@ from train.distribution.base import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
 from train.record import assembly, parts, paths, protocol, source
+from train.record.files import write_once
 from train.record.parts import Part, PartWriter
-from train.record.record import RECORD_NAME, Failure, dumps, write_atomically
+from train.record.record import RECORD_NAME, Failure, dumps
 from train.transport.rendezvous import Secret
 
 
 @dataclass(frozen=True)
 class Run:
-    """What rank 0 tells the others when all have met."""
+    """The run that rank 0 announces when all ranks have joined."""
 
     folder: str
     identity: assembly.Identity
@@ -64,7 +65,7 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
 
 
 class Standalone:
-    """What one rank does for the record of a job that was started by hand."""
+    """One rank's part in the record of a job that was started by hand."""
 
     def __init__(self, part: PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
         """Before the ranks have met there is no folder, and nothing is written."""
@@ -78,26 +79,26 @@ class Standalone:
 
     def meet(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
         """Agree on the run folder, and append this rank's part there. Every rank calls this when ranks have met."""
-        told = [run for run in distribution.gather(self._run, Run | None) if run]
-        if not told:
-            made = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
-            told = [run for run in distribution.gather(made, Run | None) if run]
+        runs = [run for run in distribution.gather(self._run, Run | None) if run]
+        if not runs:
+            created = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
+            runs = [run for run in distribution.gather(created, Run | None) if run]
         if self._run is None:
-            self._begin(told[0], distribution.rank)
+            self._begin(runs[0], distribution.rank)
 
     def _begin(self, run: Run, rank: int) -> None:
         folder = Path(run.folder)
         folder.mkdir(parents=True, exist_ok=True)  # it is there, unless the hosts do not share it
         self._run = run
-        self._part.keep_in(protocol.part_path(folder, rank, self._part.part.host, os.getpid()))
+        self._part.append_to(protocol.part_path(folder, rank, self._part.part.host, os.getpid()))
         if rank == 0:
             when_ended(self._interrupted)
 
     def complete(self, distribution: Distribution) -> None:
         """Write the record of a run that is complete, on rank 0. Every rank calls this."""
-        everyone = distribution.gather(self._part.part, Part)
+        all_parts = distribution.gather(self._part.part, Part)
         if distribution.rank == 0:
-            self._write(everyone, sum(everyone[0].phases_s.values()))
+            self._write(all_parts, sum(all_parts[0].phases_s.values()))
 
     def failed(self, failure: Failure | None = None) -> None:
         """Write the record of a run that has failed, unless another rank has done so, or the ranks have never met.
@@ -105,10 +106,10 @@ class Standalone:
         failure: why, where no rank knows.
         """
         if self._run:
-            everyone = parts.read(Path(self._run.folder))
-            known = parts.first_failure(everyone)
+            all_parts = parts.read(Path(self._run.folder))
+            first = parts.first_failure(all_parts)
             with suppress(FileExistsError):
-                self._write(everyone, self._clock.elapsed_s(), known or failure)
+                self._write(all_parts, self._clock.elapsed_s(), first or failure)
 
     def _interrupted(self, by: signal.Signals) -> None:
         """End this process, with a record. The main thread may be in the middle of anything: it is left alone."""
@@ -121,19 +122,19 @@ class Standalone:
         finally:
             os._exit(128 + by)
 
-    def _write(self, everyone: Sequence[Part], job_s: float, failure: Failure | None = None) -> None:
+    def _write(self, all_parts: Sequence[Part], job_s: float, failure: Failure | None = None) -> None:
         """Write the record of these parts and say where it is. Raises OSError, also where there is one."""
         assert self._run
-        ending = assembly.Ending(
+        ending = assembly.JobEnd(
             started_at=self._part.part.began_at,
             job_s=job_s,
-            cores_shared=placement.shared_on_a_host((part.host, part.cores, part.workers) for part in everyone),
-            seen_to_end=False,
+            cores_shared=placement.shared_on_a_host((part.host, part.cores, part.workers) for part in all_parts),
+            supervised=False,
             failure=failure,
         )
-        record = assembly.assemble(everyone, self._run.identity, ending)
+        record = assembly.assemble(all_parts, self._run.identity, ending)
         path = Path(self._run.folder) / RECORD_NAME
-        write_atomically(path, dumps(record))
+        write_once(path, dumps(record))
         Secret(protocol.secret_folder(path.parent)).remove()
         print(f"{path}: {record.summary or record.status}", flush=True)
 

@@ -42,14 +42,14 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
     config = config.on_cores(per_node, placement.threads_per_rank(per_node, config.ranks_per_node))
     shape = config.ranks_per_node, per_node, config.threads_per_rank or 1
     groups = len(config.launch.groups) if config.launch.groups_at_once else 1  # side by side, all of one size
-    turns = [(placement.world() + turn) % groups for turn in range(groups)]
+    turns = [(placement.rank_group() + turn) % groups for turn in range(groups)]
     firsts = [local_rank + turn * config.ranks for turn in turns]
-    places = [
+    core_sets = [
         sorted({core for n in range(config.towers) for core in placement.cores_of_rank(available, first + n, *shape)})
         for first in firsts
     ]
-    placement.bind(places[0])
-    return config, places
+    placement.bind(core_sets[0])
+    return config, core_sets
 
 
 def start_tensorflow(

@@ -12,7 +12,7 @@ from train.config import identity
 from train.config.identity import config_hash, values
 from train.context import Context
 from train.distribution.base import Distribution
-from train.rank import core_use, energy, environment, gpus, open_files, placement, roll_call
+from train.rank import core_use, energy, environment, gpus, placement, process, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
@@ -36,7 +36,7 @@ class Worker:
         standalone: keeps the record, where there is no launcher.
         """
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
-        self._config = identity.config_of(task.config, placement.world())
+        self._config = identity.config_of(task.config, placement.rank_group())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(values(task.config), source.files(), environment.versions())
         self._cores = placement.usable_cores()  # before this process is bound
@@ -48,9 +48,9 @@ class Worker:
         Raises ConfigError, PeerLost, RankDropped, and what training and allreduce sweeps raise.
         """
         part, clock = self._part, self._clock
-        self._config, self._places = startup.bind_cores(self._config, part.part.local_rank)
+        self._config, self._core_sets = startup.bind_cores(self._config, part.part.local_rank)
         config = self._config
-        part.add(cores=self._places[0], workers=config.workers_of(placement.global_rank()))
+        part.add(cores=self._core_sets[0], workers=config.workers_of(placement.global_rank()))
         shared = self._task.folder or Path(config.results)
         secret = Secret(protocol.secret_folder(self._task.folder)) if self._task.folder else None
         gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared, secret)
@@ -58,7 +58,7 @@ class Worker:
         # The sampler is a process: some MPIs forbid to start one when the ranks have met.
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
             clock.enter("init")
-            open_files.allow_for(config.ranks_of_job)
+            process.allow_open_files(config.ranks_of_job)
             ranks = distribution.join(config, shared, self._report)
             with ranks.exchanges():
                 self._measure(ranks, gpu)
@@ -71,32 +71,32 @@ class Worker:
         self._part.add(failure=Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
 
     def _measure(self, ranks: Distribution, gpu: startup.Gpu | None) -> None:
-        """Measure with these ranks, and record it. Raises ConfigError where other worlds of the job do not come."""
+        """Measure with these ranks, and record it. Raises ConfigError if other rank groups of the job do not come."""
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
-        everyone: AllRanks = ranks
+        all_ranks: AllRanks = ranks
         if task.config.launch.groups and task.folder:
             rank = placement.first_rank() + ranks.rank
-            everyone = tcp_group.connect_on_machine(task.folder, rank, task.config.ranks_of_job)
+            all_ranks = tcp_group.connect_on_machine(task.folder, rank, task.config.ranks_of_job)
         elif config.launch.rounds:
-            everyone = tcp_group.connect_joined(ranks, self._key)
+            all_ranks = tcp_group.connect_joined(ranks, self._key)
         context = Context(
             config=config,
             distribution=ranks,
-            everyone=everyone,
+            all_ranks=all_ranks,
             clock=self._clock,
             part=self._part,
             repeat=task.repeat,
-            places=self._places,
-            meter=energy.Meter(ranks.local_rank == 0, gpus.counter(gpu.identity) if gpu else lambda: gpus.NOT_COUNTED),
+            core_sets=self._core_sets,
+            meter=energy.Meter(ranks.local_rank == 0, gpus.count_reader(gpu.identity) if gpu else None),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
             key=self._key,
-            introduce=lambda: self._introduce(ranks, everyone, gpu),
+            hold_roll_call=lambda: self._hold_roll_call(ranks, all_ranks, gpu),
         )
         if not config.distribution.elastic:  # there it comes later: ranks that are already training take part in it
-            context.introduce()
+            context.hold_roll_call()
         answers = _run(context)
         folder = task.folder or (self._standalone and self._standalone.folder)
         if answers and folder and ranks.rank == 0:
@@ -108,10 +108,10 @@ class Worker:
         assert folder, "the ranks have not met"
         return Secret(protocol.secret_folder(folder)).key()
 
-    def _introduce(self, ranks: Distribution, everyone: AllRanks, gpu: startup.Gpu | None) -> None:
+    def _hold_roll_call(self, ranks: Distribution, all_ranks: AllRanks, gpu: startup.Gpu | None) -> None:
         """Hold the roll call; rank 0 records what it tells of the hosts. Raises ConfigError."""
         config, part = self._config, self._part
-        part.add(rank=everyone.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
+        part.add(rank=all_ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
             self._standalone.meet(config, self._task.sweep, ranks)
         if self._host.state:
@@ -120,7 +120,7 @@ class Worker:
             )
         library = environment.mpi_library()
         me = roll_call.Present(
-            rank=everyone.rank,
+            rank=all_ranks.rank,
             host=self._host,
             cores=tuple(part.part.cores),
             gpu=gpu.identity if gpu else None,
@@ -129,8 +129,8 @@ class Worker:
             source_digest=source.digest(self._details.source),
             packages=self._details.packages,
         )
-        present = roll_call.hold(me, self._details, self._task.expected, config, everyone.gather)
-        if everyone.rank == 0:
+        present = roll_call.hold(me, self._details, self._task.expected, config, all_ranks.gather)
+        if all_ranks.rank == 0:
             hosts = list({one.host.host: one.host for one in present}.values())
             notes = [note for note in roll_call.remarks(hosts, config) if note not in part.part.notes]
             part.add(environment=environment.collect(hosts), notes=notes)
@@ -167,8 +167,8 @@ def sampling(period_s: float | None, gpu: str | None, clock: PhaseClock, part: P
     sampler = Sampler(period_s, gpu)
 
     def record_samples(phase: str, _seconds: Mapping[str, float]) -> None:
-        if phase == "evaluate" and (taken := sampler.taken(clock.started_at)):
-            part.add(samples=taken)
+        if phase == "evaluate" and (samples := sampler.new_samples(clock.started_at)):
+            part.add(samples=samples)
 
     clock.listen(record_samples)
     try:

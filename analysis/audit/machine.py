@@ -14,7 +14,7 @@ from analysis.curves import measured
 from analysis.table import controls
 from analysis.table.checks.check import Slack, delayed_s
 from analysis.thresholds import limit
-from train.record import backends
+from train.record import recorded_config
 from train.record.record import CoreUse, Rank, RunRecord
 
 
@@ -106,7 +106,7 @@ def cut_windows(run: RunRecord, path: str) -> Iterator[Finding]:
     Each rank reads its counters before the first barrier of a window and after the last one. Others wait in the first
     barrier, but not the rank that comes last. Ranks of parameter servers have no barrier.
     """
-    if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
+    if run.config["distribution"]["backend"] in recorded_config.ASYNCHRONOUS:
         return
     cut, slack = {}, Slack.from_run(run)
     for where, spans in _timed(run).items():

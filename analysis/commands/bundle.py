@@ -86,7 +86,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
     with tempfile.TemporaryDirectory() as stage:
         folder = Path(stage)
         for path, content in (collected.records | collected.attachments).items():
-            record.write_atomically(folder / "results" / path, content)
+            files.write_once(folder / "results" / path, content)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
             study = Study(Path("results"))
             report.make(study, Path("report.html"), Path("figures"))

@@ -11,7 +11,7 @@ from analysis.commands import arguments
 from analysis.commands.history import measured
 from analysis.history import points, reference, text, verdicts
 from analysis.history.sessions import Session
-from train.record import record
+from train.record import files
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -57,5 +57,5 @@ def _write(file: Path, text: bytes) -> None:
     """Put the text in place as a whole."""
     partial = file.with_name(f".{file.name}.part")
     partial.unlink(missing_ok=True)
-    record.write_atomically(partial, text)
+    files.write_once(partial, text)
     os.replace(partial, file)

@@ -12,7 +12,7 @@ from analysis.commands import arguments
 from analysis.documents import Document, about
 from analysis.experiments import ranking
 from analysis.experiments.ranking import Contest, RankedContest
-from train.record.record import write_atomically
+from train.record.files import write_once
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
@@ -85,6 +85,6 @@ def _write(contests: list[Contest], path: Path) -> None:
     if winners == {None}:
         raise TableError(f"--write {name}: no arm is faster than {contests[0].base}, so there is nothing to write")
     try:
-        write_atomically(path, ranking.system_file(contests[0], name, path.parent).encode())
+        write_once(path, ranking.system_file(contests[0], name, path.parent).encode())
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; give another name") from error

@@ -26,7 +26,7 @@ from analysis.table import controls
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
-from train.record.intervals import Spread, between_launches
+from train.record.intervals import Spread, launch_spread
 from train.record.record import RECORD_NAME, RunRecord
 
 VerdictName = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
@@ -302,7 +302,7 @@ class _Launches:
 
     @property
     def spread(self) -> Spread:
-        return between_launches(self.speedups)
+        return launch_spread(self.speedups)
 
 
 def _scatter(*sides: Sequence[_Run]) -> Scatter:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import labels, speedups
-from train.record import backends
+from train.record import recorded_config
 from train.record.record import Rank, Role, RunRecord, Window
 
 Times = NDArray[np.float64]
@@ -260,6 +260,6 @@ def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:
         np.array([window.compute_times_s for window in windows]) if has_computing else None,
         others,
         stolen,
-        run.config["distribution"]["backend"] not in backends.ASYNCHRONOUS,
+        run.config["distribution"]["backend"] not in recorded_config.ASYNCHRONOUS,
         max((rank.workers for rank in run.ranks), default=1),
     )

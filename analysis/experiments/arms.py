@@ -15,7 +15,7 @@ from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
 from analysis.table import controls
 from analysis.table.identity import SCALING
-from train.record import backends
+from train.record import recorded_config
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,9 @@ def _server_labels(*arms: pd.DataFrame) -> Iterator[str]:
 
 def _name(series: Any) -> str:
     """Return the name of an arm, marked where it is asynchronous."""
-    return f"{series['arm']} (asynchronous)" if series["backend"] in backends.ASYNCHRONOUS else str(series["arm"])
+    return (
+        f"{series['arm']} (asynchronous)" if series["backend"] in recorded_config.ASYNCHRONOUS else str(series["arm"])
+    )
 
 
 _LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link", "position", "n", "step_s", "control_s", "min_s"]

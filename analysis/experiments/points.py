@@ -15,7 +15,7 @@ from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
 from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
-from train.record import batch
+from train.record import recorded_config
 from train.record.record import RunRecord
 
 Times = NDArray[np.float64]
@@ -72,7 +72,7 @@ def _times(run: RunRecord, point: pd.Series) -> list[float]:
     windows = defaultdict(list)
     for window in (window for rank in run.ranks for window in rank.windows):
         arm = arms[window.arm]
-        if [arm["nodes"], batch.of_arm(arm), arm["allreduce"], arm["role"]] == wanted:
+        if [arm["nodes"], recorded_config.arm_step_batch(arm), arm["allreduce"], arm["role"]] == wanted:
             windows[window.round].append(window.step_times_s)
     return [time_s for times_by_rank in windows.values() for time_s in _slowest(times_by_rank)]
 

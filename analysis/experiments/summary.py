@@ -20,7 +20,7 @@ from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.repeats import singles
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
-from train.record import backends
+from train.record import recorded_config
 
 # The columns that tell points apart, and their headers.
 _POINT = {
@@ -201,7 +201,7 @@ def _number(value: float, unknown: str) -> str:
 def _remarks(runs: pd.DataFrame) -> str:
     remarks = ["without Horovod"] if (runs["backend"] == "none").any() else []
     remarks += ["without allreduce"] if not remarks and not runs["allreduce"].all() else []
-    remarks += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
+    remarks += ["not synchronous SGD"] if runs["backend"].isin(recorded_config.ASYNCHRONOUS).any() else []
     remarks += labels.server_cores(runs)
     remarks += ["shared cores: not valid as a scaling result"] if runs["cores_shared"].any() else []
     return "; ".join(remarks)

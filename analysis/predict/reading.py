@@ -19,7 +19,7 @@ from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
 from analysis.user_table.table import UserTable
 from analysis.user_table.tidy import settings
-from train.record import backends
+from train.record import recorded_config
 
 _ERRORS_BETWEEN_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
@@ -264,7 +264,7 @@ def _doubts(runs: pd.DataFrame) -> tuple[Doubt, ...]:
         for reason, which in reasons.items()
         if which.any()
     )
-    served = runs["backend"].isin(backends.ASYNCHRONOUS | backends.TOWERS).any()
+    served = runs["backend"].isin(recorded_config.ASYNCHRONOUS | recorded_config.TOWERS).any()
     return (*doubts, _BY_SERVER) if served else doubts
 
 

@@ -33,7 +33,7 @@ def median(launches: Launches, level: float = LEVEL, spread: Spread | None = Non
     """
     if not any(launches):
         return unknown(n=0)
-    interval = intervals.over_launches(launches, known=spread)
+    interval = intervals.launches_interval(launches, spread=spread)
     value = interval.value if interval else statistics.median(_values(launches))
     another = (interval and interval.another) or NO_ENDS
     return replace(around(value, launches, spread), level=level, another=another if level == LEVEL else NO_ENDS)
@@ -43,10 +43,10 @@ def around(value: float, launches: Launches, spread: Spread | None = None) -> Nu
     """Return a value with the interval of the median of the launches, widened to contain it."""
 
     def ends(level: float) -> Ends:
-        interval = intervals.over_launches(launches, level, spread)
+        interval = intervals.launches_interval(launches, level, spread)
         return (min(interval.low, value), max(interval.high, value)) if interval else NO_ENDS
 
-    interval = intervals.over_launches(launches, known=spread)
+    interval = intervals.launches_interval(launches, spread=spread)
     return Number(value, ends, len(_values(launches)), interval.covers if interval else "")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis import metrics
-from train.record import batch, rounds
+from train.record import recorded_config, rounds
 from train.record.record import CoreUse, Rank, RunRecord, Server, Window
 
 COMPUTE, LINK = "compute_limit_images_per_s", "link_limit_images_per_s"
@@ -99,7 +99,8 @@ def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, f
     return {
         turn: _per_image(
             [(rank, window.cores) for rank, window in uses],
-            batch.of_arm(run.config["rounds"][turn[1]]) * sum(len(window.step_times_s) for _, window in uses),
+            recorded_config.arm_step_batch(run.config["rounds"][turn[1]])
+            * sum(len(window.step_times_s) for _, window in uses),
         )
         for turn, uses in windows.items()
     }

@@ -18,8 +18,8 @@ from analysis.table.checks import copies
 from analysis.table.checks.check import Contradiction
 from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
-from train.record import backends, batch, rounds, usage
 from train.record import record as records
+from train.record import recorded_config, rounds, usage
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 
 _OF_EPOCH = (
@@ -144,7 +144,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
     arms = rounds.arms(run.config)
     measured = rounds.rates(arms, (rank.windows for rank in run.ranks))
-    whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
+    whole = rounds.complete_rounds(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
     joules = hardware.window_energy_per_image(run)
@@ -242,10 +242,10 @@ def _operations(run: RunRecord) -> str:
     A strategy of TensorFlow brings its own NCCL and gRPC. Parameter servers have no NCCL. In-process replicas share
     memory.
     """
-    if run.config["distribution"]["backend"] in backends.TOWERS:
+    if run.config["distribution"]["backend"] in recorded_config.TOWERS:
         return "memory"
-    strategy = run.config["distribution"]["backend"] in backends.STRATEGIES
-    if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
+    strategy = run.config["distribution"]["backend"] in recorded_config.STRATEGIES
+    if run.config["distribution"]["backend"] in recorded_config.ASYNCHRONOUS:
         return "grpc"
     built = ["nccl"] if strategy else run.environment.horovod_built_with if run.environment else []
     if run.config["device"] == "gpu" and "nccl" in built:
@@ -304,7 +304,7 @@ def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
-        "batch_per_rank": batch.of_step(config),  # where a step has several passes, of all of them
+        "batch_per_rank": recorded_config.step_batch(config),  # where a step has several passes, of all of them
         "global_batch": config["global_batch"],
         "precision": config["precision"],
         "optimizer": config["optimizer"]["name"],
@@ -357,7 +357,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
 
 
 def _usage(run: RunRecord) -> Iterator[Value]:
-    for use in usage.over_time(run.ranks):
+    for use in usage.usage_by_second(run.ranks):
         for name in ("cpu_use_fraction", "memory_bytes", "gpu_use_fraction", "gpu_memory_bytes"):
             if (value := getattr(use, name)) is not None:
                 yield Value(name, value, time_s=use.time_s)

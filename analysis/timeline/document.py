@@ -12,7 +12,7 @@ from analysis.stats.repeats import median
 from analysis.timeline.launch import Launch
 from analysis.timeline.split import EXCHANGE, PARTS, RankSteps, Steps, has_part, steps_by_rank, timed_steps
 from analysis.timeline.text import host_count, sentences
-from train.record import batch
+from train.record import recorded_config
 
 
 class RankTimeline(Document):
@@ -55,7 +55,7 @@ def as_json(launch: Launch, steps: Steps, trace: Path) -> LaunchTimeline:
         model=run.config["model"]["name"],
         launched=run.started_at,
         hosts=host_count(launch),
-        batch_per_rank=batch.of_step(run.config),
+        batch_per_rank=recorded_config.step_batch(run.config),
         gradients=exchange["gradients"],
         controller=exchange["controller"],
         cycle_time_ms=exchange.get("cycle_time_ms"),

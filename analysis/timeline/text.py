@@ -12,7 +12,7 @@ from analysis import labels
 from analysis.stats.repeats import median
 from analysis.timeline.launch import Launch, RankTimes
 from analysis.timeline.split import EXCHANGE, PARTS, Steps, has_part, steps_by_rank, timed_steps
-from train.record import batch
+from train.record import recorded_config
 
 WIDTH = 110
 
@@ -36,7 +36,7 @@ def _title(launch: Launch) -> str:
     exchange = config["distribution"]
     hosts = host_count(launch)
     cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
-    size = f"{len(launch.ranks)} ranks on {hosts} host{'s' * (hosts > 1)}, batch {batch.of_step(config)}"
+    size = f"{len(launch.ranks)} ranks on {hosts} host{'s' * (hosts > 1)}, batch {recorded_config.step_batch(config)}"
     design = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
     steps = len(timed_steps(launch.ranks[0]))
     return f"== {labels.name(config['model']['name'])}, {size}, {design}: {steps} timed steps"

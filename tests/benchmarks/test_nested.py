@@ -9,7 +9,7 @@ from benchmarks import launches
 from benchmarks.nested import Launch, Turn, compare, rates_of_arms, rates_of_point
 from tests.helpers.own_records import make_record, make_rounds
 from train.launch.launchers.base import Machine
-from train.record import record
+from train.record import files, record
 from train.record.parts import Part
 from train.record.record import Failure
 
@@ -74,7 +74,7 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
     run.status, run.failure = "failed", Failure("rank 1 was killed", rank=1)
     folder = tmp_path / "weak_scaling/tiny-rounds/0a1b2c3d/r0"
     folder.mkdir(parents=True)
-    record.write_atomically(folder / record.RECORD_NAME, record.dumps(run))
+    files.write_once(folder / record.RECORD_NAME, record.dumps(run))
     monkeypatch.setattr(Launch, "part", Part())
     launch = Launch(
         "tiny-rounds", tmp_path, [sys.executable, "-c", "import time; time.sleep(0.5); raise SystemExit(1)"]

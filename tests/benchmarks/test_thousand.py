@@ -6,7 +6,7 @@ import pytest
 
 from analysis.study import Study
 from benchmarks import thousand_ranks, thousand_record
-from train.record import paths, record
+from train.record import files, paths, record
 
 
 @pytest.mark.parametrize("computes", [False, True])
@@ -19,7 +19,7 @@ def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, comp
     run = record.loads(text, "here")
     assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
     assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
-    record.write_atomically(folder / record.RECORD_NAME, text)
+    files.write_once(folder / record.RECORD_NAME, text)
     assert Study(tmp_path).notices == []
 
 

@@ -34,7 +34,7 @@ def _raises(error):
 )
 def test_a_check_passes_fails_or_is_skipped(check, state, seen):
     row = verify.verify("cpu", "something", check)
-    assert (row.image, row.what, row.state, row.seen) == ("cpu", "something", state, seen)
+    assert (row.image, row.what, row.state, row.result) == ("cpu", "something", state, seen)
 
 
 def test_the_table_has_columns():
@@ -43,7 +43,7 @@ def test_the_table_has_columns():
         verify.Row("cuda", "on a GPU", "skipped", "none", 0, BEGAN),
     ]
     assert verify.table(rows).splitlines() == [
-        "image  what               began (UTC)          s   seen",
+        "image  what               began (UTC)          s   result",
         "cpu    build     passed   2026-11-22 22:01:07  61  1710 MB",
         "cuda   on a GPU  skipped  2026-11-22 22:01:07  0   none",
     ]

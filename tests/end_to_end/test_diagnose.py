@@ -83,7 +83,7 @@ def adds_up(curve: dict) -> None:
 
 
 def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
-    variables = patched(tmp_path, "train.loop.bench.run_steps", LATE)
+    variables = patched(tmp_path, "train.loop.window_runner.run_steps", LATE)
     measure(tmp_path, *TINY, "batch_per_rank=4", variables=variables)
     curve = diagnosed(tmp_path)
     adds_up(curve)
@@ -135,7 +135,7 @@ def test_a_slow_link_is_named(tmp_path: Path):
 
 def test_slow_input_is_named(tmp_path: Path):
     small_sets.fruit(tmp_path / "fruit")
-    variables = patched(tmp_path, "train.input.decode.decoder", SLOW_READ)
+    variables = patched(tmp_path, "train.input.image_ops.decoder", SLOW_READ)
     given = ("dataset=fruit", f"dataset.data_dir={tmp_path / 'fruit'}", "batch_per_rank=4")
     measure(tmp_path / "results", *TINY, *given, variables=variables)
     curve = diagnosed(tmp_path / "results")

@@ -142,26 +142,26 @@ from train import distribution
 from train.config.compose import load
 from train.config.schema import LaunchPlan
 from train.transport import tcp_group
-from train.loop.step import GivenTape
+from train.loop.step import ComputedTape
 
 config = load(["nodes=3"])
 config = replace(config, launch=LaunchPlan(join_in_turn=True))
 distribution.prepare(config, Path("."), None)
 joined = distribution.join(config, Path("."))
-everyone = tcp_group.connect_joined(joined, lambda: b"k" * 64)
+all_ranks = tcp_group.connect_joined(joined, lambda: b"k" * 64)
 rank = joined.rank
-assert everyone.gather(rank, int) == joined.gather(rank, int) == [0, 1, 2]
+assert all_ranks.gather(rank, int) == joined.gather(rank, int) == [0, 1, 2]
 
 value = tf.Variable(1.0 + rank)  # 1, 2, 3
 groups = {ranks: joined.group(ranks, True) for ranks in (1, 2, 3)}
 sums = {ranks: tf.function(lambda among=among: among.allreduce(value, "v")) for ranks, among in groups.items()}
 # Compiled once, for all groups: arms of as many ranks as there may be share a step.
-mean = tf.function(lambda: groups[3].tape(GivenTape()).gradient([value.value()], [value])[0])
+mean = tf.function(lambda: groups[3].tape(ComputedTape()).gradient([value.value()], [value])[0])
 apart_of = joined.group(3, False)
 with joined.apart():
     assert not hvd.is_initialized()
     for ranks in (2, 1, 3, 2, 3, 1, 2, 2, 3):
-        everyone.barrier()
+        all_ranks.barrier()
         if rank < ranks:
             with groups[ranks].joined():
                 if ranks > 1:
@@ -169,7 +169,7 @@ with joined.apart():
                     assert float(mean()) == {2: 1.5, 3: 2.0}[ranks]
                 assert float(sums[ranks]()) == {1: 1.0, 2: 3.0, 3: 6.0}[ranks]
         assert not hvd.is_initialized()  # who waits is in no cycle
-    everyone.barrier()
+    all_ranks.barrier()
     with apart_of.joined(), tf.GradientTape() as tape:
         loss = value * (1.0 + rank)
         assert float(apart_of.tape(tape).gradient(loss, [value])[0]) == 1.0 + rank

@@ -104,7 +104,7 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
 
 
 def test_a_host_key_that_changes_during_a_launch_ends_the_next_run_and_is_said(cluster, results):
-    hold = Hold(results / "patch", "train.loop.devices.synchronize", after=2, ranks=["1"])
+    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=2, ranks=["1"])
     variables = [f"{name}={value}" for name, value in hold.variables.items()]
     overrides = (*LONG, *QUICK, "measure.repeats=2", "measure.timed_steps=5", f"results={results}")
     child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)
@@ -157,7 +157,7 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
     # Both ranks wait for the limit at the end of the warm-up.
-    hold = Hold(results / "patch", "train.loop.devices.synchronize", after=2, ranks=[0, 1])
+    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=2, ranks=[0, 1])
     variables = [f"{name}={value}" for name, value in hold.variables.items()]
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", f"results={results}")
     child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)

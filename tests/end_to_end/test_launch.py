@@ -42,7 +42,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(measured: Path):
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     # Rank 1 stands still in a timed step, in which rank 0 waits for it.
-    hold = Hold(measured / "patch", "train.loop.devices.synchronize", after=50, ranks=[1])
+    hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
     launcher = start(*command, variables=hold.variables | OTHER_JOB)  # as in a shell inside another job
     wait_for(hold.holds)
     ranks(measured)[1].kill()
@@ -186,7 +186,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True)
     if mounted.returncode:
         pytest.skip("cannot mount a small file system here: that needs root")
-    hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize", after=3, ranks=[0])
+    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0])
     command = launch_command(disk, "nodes=1", "distribution=none", "measure.timed_steps=5")
     try:
         launcher = start(*command, variables=hold.variables)

@@ -115,7 +115,7 @@ def test_a_rank_of_one_world_that_is_killed_ends_the_other_world_and_is_named(tm
     hold = hold_after_three_rounds(tmp_path, [0])  # the only rank of each world
     launcher = start(*LAUNCH, *WORLDS, *ENOUGH, f"results={tmp_path}", variables=hold.variables)
     wait_for(hold.holds)
-    of_worlds = {process.environ()["KIT_WORLD"]: process for process in ranks(tmp_path)}
+    of_worlds = {process.environ()["KIT_RANK_GROUP"]: process for process in ranks(tmp_path)}
     of_worlds["1"].kill()
     hold.off()
     output, _ = launcher.communicate(timeout=END_S)

@@ -28,7 +28,9 @@ def seen_by_all() -> list[str]:
 def test_keys_are_in_no_command_line_no_rank_and_no_file_of_a_run(tmp_path: Path):
     results, temporary = tmp_path / "results", tmp_path / "temporary"
     temporary.mkdir()
-    hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize", after=3, ranks=[1])  # in whose step rank 0 waits
+    hold = Hold(
+        tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[1]
+    )  # in whose step rank 0 waits
     launcher = start(
         *launch_command(results, "nodes=2"), variables=hold.variables | SECRETS | {"TMPDIR": str(temporary)}
     )

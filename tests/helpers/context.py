@@ -1,4 +1,4 @@
-"""One rank of a job that has met, for tests of what it does then."""
+"""One rank of a job whose ranks have joined, for tests of its work."""
 
 import itertools
 
@@ -21,15 +21,15 @@ def make_context(config: RunConfig, distribution: Distribution | None = None, **
         now=lambda: float(next(ticks)),
     )
     ranks = distribution or Single()
-    given = {
-        "everyone": ranks,
-        "places": [],
+    defaults = {
+        "all_ranks": ranks,
+        "core_sets": [],
         "gate": QuotaGate(),
         "meter": Meter(),
         "folder": None,
         "checkpoints": None,
         "key": lambda: b"k" * 64,
-        "introduce": lambda: None,
+        "hold_roll_call": lambda: None,
         **more,
     }
-    return Context(config=config, distribution=ranks, clock=clock, part=part, **({"repeat": 0} | given))
+    return Context(config=config, distribution=ranks, clock=clock, part=part, **({"repeat": 0} | defaults))

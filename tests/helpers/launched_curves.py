@@ -10,7 +10,8 @@ from train.launch.plan import curves
 from train.launch.plan.point import Point
 from train.launch.plan.runs import Run
 from train.record import paths
-from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, load, write_atomically
+from train.record.files import write_once
+from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 
 
 def curve(results: Path, *overrides: str) -> Point:
@@ -35,7 +36,7 @@ def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, s
         status=status,
     )
     folder, generation = paths.new_run(Run(point, repeat).home, repeat)
-    write_atomically(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
+    write_once(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
     return load(folder / RECORD_NAME)
 
 

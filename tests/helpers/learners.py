@@ -8,8 +8,8 @@ def losses(*values):
     """A training step that returns these losses, one each step, and one correct answer."""
     import tensorflow as tf
 
-    given = iter(values)
-    return lambda images, labels: (tf.constant(next(given)), tf.constant(1.0), tf.timestamp())
+    sequence = iter(values)
+    return lambda images, labels: (tf.constant(next(sequence)), tf.constant(1.0), tf.timestamp())
 
 
 class Endless:
@@ -56,4 +56,6 @@ class Learner:
     train_step: object
     data: object = field(default_factory=TenSamples)
     model: object = field(default_factory=NoModel)
-    evaluation_step: object = None
+
+    def evaluate(self, predictions=None):
+        return None

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.study import Study
 from analysis.table.runs import Notice, Run, tabulate
-from train.record import backends, config_hash, record, summary
+from train.record import config_hash, files, record, recorded_config, summary
 from train.record import rounds as in_rounds
 from train.record.record import (
     SCHEMA_VERSION,
@@ -105,7 +105,7 @@ def make_record(
              [*step_times], 2**30)
         for i in range(ranks)
     ]  # fmt: skip
-    if values["distribution"]["backend"] in backends.TOWERS:  # one process, with the cores of all
+    if values["distribution"]["backend"] in recorded_config.TOWERS:  # one process, with the cores of all
         made = [replace(made[0], cores=list(range(ranks)), workers=ranks)]
     if epochs:
         for rank in made:  # half of its core, and one GiB
@@ -269,7 +269,7 @@ def settle(run: RunRecord) -> RunRecord:
     run.job_s = max(busy_s, default=run.job_s)
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
         rank.phases_s["exit"] = rank.phases_s.get("exit", 0.0) + run.job_s - of_rank_s
-    run.summary = summary.of(run)
+    run.summary = summary.record_summary(run)
     return run
 
 
@@ -291,7 +291,7 @@ def save(run: RunRecord, results: Path) -> Path:
 def save_as_it_is(run: RunRecord, results: Path) -> Path:
     """Write the record where the launcher would; its path."""
     path = results / place_of(run)
-    record.write_atomically(path, record.dumps(run))
+    files.write_once(path, record.dumps(run))
     return path
 
 

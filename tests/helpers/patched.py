@@ -49,7 +49,7 @@ def patched(folder: Path, place: str, changed: str) -> dict[str, str]:
 
     Args:
         folder: where the file that does it is written; ranks on all hosts must see it.
-        place: the function, as train.loop.devices.synchronize.
+        place: the function, as train.loop.step.synchronize_devices.
         changed: lines that define `changed(function)`, which returns what replaces it; os and time are imported.
     """
     module, _, function = place.rpartition(".")

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.helpers.noisy_records import study
 from tests.helpers.own_records import place_of
-from train.record import config_hash, record, summary
+from train.record import config_hash, files, record, summary
 from train.record.record import CoreUse, Order, Rank, RunRecord, Usage, Window
 
 Rng = np.random.Generator
@@ -29,7 +29,7 @@ def clean(rng: Rng) -> Study:
 def write(runs: Study, folder: Path) -> None:
     """Write the records with their checksums."""
     for place, run in runs.items():
-        record.write_atomically(folder / place, record.dumps(run))
+        files.write_once(folder / place, record.dumps(run))
 
 
 def _settled(run: RunRecord) -> None:
@@ -39,7 +39,7 @@ def _settled(run: RunRecord) -> None:
     run.job_s = max(run.job_s, max(busy_s))
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
         rank.phases_s["exit"] = run.job_s - of_rank_s
-    run.summary = summary.of(run)
+    run.summary = summary.record_summary(run)
 
 
 def _launches(runs: Study) -> list[tuple[Path, RunRecord]]:

@@ -164,7 +164,7 @@ def _steps_again(run: RunRecord, rng: Rng) -> RunRecord | None:
         longer_s = sum(rank.step_times_s) - before_s
         rank.phases_s["timed"] += longer_s
         rank.phases_s["exit"] -= longer_s
-    changed.summary = summary.of(changed)
+    changed.summary = summary.record_summary(changed)
     return changed
 
 

@@ -14,7 +14,7 @@ LAUNCH = (sys.executable, "-m", "train.launch")
 
 def hold_in_timed_steps(results: Path) -> Hold:
     """Rank 1 of a job stands still in its timed steps, where rank 0 waits for it, for as long as the hold is on."""
-    return Hold(results / "patch", "train.loop.devices.synchronize", after=50, ranks=[1])
+    return Hold(results / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
 
 
 def submit(cluster, results: Path, hold: Hold, *overrides: str) -> str:

@@ -1,8 +1,8 @@
 """Allreduce alone, over message sizes: no model, no training step.
 
 Each size: warm-up, barrier, timed allreduces one after the other, as nccl-tests does it
-(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), but in rounds: each round has all sizes, in an
-order drawn anew, so that a drift of the machine looks like no effect of the size. Every element of the sums is checked.
+(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), but in rounds: each round has all sizes, in a
+new random order, so that a drift of the machine looks like no effect of the size. Every element of the sums is checked.
 Bandwidths are computed from the times by the analysis.
 """
 
@@ -30,12 +30,12 @@ _PERIOD = 8  # elements; a message repeats this many
 
 
 def fitting(sizes_bytes: Sequence[int], free_bytes: int) -> list[int]:
-    """The message sizes for which `free_bytes` of memory per rank are enough."""
+    """Return the message sizes for which `free_bytes` of memory per rank are enough."""
     return [size for size in sizes_bytes if COPIES_OF_MESSAGE * size <= free_bytes]
 
 
 def timed_count(one_s: float, sweep: AllreduceSweep) -> int:
-    """How many allreduces to time in each round if one takes `one_s`.
+    """Return how many allreduces to time in each round if one takes `one_s`.
 
     In all rounds together as many as fit into the time, within the sweep's limits.
     """
@@ -44,13 +44,13 @@ def timed_count(one_s: float, sweep: AllreduceSweep) -> int:
 
 
 def make_message(size_bytes: int, rank: int) -> tf.Tensor:
-    """A float32 tensor of that size: rank + 0, 1, ..., 7, 0, 1, ... Small whole numbers: their sums are exact."""
+    """Return a float32 tensor of that size: rank + 0, 1, ..., 7, 0, 1, ... Sums of small whole numbers are exact."""
     pattern = tf.range(_PERIOD, dtype=tf.float32) + float(rank)
     return tf.tile(pattern, [size_bytes // (4 * _PERIOD)])
 
 
 def is_sum(reduced: tf.Tensor, ranks: int) -> bool:
-    """Whether every element is the sum over the messages that `make_message` returns for ranks 0, 1, ..., ranks - 1."""
+    """Return whether every element is the sum of `make_message` over ranks 0, 1, ..., ranks - 1."""
     expected = np.arange(_PERIOD, dtype=np.float32) * ranks + ranks * (ranks - 1) / 2
     return bool(tf.reduce_all(tf.equal(tf.reshape(reduced, (-1, _PERIOD)), expected)))
 
@@ -95,7 +95,7 @@ def run(context: Context) -> None:
 
 
 def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str]]:
-    """The sizes that every rank has memory for, and a note of the others. A GPU reports a lack of memory itself."""
+    """Return the sizes that every rank has memory for, and a note on others. A GPU reports a lack of memory itself."""
     if context.config.device != "cpu":
         return sweep.sizes_bytes, []
     free = min(context.distribution.gather(psutil.virtual_memory().available // placement.local_size(), int))
@@ -109,7 +109,7 @@ def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str
 
 
 def _times_of(message: tf.Tensor, count: int | None, context: Context) -> list[float]:
-    """The times of `count` allreduces of a message, after the warm-up; None: of as many as the sweep allows."""
+    """Return the times of `count` allreduces of a message, after the warm-up; None: of as many as the sweep allows."""
     distribution, clock, sweep = context.distribution, context.clock, context.config.allreduce_sweep
     assert sweep
     clock.enter("warm_up")

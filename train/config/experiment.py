@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from train.config.checks import ConfigError
 from train.config.compose import compose_config, experiment_config, parse
 from train.config.schema import ExperimentConfig
-from train.record.backends import ASYNCHRONOUS
+from train.record.recorded_config import ASYNCHRONOUS
 
 
 def nodes_in(overrides: Sequence[str]) -> list[int]:

@@ -15,7 +15,7 @@ from train.config.checks import ConfigError, check
 from train.config.schema import RunConfig
 from train.record import config_hash as record_hash
 from train.record.config_hash import LAUNCH_PLAN
-from train.record.learning_rate import scaled
+from train.record.recorded_config import scaled_learning_rate
 
 
 def values(config: RunConfig) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def learning_rate(config: RunConfig) -> float | None:
     if config.allreduce_sweep:
         return None
     passes = config.distribution.backward_passes_per_step
-    return scaled(settings.learning_rate, settings.learning_rate_scaling, config.ranks * passes)
+    return scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, config.ranks * passes)
 
 
 def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:

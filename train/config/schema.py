@@ -16,8 +16,8 @@ import msgspec
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, Rule, check, check_section, limits
 from train.models import MODELS
-from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
 from train.record.config_hash import NOT_MEASURED, is_listed
+from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS
 
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
 
@@ -90,7 +90,7 @@ class Optimizer:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
     The learning rate of a job is learning_rate, scaled with its ranks and backward passes by learning_rate_scaling
-    (`train.record.learning_rate`).
+    (`train.record.recorded_config`).
     """
 
     name: str = field(metadata=limits(allowed=("sgd", "adam", "adadelta")))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Data(Protocol):
-    """What one rank reads. Images (batch, size, size, channels), float32, 0 to 1; labels (batch,), integers from 0."""
+    """The data of one rank. Images (batch, size, size, channels), float32, 0 to 1; labels (batch,), integers from 0."""
 
     step_batch: int  # images that this rank takes in a step
     steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
@@ -24,7 +24,7 @@ class Data(Protocol):
     notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """This rank's batches of an epoch, one a step, after the first `used` samples of all ranks together.
+        """Return this rank's batches of an epoch, one a step, after the first `used` samples of all ranks together.
 
         The order depends only on the seed and the epoch.
         """
@@ -33,7 +33,7 @@ class Data(Protocol):
         """Batches with a weight per sample, 0 for padding: as many on every rank; in total each sample once."""
 
     def steps_left(self, used: int) -> int:
-        """How many steps of the epoch are left after its first `used` samples: the same on every rank."""
+        """Return how many steps of the epoch are left after its first `used` samples: the same on every rank."""
 
     def share_out(self, rank: int, ranks: int) -> None:
         """From now on read the share of rank `rank` of `ranks`."""
@@ -43,15 +43,15 @@ class Builder(Protocol):
     """Opens one dataset for one rank; TensorFlow is imported when it is called, not before."""
 
     def __call__(self, config: RunConfig, rank: int) -> Data:
-        """The data of this rank. Raises ConfigError if there is not enough of it for that many ranks."""
+        """Return the data of this rank. Raises ConfigError if there is not enough of it for that many ranks."""
 
 
 def find(folders: Iterable[str]) -> dict[str, Builder]:
-    """All datasets of the files in `folders`, the path of this package."""
-    found: dict[str, Builder] = {}
+    """Return all datasets of the files in `folders`, the path of this package."""
+    datasets: dict[str, Builder] = {}
     for file in pkgutil.iter_modules(folders):
-        found |= importlib.import_module(f"{__name__}.{file.name}").DATASETS
-    return found
+        datasets |= importlib.import_module(f"{__name__}.{file.name}").DATASETS
+    return datasets
 
 
 DATASETS: dict[str, Builder] = find(__path__)

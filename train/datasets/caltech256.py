@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from train.config.schema import RunConfig
-from train.input import files, folders, reader, sharding
+from train.input import files, folders, reader
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 
@@ -21,7 +21,7 @@ def _is_class(name: str) -> bool:
 
 
 def find(config: RunConfig) -> reader.Parts:
-    """The dataset in the folder. Raises ConfigError."""
+    """Return the dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return any(_is_class(entry.name) and entry.is_dir() for entry in folder.iterdir())
@@ -31,7 +31,7 @@ def find(config: RunConfig) -> reader.Parts:
     folders.check_classes(config, root, classes)
     images = folders.list_images(config, root, classes)
     # Damaged images are left out after the split, so that they do not change the validation samples.
-    chosen, held_out = sharding.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
+    chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
     training = folders.part(config, images[np.sort(chosen)], training=True)
     validation = folders.part(config, images[np.sort(held_out)], training=False)
     per_class = np.bincount(images.labels, minlength=len(classes))
@@ -44,9 +44,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(training, validation, facts, images.notes, classes)
 
 
-def open_caltech256(config: RunConfig, rank: int) -> reader.Reader:
-    """The reader of one rank. Raises ConfigError."""
-    return reader.Reader(config, rank, find(config))
-
-
-DATASETS = {"caltech256": open_caltech256}
+DATASETS = {"caltech256": reader.opener(find)}

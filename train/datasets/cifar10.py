@@ -56,7 +56,7 @@ def _read_binary(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels (images, 32, 32, 3) and labels (images,) of one file. Raises ValueError if it is not as distributed."""
+    """Return pixels (images, 32, 32, 3) and labels (images,) of one file. Raises ValueError if the file differs."""
     try:
         pixels, labels = (_read_binary if path.suffix == _BINARY else _read_python)(path)
     except OSError as error:
@@ -69,7 +69,7 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[reader.Part, np.ndarray]:
-    """The samples of these files, with a note on damaged files, and their labels. Raises ConfigError."""
+    """Return the samples of these files, with a note on damaged files, and their labels. Raises ConfigError."""
     suffix = _BINARY if (folder / (_TRAINING[0] + _BINARY)).exists() else ""
     pixels, labels, origin = [np.zeros((0, 32, 32, 3), np.uint8)], [np.zeros(0, np.int64)], []
     damaged = []
@@ -102,7 +102,7 @@ def _check_labels(path: Path, labels: np.ndarray) -> None:
 
 
 def find(config: RunConfig) -> reader.Parts:
-    """The dataset in the folder. Raises ConfigError."""
+    """Return the dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return any((folder / (name + suffix)).is_file() for name in _TRAINING for suffix in ("", _BINARY))
@@ -120,9 +120,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(training, validation, facts, class_names=_NAMES)
 
 
-def open_cifar10(config: RunConfig, rank: int) -> reader.Reader:
-    """The reader of one rank. Raises ConfigError."""
-    return reader.Reader(config, rank, find(config))
-
-
-DATASETS = {"cifar10": open_cifar10}
+DATASETS = {"cifar10": reader.opener(find)}

@@ -12,33 +12,32 @@ from pathlib import Path
 import numpy as np
 
 from train.config.schema import RunConfig
-from train.input import reader, sharding
+from train.input import reader
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 
 
-def open_digits(config: RunConfig, rank: int) -> reader.Reader:
-    """The reader of one rank. Raises ConfigError if a global batch is larger than the training part."""
+def find(config: RunConfig) -> reader.Parts:
+    """Return the two parts of the digits."""
     pixels, labels = read()
     images = (pixels.reshape(-1, 8, 8, 1) / 16.0 * 255.0).astype("float32").repeat(config.dataset.channels, axis=-1)
-    training, validation = sharding.split(len(labels), config.dataset.validation_fraction, _SPLIT_SEED)
-    parts = reader.Parts(
+    training, validation = reader.split(len(labels), config.dataset.validation_fraction, _SPLIT_SEED)
+    return reader.Parts(
         reader.in_memory(images[training], labels[training], [f"digit {number}" for number in training]),
         reader.in_memory(images[validation], labels[validation], [f"digit {number}" for number in validation]),
     )
-    return reader.Reader(config, rank, parts)
 
 
 def read() -> tuple[np.ndarray, np.ndarray]:
-    """Pixels (1797, 64), from 0 to 16, and labels (1797,): what scikit-learn's `load_digits` returns.
+    """Return pixels (1797, 64), from 0 to 16, and labels (1797,): what scikit-learn's `load_digits` returns.
 
     Its file is read without it: importing scikit-learn, and SciPy with it, takes each rank longer than all else here.
     """
-    found = importlib.util.find_spec("sklearn")
-    assert found
-    assert found.origin
-    rows = np.loadtxt(Path(found.origin).with_name("datasets") / "data/digits.csv.gz", delimiter=",")
+    package = importlib.util.find_spec("sklearn")
+    assert package
+    assert package.origin
+    rows = np.loadtxt(Path(package.origin).with_name("datasets") / "data/digits.csv.gz", delimiter=",")
     return rows[:, :-1], rows[:, -1].astype(int)
 
 
-DATASETS = {"digits": open_digits}
+DATASETS = {"digits": reader.opener(find)}

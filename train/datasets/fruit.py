@@ -16,7 +16,7 @@ _CLASSES = 6
 
 
 def find(config: RunConfig) -> reader.Parts:
-    """The dataset in the folder. Raises ConfigError."""
+    """Return the dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return all((folder / name).is_dir() for name in _PUBLISHED)
@@ -40,9 +40,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(training, validation, facts, notes, classes)
 
 
-def open_fruit(config: RunConfig, rank: int) -> reader.Reader:
-    """The reader of one rank. Raises ConfigError."""
-    return reader.Reader(config, rank, find(config))
-
-
-DATASETS = {"fruit": open_fruit}
+DATASETS = {"fruit": reader.opener(find)}

@@ -17,7 +17,7 @@ import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.input import decode, files, reader
+from train.input import files, image_ops, reader
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -34,7 +34,7 @@ _HEADER_BYTES, _FRAME_BYTES = 12, 16
 
 @dataclass(frozen=True)
 class Records:
-    """Where the records of some TFRecord files are."""
+    """The offsets of the records in some TFRecord files."""
 
     paths: list[Path]
     counts: np.ndarray  # (files,) complete records
@@ -43,18 +43,18 @@ class Records:
     damaged: int  # files that are missing or truncated
 
     def name(self, position: int) -> str:
-        """The file of a record, and its index there, from 0."""
+        """Return the file of a record, and its index there, from 0."""
         ends = np.cumsum(self.counts)
         file = int(np.searchsorted(ends, position, side="right"))
         return f"{self.paths[file].name}, record {position - (ends[file] - self.counts[file])}"
 
 
 def offsets(path: Path) -> tuple[np.ndarray, int]:
-    """The offset of each complete record of a file, in bytes, and how many bytes at its end belong to none.
+    """Return the offset of each complete record of a file, in bytes, and how many bytes at its end belong to none.
 
     Reads only the lengths, not the images. Raises OSError.
     """
-    found = []
+    begins = []
     file = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # else reading a length would read ahead into the images
@@ -63,24 +63,24 @@ def offsets(path: Path) -> tuple[np.ndarray, int]:
             end = begin + _FRAME_BYTES + int.from_bytes(os.pread(file, 8, begin), "little")
             if end > size:
                 break
-            found.append(begin)
+            begins.append(begin)
             begin = end
     finally:
         os.close(file)
-    return np.array(found, np.int64), size - begin
+    return np.array(begins, np.int64), size - begin
 
 
 def _shards(root: Path, part: str) -> dict[int, Path]:
-    """The files of a part by number, in the folder or in its subfolder named as the part. Raises ConfigError."""
-    found, totals = {}, set()
+    """Return the files of a part by number, in the folder or in its subfolder named as the part. Raises ConfigError."""
+    shards, totals = {}, set()
     for folder in (root, root / part):
         for path in sorted(folder.glob(f"{part}-*")) if folder.is_dir() else []:
             if match := _NAME.fullmatch(path.name):
-                found[int(match[2])] = path
+                shards[int(match[2])] = path
                 totals.add(int(match[3]))
     if len(totals) > 1:
         raise ConfigError(f"{root}: {part} files of more than one conversion: of {sorted(totals)} files")
-    return found
+    return shards
 
 
 def _missing(part: str, shards: dict[int, Path]) -> list[str]:
@@ -89,7 +89,7 @@ def _missing(part: str, shards: dict[int, Path]) -> list[str]:
 
 
 def _find_records(config: RunConfig, root: Path, part: str) -> Records:
-    """All complete records of a part, with notes on missing and truncated files. Raises ConfigError."""
+    """Return all complete records of a part, with notes on missing and truncated files. Raises ConfigError."""
     shards = _shards(root, part)
     if not shards:
         note = reader.damage_note(config, f"{root}: no {part} files")
@@ -101,21 +101,21 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         damage = f"{len(missing)} of {total} {part} files missing: {reader.name_some(missing)}"
         notes.append(reader.damage_note(config, damage))
     paths = [shards[number] for number in sorted(shards)]
-    found = _all_offsets(paths)
+    contents = _all_offsets(paths)
     cut = [
         f"{path.name} (after {len(begins)} records, {rest} bytes)"
-        for path, (begins, rest) in zip(paths, found, strict=True)
+        for path, (begins, rest) in zip(paths, contents, strict=True)
         if rest or not len(begins)
     ]
     if cut:
         damage = f"{len(cut)} {part} files cut short: {reader.name_some(cut)}"
         notes.append(reader.damage_note(config, damage))
-    counts = np.array([len(begins) for begins, _ in found], np.int64)
-    return Records(paths, counts, np.concatenate([begins for begins, _ in found]), notes, len(missing) + len(cut))
+    counts = np.array([len(begins) for begins, _ in contents], np.int64)
+    return Records(paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(cut))
 
 
 def _all_offsets(paths: list[Path]) -> list[tuple[np.ndarray, int]]:
-    """What `offsets` returns for each file. Raises ConfigError."""
+    """Return what `offsets` returns for each file. Raises ConfigError."""
     try:
         with ThreadPoolExecutor(_READERS) as pool:
             return list(pool.map(offsets, paths))
@@ -124,7 +124,7 @@ def _all_offsets(paths: list[Path]) -> list[tuple[np.ndarray, int]]:
 
 
 def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
-    """The record at `offset`. Raises DataLossError if it does not match its checksum."""
+    """Return the record at `offset`. Raises DataLossError if it does not match its checksum."""
     import tensorflow as tf
 
     # The operation takes an offset; tf.data.TFRecordDataset has no argument for it.
@@ -137,7 +137,7 @@ def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
 
 
 def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The encoded image and the label, as stored."""
+    """Return the encoded image and the label, as stored."""
     import tensorflow as tf
 
     fields = {_IMAGE: tf.io.FixedLenFeature([], tf.string), _LABEL: tf.io.FixedLenFeature([], tf.int64)}
@@ -183,7 +183,7 @@ def _check_record(config: RunConfig, path: Path, record: bytes) -> None:
 def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part:
     import tensorflow as tf
 
-    make, classes = decode.decoder(config, training=training), config.dataset.classes
+    make, classes = image_ops.decoder(config, training=training), config.dataset.classes
     with tf.device("CPU"):
         paths = tf.constant([str(path) for path in records.paths], tf.string)
         file_of = tf.constant(np.repeat(np.arange(len(records.paths)), records.counts), tf.int32)
@@ -209,7 +209,7 @@ def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part
 
 
 def find(config: RunConfig) -> reader.Parts:
-    """The dataset in the folder. Raises ConfigError."""
+    """Return the dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return bool(_shards(folder, "train"))
@@ -227,9 +227,4 @@ def find(config: RunConfig) -> reader.Parts:
     return reader.Parts(parts["train"], parts["validation"], facts)
 
 
-def open_imagenet(config: RunConfig, rank: int) -> reader.Reader:
-    """The reader of one rank. Raises ConfigError."""
-    return reader.Reader(config, rank, find(config))
-
-
-DATASETS = {"imagenet": open_imagenet}
+DATASETS = {"imagenet": reader.opener(find)}

@@ -14,7 +14,7 @@ import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.input import files, folders, reader, sharding
+from train.input import files, folders, reader
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
 _OLDEST = 100
@@ -34,24 +34,24 @@ class Table(NamedTuple):
 
 
 def ages(dob: np.ndarray, photo_taken: np.ndarray) -> np.ndarray:
-    """The age in whole years on 1 July of the year `photo_taken`: int64; -1 if the day of birth is not a number.
+    """Return the age in whole years on 1 July of the year `photo_taken`: int64; -1 if the day of birth is not a number.
 
     Args:
         dob: MATLAB datenum: days, of which 719529 is 1 January 1970.
         photo_taken: years.
     """
-    known = np.isfinite(np.asarray(dob, np.float64))
-    birth = (np.floor(np.where(known, dob, _DATENUM_OF_1970)).astype(np.int64) - _DATENUM_OF_1970).astype("M8[D]")
+    is_number = np.isfinite(np.asarray(dob, np.float64))
+    birth = (np.floor(np.where(is_number, dob, _DATENUM_OF_1970)).astype(np.int64) - _DATENUM_OF_1970).astype("M8[D]")
     year, month = birth.astype("M8[Y]"), birth.astype("M8[M]")
     month_number = (month - year).astype(np.int64) + 1
     day = (birth - month).astype(np.int64) + 1
     birthday_to_come = (month_number > 7) | ((month_number == 7) & (day > 1))
     lived = np.asarray(photo_taken, np.int64) - (year.astype(np.int64) + 1970) - birthday_to_come
-    return np.where(known, lived, -1)
+    return np.where(is_number, lived, -1)
 
 
 def read_table(path: Path) -> Table:
-    """The columns of imdb.mat or wiki.mat. Raises ConfigError if unreadable or of another kind."""
+    """Return the columns of imdb.mat or wiki.mat. Raises ConfigError if unreadable or of another kind."""
     from scipy.io import loadmat
 
     name = path.stem
@@ -75,24 +75,24 @@ def read_table(path: Path) -> Table:
 
 
 def _images(config: RunConfig, path: Path, table: Table) -> folders.Images:
-    """The images with one face and a possible age, with a note on those that are left out."""
+    """Return the images with one face and a possible age, with a note on those that are left out."""
     age = ages(table.dob, table.photo_taken)
     no_face = ~np.isfinite(table.face_score.astype(np.float64))
     two_faces = ~no_face & ~np.isnan(table.second_face_score.astype(np.float64))
     impossible = ~no_face & ~two_faces & ((age < 0) | (age > _OLDEST))
-    kept = ~(no_face | two_faces | impossible)
+    usable = ~(no_face | two_faces | impossible)
     note = (
         f"{path.name}: {len(age)} images listed; left out {no_face.sum()} without a face, {two_faces.sum()} with a "
-        f"second face, {impossible.sum()} with an age outside 0 to {_OLDEST}; {kept.sum()} kept"
+        f"second face, {impossible.sum()} with an age outside 0 to {_OLDEST}; {usable.sum()} kept"
     )
     home = Path(config.dataset.data_dir or "").expanduser()
     inside = os.path.relpath(path.parent, home)
-    names = [os.path.normpath(f"{inside}/{name}") for name in table.full_path[kept]]
-    return folders.Images(home, names, age[kept], (note,))
+    names = [os.path.normpath(f"{inside}/{name}") for name in table.full_path[usable]]
+    return folders.Images(home, names, age[usable], (note,))
 
 
 def _table_paths(config: RunConfig) -> dict[str, Path | None]:
-    """The path of each set's table, None without one; at least one is there. Raises ConfigError."""
+    """Return the path of each set's table, None without one; at least one is there. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return any((folder / f"{name}.mat").is_file() for name in _PUBLISHED)
@@ -106,7 +106,7 @@ def _table_paths(config: RunConfig) -> dict[str, Path | None]:
 
 
 def find(config: RunConfig) -> reader.Parts:
-    """The dataset in the folder: both sets, or one of them. Raises ConfigError."""
+    """Return the dataset in the folder: both sets, or one of them. Raises ConfigError."""
     if config.dataset.classes != _OLDEST + 1:
         raise ConfigError(f"dataset.classes={config.dataset.classes}: IMDB-WIKI has {_OLDEST + 1}, the ages from 0")
     notes: list[str] = []
@@ -125,15 +125,10 @@ def find(config: RunConfig) -> reader.Parts:
         np.concatenate([images.labels for images in sets]),
     )
     facts.append(reader.Fact("images kept", len(images.names)))
-    chosen, held_out = sharding.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
+    chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
     training = folders.part(config, images[np.sort(chosen)], training=True)
     validation = folders.part(config, images[np.sort(held_out)], training=False)
     return reader.Parts(training, validation, facts, notes)
 
 
-def open_imdb_wiki(config: RunConfig, rank: int) -> reader.Reader:
-    """The reader of one rank. Raises ConfigError."""
-    return reader.Reader(config, rank, find(config))
-
-
-DATASETS = {"imdb_wiki": open_imdb_wiki}
+DATASETS = {"imdb_wiki": reader.opener(find)}

@@ -32,7 +32,7 @@ class Synthetic:
         self._labels = random.uniform((batch,), 0, config.dataset.classes, dtype=tf.int32)
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """The same batch, endlessly."""
+        """Return the same batch, endlessly."""
         return itertools.repeat((self._images, self._labels))
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:

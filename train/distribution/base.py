@@ -79,7 +79,7 @@ class Distribution(ABC):
         return nullcontext()
 
     def group(self, ranks: int, allreduce: bool) -> Distribution:
-        """Return the first `ranks` ranks, with exchanges of their own; without allreduce their gradients stay local.
+        """Return the first `ranks` ranks, to exchange among themselves; without allreduce their gradients stay local.
 
         Only its members may call its methods, and only within its `joined`.
         """

@@ -1,4 +1,4 @@
-"""One process that computes for all ranks, each on a device of its own (a tower): TensorFlow's CentralStorageStrategy.
+"""One process that computes for all ranks, each on its own device (a tower): TensorFlow's CentralStorageStrategy.
 
 In each step every tower computes the gradients of its share of the batch; the CPU, where the variables are, averages
 them and applies the mean once. That is synchronous SGD. On GPUs a tower is a GPU, on CPUs a logical device: their

@@ -47,7 +47,7 @@ _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
 @dataclass(frozen=True)
 class Peer:
-    """What one rank tells the others: its host, and the ports of its tasks."""
+    """A rank as it announces itself to the others: its host, and the ports of its tasks."""
 
     host: str
     address: str
@@ -172,7 +172,7 @@ def _signature(rank: int, data: bytes, key: bytes) -> bytes:
 def rank_tasks(settings: Settings, rank: int, workers: int) -> tuple[str, ...]:
     """Return the tasks of a rank: the first ranks also hold the parameter servers, if any, and rank 0 the coordinator.
 
-    Servers on nodes of their own are ranks after the workers.
+    Servers on separate nodes are ranks after the workers.
     """
     if not settings.asynchronous:
         return (WORKER,)

@@ -36,7 +36,7 @@ _LOST = (
 def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
     """Return a context in which a failed exchange of this rank raises PeerLost; RankUnresponsive if another rank hangs.
 
-    TensorFlow has no error of its own for it: those that a lost peer causes name the collective operation, or say that
+    TensorFlow has no special error for it: those that a lost peer causes name the collective operation, or say that
     the peer is not there.
     """
     try:

@@ -1,6 +1,6 @@
 """Ranks joined by TensorFlow's ParameterServerStrategy: workers, of which the first also hold the parameter servers.
 
-With distribution.servers_on=nodes each server is in a process of its own, a rank after the workers.
+With distribution.servers_on=nodes each server is in a separate process, a rank after the workers.
 
 Rank 0 coordinates: it makes the variables on the servers, and gives each worker its steps. A worker applies its
 gradients when it has them, without waiting for others: this is not synchronous SGD. Worker and server of a rank are

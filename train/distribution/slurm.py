@@ -82,7 +82,7 @@ def _serve(variables: Mapping[str, str], host: str) -> int:
     from horovod.runner.http.http_server import RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
-    rendezvous_server.allow_for(sum(nodes), host)
+    rendezvous_server.prepare_server(sum(nodes), host)
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
     server = RendezvousServer()
     port = server.start()

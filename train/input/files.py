@@ -23,7 +23,7 @@ def _listing(folder: Path) -> str:
 
 
 def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
-    """The folders that hold the dataset, sorted: data_dir, or the nearest below it, at most two levels down.
+    """Return the folders that hold the dataset, sorted: data_dir, or the nearest below it, at most two levels down.
 
     Raises ConfigError, with what is there and what is `expected`, if data_dir is not a folder or does not hold it.
     """
@@ -34,8 +34,8 @@ def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> 
     level = [given]
     try:
         for _ in range(_LEVELS + 1):
-            if found := [folder for folder in level if is_root(folder)]:
-                return found
+            if homes := [folder for folder in level if is_root(folder)]:
+                return homes
             level = sorted(Path(entry) for folder in level for entry in os.scandir(folder) if entry.is_dir())
         there = _listing(given)
     except OSError as error:
@@ -48,7 +48,7 @@ def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> 
 
 
 def root(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> Path:
-    """The first of the folders of `roots`. Raises ConfigError."""
+    """Return the first of the folders of `roots`. Raises ConfigError."""
     return roots(config, is_root, expected)[0]
 
 
@@ -76,7 +76,7 @@ def _damage(path: str) -> str | None:
 
 
 def damages(paths: Sequence[str]) -> list[str | None]:
-    """What is wrong with each image file, None if nothing: missing, unreadable, empty, not JPEG or PNG, truncated."""
+    """Return the fault of each image file, or None: missing, unreadable, empty, not JPEG or PNG, truncated."""
     chunks = [paths[begin : begin + _CHUNK] for begin in range(0, len(paths), _CHUNK)]
     with ThreadPoolExecutor(_READERS) as pool:
         return [damage for part in pool.map(lambda chunk: [_damage(path) for path in chunk], chunks) for damage in part]

@@ -10,7 +10,7 @@ import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.input import decode, files, reader
+from train.input import files, image_ops, reader
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -25,12 +25,12 @@ class Images:
     notes: tuple[str, ...] = ()  # what else is in the folder, or missing
 
     def __getitem__(self, chosen: np.ndarray) -> Images:
-        """The images at these indices, in the order of the indices, without the notes."""
+        """Return the images at these indices, in the order of the indices, without the notes."""
         return Images(self.folder, [self.names[index] for index in chosen], self.labels[chosen])
 
 
 def class_names(folder: Path, is_class: Callable[[str], bool] = lambda name: True) -> list[str]:
-    """The class folders in `folder`, without hidden ones, sorted: the index of a name is its label."""
+    """Return the class folders in `folder`, without hidden ones, sorted: the index of a name is its label."""
     return sorted(
         entry.name
         for entry in folder.iterdir()
@@ -48,7 +48,7 @@ def check_classes(config: RunConfig, folder: Path, names: Sequence[str]) -> None
 
 
 def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Images:
-    """The image files in the class folders, with a note on other files; a class without an image is damage.
+    """Return the image files in the class folders, with a note on other files; a class without an image is damage.
 
     Raises ConfigError for damage if dataset.on_damaged=error.
     """
@@ -71,7 +71,7 @@ def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Imag
 
 
 def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
-    """The images that are not damaged, as training or as validation samples, with a note on those that are.
+    """Return the images that are not damaged, as training or as validation samples, with a note on those that are.
 
     Raises ConfigError for damage if dataset.on_damaged=error.
     """
@@ -89,7 +89,7 @@ def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
 def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.Part:
     import tensorflow as tf
 
-    make = decode.decoder(config, training=training)
+    make = image_ops.decoder(config, training=training)
     with tf.device("CPU"):
         paths = tf.constant([f"{whole.folder}/{name}" for name in whole.names], tf.string)
         labels = tf.constant(whole.labels, tf.int32)

@@ -11,7 +11,7 @@ import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.input import augment, sharding
+from train.input import image_ops
 from train.rank import placement
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Fact:
-    """A count that was found, and the one that the dataset's authors publish, if any."""
+    """A count of the files, and the one that the dataset's authors publish, if any."""
 
     name: str
-    found: int
+    count: int
     published: int | None = None
 
 
@@ -59,12 +59,12 @@ class Parts:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the results must know: what was left out, or damaged."""
+        """Notes for a reader of the results: samples that were left out, or are damaged."""
         return [*self.general_notes, *self.training.notes, *self.validation.notes]
 
 
 def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
-    """Why the sample cannot be decoded, in TensorFlow's words; None if it can."""
+    """Return why the sample cannot be decoded, in TensorFlow's words; None if it can."""
     import tensorflow as tf
 
     try:
@@ -77,14 +77,14 @@ def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
 
 
 def name_some(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     names = list(names)
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def fingerprint(*values: object) -> str:
-    """A SHA-256 over arrays and texts."""
+    """Return a SHA-256 over arrays and texts."""
     digest = hashlib.sha256()
     for value in values:
         content = np.asarray(value)
@@ -93,7 +93,7 @@ def fingerprint(*values: object) -> str:
 
 
 def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> Part:
-    """A part that is held in memory: images (samples, height, width, channels), 0 to 255, and labels (samples,)."""
+    """Return a part in memory: images (samples, height, width, channels), 0 to 255, and labels (samples,)."""
     import tensorflow as tf
 
     with tf.device("CPU"):
@@ -129,14 +129,14 @@ def subset(part: Part, samples: int | None, which: str) -> Part:
 
 
 def damage_note(config: RunConfig, damage: str) -> str:
-    """The note on damage for the record. Raises ConfigError if dataset.on_damaged=error."""
+    """Return the note on damage for the record. Raises ConfigError if dataset.on_damaged=error."""
     if config.dataset.on_damaged == "error":
         raise ConfigError(f"{damage}. Fix it, or leave it out with dataset.on_damaged=skip")
     return damage
 
 
 def _steps_per_epoch(config: RunConfig, parts: Parts) -> int:
-    """How many global batches the training part fills. Raises ConfigError if none."""
+    """Return how many global batches the training part fills. Raises ConfigError if none."""
     global_batch, samples = config.global_batch or 0, parts.training.samples
     if global_batch > samples:
         raise ConfigError(
@@ -145,6 +145,40 @@ def _steps_per_epoch(config: RunConfig, parts: Parts) -> int:
             + "; ".join(["; allowed is up to that", *parts.notes])
         )
     return samples // global_batch
+
+
+def epoch_order(samples: int, seed: int, epoch: int) -> np.ndarray:
+    """Return the order of all samples in one epoch, whatever the number of ranks: a permutation of shape (samples,)."""
+    return np.random.default_rng([seed, epoch]).permutation(samples)
+
+
+def training_indices(order: np.ndarray, step_batch: int, ranks: int, rank: int) -> np.ndarray:
+    """Return the samples of one rank, in order: shape (steps * step_batch,).
+
+    No two ranks share a sample, every rank makes the same number of steps, and the samples at the end that do not fill
+    a global batch are left out (others in each epoch).
+
+    order: the samples of `epoch_order` that are not used yet.
+    """
+    global_batch = step_batch * ranks
+    return order[: len(order) // global_batch * global_batch][rank::ranks]
+
+
+def validation_indices(samples: int, step_batch: int, ranks: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples of one rank, and a weight for each: 1, or 0 for padding to complete batches on all ranks.
+
+    Both of shape (steps * step_batch,). Over all ranks each sample has the weight 1 exactly once.
+    """
+    steps = -(-samples // (step_batch * ranks))
+    positions = np.arange(steps * step_batch) * ranks + rank
+    return np.minimum(positions, samples - 1), (positions < samples).astype(np.float32)
+
+
+def split(samples: int, validation_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices for training and for validation, from a seed: the same on every rank and in every run."""
+    order = np.random.default_rng(seed).permutation(samples)
+    held_out = round(samples * validation_fraction)
+    return order[held_out:], order[:held_out]
 
 
 class Reader:
@@ -175,25 +209,25 @@ class Reader:
         self._rank, self._ranks = rank, ranks
 
     def steps_left(self, used: int) -> int:
-        """How many steps of the epoch are left after its first `used` samples."""
+        """Return how many steps of the epoch are left after its first `used` samples."""
         return (self.parts.training.samples - used) // (self.step_batch * self._ranks)
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """This rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
+        """Yield this rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
         seed, samples = self._config.seed, self.parts.training.samples
-        left = sharding.epoch_order(samples, seed, epoch)[used:]
-        chosen = sharding.training_indices(left, self.step_batch, self._ranks, self._rank)
-        drawn = augment.draws(samples, seed, epoch)[chosen]
+        left = epoch_order(samples, seed, epoch)[used:]
+        chosen = training_indices(left, self.step_batch, self._ranks, self._rank)
+        drawn = image_ops.draws(samples, seed, epoch)[chosen]
         for images, labels, _ in self._batches("training", chosen, drawn, np.ones(len(chosen), np.float32)):
             yield images, labels
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """This rank's batches of the validation part, with a weight per sample."""
+        """Yield this rank's batches of the validation part, with a weight per sample."""
         samples = self.parts.validation.samples
         if not samples:
             return
-        chosen, weights = sharding.validation_indices(samples, self.step_batch, self._ranks, self._rank)
-        drawn = np.full((len(chosen), len(augment.DRAWS)), 0.5, np.float32)
+        chosen, weights = validation_indices(samples, self.step_batch, self._ranks, self._rank)
+        drawn = np.full((len(chosen), len(image_ops.DRAWS)), 0.5, np.float32)
         yield from self._batches("validation", chosen, drawn, weights)
 
     def _batches(
@@ -219,35 +253,35 @@ class Reader:
                 self._replace_unreadable(which, chosen, drawn, weights)
 
     def _find_unreadable(self, which: str, part: Part, chosen: np.ndarray, drawn: np.ndarray) -> list[int]:
-        """The positions of a batch that cannot be decoded, which are noted."""
-        found = []
+        """Return the positions of a batch that cannot be decoded, which are noted."""
+        unreadable = []
         weight = "" if which == "training" else ", with weight 0"
         for position, numbers in zip(chosen.tolist(), drawn, strict=True):
-            if position not in found and (why := failure(part, position, numbers)):
-                found.append(position)
+            if position not in unreadable and (why := failure(part, position, numbers)):
+                unreadable.append(position)
                 replaced = f"in {which} another sample of its batch replaced it{weight}"
                 note = f"{part.name(position)} cannot be decoded ({why}): {replaced}"
                 self.notes.append(damage_note(self._config, note))
-        self._unreadable[which].update(found)
-        return found
+        self._unreadable[which].update(unreadable)
+        return unreadable
 
     def _replace_unreadable(self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray) -> None:
         """Replace unreadable samples, in place, by readable ones of their batch; validation weighs them 0."""
         bad = np.isin(chosen, list(self._unreadable[which]))
-        for place in np.flatnonzero(bad):
-            batch = np.arange(len(chosen)).reshape(-1, self.step_batch)[place // self.step_batch]
+        for position in np.flatnonzero(bad):
+            batch = np.arange(len(chosen)).reshape(-1, self.step_batch)[position // self.step_batch]
             good = batch[~bad[batch]]
             other = good[0] if good.size else np.flatnonzero(~bad)[0] if not bad.all() else None
             if other is None:
                 raise ConfigError(
                     f"{self._config.dataset.data_dir}: rank {self._rank} can decode none of its {which} samples"
                 )
-            chosen[place], drawn[place] = chosen[other], drawn[other]
+            chosen[position], drawn[position] = chosen[other], drawn[other]
             if which == "validation":
-                weights[place] = 0.0
+                weights[position] = 0.0
 
     def _functions(self, part: Part, *, augmented: bool) -> tuple[Function, Function]:
-        """The functions applied to a sample and to a batch; traced once, which takes 0.3 s of a core.
+        """Return the functions applied to a sample and to a batch; traced once, which takes 0.3 s of a core.
 
         AutoGraph has nothing to convert, and would leave files in the temporary folder.
         """
@@ -261,7 +295,7 @@ class Reader:
             image, label = part.load(position, numbers)
             image = tf.cast(image, tf.float32)
             if settings:
-                image = augment.augment(image, numbers, settings)
+                image = image_ops.augment(image, numbers, settings)
             return image, tf.cast(label, tf.int32), weight
 
         @tf.function(autograph=False)
@@ -288,3 +322,11 @@ class Reader:
             .prefetch(2)
             .with_options(options)
         )
+
+
+def opener(find: Callable[[RunConfig], Parts]) -> Callable[[RunConfig, int], Reader]:
+    """Return the function that opens a dataset for one rank, from the one that finds its parts.
+
+    It raises ConfigError if the dataset cannot be used, or a global batch is larger than its training part.
+    """
+    return lambda config, rank: Reader(config, rank, find(config))

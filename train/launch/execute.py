@@ -26,8 +26,7 @@ from train.launch.supervise.runs import records_of, run_all
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, variables
 from train.tracking.live import Watchers
-from train.tracking.mirror import mirror
-from train.tracking.sync import SyncError, sync
+from train.tracking.offline import UploadError, mirror_records, upload_runs
 
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
@@ -134,9 +133,9 @@ def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> i
 def track(runs: Sequence[Run], console: Console) -> None:
     """Mirror the records that have no complete W&B run, after all measuring; upload them where that is asked."""
     config = runs[0].point.config
-    show_lines(WARNING, mirror(records_of(runs), config.tracking), console)
+    show_lines(WARNING, mirror_records(records_of(runs), config.tracking), console)
     if config.tracking.sync or (config.tracking.name == "wandb" and config.tracking.mode == "online"):
         try:
-            sync(Path(config.results))
-        except SyncError as error:
+            upload_runs(Path(config.results))
+        except UploadError as error:
             show_lines(WARNING, [str(error)], console)

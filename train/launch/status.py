@@ -119,10 +119,10 @@ def in_progress(folder: Path) -> bool:
 
 def _seen(folder: Path, now: float) -> str:
     try:
-        state = progress.look(progress.Follower(folder), protocol.read_assignment(folder).config)
+        state = progress.run_progress(progress.Follower(folder), protocol.read_assignment(folder).config)
     except (OSError, msgspec.DecodeError) as error:
         return f"its files cannot be read: {error}"
-    return progress.words(state, now) if state else "starting"
+    return progress.progress_line(state, now) if state else "starting"
 
 
 def main() -> int:

@@ -34,23 +34,25 @@ class Arm:
     local_step: TrainStep | None  # of the same compiled function, without exchange; None where it has none
 
 
-def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
+def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
     """Return the arms on this rank; None for those that it takes no part in."""
     config, ranks = context.config, context.distribution
     groups = [
-        ranks.group(arm.ranks, arm.allreduce) if arm.group == placement.world() and ranks.rank < arm.ranks else None
+        ranks.group(arm.ranks, arm.allreduce)
+        if arm.group == placement.rank_group() and ranks.rank < arm.ranks
+        else None
         for arm in config.launch.rounds
     ]
     steps = _steps(config, learner, groups)
-    found: list[Arm | None] = []
+    arms: list[Arm | None] = []
     for arm, group in zip(config.launch.rounds, groups, strict=True):
         if group is None:
-            found.append(None)
+            arms.append(None)
             continue
         step, local_step = steps[_shape(arm), _exchange(config, arm)], steps.get((_shape(arm), _NONE))
         batches = _batches(arm, _data(context, learner, arm))
-        found.append(Arm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
-    return found
+        arms.append(Arm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
+    return arms
 
 
 def _steps(
@@ -60,21 +62,21 @@ def _steps(
 
     All steps that compute the same are one compiled function, where each exchanges its gradients as one tensor. Such an
     exchange begins when all gradients are there: which one it is changes nothing before it. Gradients that are
-    exchanged one by one, or in groups, are sent while others are computed: those steps are functions of their own.
+    exchanged one by one, or in groups, are sent while others are computed: those steps are separate functions.
     """
     exchanges: dict[_Shape, dict[int, Distribution]] = {}
     for arm, group in zip(config.launch.rounds, groups, strict=True):
         if group:
             exchanges.setdefault(_shape(arm), {}).setdefault(_exchange(config, arm), group)
-    found: dict[tuple[_Shape, int], TrainStep] = {}
+    steps: dict[tuple[_Shape, int], TrainStep] = {}
     for shape, by_exchange in exchanges.items():
         if shared := config.distribution.gradients == "flat":
             by_exchange.setdefault(_NONE, Single())
         for together in [by_exchange] if shared else [{key: group} for key, group in by_exchange.items()]:
             smoothing, passes = config.optimizer.label_smoothing, shape[1]
-            made = make_train_steps(learner.model, learner.optimizer, list(together.values()), smoothing, passes)
-            found |= {(shape, key): step for key, step in zip(together, made, strict=True)}
-    return found
+            compiled = make_train_steps(learner.model, learner.optimizer, list(together.values()), smoothing, passes)
+            steps |= {(shape, key): step for key, step in zip(together, compiled, strict=True)}
+    return steps
 
 
 def _shape(arm: RoundArm) -> _Shape:
@@ -85,8 +87,8 @@ def _shape(arm: RoundArm) -> _Shape:
 def _exchange(config: RunConfig, arm: RoundArm) -> int:
     """Return a number that is the same for arms whose compiled exchanges are the same.
 
-    Where Horovod joins ranks in turn, an exchange is among those that it has joined, however many they are: Horovod
-    itself divides by their number when it makes a mean.
+    If Horovod joins one group after the other, an exchange is among those that it has joined, however many they are:
+    Horovod itself divides by their number when it makes a mean.
     """
     if not is_exchanged(arm):
         return _NONE
@@ -94,12 +96,12 @@ def _exchange(config: RunConfig, arm: RoundArm) -> int:
 
 
 def is_exchanged(arm: RoundArm) -> bool:
-    """Whether the ranks of an arm exchange their gradients."""
+    """Return whether the ranks of an arm exchange their gradients."""
     return arm.allreduce and arm.ranks > 1
 
 
 def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
-    """The share of this rank in the data of an arm, whose batch may be another than that of the job's largest point."""
+    """Return this rank's share in the data of an arm, whose batch may differ from that of the job's largest point."""
     config, rank, size = context.config, context.distribution.rank, arm.batch_per_rank
     passes = arm.backward_passes_per_step
     if size == config.batch_per_rank:
@@ -113,7 +115,7 @@ def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
 
 
 def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[Batches]]:
-    """What gives the batches of a window of an arm."""
+    """Return a function that gives the batches of a window of an arm."""
     if arm.reads:
         epochs = itertools.count()
         return lambda: _read(data, next(epochs))
@@ -131,15 +133,15 @@ def _read(data: Data, epoch: int) -> Iterator[Batches]:
         batches.close()
 
 
-def exchanges_of(context: Context, learner: Learner, arms: Sequence[Arm | None]) -> dict[int, ExchangeStep | None]:
-    """The exchange of gradients by itself, by the arm's place: once for each number of ranks and rate of links.
+def local_exchanges(context: Context, learner: Learner, arms: Sequence[Arm | None]) -> dict[int, ExchangeStep | None]:
+    """Return the exchange of gradients by itself, by the arm's index: once for each number of ranks and rate of links.
 
     None on ranks that have no part in it. Empty unless measure.split asks for it.
     """
-    of_config = context.config.launch.rounds if context.config.measure.split else ()
+    listed = context.config.launch.rounds if context.config.measure.split else ()
     first: dict[tuple[int, float | None], int] = {}
-    for place, arm in enumerate(of_config):
+    for index, arm in enumerate(listed):
         if is_exchanged(arm):
-            first.setdefault((arm.ranks, arm.link_mbit_per_s), place)
-    own = {place: arms[place] for place in first.values()}
-    return {place: make_exchange_step(learner.model, arm.group) if arm else None for place, arm in own.items()}
+            first.setdefault((arm.ranks, arm.link_mbit_per_s), index)
+    own = {index: arms[index] for index in first.values()}
+    return {index: make_exchange_step(learner.model, arm.group) if arm else None for index, arm in own.items()}

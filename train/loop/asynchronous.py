@@ -18,19 +18,19 @@ import tensorflow as tf
 from train.context import Context
 from train.datasets import DATASETS
 from train.distribution.parameter_servers import ParameterServers
-from train.loop import devices, limits
+from train.loop import roofline
 from train.loop.learner import Learner
-from train.loop.step import TrainStep
+from train.loop.step import TrainStep, synchronize_devices
 from train.loop.timed_steps import Batches, Steps, finite, require_finite, run_steps
 from train.loop.training import make_model
 from train.rank import core_use
 
-Own = list[Steps]  # the steps of each rank
+RankSteps = list[Steps]  # the steps of each rank
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """What a rank is told of its steps."""
+    """The values of a rank's steps, which rank 0 sends it."""
 
     step_times_s: list[float]
     compute_times_s: list[float]
@@ -47,21 +47,21 @@ class _Coordinator:
         self.learner = Learner(context.config, ranks, data, make_model(context))
         self._step = _with_own_clock(self.learner.train_step)
         self._batches = [self._batch(context, rank) for rank in range(ranks.workers)]
-        devices.synchronize()  # the devices that it means are those of this rank, wherever it is called from now on
+        synchronize_devices()  # the devices that it means are those of this rank, wherever it is called from now on
 
     def _batch(self, context: Context, rank: int) -> Batches:
         with self._ranks.on(rank):
             [batch] = itertools.islice(DATASETS[context.config.dataset.name](context.config, rank).training(0), 1)
         return itertools.repeat(batch)
 
-    def make(self, count: int) -> Own:
-        """So many steps of every rank, begun together."""
-        made = self._ranks.run(lambda rank: run_steps(self._step, self._batches[rank], 1), count)
-        return [functools.reduce(operator.add, steps) for steps in made]
+    def make(self, count: int) -> RankSteps:
+        """Make so many steps on every rank, begun together."""
+        results = self._ranks.run(lambda rank: run_steps(self._step, self._batches[rank], 1), count)
+        return [functools.reduce(operator.add, steps) for steps in results]
 
 
 def _with_own_clock(step: TrainStep) -> TrainStep:
-    """The step, which returns how long after its begin, by the clock of its worker, the local gradients were ready."""
+    """Return a step that returns how long after its begin, by its worker's clock, the local gradients were ready."""
 
     @tf.function(autograph=False)
     def timed(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -74,7 +74,7 @@ def _with_own_clock(step: TrainStep) -> TrainStep:
 
 
 def train(context: Context) -> None:
-    """Build, train and measure on this rank; what it measures is recorded as it comes.
+    """Build, train and measure on this rank; measurements are recorded at once.
 
     Raises ConfigError, NotFinite, PeerLost, RankUnresponsive, or what TensorFlow raises.
     """
@@ -87,7 +87,7 @@ def train(context: Context) -> None:
     ranks.barrier()
     clock.enter("broadcast")  # nothing is sent: a variable has one value
     if coordinator:
-        limits.record_work(context, coordinator.learner)
+        roofline.record_work(context, coordinator.learner)
     ranks.barrier()
     clock.enter("first_step")
     first = _steps(coordinator, ranks, 1)
@@ -111,14 +111,14 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     ranks.barrier()  # the others have read their clocks: none of their steps begins before
     if coordinator:
         clock.enter("timed")
-    made = coordinator.make(settings.timed_steps) if coordinator else None
+    steps = coordinator.make(settings.timed_steps) if coordinator else None
     ranks.barrier()
     clock.enter("evaluate")
-    timed = _own(made, ranks)
+    timed = _own(steps, ranks)
     part.add(step_times_s=timed.step_times_s, timed_cores=core_use.since(counted, context.meter))
     if context.config.device == "cpu":
         part.add(compute_times_s=timed.compute_times_s)
-    limits.measure(context, ranks)
+    roofline.measure(context, ranks)
     context.gate.release()
     losses = _losses(timed.losses, ranks)
     if ranks.rank == 0:
@@ -127,37 +127,37 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
 
 
 def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int) -> _Measured:
-    """This rank's own of so many steps of every rank."""
+    """Return this rank's own of so many steps of every rank."""
     return _own(coordinator.make(count) if coordinator and count else None, ranks)
 
 
-def _own(made: Own | None, ranks: ParameterServers) -> _Measured:
-    """This rank's own of the steps that rank 0 knows of; none where there were none, or it only holds a server."""
-    told: Sequence[_Measured] = [_measured(steps) for steps in made] if made else []
-    told = ranks.gather(told, list[_Measured])[0]
-    return told[ranks.rank] if ranks.rank < len(told) else _Measured([], [], [])
+def _own(steps: RankSteps | None, ranks: ParameterServers) -> _Measured:
+    """Return this rank's own of the steps that rank 0 made; none if there were none, or it only holds a server."""
+    measured: Sequence[_Measured] = [_measured(one) for one in steps] if steps else []
+    by_rank = ranks.gather(measured, list[_Measured])[0]
+    return by_rank[ranks.rank] if ranks.rank < len(by_rank) else _Measured([], [], [])
 
 
 def _losses(own: Sequence[float], ranks: ParameterServers) -> list[float]:
-    """The losses, mean over the workers: all, or those before the first that is not finite on any of them."""
+    """Return the losses, mean over the workers: all, or those before the first that is not finite on any of them."""
     return finite(np.mean(ranks.gather(list(own), list[float])[: ranks.workers], axis=0))
 
 
 def _measured(steps: Steps) -> _Measured:
-    """The values of these steps, read from their worker. Its clock and that of rank 0 have no part in one duration."""
+    """Return the values of these steps, read from their worker. No duration mixes its clock with that of rank 0."""
     computed = [float(duration_s) for duration_s in steps.computed_at]
     return _Measured(steps.times_s, computed, [float(loss) for loss in steps.losses])
 
 
 def _note(context: Context) -> str:
-    """What a reader of the record must know."""
+    """Return the note of the record on asynchronous training."""
     settings = context.config.distribution
     servers = f"{settings.servers} parameter server{'s' * (settings.servers > 1)}"
     which = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"
     where = f"{servers} on the cores of {which}, their coordinator on those of rank 0, no other cores"
     if settings.server_nodes:
         cores = settings.servers * (context.config.threads_per_rank or 1)
-        nodes = "a node of its own" if settings.servers == 1 else "nodes of their own"
+        nodes = "a separate node" if settings.servers == 1 else "separate nodes"
         where = (
             f"{servers} on {nodes}, with {cores} core{'s' * (cores > 1)} beside those of the ranks; their coordinator "
             "on those of rank 0"

@@ -72,7 +72,7 @@ def save(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fin
 
 
 def restore(folder: Path, variables: Sequence[tf.Variable], fingerprint: str) -> tuple[Progress, list[str]]:
-    """The progress of the newest valid checkpoint, to which `variables` are set, and notes for the record.
+    """Return the progress of the newest valid checkpoint, to which `variables` are set, and notes for the record.
 
     Without a checkpoint no progress, and `variables` stay as they are. Raises OSError where the folder cannot be read.
     """
@@ -105,7 +105,7 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, count: int) -> tuple[_Head, list[np.ndarray]]:
-    """Everything in a checkpoint. Raises one of _UNREADABLE where it is damaged: the archive has checksums."""
+    """Return everything in a checkpoint. Raises one of _UNREADABLE where it is damaged: the archive has checksums."""
     with np.load(path, allow_pickle=False) as archive:
         head = _decoder.decode(archive[_HEAD].tobytes())
         return head, [archive[str(n)] for n in range(count)]

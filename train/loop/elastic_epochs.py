@@ -24,18 +24,18 @@ from train.record.record import Resize
 
 
 class _Values(TypedDict):
-    """What is committed beside the variables."""
+    """The committed values beside the variables."""
 
     progress: Progress
     hosts: tuple[str, ...]
     resizes: tuple[Resize, ...]
 
 
-_Exchanged = _Values | tuple[int, int, int]  # that, or what rank 0 knows of changed hosts
+_Exchanged = _Values | tuple[int, int, int]  # or rank 0's latest change of the hosts
 
 
 class Committed(State):
-    """What is committed: the variables, the progress, the host of each rank, and every change of these."""
+    """The committed state: the variables, the progress, the host of each rank, and every change of these."""
 
     def __init__(self, ranks: ElasticHorovod, variables: Callable[[], Sequence[tf.Variable]]) -> None:
         """Commit the variables as they are, before any progress.
@@ -47,7 +47,7 @@ class Committed(State):
         self.progress = Progress()
         self.hosts: tuple[str, ...] = ()
         self.resizes: tuple[Resize, ...] = ()
-        self._keep()
+        self._copy()
         super().__init__(
             lambda value: ranks.from_first(value, _Exchanged),
             lambda: ranks.rank,
@@ -57,43 +57,43 @@ class Committed(State):
         )
         self._last_updated_timestamp = ranks.hosts_change().at_s  # this rank was started after it
 
-    def _keep(self) -> None:
-        self._kept = [tf.identity(variable) for variable in self._variables()]
+    def _copy(self) -> None:
+        self._copies = [tf.identity(variable) for variable in self._variables()]
 
     def check_host_updates(self) -> None:
-        """Raise Horovod's HostsUpdatedInterrupt, on all ranks, where the launcher has told rank 0 of a change."""
+        """Raise Horovod's HostsUpdatedInterrupt, on all ranks, if the launcher has noted a change of the hosts."""
         change = self._ranks.hosts_change()
         self.on_hosts_updated(change.at_s, HostUpdateResult(change.kind))
         super().check_host_updates()
 
     def save(self) -> None:
-        """Keep what there is now."""
-        self._keep()
+        """Commit the present state."""
+        self._copy()
         super().save()
 
     def restore(self) -> None:
-        """Return to what was kept last."""
-        for variable, value in zip(self._variables(), self._kept, strict=True):
+        """Return to the last commit."""
+        for variable, value in zip(self._variables(), self._copies, strict=True):
             variable.assign(value)
         super().restore()
 
     def sync(self) -> None:
-        """Take what rank 0 has, and keep it."""
+        """Take and commit the state of rank 0."""
         with self._ranks.exchanges():
             self._ranks.broadcast(self._variables())
-        self._keep()
+        self._copy()
         super().sync()
 
 
 def change(before: Sequence[str], after: Sequence[str]) -> str:
-    """What happened between two lists of the hosts of all ranks, in words."""
+    """Return the change between two lists of the hosts of all ranks as text."""
     lost, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
-    words = [f"lost {host}" for host in sorted(lost)] + [f"{host} came" for host in sorted(came)]
-    return ", ".join(words)
+    texts = [f"lost {host}" for host in sorted(lost)] + [f"{host} came" for host in sorted(came)]
+    return ", ".join(texts)
 
 
 def resized(state: Committed, hosts: tuple[str, ...], at_s: float) -> tuple[Resize, ...]:
-    """All changes of the ranks until they are on these hosts, `at_s` seconds after the launch of the job."""
+    """Return all changes of the ranks until they are on these hosts, `at_s` seconds after the launch of the job."""
     if not state.hosts or hosts == state.hosts:
         return state.resizes
     latest = Resize(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from train.context import Context
-from train.loop.evaluation import evaluate
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
 from train.record.predictions import Predictions
@@ -41,7 +40,7 @@ Commit = Callable[[Progress], None]
 
 
 def train_epochs(context: Context, learner: Learner, progress: Progress, commit: Commit) -> Predictions | None:
-    """The model's answers after the last epoch; None where `progress` has all epochs.
+    """Return the model's answers after the last epoch; None where `progress` has all epochs.
 
     The very first step (tracing) is booked as its own phase; the phase `timed` is the sum of the epochs between their
     barriers. Epochs and losses are recorded at each epoch's end.
@@ -60,8 +59,8 @@ def train_epochs(context: Context, learner: Learner, progress: Progress, commit:
     while len(progress.epochs) < context.config.measure.epochs:
         progress = run.train_epoch(progress)
         if len(progress.epochs) == context.config.measure.epochs - 1:
-            predictions = Predictions.of(learner.model.output_shape[-1], learner.data.class_names)
-        progress = _closed(context, learner, progress, predictions)
+            predictions = Predictions.empty(learner.model.output_shape[-1], learner.data.class_names)
+        progress = _evaluated(context, learner, progress, predictions)
         record_progress(context, progress)
         commit(progress)
     return predictions
@@ -86,7 +85,7 @@ class _Run:
         self._traced = False
 
     def train_epoch(self, progress: Progress) -> Progress:
-        """The progress after all steps that the epoch has left, committed on the way. Raises NotFinite."""
+        """Return the progress after all steps that the epoch has left, committed on the way. Raises NotFinite."""
         data, settings = self._learner.data, self._context.config.distribution
         batches = data.training(len(progress.epochs), progress.samples)
         while left := data.steps_left(progress.samples):
@@ -98,7 +97,7 @@ class _Run:
         return progress
 
     def _run_steps(self, batches: Batches, count: int) -> tuple[Steps, int, float]:
-        """The next `count` steps, how many of them (the very first) were not timed, and the time of all in seconds."""
+        """Make `count` steps; return them, how many (the very first) were not timed, and the time of all in s."""
         step, distribution, clock = self._learner.train_step, self._context.distribution, self._context.clock
         if not self._traced:
             clock.enter("first_step")
@@ -116,7 +115,7 @@ class _Run:
         return first + timed, len(first.losses), duration_s
 
     def _after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:
-        """The progress after these steps. Raises NotFinite."""
+        """Return the progress after these steps. Raises NotFinite."""
         distribution, step_batch = self._context.distribution, self._learner.data.step_batch
         count = len(steps.losses)
         losses = finite_losses(steps.losses, distribution)
@@ -136,9 +135,9 @@ class _Run:
         )
 
 
-def _closed(context: Context, learner: Learner, progress: Progress, predictions: Predictions | None) -> Progress:
-    """The progress with the current epoch evaluated and done. Raises NotFinite."""
-    validation = evaluate(learner, context.distribution, predictions)
+def _evaluated(context: Context, learner: Learner, progress: Progress, predictions: Predictions | None) -> Progress:
+    """Return the progress with the current epoch evaluated and done. Raises NotFinite."""
+    validation = learner.evaluate(predictions)
     if validation and not np.isfinite(validation.loss):
         raise NotFinite(progress.steps_before)  # the last update spoilt the weights
     ordered = context.config.dataset.ordered

@@ -1,7 +1,8 @@
-"""One training step, one evaluation step: no input, no output."""
+"""One training step, one evaluation step, without input and output, and waiting for the devices."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ import tf_keras
 
 from train.config.schema import Optimizer as OptimizerSettings
 from train.distribution.base import Distribution
-from train.record.learning_rate import scaled
+from train.record.recorded_config import scaled_learning_rate
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 ExchangeStep = Callable[[], tf.Tensor]
@@ -32,7 +33,7 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
         self.rate, self.batches, self.steps = rate, batches, steps
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """The learning rate of the step after `step` steps."""
+        """Return the learning rate of the step after `step` steps."""
         progress = tf.minimum(tf.cast(step, tf.float32) / self.steps, 1.0)
         return self.rate / self.batches * (1.0 + (self.batches - 1) * progress)
 
@@ -40,14 +41,14 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
 def make_optimizer(
     settings: OptimizerSettings, batches: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
 ) -> tf_keras.optimizers.Optimizer:
-    """The optimizer with its state for `model`. With fp16 the loss is scaled dynamically: gradients would underflow.
+    """Return the optimizer with its state for `model`. With fp16 it scales the loss: gradients would underflow.
 
     batches: of a step, one for each rank and each of its backward passes.
 
     Weight decay is decoupled from the gradient (Loshchilov and Hutter 2019, 1711.05101), and not applied to variables
     of one dimension: biases, scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
     """
-    rate: float | WarmUp = scaled(settings.learning_rate, settings.learning_rate_scaling, batches)
+    rate: float | WarmUp = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, batches)
     if settings.warm_up_epochs and batches > 1:
         assert steps_per_epoch is not None
         rate = WarmUp(rate, batches, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
@@ -65,21 +66,21 @@ def make_optimizer(
     return optimizer
 
 
-class GivenTape(tf.GradientTape):
-    """A tape that computes nothing: its target are gradients that are there already, to be exchanged."""
+class ComputedTape(tf.GradientTape):
+    """A tape that computes nothing: its target are gradients that are computed already, to be exchanged."""
 
     def gradient(
         self, target: Sequence[tf.Tensor], sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
     ) -> list[tf.Tensor]:
-        """The target. Horovod's tape is created as a subclass of this one, and exchanges what it returns."""
+        """Return the target. Horovod's tape is created as a subclass of this one, and exchanges what it returns."""
         return list(target)
 
 
 def _exchange(
     distribution: Distribution, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
 ) -> list[tf.Tensor]:
-    """The gradients of the whole job, from those of this rank."""
-    return distribution.tape(GivenTape()).gradient(gradients, variables)
+    """Return the gradients of the whole job, from those of this rank."""
+    return distribution.tape(ComputedTape()).gradient(gradients, variables)
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,10 @@ Pass = Callable[[tf.Tensor, tf.Tensor], _Pass]
 
 
 def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, label_smoothing: float) -> Pass:
-    """The pass over one batch, for use within a compiled function."""
+    """Return the pass over one batch, for use within a compiled function."""
     # Within a strategy of TensorFlow tf_keras does not reduce a loss: to a mean over which ranks, it could not know.
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
-    scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
+    scaled_learning_rate = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
     def one(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
         with tf.GradientTape() as tape:
@@ -109,7 +110,7 @@ def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, 
                 to_all_classes = -tf.reduce_mean(tf.nn.log_softmax(logits))
                 objective = (1.0 - label_smoothing) * loss + label_smoothing * to_all_classes
             objective = tf.add_n([objective, *model.losses]) if model.losses else objective
-            if scaled:
+            if scaled_learning_rate:
                 objective = optimizer.get_scaled_loss(objective)
         gradients = tape.gradient(objective, model.trainable_variables)
         return _Pass(loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), gradients)
@@ -120,13 +121,13 @@ def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, 
 def _mean_of_passes(
     one: Pass, passes: int, images: tf.Tensor, labels: tf.Tensor, variables: Sequence[tf.Variable]
 ) -> _Pass:
-    """The mean over equal parts of a batch, computed one after the other: so only one part needs memory at a time."""
+    """Return the mean over equal parts of a batch, computed in turn: only one part needs memory at a time."""
     parts = tf.reshape(images, [passes, -1, *images.shape[1:]])  # (passes, batch, size, size, channels)
-    of_parts = tf.reshape(labels, [passes, -1])
+    label_parts = tf.reshape(labels, [passes, -1])
 
     def add(number: tf.Tensor, *sums: tf.Tensor) -> list[tf.Tensor]:
-        made = one(parts[number], of_parts[number])
-        return [number + 1, *(a + b for a, b in zip(sums, (made.loss, made.correct, *made.gradients), strict=True))]
+        part = one(parts[number], label_parts[number])
+        return [number + 1, *(a + b for a, b in zip(sums, (part.loss, part.correct, *part.gradients), strict=True))]
 
     zeros = [tf.zeros(()), tf.zeros(()), *(tf.zeros(variable.shape, variable.dtype) for variable in variables)]
     _, loss, correct, *gradients = tf.while_loop(
@@ -135,12 +136,14 @@ def _mean_of_passes(
     return _Pass(loss / passes, correct, [gradient / passes for gradient in gradients])
 
 
-def _mean(made: Sequence[_Pass]) -> _Pass:
-    """The mean over equal parts of a batch, which several devices computed."""
-    if len(made) == 1:
-        return made[0]
-    gradients = [tf.add_n(of_one) / len(made) for of_one in zip(*(of.gradients for of in made), strict=True)]
-    return _Pass(tf.add_n([of.loss for of in made]) / len(made), tf.add_n([of.correct for of in made]), gradients)
+def _mean(passes: Sequence[_Pass]) -> _Pass:
+    """Return the mean over equal parts of a batch, which several devices computed."""
+    count = len(passes)
+    if count == 1:
+        return passes[0]
+    gradients = [tf.add_n(same) / count for same in zip(*(one.gradients for one in passes), strict=True)]
+    loss = tf.add_n([one.loss for one in passes]) / count
+    return _Pass(loss, tf.add_n([one.correct for one in passes]), gradients)
 
 
 def make_train_step(
@@ -150,17 +153,19 @@ def make_train_step(
     label_smoothing: float = 0.0,
     passes: int = 1,
 ) -> TrainStep:
-    """A compiled step: images, labels -> local mean loss, number of correct answers, time when the local gradients
-    were ready in seconds since the epoch; all scalars.
+    """Return a compiled step: images, labels -> local mean loss, correct answers, time when the gradients were ready.
+
+    All are scalars; the time, of the local gradients, is in seconds since the epoch.
+
 
     It applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
     s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is returned is the one
     without smoothing, so that runs with and without can be compared.
 
-    Of several passes each takes its equal share of the images; the gradients are exchanged once, their mean. So it is
-    the same step as with one pass, but for layers that depend on the batch, as normalisation does.
+    With several passes each takes its equal share of the images, and the mean of their gradients is exchanged once. So
+    it is the same step as with one pass, but for layers that depend on the batch, as normalisation does.
 
-    Only the step itself can tell when the local gradients are ready: from outside all ranks are as slow as the slowest.
+    Only the step itself knows when the local gradients are ready: from outside all ranks are as slow as the slowest.
     On a GPU that is the time of the last kernel's launch, which means nothing.
     """
     return make_train_steps(model, optimizer, [distribution], label_smoothing, passes)[0]
@@ -179,7 +184,7 @@ def make_train_steps(
     distributions are groups of one distribution, whose names for tensors do not depend on where they are in a graph.
     """
     one = _make_pass(model, optimizer, label_smoothing)
-    scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
+    scaled_learning_rate = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
     def train_step(
         images: tf.Tensor, labels: tf.Tensor, chosen: tf.Tensor | None = None
@@ -189,13 +194,13 @@ def make_train_steps(
         def on_device(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
             return one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
 
-        made = distributions[0].on_devices(on_device, images, labels)
-        with tf.control_dependencies([gradient for of_device in made for gradient in of_device.gradients]):
+        results = distributions[0].on_devices(on_device, images, labels)
+        with tf.control_dependencies([gradient for result in results for gradient in result.gradients]):
             computed_at = tf.timestamp()
-        local = _mean(made)
+        local = _mean(results)
         exchanges = [partial(_exchange, among, local.gradients, variables) for among in distributions]
         gradients = exchanges[0]() if chosen is None else tf.switch_case(chosen, exchanges)
-        if scaled:
+        if scaled_learning_rate:
             gradients = optimizer.get_unscaled_gradients(gradients)
         # They are those of the job already: a strategy of TensorFlow would add them up once more.
         optimizer.apply_gradients(zip(gradients, variables, strict=True), skip_gradients_aggregation=True)
@@ -208,7 +213,7 @@ def make_train_steps(
 
 
 def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:
-    """A compiled exchange of tensors like the gradients of `model`, by itself, as the training step makes it.
+    """Return a compiled exchange of tensors like the gradients of `model`, by itself, as the training step makes it.
 
     The values of the variables stand in for their gradients: they are of the same sizes. It returns a number that needs
     all the means, without which TensorFlow would leave the exchange out; `model` stays as it is.
@@ -223,7 +228,7 @@ def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> Exc
 
 
 def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> EvaluationStep:
-    """A compiled step: images, labels, weights -> sums (4,), answers (batch,), probabilities of the answers (batch,).
+    """Return a compiled step: images, labels, weights -> sums (4,), answers (batch,), their probabilities (batch,).
 
     The sums over the batch: loss, correct, weight, and the absolute error of the expected class, which is the mean of
     the class numbers weighted with the probabilities of the classes (Rothe et al. 2018, section 3.3).
@@ -252,3 +257,22 @@ def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> E
 def _correct(labels: tf.Tensor, logits: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     hits = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), tf.cast(labels, tf.int32))
     return tf.reduce_sum(tf.cast(hits, tf.float32) * weights)
+
+
+def synchronize_devices() -> None:
+    """Return when the devices of this rank have done all that they were given.
+
+    TensorFlow's own tf.test.experimental.sync_devices also asks those of the other workers of a strategy, and fails.
+    """
+    for device in _own_devices():
+        with tf.device(device):
+            tf.raw_ops.SyncDevice()
+
+
+@functools.cache
+def _own_devices() -> list[str]:
+    """Return the names of this process's devices: those of the task that an operation runs on by itself."""
+    here = tf.DeviceSpec.from_string(tf.identity(0.0).device)
+    devices = [device.name for device in tf.config.list_logical_devices()]
+    specs = {name: tf.DeviceSpec.from_string(name) for name in devices}
+    return [name for name, spec in specs.items() if (spec.job, spec.task) == (here.job, here.task)]

@@ -13,8 +13,8 @@ import tensorflow as tf
 from train.context import Context
 from train.datasets import Data
 from train.distribution.base import Distribution
-from train.loop import devices, limits
-from train.loop.step import TrainStep
+from train.loop import roofline
+from train.loop.step import TrainStep, synchronize_devices
 from train.rank import core_use
 from train.record.record import StepPhase
 
@@ -58,28 +58,28 @@ class Steps:
 
 
 def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
-    """The next `count` steps. Losses and correct answers stay on the device: reading them would be a transfer."""
-    made = Steps([], [], [], [], [])
+    """Make `count` steps. Losses and correct answers stay on the device: reading them would be a transfer."""
+    steps = Steps([], [], [], [], [])
     for _ in range(count):
         begin = time.perf_counter()
-        made.begun_at.append(time.time())  # after the other clock: no step has its gradients after its end
+        steps.begun_at.append(time.time())  # after the other clock: no step has its gradients after its end
         images, labels = next(batches)
         loss, hits, computed = step(images, labels)
-        devices.synchronize()
-        made.times_s.append(time.perf_counter() - begin)
-        made.losses.append(loss)
-        made.correct.append(hits)
-        made.computed_at.append(computed)
-    return made
+        synchronize_devices()
+        steps.times_s.append(time.perf_counter() - begin)
+        steps.losses.append(loss)
+        steps.correct.append(hits)
+        steps.computed_at.append(computed)
+    return steps
 
 
 def finite_losses(losses: Sequence[tf.Tensor], distribution: Distribution) -> list[float]:
-    """The losses, mean over ranks: all, or those before the first step at which the loss of any rank is not finite."""
+    """Return the losses, mean over ranks, up to the first step at which the loss of any rank is not finite."""
     return finite(distribution.sum(np.array([float(loss) for loss in losses], np.float64)) / distribution.size)
 
 
 def finite(values: np.ndarray) -> list[float]:
-    """The values: all, or those before the first that is not finite."""
+    """Return the values before the first that is not finite."""
     wrong = np.flatnonzero(~np.isfinite(values))
     return [float(value) for value in (values[: wrong[0]] if wrong.size else values)]
 
@@ -109,7 +109,7 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
     part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted, context.meter))
     if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
         part.add(compute_times_s=timed.compute_times_s)
-    limits.measure(context, distribution)
+    roofline.measure(context, distribution)
     context.gate.release()
     losses = finite_losses(timed.losses, distribution)
     if distribution.rank == 0:
@@ -125,6 +125,6 @@ def require_finite(losses: Sequence[float], count: int, before: int) -> None:
 
 
 def endless(data: Data, epoch: int = 0) -> Generator[tuple[tf.Tensor, tf.Tensor]]:
-    """The batches of this epoch and of all that follow."""
+    """Yield the batches of this epoch and of all that follow."""
     for number in itertools.count(epoch):
         yield from data.training(number)

@@ -1,6 +1,6 @@
-"""Of a launch with a timeline: when a rank made its steps, by which clock, and which operations some of them ran.
+"""The timeline of a rank: when it made its steps, by which clock, and which operations some of them ran.
 
-After the timed steps: nothing of it is between their barriers. Horovod's part it writes by itself, from the start on.
+It is recorded after the timed steps, nothing between their barriers. Horovod writes its own part from the start on.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _PROFILED_STEPS = 2
 _ALL = "profiled steps"  # what the profiler calls them: it tells when they began, by its own clock
 
 
-def record(context: Context, made: Mapping[StepPhase, Steps], run: Callable[[int], Steps]) -> None:
+def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[int], Steps]) -> None:
     """Record when the steps were made, and some more with TensorFlow's profiler. Every rank calls it.
 
-    made: the steps so far. run: makes so many more of them.
+    steps: so far. run: makes so many more of them.
     """
     assert context.folder
     profiled = profile(run, protocol.operations_path(context.folder, context.distribution.rank))
     offset, problems = clock_offset.measure(context.distribution, context.key)
     if context.distribution.rank == 0:
         context.part.add(notes=[f"how far clocks are apart is not known: {problem}" for problem in problems])
-    of_phases: dict[StepPhase, Steps] = {**made, "profiled": profiled}
+    by_phase: dict[StepPhase, Steps] = {**steps, "profiled": profiled}
     on_cpu = context.config.device == "cpu"
     context.part.add(
         timeline=RankTimeline(
             began_at=context.part.part.began_at,
             ahead_s=offset.ahead_s if offset else None,
             error_s=offset.error_s if offset else None,
-            steps=[step for phase, steps in of_phases.items() for step in _steps(phase, steps, on_cpu)],
+            steps=[step for phase, made_steps in by_phase.items() for step in _steps(phase, made_steps, on_cpu)],
         )
     )
 
 
-def _steps(phase: StepPhase, made: Steps, on_cpu: bool) -> Iterator[StepAt]:
-    for begun_at, time_s, computed_at in zip(made.begun_at, made.times_s, made.computed_at, strict=True):
+def _steps(phase: StepPhase, steps: Steps, on_cpu: bool) -> Iterator[StepAt]:
+    for begun_at, time_s, computed_at in zip(steps.begun_at, steps.times_s, steps.computed_at, strict=True):
         yield StepAt(phase, begun_at, float(computed_at) if on_cpu else None, begun_at + time_s)
 
 
@@ -62,18 +62,18 @@ def profile(run: Callable[[int], Steps], path: Path) -> Steps:
         tf.profiler.experimental.start(folder)
         with tf.profiler.experimental.Trace(_ALL):
             began_at = time.time()
-            made = run(_PROFILED_STEPS)
+            steps = run(_PROFILED_STEPS)
         tf.profiler.experimental.stop()
         [written] = Path(folder).rglob("*.xplane.pb")
         space = xplane_pb2.XSpace.FromString(written.read_bytes())
     with gzip.open(path, "wt") as file:
         json.dump({"began_at": began_at, "operations": operations(space)}, file)
-    return made
+    return steps
 
 
 def operations(space: Any) -> list[Operation]:
-    """What each thread, and each stream of a GPU, did, from what TensorFlow's profiler wrote (an XSpace)."""
-    found = [
+    """Return the operations of each thread, and each stream of a GPU, from the profiler's XSpace."""
+    events = [
         (f"{line.display_name or line.name}/{line.id}", plane.event_metadata[event.metadata_id], line, event)
         for plane in space.planes
         for line in plane.lines
@@ -81,8 +81,8 @@ def operations(space: Any) -> list[Operation]:
     ]
     # Whole picoseconds: as a fraction the time since the epoch would be a quarter of a microsecond off.
     named = [
-        (thread, of.display_name or of.name, 1000 * line.timestamp_ns + event.offset_ps, event.duration_ps)
-        for thread, of, line, event in found
+        (thread, kind.display_name or kind.name, 1000 * line.timestamp_ns + event.offset_ps, event.duration_ps)
+        for thread, kind, line, event in events
     ]
     [origin_ps] = [begin_ps for _, name, begin_ps, _ in named if name == _ALL]
     return [

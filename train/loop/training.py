@@ -8,7 +8,7 @@ from train import distribution
 from train.config.checks import ConfigError
 from train.context import Context
 from train.datasets import DATASETS, Data
-from train.loop import checkpoint, devices, limits, step, timeline, weights
+from train.loop import checkpoint, roofline, step, timeline, weights
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
@@ -18,7 +18,7 @@ from train.record.predictions import Predictions
 
 
 def train(context: Context) -> Predictions | None:
-    """Build, train and evaluate on this rank; what it measures is recorded as it comes.
+    """Build, train and evaluate on this rank; measurements are recorded at once.
 
     Returns the model's answers at the end, where there are any.
     Raises ConfigError, NotFinite, PeerLost, RankDropped, or what TensorFlow and Horovod raise.
@@ -36,14 +36,14 @@ def train(context: Context) -> Predictions | None:
 
 
 def _check_samples(context: Context, data: Data) -> None:
-    """Raise ConfigError, on every rank, where the ranks have found different samples."""
+    """Raise ConfigError, on every rank, if the ranks have found different samples."""
     if data.fingerprint and len(set(context.distribution.gather(data.fingerprint, str))) > 1:
         data_dir = context.config.dataset.data_dir
         raise ConfigError(f"dataset.data_dir={data_dir}: the ranks find different samples in it")
 
 
 def make_model(context: Context) -> tf_keras.Model:
-    """The model with the weights that training starts from; on other ranks than 0 the broadcast sets them."""
+    """Return the model with the weights that training starts from; on other ranks than 0 the broadcast sets them."""
     config = context.config
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
@@ -61,20 +61,20 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     progress = _restore(context, learner)
     context.clock.enter("broadcast")
     context.distribution.broadcast(learner.variables())
-    devices.synchronize()
-    limits.record_work(context, learner)
+    step.synchronize_devices()
+    roofline.record_work(context, learner)
     if context.config.measure.epochs:
         predictions = train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
         context.clock.enter("evaluate")
-        limits.measure(context, context.distribution)
+        roofline.measure(context, context.distribution)
         return predictions
     if context.config.launch.rounds:
         measure_rounds(context, learner)
     else:
-        made = time_steps(context, learner.train_step, learner.data)
+        steps = time_steps(context, learner.train_step, learner.data)
         if context.config.distribution.timeline:
             batches = endless(learner.data)
-            timeline.record(context, made, lambda count: run_steps(learner.train_step, batches, count))
+            timeline.record(context, steps, lambda count: run_steps(learner.train_step, batches, count))
     return None
 
 
@@ -85,14 +85,14 @@ def _train_elastically(context: Context, learner: Learner) -> Predictions | None
     assert isinstance(context.distribution, ElasticHorovod)
 
     def check_in() -> None:
-        context.introduce()
+        context.hold_roll_call()
         _check_samples(context, learner.data)
 
     return train_elastically(context, context.distribution, learner, check_in)
 
 
 def _restore(context: Context, learner: Learner) -> Progress:
-    """The progress of the newest checkpoint, whose variables rank 0 now has; none where there is no checkpoint."""
+    """Return the progress of the newest checkpoint, whose variables rank 0 now has; none without a checkpoint."""
     if context.checkpoints is None:
         return Progress()
     context.clock.enter("checkpoint")
@@ -112,16 +112,16 @@ def _save(context: Context, learner: Learner, progress: Progress) -> None:
 
 
 def _add_notes(context: Context, data: Data) -> None:
-    """Record, on rank 0, what a reader of the results must know of weights and data."""
+    """Record, on rank 0, notes on weights and data for a reader of the results."""
     config, notes = context.config, []
-    of_data = dict.fromkeys(
-        note for of_rank in context.distribution.gather(list(data.notes), list[str]) for note in of_rank
+    data_notes = dict.fromkeys(
+        note for rank_notes in context.distribution.gather(list(data.notes), list[str]) for note in rank_notes
     )
     if context.distribution.rank != 0:
         return
     if config.towers > 1:
         notes.append(
-            f"one process computed for all {config.ranks} ranks, each on a device of its own, which share its "
+            f"one process computed for all {config.ranks} ranks, each on its own device, which share its "
             f"{len(context.part.part.cores)} cores; variables on the CPU"
         )
     if config.weights != weights.NONE:
@@ -130,7 +130,7 @@ def _add_notes(context: Context, data: Data) -> None:
         notes.append("the layers below the classifier stay random: the accuracies mean nothing")
     if data.dropped_samples:
         notes.append(f"{data.dropped_samples} samples an epoch left out: less than one global batch")
-    context.part.add(notes=[*notes, *of_data])
+    context.part.add(notes=[*notes, *data_notes])
 
 
 def _check_weights(context: Context, model: tf_keras.Model) -> None:

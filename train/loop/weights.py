@@ -19,12 +19,12 @@ NONE, IMAGENET = "none", "imagenet"
 
 
 def _folder() -> Path:
-    """The cache of tf_keras: it looks there before it downloads."""
+    """Return the cache of tf_keras: it looks there before it downloads."""
     return Path("~/.keras/models").expanduser()
 
 
 def _imagenet(config: RunConfig) -> tf_keras.Model:
-    """The network without its classifier, with the published weights. Raises ConfigError where they are missing."""
+    """Return the network without its classifier, with the published weights. Raises ConfigError without them."""
     module, name = PRETRAINED[config.model.name]
     application = getattr(importlib.import_module(f"tf_keras.applications.{module}"), name)
     size = config.model.image_size
@@ -72,7 +72,7 @@ def _read(path: Path, model: tf_keras.Model) -> None:
 
 
 def start(model: tf_keras.Model, config: RunConfig, *, load: bool) -> tf_keras.Model:
-    """The model that training starts from. Of ImageNet's weights the classifier is left out: it is initialised.
+    """Return the model that training starts from. Of ImageNet's weights the classifier is left out: it is initialised.
 
     ImageNet's weights expect the range and the order of colours that they were trained with: tf_keras'
     preprocess_input, as part of the model, converts the images, 0 to 1. Weights of a file get the images unchanged.
@@ -99,7 +99,7 @@ def start(model: tf_keras.Model, config: RunConfig, *, load: bool) -> tf_keras.M
 
 
 def describe(config: RunConfig) -> str:
-    """The origin of the weights, for the record."""
+    """Return the origin of the weights, for the record."""
     if config.weights == IMAGENET:
         return "starts from the weights of ImageNet that tf_keras.applications verified; the classifier is initialised"
     path = _file(config)

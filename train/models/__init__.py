@@ -15,22 +15,22 @@ class Builder(Protocol):
     """Builds one model for square images; TensorFlow is imported when it is called, not before."""
 
     def __call__(self, *, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-        """A model from (batch, image_size, image_size, channels) to logits (batch, classes)."""
+        """Return a model from (batch, image_size, image_size, channels) to logits (batch, classes)."""
 
 
 def find(folders: Iterable[str]) -> dict[str, Builder]:
-    """All models of the files in `folders`, the path of this package. Raises ValueError for a duplicate name."""
-    found: dict[str, Builder] = {}
+    """Return all models of the files in `folders`, the path of this package. Raises ValueError for a duplicate name."""
+    models: dict[str, Builder] = {}
     owners: dict[str, str] = {}
     for file in pkgutil.iter_modules(folders):
         for name, builder in importlib.import_module(f"{__name__}.{file.name}").MODELS.items():
-            if name in found:
+            if name in models:
                 raise ValueError(
                     f"train/models/{file.name}.py: the name {name!r} is taken by train/models/{owners[name]}.py; "
                     "choose another one"
                 )
-            found[name], owners[name] = builder, file.name
-    return found
+            models[name], owners[name] = builder, file.name
+    return models
 
 
 MODELS: dict[str, Builder] = find(__path__)
@@ -48,7 +48,7 @@ def freeze_below_classifier(model: tf_keras.Model) -> None:
 
 
 def build(name: str, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """The model `name`, with new random weights.
+    """Return the model `name`, with new random weights.
 
     Maps images (batch, image_size, image_size, channels) to logits (batch, classes), which are float32 under every
     dtype policy: a loss of 16-bit logits would lose precision. The caller sets the policy.

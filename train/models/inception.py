@@ -1,7 +1,7 @@
-"""Inception 3 and 4, without auxiliary heads: Szegedy et al., 1512.00567 and 1602.07261.
+"""Inception 4, without auxiliary heads: Szegedy et al., 2016 (1602.07261).
 
 Every convolution is followed by batch normalisation with an offset and no scale, as in the authors' code, and ReLU.
-GoogLeNet, the first of the family and without normalisation, is in googlenet.py.
+GoogLeNet, the first of the family and without normalisation, is in googlenet.py, Inception 3 in applications.py.
 """
 
 from __future__ import annotations
@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
     import tf_keras
-
-
-def inceptionv3(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """Inception 3, as tf_keras.applications has it. Images of at least 75x75."""
-    from tf_keras.applications import InceptionV3
-
-    shape = (image_size, image_size, channels)
-    return InceptionV3(weights=None, input_shape=shape, classes=classes, classifier_activation=None)
 
 
 def inceptionv4(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
@@ -109,4 +101,4 @@ def _inception_c(x: tf.Tensor) -> tf.Tensor:
     return _concat(_pool_conv(x, 256), _conv(x, 256, (1, 1)), *forks)
 
 
-MODELS = {"inceptionv3": inceptionv3, "inceptionv4": inceptionv4}
+MODELS = {"inceptionv4": inceptionv4}

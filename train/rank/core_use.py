@@ -1,4 +1,4 @@
-"""What the cores of a rank did between two moments: counted by the kernel, read outside every timed window."""
+"""The use of a rank's cores between two moments: counted by the kernel, read outside every timed window."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Reading:
 
 
 def read(meter: energy.Meter) -> Reading | None:
-    """The counters of this process, of the cores that it may run on, and of energy; None where the kernel has none."""
+    """Return the counters of this process, its cores, and energy; None if the kernel has none."""
     if not _STAT.exists():
         return None
     busy_s, steal_s = core_times(_STAT.read_text(), placement.usable_cores())
-    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, threads(), meter.read())
+    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, thread_times(), meter.read())
 
 
 def since(begin: Reading | None, meter: energy.Meter) -> CoreUse | None:
-    """What was counted since a reading with the same meter; None without one."""
+    """Return what was counted since a reading with the same meter; None without one."""
     end = read(meter)
     if begin is None or end is None:
         return None
@@ -57,82 +57,82 @@ def since(begin: Reading | None, meter: energy.Meter) -> CoreUse | None:
     )
 
 
-def together(uses: Sequence[CoreUse | None]) -> CoreUse | None:
-    """The sum over several spans; None where one of them was not counted."""
-    known = [use for use in uses if use]
-    if not known or len(known) < len(uses):
+def total(uses: Sequence[CoreUse | None]) -> CoreUse | None:
+    """Return the sum over several spans; None where one of them was not counted."""
+    counted = [use for use in uses if use]
+    if not counted or len(counted) < len(uses):
         return None
     return CoreUse(
-        wall_s=sum(use.wall_s for use in known),
-        own_s=sum(use.own_s for use in known),
-        busy_s=sum(use.busy_s for use in known),
-        steal_s=sum(use.steal_s for use in known),
-        delay_s=_sum([use.delay_s for use in known]),
-        frequency_mhz=_mean([use.frequency_mhz for use in known]),
-        energy_j=_sum([use.energy_j for use in known]),
-        gpu_energy_j=_sum([use.gpu_energy_j for use in known]),
-        gpu_clock_mhz=_mean([use.gpu_clock_mhz for use in known]),
+        wall_s=sum(use.wall_s for use in counted),
+        own_s=sum(use.own_s for use in counted),
+        busy_s=sum(use.busy_s for use in counted),
+        steal_s=sum(use.steal_s for use in counted),
+        delay_s=_sum([use.delay_s for use in counted]),
+        frequency_mhz=_mean([use.frequency_mhz for use in counted]),
+        energy_j=_sum([use.energy_j for use in counted]),
+        gpu_energy_j=_sum([use.gpu_energy_j for use in counted]),
+        gpu_clock_mhz=_mean([use.gpu_clock_mhz for use in counted]),
     )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean of the values that are known; None without any."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    """Return the mean of the values that are known; None without any."""
+    reported = [value for value in values if value is not None]
+    return sum(reported) / len(reported) if reported else None
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum; None where one of the values is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    """Return the sum; None where one of the values is not known."""
+    reported = [value for value in values if value is not None]
+    return sum(reported) if len(reported) == len(values) else None
 
 
 def core_times(stat: str, cores: Collection[int]) -> tuple[float, float]:
-    """Seconds that these cores worked for processes, and that a hypervisor withheld them, from the text of /proc/stat.
+    """Return the seconds that these cores worked for processes, and that a hypervisor withheld them, from /proc/stat.
 
     proc(5): cpuN, then user, nice, system, idle, iowait, irq, softirq, steal, ... in ticks.
     """
     busy = steal = 0
     for name, *numbers in (line.split() for line in stat.splitlines() if re.match(r"cpu\d", line)):
         if int(name[3:]) in cores:
-            busy += sum(int(numbers[place]) for place in _BUSY)
+            busy += sum(int(numbers[column]) for column in _BUSY)
             steal += int(numbers[_STEAL])
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     return busy * tick_s, steal * tick_s
 
 
 def steal(cores: Collection[int]) -> tuple[float, float] | None:
-    """The time now, and for how long a hypervisor withheld these cores, in s; None where the kernel does not say."""
+    """Return the time now, and for how long a hypervisor withheld these cores, in s; None if not counted."""
     return (time.perf_counter(), core_times(_STAT.read_text(), cores)[1]) if _STAT.exists() else None
 
 
 def steal_fraction(begin: tuple[float, float] | None, end: tuple[float, float] | None, cores: int) -> float | None:
-    """The share of the time of so many cores that a hypervisor withheld between two readings of `steal`."""
+    """Return the share of the time of so many cores that a hypervisor withheld between two readings of `steal`."""
     if begin is None or end is None or end[0] <= begin[0]:
         return None
     return max(0.0, end[1] - begin[1]) / (cores * (end[0] - begin[0]))
 
 
-def threads(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
-    """Of each thread of this process its CPU time and the time in which it waited for a core, in s, by its id.
+def thread_times(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
+    """Return the CPU time of each thread of this process and the time that it waited for a core, in s, by its id.
 
-    Linux, Documentation/scheduler/sched-stats.rst: nanoseconds on the CPU, then on the run queue. Empty where the
+    Linux, Documentation/scheduler/sched-stats.rst: nanoseconds on the CPU, then on the run queue. Empty if the
     kernel does not count.
     """
-    found = {}
+    times = {}
     for task in tasks.iterdir() if tasks.exists() else ():
         try:
             ran_ns, waited_ns, *_ = (task / "schedstat").read_text().split()
         except (OSError, ValueError):  # it has ended, or the kernel does not count
             continue
-        found[task.name] = (int(ran_ns) / 1e9, int(waited_ns) / 1e9)
-    return found
+        times[task.name] = (int(ran_ns) / 1e9, int(waited_ns) / 1e9)
+    return times
 
 
 def delay_s(
     begin: Mapping[str, tuple[float, float]], end: Mapping[str, tuple[float, float]], cores: int
 ) -> float | None:
-    """How long the threads that ran most between two readings, as many as cores, were ready and did not run, in s.
+    """Return how long a rank's busiest threads were ready and did not run between two readings, in s; one per core.
 
     Those compute. Others, as Horovod's, wait for them whatever else the machine does. None without threads.
     """
@@ -144,11 +144,11 @@ def delay_s(
 
 
 def frequency_mhz(cores: Collection[int], which: str = "scaling_cur_freq", clocks: Path = _CLOCKS) -> float | None:
-    """The mean clock of these cores, or by `which` its highest (cpuinfo_max_freq); None where cpufreq does not say."""
-    found = []
+    """Return the mean clock of these cores, or by `which` its highest (cpuinfo_max_freq); None without cpufreq."""
+    clocks_mhz = []
     for core in cores:
         try:
-            found.append(int((clocks / f"cpu{core}/cpufreq/{which}").read_text()) / 1e3)
+            clocks_mhz.append(int((clocks / f"cpu{core}/cpufreq/{which}").read_text()) / 1e3)
         except (OSError, ValueError):
             return None
-    return sum(found) / len(found) if found else None
+    return sum(clocks_mhz) / len(clocks_mhz) if clocks_mhz else None

@@ -1,8 +1,8 @@
-"""What the processors of a host and the GPU of a rank have taken so far, as they count it themselves: RAPL and NVML.
+"""The energy of the processors of a host and the GPU of a rank so far, as they count it themselves: RAPL and NVML.
 
 RAPL counts the packages of Intel's and AMD's processors, with all that runs on them; memory and power supply are not in
-it. Its counters begin anew after some hundred kilojoules, so that a span in which one does so twice is too small; that
-takes longer than any window of some minutes.
+it. Its counters restart after some hundred kilojoules: a span in which one does so twice is too small, but that takes
+longer than any window of some minutes.
 """
 
 from __future__ import annotations
@@ -24,50 +24,55 @@ class Counter:
     """A counter of energy."""
 
     joules: float
-    range_j: float | None  # it begins anew at 0 after this; None: not known
+    range_j: float | None  # it restarts at 0 after this; None: not known
 
 
 @dataclass(frozen=True)
 class Reading:
     """The counters at one moment."""
 
-    processors: tuple[Counter, ...] = ()  # of each package of the host; empty where they cannot be read
+    processors: tuple[Counter, ...] = ()  # of each package of the host; empty if they cannot be read
     gpu: GpuCount = NOT_COUNTED
 
 
 class Meter:
     """Reads the counters that a rank is to read."""
 
-    def __init__(self, processors: bool = False, gpu: Callable[[], GpuCount] = lambda: NOT_COUNTED) -> None:
-        """Nothing is read yet.
+    def __init__(self, processors: bool = False, gpu: Callable[[], GpuCount] | None = None) -> None:
+        """Read nothing yet.
 
-        processors: of the host: one rank of it is enough. gpu: reads the rank's GPU, as `gpus.counter` returns it.
+        processors: of the host: one rank of it is enough. gpu: reads the rank's GPU, as `gpus.count_reader` returns it.
         """
-        self._processors, self._gpu = processors, gpu
+        self._processors, self._gpu = processors, gpu or (lambda: NOT_COUNTED)
 
     def read(self) -> Reading:
-        """The counters now. Reading them takes well under a millisecond."""
+        """Return the counters now. Reading them takes well under a millisecond."""
         return Reading(tuple(packages(_POWER)) if self._processors else (), self._gpu())
 
 
 def packages(power: Path = _POWER) -> list[Counter]:
-    """The counter of each package; empty where there is none, or this user may not read one."""
+    """Return the counter of each package; empty if there is none, or this user may not read one."""
     try:
-        found = sorted(path for path in power.iterdir() if _PACKAGE.fullmatch(path.name))
-        return [Counter(int((path / "energy_uj").read_text()) / 1e6, _range_j(path)) for path in found]
+        return [
+            Counter(int((path / "energy_uj").read_text()) / 1e6, _range_j(path)) for path in _package_folders(power)
+        ]
     except (OSError, ValueError):
         return []
 
 
-def unknown(power: Path = _POWER) -> str | None:
-    """Why the energy of this host's processors cannot be read; None where it can."""
+def _package_folders(power: Path) -> list[Path]:
+    return sorted(path for path in power.iterdir() if _PACKAGE.fullmatch(path.name))
+
+
+def why_unreadable(power: Path = _POWER) -> str | None:
+    """Return why the energy of this host's processors cannot be read; None if it can."""
     if packages(power):
         return None
-    there = sorted(path for path in power.iterdir() if _PACKAGE.fullmatch(path.name)) if power.is_dir() else []
-    if not there:
+    folders = _package_folders(power) if power.is_dir() else []
+    if not folders:
         return f"no RAPL counter in {power}: a virtual machine, or a processor or kernel without one"
     try:
-        for path in there:
+        for path in folders:
             int((path / "energy_uj").read_text())
     except PermissionError:
         return f"only root may read {path / 'energy_uj'}"
@@ -77,14 +82,14 @@ def unknown(power: Path = _POWER) -> str | None:
 
 
 def processors_j(begin: Sequence[Counter], end: Sequence[Counter]) -> float | None:
-    """The energy of all packages between two readings, in J; None without counters, or where one is not known."""
-    spent = [_between(b, e) for b, e in zip(begin, end, strict=False)]
-    known = [joules for joules in spent if joules is not None]
-    return sum(known) if known and len(known) == len(begin) == len(end) else None
+    """Return the energy of all packages between two readings, in J; None without counters, or if one is unknown."""
+    used = [_between(b, e) for b, e in zip(begin, end, strict=False)]
+    counted = [joules for joules in used if joules is not None]
+    return sum(counted) if counted and len(counted) == len(begin) == len(end) else None
 
 
 def gpu_j(begin: float | None, end: float | None) -> float | None:
-    """The energy of a GPU between two readings, in J; None where it does not count it, or has begun anew."""
+    """Return the energy of a GPU between two readings, in J; None if it does not count it, or has restarted."""
     return None if begin is None or end is None or end < begin else end - begin
 
 

@@ -1,4 +1,4 @@
-"""What a run was measured with: machine, versions, variables. Read once per job, outside every timed phase."""
+"""The environment of a run: machine, versions, variables. Read once per job, outside every timed phase."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<com
 
 
 def _output(*command: str) -> str | None:
-    """The standard output of a command; None where it is not installed or fails."""
+    """Return the standard output of a command; None where it is not installed or fails."""
     if not shutil.which(command[0]):
         return None
     try:
@@ -41,49 +41,44 @@ def _output(*command: str) -> str | None:
 
 
 def cpu_model() -> str:
-    """The processor's name as Linux gives it."""
+    """Return the processor's name as Linux gives it."""
     cpuinfo = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
-    return found[1].strip() if found else platform.machine()
+    model = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    return model[1].strip() if model else platform.machine()
 
 
 def memory_bytes() -> int:
-    """The physical memory of this machine."""
+    """Return the physical memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def gpus() -> list[str]:
-    """The names of this machine's NVIDIA GPUs; empty without a driver."""
-    return nvidia.names()
-
-
 def host(usable_cores: Collection[int]) -> Host:
-    """This machine; usable_cores: those of its cores that the job may use."""
-    found = nvidia.found()
+    """Return this machine; usable_cores: those of its cores that the job may use."""
+    gpus = nvidia.query()
     return Host(
         host=socket.gethostname(),
         cpu_model=cpu_model(),
         cores=len(usable_cores),
         memory_bytes=memory_bytes(),
         kernel=platform.release(),
-        gpus=[state.name for state in found.states],
-        state=machine.state(usable_cores, found.states, found.topology),
+        gpus=[state.name for state in gpus.states],
+        state=machine.state(usable_cores, gpus.states, gpus.topology),
     )
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the installed packages that can change a measurement."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the installed packages that can change a measurement."""
+    installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            installed[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def horovod_built_with() -> list[str]:
-    """The controllers and operations that Horovod was compiled with."""
+    """Return the controllers and operations that Horovod was compiled with."""
     import horovod.tensorflow as hvd
 
     built = {"mpi": hvd.mpi_built(), "gloo": hvd.gloo_built(), "nccl": bool(hvd.nccl_built()), "cuda": hvd.cuda_built()}
@@ -99,18 +94,18 @@ class MpiLibrary:
 
 
 def mpi_library() -> MpiLibrary | None:
-    """The MPI library that this process has loaded, whichever Horovod was built with; None without one."""
-    found = re.search(r"(/\S*/libmpi(?:ch)?\.so\S*)", Path("/proc/self/maps").read_text())
-    if not found:
+    """Return the MPI library that this process has loaded, whichever Horovod was built with; None without one."""
+    mapped = re.search(r"(/\S*/libmpi(?:ch)?\.so\S*)", Path("/proc/self/maps").read_text())
+    if not mapped:
         return None
     text, length = ctypes.create_string_buffer(8192), ctypes.c_int()  # MPICH's limit; Open MPI's is 256
-    ctypes.CDLL(found[1]).MPI_Get_library_version(text, ctypes.byref(length))  # may be called before MPI_Init
+    ctypes.CDLL(mapped[1]).MPI_Get_library_version(text, ctypes.byref(length))  # may be called before MPI_Init
     first = text.value.decode(errors="replace").splitlines()[0]
-    return MpiLibrary(Path(found[1]).resolve(), " ".join(first.partition(",")[0].split()))
+    return MpiLibrary(Path(mapped[1]).resolve(), " ".join(first.partition(",")[0].split()))
 
 
 def check_mpi(mpi_home: str | None) -> None:
-    """Raise ConfigError where the host's MPI in `mpi_home` was asked for, and this process has loaded another."""
+    """Raise ConfigError if the host's MPI in `mpi_home` was requested, and this process has loaded another."""
     library = mpi_library()
     if mpi_home and not (library and library.path.is_relative_to(Path(mpi_home).resolve())):
         loaded = f"{library.version} in {library.path}" if library else "none"
@@ -122,12 +117,12 @@ def check_mpi(mpi_home: str | None) -> None:
 
 
 def git_state() -> tuple[str | None, bool | None]:
-    """The commit of the kit's code, and whether the tree differs from it; None for what git does not tell.
+    """Return the commit of the kit's code, and whether the tree differs from it; None if git does not tell.
 
     An image has no git: there the launcher's environment variables say it, or a file that the image's build wrote.
     """
-    if commit_given := os.environ.get(protocol.GIT_COMMIT):
-        return commit_given, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
+    if commit := os.environ.get(protocol.GIT_COMMIT):
+        return commit, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
     commit = _output("git", "rev-parse", "HEAD")
     if commit is None and _BUILT_FROM.exists():
         commit, _, changed = _BUILT_FROM.read_text().strip().partition(" ")
@@ -139,17 +134,17 @@ def git_state() -> tuple[str | None, bool | None]:
 
 
 def collect(hosts: list[Host]) -> Environment:
-    """The environment of the job on these hosts, as the record holds it."""
+    """Return the environment of the job on these hosts, as the record holds it."""
     commit, dirty = git_state()
     library = mpi_library()
-    found = versions()
+    installed = versions()
     return Environment(
         hosts=hosts,
-        versions=found,
+        versions=installed,
         horovod_built_with=horovod_built_with(),
         mpi=library.version if library else None,
         mpi_library=str(library.path) if library else None,
-        nccl=found.get("nvidia-nccl-cu12"),
+        nccl=installed.get("nvidia-nccl-cu12"),
         image=os.environ.get(protocol.IMAGE) or os.environ.get("SINGULARITY_CONTAINER"),
         image_digest=os.environ.get(protocol.IMAGE_DIGEST) or None,
         git_commit=commit,

@@ -20,12 +20,12 @@ import pynvml
 from train.record.record import GpuState
 
 _LIBRARY = "libnvidia-ml.so.1"  # NVML itself
-_PATIENCE_S = 60.0  # a driver that no process holds open takes seconds for each GPU
+_TIMEOUT_S = 60.0  # a driver that no process holds open takes seconds for each GPU
 
 
 @dataclass(frozen=True)
 class GpuUse:
-    """What a GPU does at one moment; None for what it does not report."""
+    """The use of a GPU at one moment; None for what it does not report."""
 
     fraction: float | None  # of the driver's sample period (1 s at most) in which any kernel ran, 0 to 1
     memory_bytes: int | None  # allocated on the GPU, by all processes
@@ -36,7 +36,7 @@ UNKNOWN = GpuUse(None, None)
 
 @dataclass(frozen=True)
 class GpuCount:
-    """What a GPU has taken since its driver was loaded, and its clock now; None for what it does not report."""
+    """The energy of a GPU since its driver was loaded, and its clock now; None for what it does not report."""
 
     energy_j: float | None  # counted from Volta on, and not by MIG instances
     clock_mhz: float | None
@@ -54,12 +54,12 @@ class Gpus:
 
 
 def names() -> list[str]:
-    """The names of the GPUs, in the order of the PCI bus; empty without a driver, or if it does not answer in time."""
-    return [state.name for state in found().states]
+    """Return the names of the GPUs, in the order of the PCI bus; none without a driver, or if it does not answer."""
+    return [state.name for state in query().states]
 
 
-def found(patience_s: float = _PATIENCE_S) -> Gpus:
-    """The GPUs and how they are set; none without a driver, or if it does not answer in time.
+def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
+    """Return the GPUs and how they are set; none without a driver, or if it does not answer in time.
 
     Another process asks the driver: while a driver hangs, a process inside it can neither continue nor be killed.
     """
@@ -67,21 +67,21 @@ def found(patience_s: float = _PATIENCE_S) -> Gpus:
         ctypes.CDLL(_LIBRARY)
     except OSError:
         return Gpus([])
-    asked = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
-        answer, _ = asked.communicate(timeout=patience_s)
+        answer, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        asked.kill()  # without waiting for its end
-        print(f"warning: NVIDIA's driver did not answer within {patience_s:g} s: GPUs are not named", file=sys.stderr)
+        process.kill()  # without waiting for its end
+        print(f"warning: NVIDIA's driver did not answer within {timeout_s:g} s: GPUs are not named", file=sys.stderr)
         return Gpus([])
-    if asked.returncode != 0:
+    if process.returncode != 0:
         return Gpus([])
-    told = json.loads(answer)
-    return Gpus([GpuState(**state) for state in told["states"]], told["topology"])
+    fields = json.loads(answer)
+    return Gpus([GpuState(**state) for state in fields["states"]], fields["topology"])
 
 
-def ask(nvml: Any = pynvml) -> Gpus:
-    """As `found`, but asks the driver from this process, for as long as it takes."""
+def query_driver(nvml: Any = pynvml) -> Gpus:
+    """Ask the driver for the GPUs from this process, for as long as it takes."""
     try:
         nvml.nvmlInit()
     except pynvml.NVMLError:
@@ -96,7 +96,7 @@ def ask(nvml: Any = pynvml) -> Gpus:
 
 
 def _state(handle: Any, nvml: Any) -> GpuState:
-    """How a GPU is set. Raises NVMLError where it has no name."""
+    """Return how a GPU is set. Raises NVMLError where it has no name."""
     persistence = _or_none(lambda: nvml.nvmlDeviceGetPersistenceMode(handle))
     limit_mw = _or_none(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
     return GpuState(
@@ -110,7 +110,7 @@ def _state(handle: Any, nvml: Any) -> GpuState:
 
 
 def _topology() -> str | None:
-    """How GPUs and network cards are linked; None without nvidia-smi."""
+    """Return how GPUs and network cards are linked; None without nvidia-smi."""
     if not shutil.which("nvidia-smi"):
         return None
     done = subprocess.run(["nvidia-smi", "topo", "-m"], capture_output=True, text=True)
@@ -118,10 +118,10 @@ def _topology() -> str | None:
     return re.sub(r"\x1b\[\d*m", "", done.stdout).partition("\n\n")[0].strip() or None
 
 
-def reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
-    """A function that reads the use of a GPU; it returns UNKNOWN where there is no driver or no such GPU.
+def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
+    """Return a function that reads the use of a GPU; it returns UNKNOWN where there is no driver or no such GPU.
 
-    NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a process of its own.
+    NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a separate process.
 
     Args:
         gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG
@@ -136,8 +136,8 @@ def reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     return lambda: _use(handle, nvml)
 
 
-def counter(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
-    """A function that reads what a GPU has taken and how fast it runs; NOT_COUNTED where there is no driver or no GPU.
+def count_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
+    """Return a function that reads the energy and the clock of a GPU; NOT_COUNTED without a driver or GPU.
 
     gpu: as for `reader`. It asks the driver from this process, which uses the GPU through the same driver.
     """
@@ -160,7 +160,7 @@ def _handles(nvml: Any) -> list[Any]:
 
 
 def _find(gpu: str, nvml: Any) -> Any:
-    """The handle of a GPU or MIG instance. Raises NVMLError where there is none."""
+    """Return the handle of a GPU or MIG instance. Raises NVMLError where there is none."""
     if gpu.isdigit():
         return nvml.nvmlDeviceGetHandleByIndex(int(gpu))
     if gpu.startswith("GPU-"):
@@ -179,7 +179,7 @@ def _use(handle: Any, nvml: Any) -> GpuUse:
 
 
 def _or_none(read: Callable[[], Any]) -> Any:
-    """What is read, None where the GPU does not report it: a MIG instance has no utilisation."""
+    """Return what is read, None where the GPU does not report it: a MIG instance has no utilisation."""
     try:
         return read()
     except pynvml.NVMLError:
@@ -187,4 +187,4 @@ def _or_none(read: Callable[[], Any]) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(ask())))
+    print(json.dumps(asdict(query_driver())))

@@ -1,4 +1,4 @@
-"""How this machine is set and what it does, as far as that changes a measurement; nothing of it is changed."""
+"""The settings and the load of this machine, as far as they change a measurement. They are only read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BF16_FLAGS = ("avx512_bf16", "amx_bf16")  # either of them multiplies bfloat16 i
 
 
 def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None) -> HostState:
-    """This machine now, with its GPUs as they were found; cores: those that the job may use."""
+    """Return this machine now, with its GPUs as they were found; cores: those that the job may use."""
     return HostState(
         governor=governor(cores),
         frequency_mhz=core_use.frequency_mhz(cores),
@@ -36,24 +36,24 @@ def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None
         cpu_flags=cpu_flags(),
         gpus=gpus,
         gpu_topology=gpu_topology,
-        energy_unknown=energy.unknown(),
+        energy_unknown=energy.why_unreadable(),
     )
 
 
 def governor(cores: Collection[int], cpus: Path = _CPUS) -> str | None:
-    """What sets the clocks of these cores: powersave, performance, ...; several where they differ."""
-    found = {_read(cpus / f"cpu{core}/cpufreq/scaling_governor") for core in cores}
-    return None if None in found else ", ".join(sorted(name for name in found if name)) or None
+    """Return what sets the clocks of these cores: powersave, performance, ...; several where they differ."""
+    governors = {_read(cpus / f"cpu{core}/cpufreq/scaling_governor") for core in cores}
+    return None if None in governors else ", ".join(sorted(name for name in governors if name)) or None
 
 
 def smt(cpus: Path = _CPUS) -> bool | None:
-    """Whether several hardware threads of a core are in use."""
+    """Return whether several hardware threads of a core are in use."""
     active = _read(cpus / "smt/active")
     return None if active is None else active == "1"
 
 
 def numa_nodes(nodes: Path = _NODES) -> int | None:
-    """How many NUMA nodes the machine has."""
+    """Return how many NUMA nodes the machine has."""
     return len([path for path in nodes.glob("node*") if re.fullmatch(r"node\d+", path.name)]) or None
 
 
@@ -64,41 +64,41 @@ def huge_pages(enabled: Path = _HUGE_PAGES) -> str | None:
 
 
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
-    """Those instruction sets of the processor that decide how fast it trains."""
-    found = re.search(r"^flags\s*:(.*)$", _read(cpuinfo) or "", re.MULTILINE)
-    there = set(found[1].split()) if found else set()
-    return [flag for flag in _SPEED_FLAGS if flag in there]
+    """Return those instruction sets of the processor that decide how fast it trains."""
+    line = re.search(r"^flags\s*:(.*)$", _read(cpuinfo) or "", re.MULTILINE)
+    flags = set(line[1].split()) if line else set()
+    return [flag for flag in _SPEED_FLAGS if flag in flags]
 
 
 def fast_precisions(flags: Collection[str]) -> list[str]:
-    """The precisions that a CPU with these instruction sets computes in hardware."""
+    """Return the precisions that a CPU with these instruction sets computes in hardware."""
     return ["fp32", "bf16"] if any(flag in flags for flag in BF16_FLAGS) else ["fp32"]
 
 
 def hardware(cores: int, cpu_model: str, gpus: Sequence[str]) -> str:
-    """The hardware of a host in words; gpus: their names."""
-    of_gpus = [f"{count} x {name}" for name, count in Counter(gpus).items()] or ["no GPU"]
-    return ", ".join([f"{cores} cores", cpu_model, *of_gpus])
+    """Return the hardware of a host as text; gpus: their names."""
+    gpu_texts = [f"{count} x {name}" for name, count in Counter(gpus).items()] or ["no GPU"]
+    return ", ".join([f"{cores} cores", cpu_model, *gpu_texts])
 
 
-def heterogeneous(hardware_of: Mapping[str, str]) -> str | None:
-    """How hosts differ, each by name with its hardware in words; None where they do not.
+def hardware_note(hardware_by_host: Mapping[str, str]) -> str | None:
+    """Return a note on how hosts differ, from the hardware of each as text; None if they do not.
 
     A synchronous step waits for the slowest.
     """
-    kinds = host_names.alike(hardware_of.items())
+    kinds = host_names.hosts_by_text(hardware_by_host.items())
     if len(kinds) < 2:
         return None
     each = "; ".join(f"{hosts}: {kind}" for kind, hosts in kinds.items())
     return f"heterogeneous hardware, and every step waits for the slowest host: {each}"
 
 
-def emulated(precision: str, flags_of: Mapping[str, Collection[str]]) -> str | None:
-    """That processors compute a precision without instructions for it, in words; None where all have them.
+def emulation_note(precision: str, flags_by_host: Mapping[str, Collection[str]]) -> str | None:
+    """Return a note that processors emulate a precision without instructions for it; None if all have them.
 
-    flags_of: the instruction sets of the processor of each host, by name.
+    flags_by_host: the instruction sets of the processor of each host, by name.
     """
-    lacking = [name for name, flags in flags_of.items() if precision not in fast_precisions(flags)]
+    lacking = [name for name, flags in flags_by_host.items() if precision not in fast_precisions(flags)]
     if not lacking:
         return None
     return (
@@ -109,7 +109,7 @@ def emulated(precision: str, flags_of: Mapping[str, Collection[str]]) -> str | N
 
 
 def _read(path: Path) -> str | None:
-    """What a file of the kernel says; None where it is not there, or not for this user."""
+    """Return the content of a file of the kernel; None if it is not there, or not for this user."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Names of hosts for people: many as one short text, and what is said of many of them alike once."""
+"""Names of hosts for people: many names as one short text, and hosts by the text that holds for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")  # the last number of a text, and w
 
 
 def folded(names: Iterable[str]) -> str:
-    """The names as Slurm and pdsh write them: n[1-3], n[0008-0256].cluster, login."""
+    """Return the names as Slurm and pdsh write them: n[1-3], n[0008-0256].cluster, login."""
     parts = [_parts(name) for name in dict.fromkeys(names)]
     padded = {(head, tail, len(number)) for head, number, tail in parts if number.startswith("0")}
     families: dict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -21,12 +21,12 @@ def folded(names: Iterable[str]) -> str:
 
 
 def _parts(name: str) -> tuple[str, str, str]:
-    """What comes before the number of a host, the number ("": none), and what comes after it, such as the domain."""
+    """Return the parts of a host name: before its number, the number ("": none), after it, such as the domain."""
     label, dot, domain = name.partition(".")
     if label.isdigit():  # an address
         label, dot, domain = name, "", ""
-    if found := _NUMBERED.match(label):
-        return found[1], found[2], f"{found[3]}{dot}{domain}"
+    if match := _NUMBERED.match(label):
+        return match[1], match[2], f"{match[3]}{dot}{domain}"
     return name, "", ""
 
 
@@ -40,7 +40,7 @@ def _family(head: str, tail: str, digits: int, numbers: list[int]) -> str:
 
 
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of each run of consecutive numbers; `numbers` ascend."""
+    """Yield the first and the last of each run of consecutive numbers; `numbers` ascend."""
     first = last = numbers[0]
     for number in numbers[1:]:
         if number > last + 1:
@@ -50,9 +50,9 @@ def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def alike(said: Iterable[tuple[str, str]]) -> Mapping[str, str]:
-    """What is said of hosts, each text once -> the hosts that it holds for; `said`: pairs of host and text."""
+def hosts_by_text(texts: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Return text -> the folded names of the hosts that it holds for, from pairs of host and text."""
     hosts: dict[str, list[str]] = defaultdict(list)
-    for host, text in said:
+    for host, text in texts:
         hosts[text].append(host)
-    return {text: folded(of) for text, of in hosts.items()}
+    return {text: folded(names) for text, names in hosts.items()}

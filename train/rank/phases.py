@@ -9,13 +9,13 @@ Listener = Callable[[str, Mapping[str, float]], None]
 
 
 def steady_time() -> Callable[[], float]:
-    """A clock of seconds since the epoch that is monotonic, whatever happens to the system's clock from now on."""
+    """Return a monotonic clock of seconds since the epoch, whatever happens to the system's clock."""
     epoch = time.time() - time.perf_counter()
     return lambda: epoch + time.perf_counter()
 
 
 def _nobody(phase: str, seconds: Mapping[str, float]) -> None:
-    """Where nobody listens."""
+    """Do nothing."""
 
 
 class PhaseClock:
@@ -26,7 +26,7 @@ class PhaseClock:
 
         Args:
             started_at: when the job was launched, seconds since the epoch. Time up to the first `enter` is `start`.
-            listener: is told each phase that is entered, with the seconds of the phases so far.
+            listener: is called with each phase that is entered and the seconds of the phases so far.
             now: the time, seconds since the epoch.
         """
         self.started_at = started_at
@@ -38,7 +38,7 @@ class PhaseClock:
         self._announced: str | None = None
 
     def listen(self, listener: Listener) -> None:
-        """Tell another listener too, after those before it."""
+        """Add a listener, after those before it."""
         self._listeners.append(listener)
 
     def _tell(self, phase: str, seconds: Mapping[str, float]) -> None:
@@ -63,21 +63,21 @@ class PhaseClock:
             raise ValueError(f"phase={phase}: allowed are {', '.join(PHASES)}")
         if phase == "timed" and self._announced != phase:
             self.announce(phase)  # nothing is written inside the timed window
-        told = self._announced == phase
+        announced = self._announced == phase
         now = self._now() if at is None else at
         if now < self.started_at:  # by a launcher's clock, on another host or set back since
             self.started_at = self._since = now
         self.seconds = self._so_far(now)
         self.phase, self._since, self._announced = phase, now, None
-        if not told:
+        if not announced:
             self._tell(phase, self.seconds)
 
     def elapsed_s(self) -> float:
-        """Seconds since the launch of the job."""
+        """Return seconds since the launch of the job."""
         return sum(self.seconds.values()) + self._now() - self._since
 
     def stop(self) -> dict[str, float]:
-        """The seconds of all phases, with the time so far booked on the current one."""
+        """Return the seconds of all phases, with the time so far booked on the current one."""
         now = self._now()
         self.seconds, self._since = self._so_far(now), now
         return self.seconds

@@ -1,4 +1,4 @@
-"""A rank's place: its number, its cores and threads, its network. Decided before TensorFlow starts its threads."""
+"""The placement of a rank: its number, cores, threads and network, decided before TensorFlow starts its threads."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ import psutil
 
 from train.record import protocol
 
-# How each launcher tells a process its place on its host. Horovod's variable comes first.
+# How each launcher tells a process its number on its host. Horovod's variable comes first.
 _LOCAL_RANK_VARIABLES = (
     "HOROVOD_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -32,91 +32,91 @@ _LOCAL_SIZE_VARIABLES = (
 
 
 def _first_integer(names: Sequence[str], otherwise: int, environment: Mapping[str, str] = os.environ) -> int:
-    found = (re.match(r"\d+", environment.get(name, "")) for name in names)
-    return next((int(match[0]) for match in found if match), otherwise)
+    matches = (re.match(r"\d+", environment.get(name, "")) for name in names)
+    return next((int(match[0]) for match in matches if match), otherwise)
 
 
 def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
-    """The rank of a process with this environment; `otherwise` where no launcher set it."""
+    """Return the rank of a process with this environment; `otherwise` where no launcher set it."""
     return _first_integer(_RANK_VARIABLES, otherwise, environment)
 
 
 def without_rank() -> dict[str, str]:
-    """The environment of this process, for one that serves all ranks and is none."""
+    """Return the environment of this process, for one that serves all ranks and is none."""
     return {name: value for name, value in os.environ.items() if name not in _RANK_VARIABLES}
 
 
 def first_rank() -> int:
-    """The first rank of this process's world, among all ranks of the job."""
+    """Return the first rank of this process's rank group, among all ranks of the job."""
     return int(os.environ.get(protocol.FIRST_RANK, 0))
 
 
 def global_rank() -> int:
-    """The rank of this process in the job, before Horovod can be asked; 0 where no launcher set it."""
+    """Return the rank of this process in the job, before Horovod can be asked; 0 where no launcher set it."""
     return first_rank() + rank_of(os.environ, 0)
 
 
-def world() -> int:
-    """Which world of the job this process belongs to."""
-    return int(os.environ.get(protocol.WORLD, 0))
+def rank_group() -> int:
+    """Return the index of the rank group of this process in the job."""
+    return int(os.environ.get(protocol.RANK_GROUP, 0))
 
 
 def local_rank() -> int:
-    """The rank of this process on its host, before Horovod can be asked; 0 where no launcher set it."""
+    """Return the rank of this process on its host, before Horovod can be asked; 0 where no launcher set it."""
     return _first_integer(_LOCAL_RANK_VARIABLES, 0)
 
 
 def local_size() -> int:
-    """How many ranks this host has, before Horovod can be asked; 1 where no launcher set it."""
+    """Return how many ranks this host has, before Horovod can be asked; 1 where no launcher set it."""
     return _first_integer(_LOCAL_SIZE_VARIABLES, 1)
 
 
 def size() -> int:
-    """How many processes a launcher started with this one, before Horovod can be asked; 1 where none set it."""
+    """Return how many processes a launcher started with this one, before Horovod can be asked; 1 where none set it."""
     return _first_integer(_SIZE_VARIABLES, 1)
 
 
 def usable_cores() -> list[int]:
-    """The cores that this process may run on, ascending."""
+    """Return the cores that this process may run on, ascending."""
     return sorted(os.sched_getaffinity(0))
 
 
 def cores_per_node(cores: int, largest_nodes: int) -> int:
-    """Cores of one node where at most `largest_nodes` nodes share a machine: the same at every point."""
+    """Return cores of one node where at most `largest_nodes` nodes share a machine: the same at every point."""
     return max(1, cores // largest_nodes)
 
 
 def threads_per_rank(cores: int, ranks_per_node: int) -> int:
-    """Threads of one rank where `ranks_per_node` ranks share a node of that many cores."""
+    """Return threads of one rank where `ranks_per_node` ranks share a node of that many cores."""
     return max(1, cores // ranks_per_node)
 
 
 def cores_of_rank(
     available: Sequence[int], local_rank: int, ranks_per_node: int, cores_per_node: int, threads: int
 ) -> list[int]:
-    """The cores of one rank: its share of its node's share of the host's `available` cores.
+    """Return the cores of one rank: its share of its node's share of the host's `available` cores.
 
-    Where there are fewer cores than the ranks need, cores are assigned again from the first: `shared` tells.
+    If there are fewer cores than the ranks need, cores are assigned again from the first: see `shared`.
     """
-    node, place = divmod(local_rank, ranks_per_node)
-    first = node * cores_per_node + place * threads
+    node, rank_of_node = divmod(local_rank, ranks_per_node)
+    first = node * cores_per_node + rank_of_node * threads
     return sorted({available[(first + k) % len(available)] for k in range(threads)})
 
 
 def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
-    """Whether a core belongs to more than one of the ranks of one host."""
+    """Return whether a core belongs to more than one of the ranks of one host."""
     taken = [core for cores in cores_of_ranks for core in cores]
     return len(taken) != len(set(taken))
 
 
 def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:
-    """Whether ranks, each given as its host, its cores and how many workers it is, share a core of a host."""
-    on: dict[str, list[Sequence[int]]] = {}
+    """Return whether ranks, each given as its host, its cores and how many workers it is, share a core of a host."""
+    by_host: dict[str, list[Sequence[int]]] = {}
     for host, cores, workers in ranks:
         if len(cores) < workers:
             return True
-        on.setdefault(host, []).append(cores)
-    return any(shared(cores) for cores in on.values())
+        by_host.setdefault(host, []).append(cores)
+    return any(shared(cores) for cores in by_host.values())
 
 
 def bind(cores: Sequence[int]) -> None:
@@ -133,17 +133,17 @@ def move(cores: Sequence[int]) -> None:
 
 
 def addresses() -> dict[str, str]:
-    """The IPv4 addresses of this host, and the interface that has each."""
+    """Return the IPv4 addresses of this host, and the interface that has each."""
     return {
         address.address: name
-        for name, of_interface in psutil.net_if_addrs().items()
-        for address in of_interface
+        for name, interface in psutil.net_if_addrs().items()
+        for address in interface
         if address.family == socket.AF_INET
     }
 
 
 def address_towards(peers: Sequence[str]) -> str:
-    """This host's address on the network to its peers, of which it may be one; the loopback address without peers.
+    """Return this host's address on the network to its peers, of which it may be one; loopback without peers.
 
     Raises OSError where a peer's name has no address.
     """
@@ -161,5 +161,5 @@ def address_towards(peers: Sequence[str]) -> str:
 
 
 def interface_towards(peers: Sequence[str]) -> str:
-    """The name of the interface with the address `address_towards(peers)`."""
+    """Return the name of the interface with the address `address_towards(peers)`."""
     return addresses().get(address_towards(peers), "lo")

@@ -1,4 +1,4 @@
-"""How a rank gets the CPU quota that its steps are measured under, and the rate of its link, and gives them back.
+"""How a rank requests the CPU quota of its measurement and the rate of its link, and releases them.
 
 Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher exchange
 marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
@@ -30,7 +30,7 @@ class QuotaGate:
                 time.sleep(_POLL_S)
 
     def use_link(self, mbit_per_s: float | None) -> None:
-        """Return when all links have this rate; None: no limit. Only rank 0 calls it, while all hold their quotas."""
+        """Return when all links have this rate; None: no limit. Only rank 0 calls it, while all nodes are limited."""
         if not self.folder:
             return
         now = protocol.read_link_rate(protocol.link_wanted_path(self.folder))

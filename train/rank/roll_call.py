@@ -36,7 +36,7 @@ class Present:
 
 @dataclass(frozen=True)
 class Details:
-    """What a rank, or the launcher, runs: exchanged only where hashes differ, to name the difference."""
+    """The code of a rank or the launcher: exchanged only if hashes differ, to name the difference."""
 
     config: Mapping[str, Any]  # nested
     source: Mapping[str, str]  # file -> digest
@@ -45,7 +45,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the ranks must agree with."""
+    """The hosts and the launcher's code that the ranks must agree with."""
 
     hosts: int = 1  # how many the ranks must be on, at least; with more than one, the same number of ranks on each
     config_hash: str | None = None  # the launcher's; None where there is none
@@ -58,16 +58,16 @@ def _listed(items: Sequence[object], most: int = 8) -> str:
 
 
 def hosts_of_step(config: RunConfig, variables: Mapping[str, str]) -> int:
-    """How many hosts ranks started by hand must be on: as many as their Slurm step has, at most the nodes; else 1."""
+    """Return how many hosts ranks started by hand must be on: those of their Slurm step, at most the nodes; else 1."""
     return min(config.all_nodes, int(variables.get("SLURM_STEP_NUM_NODES", 1)))
 
 
 def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list[str]:
-    """What about the ranks' places changes what is measured: cause and fix of each; empty where all is well.
+    """Return the faults of the ranks' placement that change a measurement: cause and fix of each; none if all is well.
 
     Args:
         present: the answers of all ranks.
-        config: what was asked for.
+        config: of the run.
         hosts: how many the ranks must be on, at least.
     """
     on: dict[str, list[Present]] = {}
@@ -98,9 +98,9 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: 
 
 
 def _shared_devices(on: Mapping[str, Sequence[Present]], alone: bool) -> list[str]:
-    """What is shared, each once with the hosts where it is. alone: a host is one node, whose ranks share no cores."""
-    found = host_names.alike((host, text) for host, ranks in on.items() for text in _shared_on(ranks, alone))
-    return [f"{hosts}: {text}" for text, hosts in found.items()]
+    """Return what ranks share, each once with its hosts. alone: a host is one node, whose ranks share no cores."""
+    shared = host_names.hosts_by_text((host, text) for host, ranks in on.items() for text in _shared_on(ranks, alone))
+    return [f"{hosts}: {text}" for text, hosts in shared.items()]
 
 
 def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _different_mpi(present: Sequence[Present], config: RunConfig) -> list[str]:
 
 
 def agreed(present: Sequence[Present], expected: Expected) -> bool:
-    """Whether all ranks run one configuration, one source and one set of packages: the launcher's, where there is one.
+    """Return whether all ranks run one configuration, source and set of packages: the launcher's, if there is one.
 
     The launcher's packages do not count: ranks in a container have others.
     """
@@ -142,7 +142,7 @@ def agreed(present: Sequence[Present], expected: Expected) -> bool:
 
 
 def differences(present: Sequence[Present], details: Sequence[Details], launcher: Details | None) -> list[str]:
-    """What differs: configuration and source from the launcher's, without one from rank 0's; packages from rank 0's.
+    """Return the differences of configuration and source to the launcher or else rank 0, of packages to rank 0.
 
     Args:
         present: the answers of all ranks.
@@ -152,7 +152,7 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     first, reference = details[0], launcher or details[0]
     rank_0 = f"rank 0 ({present[0].host.host})"
     named = "the launcher" if launcher else rank_0
-    found: dict[str, list[str]] = {}  # a difference -> the ranks that have it
+    ranks_by_text: dict[str, list[str]] = {}  # a difference -> the ranks that have it
     for one, other in zip(present, details, strict=True):
         texts = []
         if keys := _changed(identity.flat(reference.config), identity.flat(other.config)):
@@ -162,12 +162,12 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
         if packages := _changed(first.packages, other.packages):
             texts.append(f"other packages than {rank_0}: {_listed(packages)}. Install the same ones on all hosts")
         for text in texts:
-            found.setdefault(text, []).append(f"rank {one.rank} ({one.host.host})")
-    return [f"{_listed(ranks)}: {text}" for text, ranks in found.items()]
+            ranks_by_text.setdefault(text, []).append(f"rank {one.rank} ({one.host.host})")
+    return [f"{_listed(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
 
 
 def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Each key whose value differs, with both values."""
+    """Return each key whose value differs, with both values."""
     return [
         f"{key}={other.get(key)} instead of {reference.get(key)}"
         for key in sorted({*reference, *other})
@@ -176,26 +176,26 @@ def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str
 
 
 def remarks(hosts: Sequence[Host], config: RunConfig) -> list[str]:
-    """What a reader of the record must know of the hosts: that they differ, that they emulate the precision."""
-    flags_of = {one.host: one.state.cpu_flags for one in hosts if one.state and config.device == "cpu"}
-    hardware_of = {one.host: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in hosts}
-    found = (machine.heterogeneous(hardware_of), machine.emulated(config.precision, flags_of))
-    return [remark for remark in found if remark]
+    """Return notes for the record on the hosts: that they differ, that they emulate the precision."""
+    flags_by_host = {one.host: one.state.cpu_flags for one in hosts if one.state and config.device == "cpu"}
+    hardware_by_host = {one.host: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in hosts}
+    notes = (machine.hardware_note(hardware_by_host), machine.emulation_note(config.precision, flags_by_host))
+    return [note for note in notes if note]
 
 
 def hold(me: Present, details: Details, expected: Expected, config: RunConfig, gather: Gather) -> list[Present]:
-    """The answers of all ranks, of which `me` is this one's. Every rank calls this.
+    """Return the answers of all ranks, of which `me` is this one's. Every rank calls this.
 
-    Raises ConfigError, on every rank, where ranks are in the wrong place, or run something else than the launcher or
-    than each other.
+    Raises ConfigError, on every rank, if ranks are in the wrong place, or run something else than the launcher or each
+    other.
     """
     present = gather(me, Present)
     if not agreed(present, expected):
-        found = differences(present, gather(details, Details), expected.launcher)
-        raise ConfigError("; ".join(found) or "the ranks' configurations differ in their hashes alone")
+        differing = differences(present, gather(details, Details), expected.launcher)
+        raise ConfigError("; ".join(differing) or "the ranks' configurations differ in their hashes alone")
     hosts = expected.hosts
     if config.distribution.elastic:  # training continues on fewer hosts
         hosts = min(hosts, len(present) // config.ranks_per_node)
-    if found := misplaced(present, config, hosts):
-        raise ConfigError("; ".join(found))
+    if problems := misplaced(present, config, hosts):
+        raise ConfigError("; ".join(problems))
     return present

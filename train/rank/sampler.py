@@ -23,7 +23,7 @@ from train.rank import gpus
 from train.record.usage import Sample
 
 _PR_SET_PDEATHSIG = 1
-_PATIENCE_S = 5.0  # for the end of a process that was killed
+_KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
 
 
 class Sampler:
@@ -41,32 +41,32 @@ class Sampler:
         command = [sys.executable, "-m", "train.rank.sampler", str(os.getpid()), str(period_s), *([gpu] if gpu else [])]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._lines)
 
-    def taken(self, started_at: float) -> list[Sample]:
-        """The samples since the last call; times count from `started_at`, seconds since the epoch."""
+    def new_samples(self, started_at: float) -> list[Sample]:
+        """Return the samples since the last call; times count from `started_at`, seconds since the epoch."""
         # Not by seek and read: the process writes at the offset that both have in common.
         text = os.pread(self._lines.fileno(), os.fstat(self._lines.fileno()).st_size - self._read, self._read)
         whole = text[: text.rfind(b"\n") + 1]
         self._read += len(whole)
-        return collected(whole.decode().splitlines(), started_at)
+        return parsed_samples(whole.decode().splitlines(), started_at)
 
     def stop(self, started_at: float) -> list[Sample]:
-        """Kill the process and return what it took since the last call of `taken`, as that does.
+        """Kill the process and return what it took since the last call of `new_samples`, as that does.
 
         A process inside a GPU driver that hangs cannot be killed. It is left behind, and its samples end there.
         """
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE_S)
-        return self.taken(started_at)
+            self._process.wait(_KILL_TIMEOUT_S)
+        return self.new_samples(started_at)
 
 
-def collected(lines: Iterable[str], started_at: float) -> list[Sample]:
-    """The samples of complete lines. Times count from `started_at`, seconds since the epoch."""
+def parsed_samples(lines: Iterable[str], started_at: float) -> list[Sample]:
+    """Return the samples of complete lines. Times count from `started_at`, seconds since the epoch."""
     return [(round(at - started_at, 3), *values) for at, *values in map(json.loads, lines)]
 
 
 def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> Iterator[Sample]:
-    """Samples of the process `pid` until it has ended, at whole periods of the clock: all ranks sample together."""
+    """Yield samples of the process `pid` until it ends, at whole periods of the clock: all ranks sample together."""
     process = psutil.Process(pid)
     epoch = time.time() - time.perf_counter()  # a system clock that is set from now on moves no sample
     while True:
@@ -86,7 +86,7 @@ def main(pid: int, period_s: float, gpu: str | None = None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != pid:  # the rank ended before the kernel was asked to end this process with it
         return
-    for sample in samples(pid, period_s, gpus.reader(gpu) if gpu else lambda: gpus.UNKNOWN):
+    for sample in samples(pid, period_s, gpus.use_reader(gpu) if gpu else lambda: gpus.UNKNOWN):
         print(json.dumps(sample), flush=True)
 
 

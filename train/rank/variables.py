@@ -21,7 +21,7 @@ _TO_START = re.compile(
 )
 
 
-# By which launchers tell a process its place: those of another launcher, in whose job this one runs, are wrong.
+# How launchers tell a process its rank: those of another launcher, in whose job this one runs, are wrong.
 _OF_A_LAUNCHER = re.compile(
     "HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|GLOO_RENDEZVOUS_.+|GLOO_IFACE|CONTROLLER|CPU_OPERATIONS|ELASTIC)"
     "|NCCL_SOCKET_IFNAME|OMPI_COMM_WORLD_.+|OMPI_UNIVERSE_SIZE|OMPI_MCA_(orte|ess)_.+|PMIX?_(RANK|SIZE|FD|ID|NAMESPACE)"

@@ -96,7 +96,7 @@ def of(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:
 
 
 def _without(value: Any, unused: frozenset[str], prefix: str = "") -> Any:
-    """The value without the keys below it whose dotted name is among `unused`; the items of a list share its name."""
+    """Return the value without the keys whose dotted name is among `unused`; the items of a list share its name."""
     if isinstance(value, list):
         return [_without(item, unused, prefix) for item in value]
     if not isinstance(value, Mapping):

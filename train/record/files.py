@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -13,3 +15,24 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
     writing.replace(path)
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file, and never replace one that is there. Raises OSError naming the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        try:
+            os.link(temporary, path)  # unlike a rename it fails if there is a file, also one of this very moment
+        except FileExistsError:
+            raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced") from None
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; the record was not written", str(path)) from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

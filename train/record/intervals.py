@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Literal
 
-from train.record import student
-
 LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
 _PARTED = 0.8  # of the variance: so much is explained by which of two groups a value is in, where there are two
@@ -47,7 +45,7 @@ class Interval:
         return (self.high - self.low) / 2 / self.value
 
     def text(self) -> str:
-        """The value as a ratio with its interval, what that covers, and where another launch is expected."""
+        """Return the value as a ratio with its interval, what that covers, and where another launch is expected."""
         ends = f"{self.low:.3g} to {self.high:.3g}, covers {self.covers}"
         further = f"; another launch {self.another[0]:.3g} to {self.another[1]:.3g}" if self.another else ""
         return f"{self.value:.3g}x ({ends}{further})"
@@ -55,31 +53,31 @@ class Interval:
 
 @functools.cache
 def _order(n: int, level: float) -> float:
-    """The place, counted from either end of n ordered values, of the interval's ends; 0 where there is none.
+    """Return the position of the interval's ends, counted from either end of n ordered values; 0 if there is none.
 
     The k-th smallest and k-th largest value miss the median with the probability 2 P(B < k), B binomial with n trials
     of 1/2 (Hoefler and Belli, SC'15, 3.1.3); k is the largest with which that is at most 1 - level. Orders are whole:
-    24 values would have 97.7 % where 95 % are asked for. From 12 values on the place lies between k and k + 1, as
+    24 values would have 97.7 % instead of 95 %. From 12 values on the position lies between k and k + 1, as
     Hettmansperger and Sheather (1986, doi 10.1016/0167-7152(86)90021-0) interpolate.
     """
     missed, k, allowed = 0.0, 0, 1 - level
-    while (further := missed + math.comb(n, k) / 2 ** (n - 1)) <= allowed:
-        missed, k = further, k + 1
+    while (missed_next := missed + math.comb(n, k) / 2 ** (n - 1)) <= allowed:
+        missed, k = missed_next, k + 1
     if n < _INTERPOLATED or k == 0:
         return k
-    share = (allowed - missed) / (further - missed)
+    share = (allowed - missed) / (missed_next - missed)
     return k + (n - k) * share / (k + (n - 2 * k) * share)
 
 
-def _at(ordered: Sequence[float], place: float) -> float:
-    """The value at a place, counted from 1, of ordered values; between two of them by linear interpolation."""
-    below = math.floor(place)
-    share = place - below
+def _at(ordered: Sequence[float], position: float) -> float:
+    """Return the value at a position, from 1, of ordered values; between two of them by linear interpolation."""
+    below = math.floor(position)
+    share = position - below
     return ordered[below - 1] if share == 0 else (1 - share) * ordered[below - 1] + share * ordered[below]
 
 
 def _dependence(values: Sequence[float]) -> float:
-    """How many times larger the variance of a count of values below the median is than if they were independent.
+    """Return the variance of a count of values below the median, as a multiple of that of independent values.
 
     1 for independent values. From the autocorrelation r of their ranks in the order of measurement, which in a short
     series is too small by (1 + 3 r) / n (Kendall 1954): the larger of the sum over the first sqrt(n) lags, with
@@ -92,16 +90,16 @@ def _dependence(values: Sequence[float]) -> float:
     if power == 0:
         return 1.0
     lags = max(1, round(math.sqrt(n)))
-    found = [sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / power for lag in range(1, lags + 1)]
-    found = [r + (1 + 3 * max(r, 0)) / n for r in found]
-    summed = 1 + 2 * sum((1 - lag / (lags + 1)) * r for lag, r in enumerate(found, 1))
-    return max(1.0, summed, (1 + found[0]) / max(1 - found[0], 0.05))
+    correlations = [sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / power for lag in range(1, lags + 1)]
+    correlations = [r + (1 + 3 * max(r, 0)) / n for r in correlations]
+    summed = 1 + 2 * sum((1 - lag / (lags + 1)) * r for lag, r in enumerate(correlations, 1))
+    return max(1.0, summed, (1 + correlations[0]) / max(1 - correlations[0], 0.05))
 
 
 def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
-    """The values below and above a gap that parts them, each in their order; None where they form one group.
+    """Return the values below and above a gap that parts them, each in their order; None if they form one group.
 
-    They form two where the best split, with at least a quarter of the values on either side, explains more than _PARTED
+    They form two if the best split, with at least a quarter of the values on either side, explains more than _PARTED
     of their variance (Otsu 1979, doi 10.1109/TSMC.1979.4310076). Of many normal values it explains 0.64, of uniform
     ones 0.75. Fewer than _MIN_PARTED values are never split: by chance they often look as if they formed two groups.
     """
@@ -121,41 +119,41 @@ def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | Non
     return [v for v in values if v < ordered[at]], [v for v in values if v >= ordered[at]]
 
 
-def of_median(values: Sequence[float], level: float = LEVEL) -> Interval | None:
-    """The interval of the median of values in the order of their measurement; None for fewer than MIN_VALUES.
+def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
+    """Return the interval of the median of values in the order of their measurement; None for fewer than MIN_VALUES.
 
     None too at a level at which not even the smallest and the largest of so few values enclose the median.
 
-    Order statistics, exact for independent values of any distribution up to the interpolation between neighbours. Where
-    neighbours are alike (a disturbance that lasts), it is widened as the count of values below the median is then more
-    uncertain. Where the values form two groups, one of which is disturbed, nothing says which one it is: the interval
+    Order statistics, exact for independent values of any distribution up to the interpolation between neighbours. If
+    neighbours are alike (a disturbance that lasts), it is wider, as the count of values below the median is then more
+    uncertain. If the values form two groups, one of which is disturbed, it is not known which one: the interval
     reaches over those of both.
     """
-    whole = _of_one_group(values, level)
+    whole = _group_interval(values, level)
     groups = two_groups(values)
     if whole is None or groups is None:
         return whole
-    (low, _), (_, high) = (_reach(group, level) for group in groups)
+    (low, _), (_, high) = (_ends(group, level) for group in groups)
     return replace(whole, low=min(whole.low, low), high=max(whole.high, high))
 
 
-def _reach(group: Sequence[float], level: float) -> tuple[float, float]:
-    """The ends of the interval of a group; of too few values the outermost ones."""
-    interval = _of_one_group(group, level)
+def _ends(group: Sequence[float], level: float) -> tuple[float, float]:
+    """Return the ends of the interval of a group; of too few values the outermost ones."""
+    interval = _group_interval(group, level)
     return (interval.low, interval.high) if interval else (min(group), max(group))
 
 
-def _of_one_group(values: Sequence[float], level: float) -> Interval | None:
-    """The interval of the median of values that form one group."""
+def _group_interval(values: Sequence[float], level: float) -> Interval | None:
+    """Return the interval of the median of values that form one group."""
     n = len(values)
     if n < MIN_VALUES or _order(n, level) == 0:
         return None
     half = (n / 2 - _order(n, level)) * math.sqrt(_dependence(values))
-    place = max(1.0, n / 2 - half)
+    position = max(1.0, n / 2 - half)
     if n < _INTERPOLATED:
-        place = math.floor(place)
+        position = math.floor(position)
     ordered = sorted(values)
-    return Interval(median(values), _at(ordered, place), _at(ordered[::-1], place), level, n)
+    return Interval(median(values), _at(ordered, position), _at(ordered[::-1], position), level, n)
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ class Spread:
     degrees: int  # of freedom; 0: the variance is not known
 
 
-def between_launches(curves: Sequence[Launches]) -> Spread:
+def launch_spread(curves: Sequence[Launches]) -> Spread:
     """Return the variance between the launches of curves, pooled over the curves: what they have in common.
 
     The variance of the medians of launches about the mean of their curve, minus that which their rounds explain. It has
@@ -178,20 +176,20 @@ def between_launches(curves: Sequence[Launches]) -> Spread:
         if len(launches) > 1:
             to, _ = _scale(launches)
             squares += statistics.variance([to(median(values)) for values in launches]) * (len(launches) - 1)
-            explained += _of_rounds(launches) * (len(launches) - 1)
+            explained += _rounds_variance(launches) * (len(launches) - 1)
             degrees += len(launches) - 1
     return Spread(max(0.0, squares - explained) / degrees if degrees else 0.0, degrees)
 
 
 def _repeated(launches: Launches) -> list[Sequence[float]]:
-    """The launches of two values or more, which tell apart rounds and launches."""
+    """Return the launches of two values or more, which tell apart rounds and launches."""
     return [values for values in launches if len(values) > 1]
 
 
-def _of_rounds(launches: Launches) -> float:
-    """The variance of the median of a launch that comes from its rounds; the mean over these launches.
+def _rounds_variance(launches: Launches) -> float:
+    """Return the variance of the median of a launch that comes from its rounds; the mean over these launches.
 
-    From the mean distance of the values from the median of their launch: their standard deviation where they are
+    From the mean distance of the values from the median of their launch: their standard deviation if they are
     normal, and less sensitive to single disturbed rounds. The variance of a median of n normal values is nearly pi / 2n
     of theirs.
     """
@@ -202,52 +200,79 @@ def _of_rounds(launches: Launches) -> float:
 
 
 def _scale(launches: Launches) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """The logarithm and its inverse, where all values are positive; else the values themselves."""
+    """Return the logarithm and its inverse, if all values are positive; else twice the identity."""
     if all(value > 0 for values in launches for value in values):
         return math.log, lambda x: math.exp(max(-_LARGEST_EXPONENT, min(x, _LARGEST_EXPONENT)))
     return float, float
 
 
-def over_launches(launches: Launches, level: float = LEVEL, known: Spread | None = None) -> Interval | None:
-    """Return the interval of what launches give, each the values of its rounds in the order of their measurement.
+def student_probability(t: float, degrees: int) -> float:
+    """Return the probability that Student's t is between -t and t, by Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
 
-    Two launches or more, or one and what is known of the spread between others, tell what other launches give. The
-    value is then the mean, on a logarithmic scale, of the launches' medians; the interval is Student's t with the
-    variance between launches and that of their rounds. It is never narrower than that of the rounds alone, which stands
-    where there is one launch and nothing is known: it covers other rounds of this launch.
+    SciPy is not installed where only the launcher runs. degrees: of freedom, an integer.
+    """
+    angle = math.atan2(t, math.sqrt(degrees))
+    sine, square = math.sin(angle), math.cos(angle) ** 2
+    odd = degrees % 2
+    term = total = (math.cos(angle) if odd else 1.0) if degrees > 1 else 0.0
+    for n in range(2 + odd, degrees - 1, 2):
+        term *= (n - 1) / n * square
+        total += term
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+@functools.cache
+def student_quantile(level: float, degrees: int) -> float:
+    """Return the t that Student's t exceeds on neither side with the probability `level`, below 1, by bisection."""
+    low, high = 0.0, 1.0
+    while student_probability(high, degrees) < level and high < 1e12:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_probability(middle, degrees) < level else (low, middle)
+    return high
+
+
+def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread | None = None) -> Interval | None:
+    """Return the interval over launches, each the values of its rounds in the order of their measurement.
+
+    Two launches or more, or one and the spread between others, show what other launches give. The value is then the
+    mean, on a logarithmic scale, of the launches' medians; the interval is Student's t with the variance between
+    launches and that of their rounds. It is never narrower than that of the rounds alone, which is returned for one
+    launch without a spread: it covers other rounds of this launch.
 
     Launches of one value each, MIN_VALUES or more, have the interval of their median by order statistics.
     None for fewer than MIN_VALUES values.
 
-    known: of `between_launches` over all curves that are measured alike, this one among them.
+    spread: from `launch_spread` over all curves that are measured alike, this one among them.
     """
     filled, measured = [values for values in launches if values], _repeated(launches)
-    whole = of_median([value for values in filled for value in values], level)
+    whole = median_interval([value for values in filled for value in values], level)
     if whole is None or not measured:
         return whole and replace(whole, covers="launches")
-    spread = known or between_launches([measured])
+    spread = spread or launch_spread([measured])
     if spread.degrees == 0:
         return whole
     to, back = _scale(measured)
     medians = [to(median(values)) for values in measured]
     centre = fmean(medians)
-    variance = spread.variance + _of_rounds(measured)
+    variance = spread.variance + _rounds_variance(measured)
     if len(measured) > 1:  # that of one curve may be larger than what all have in common
         variance = max(variance, statistics.variance(medians))
-    times = student.two_sided(level, spread.degrees)
+    times = student_quantile(level, spread.degrees)
     half = times * math.sqrt(variance / len(measured))
-    further = times * math.sqrt(variance * (1 + 1 / len(measured)))
+    other_half = times * math.sqrt(variance * (1 + 1 / len(measured)))
     low, high = min(whole.low, back(centre - half)), max(whole.high, back(centre + half))
-    another = (min(low, back(centre - further)), max(high, back(centre + further)))
+    another = (min(low, back(centre - other_half)), max(high, back(centre + other_half)))
     return Interval(back(centre), low, high, level, whole.n, "launches", another)
 
 
-def precise(launches: Launches, fraction: float, known: Spread | None = None) -> bool:
-    """Return whether half the width of the interval of `over_launches` is at most this fraction of the value.
+def is_precise(launches: Launches, fraction: float, spread: Spread | None = None) -> bool:
+    """Return whether half the width of the interval of `launches_interval` is at most this fraction of the value.
 
     From three launches on it must be so without the last one too: who stops as soon as an interval looks good claims
     more than was measured.
     """
-    looks = [launches, launches[:-1]] if len(launches) > 2 else [launches]
-    intervals = [over_launches(look, known=known) for look in looks]
+    subsets = [launches, launches[:-1]] if len(launches) > 2 else [launches]
+    intervals = [launches_interval(subset, spread=spread) for subset in subsets]
     return all(i is not None and i.half_width_fraction <= fraction for i in intervals)

@@ -1,7 +1,7 @@
-"""What one rank has measured so far: appended to a file of its own as it comes, read back by the launcher.
+"""The measurements of one rank so far: appended to its file as they come, read back by the launcher.
 
-A line of the file is a JSON object with the fields that are new. Whatever ends the rank, all that it had measured
-before is there; a last line that was cut off is left out.
+A line of the file is a JSON object with the fields that are new. Whatever ends the rank, all that it measured before
+is there; a last line that was cut off is left out.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Part:
 
     @property
     def usage(self) -> Usage | None:
-        """What the rank used, sample by sample; None where none was taken."""
-        return usage.of(self.samples)
+        """The usage of the rank, sample by sample; None without samples."""
+        return usage.usage_columns(self.samples)
 
 
 def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
@@ -87,27 +87,27 @@ def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it."""
+    """Return the value as JSON has it."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 class PartWriter:
-    """Collects one rank's part, and appends each addition to the rank's file where there is a run folder."""
+    """Collects one rank's part, and appends each addition to the rank's file once there is a run folder."""
 
     def __init__(self, path: Path | None = None, **first: Any) -> None:
         """Begin with these fields of a Part. The file is made with the first addition."""
         self.part = Part()
         self._path = path
-        self._kept: list[str] = []  # lines from before there was a folder
+        self._unwritten: list[str] = []  # lines from before there was a folder
         self.add(**first)
 
     def add(self, **fields: Any) -> None:
         """Add fields of a Part: lists are extended, dictionaries updated, all else is replaced.
 
         Never call it inside a timed window. Raises ValueError for a number that is not finite, TypeError for a name
-        that a Part does not have, OSError where the file cannot be written.
+        that a Part does not have, OSError if the file cannot be written.
         """
         values: dict[str, Any] = {}
         for name, value in fields.items():
@@ -119,10 +119,10 @@ class PartWriter:
         _merge(mine, fields)
         for name, value in mine.items():
             setattr(self.part, name, value)
-        self._kept.append(line)
+        self._unwritten.append(line)
         self._append()
 
-    def keep_in(self, path: Path) -> None:
+    def append_to(self, path: Path) -> None:
         """Append to this file from now on, beginning with all that was added so far."""
         self._path = path
         self._append()
@@ -131,10 +131,10 @@ class PartWriter:
         if self._path is None:
             return
         with self._path.open("a") as file:
-            file.write("".join(f"{line}\n" for line in self._kept))
+            file.write("".join(f"{line}\n" for line in self._unwritten))
             file.flush()
             os.fsync(file.fileno())
-        self._kept.clear()
+        self._unwritten.clear()
 
 
 class PartReader:
@@ -147,7 +147,7 @@ class PartReader:
         self._part = Part()
 
     def read(self) -> Part:
-        """The part so far; a line that is not whole is left out, and what follows it. Raises OSError."""
+        """Return the part so far; a line that is not whole is left out, and what follows it. Raises OSError."""
         if self._path.stat().st_size == self._offset:
             return self._part
         with self._path.open("rb") as file:
@@ -165,26 +165,26 @@ class PartReader:
 
 
 def read_part(path: Path) -> Part:
-    """The part in one file; a line that is not whole is left out, and what follows it. Raises OSError."""
+    """Return the part in one file; a line that is not whole is left out, and what follows it. Raises OSError."""
     return PartReader(path).read()
 
 
 def read(folder: Path) -> list[Part]:
-    """The part of each rank in the run folder, by rank.
+    """Return the part of each rank in the run folder, by rank.
 
-    Where several processes had the number of a rank, as in elastic training, that of one that finished, else of the one
-    that wrote last: the others are gone, also where they began later.
+    If several processes had the number of a rank, as in elastic training, that of one that finished, else of the one
+    that wrote last: the others are gone, even if they began later.
     """
-    found: dict[int, tuple[bool, int, Part]] = {}
+    parts: dict[int, tuple[bool, int, Part]] = {}
     for path in protocol.part_paths(folder):
         part = read_part(path)
         candidate = (part.finished, path.stat().st_mtime_ns, part)
-        if part.rank not in found or found[part.rank][:2] < candidate[:2]:
-            found[part.rank] = candidate
-    return [found[rank][-1] for rank in sorted(found)]
+        if part.rank not in parts or parts[part.rank][:2] < candidate[:2]:
+            parts[part.rank] = candidate
+    return [parts[rank][-1] for rank in sorted(parts)]
 
 
 def first_failure(parts: list[Part]) -> Failure | None:
-    """The failure that the others follow from: one that is a consequence counts only where there is no other."""
+    """Return the failure that the others follow from: one that is a consequence counts only if there is no other."""
     failures = [part.failure for part in parts if part.failure]
     return next((failure for failure in failures if not failure.consequence), next(iter(failures), None))

@@ -1,4 +1,4 @@
-"""Where a run's files stand: results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/."""
+"""Where a run's files are: results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/."""
 
 import re
 from collections.abc import Iterator
@@ -8,28 +8,28 @@ from train.record.record import RECORD_NAME, RecordError, RunRecord, load
 
 
 def point_folder(results: Path, experiment: str, point: str, config_hash: str) -> Path:
-    """The folder of all runs of one point in one configuration."""
+    """Return the folder of all runs of one point in one configuration."""
     return results / experiment / point / config_hash[:8]
 
 
 def run_folder(point: Path, repeat: int, generation: int) -> Path:
-    """The folder of one run. The first generation carries no number: most runs have no second."""
+    """Return the folder of one run. The first generation carries no number: most runs have no second."""
     return point / (f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}")
 
 
 def checkpoints(run: Path) -> Path:
-    """Where a run keeps its checkpoints: beside its folder, where its next generation finds them."""
+    """Return the folder of a run's checkpoints: beside its folder, where its next generation finds them."""
     return run.with_name(f"checkpoints-{run.name.split('.')[0]}")
 
 
 def generations(point: Path, repeat: int) -> list[int]:
-    """The generations of a repeat that have a folder, ascending."""
-    found = [re.fullmatch(rf"r{repeat}(?:\.(\d+))?", path.name) for path in point.glob(f"r{repeat}*")]
-    return sorted(int(match[1] or 1) for match in found if match)
+    """Return the generations of a repeat that have a folder, ascending."""
+    matches = [re.fullmatch(rf"r{repeat}(?:\.(\d+))?", path.name) for path in point.glob(f"r{repeat}*")]
+    return sorted(int(match[1] or 1) for match in matches if match)
 
 
 def completed(point: Path, repeat: int) -> RunRecord | None:
-    """The newest complete record of a repeat, or None where it is still to be measured."""
+    """Return the newest complete record of a repeat, or None if it is still to be measured."""
     return next(all_completed(point, repeat), None)
 
 
@@ -39,7 +39,7 @@ def all_completed(point: Path, repeat: int) -> Iterator[RunRecord]:
         try:
             record = load(run_folder(point, repeat, generation) / RECORD_NAME)
         except RecordError:
-            continue  # the analysis names it; here it only means that nothing was measured
+            continue  # the analysis reports it; here it only means that nothing was measured
         if record.status == "complete":
             yield record
 

@@ -1,4 +1,4 @@
-"""What the trained model answered on the validation part: how often which class for which, and a few examples to see.
+"""The answers of the trained model on the validation part: how often which class for which, and a few examples.
 
 Raw counts and small pictures, in files beside the record, which names each with its SHA-256.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 CONFUSION_NAME = "confusion.csv"
 EXAMPLES_NAME = "examples.csv"
-_EXAMPLES = 8  # kept
+_EXAMPLES = 8
 _SIZE = 64  # pixels: examples are to be looked at, not to be trained on
 
 
@@ -32,17 +32,17 @@ class Example(NamedTuple):
 
 @dataclass
 class Predictions:
-    """What one rank saw the model answer; `confusion` (label, answer) is summed over ranks afterwards."""
+    """The answers on one rank; `confusion` (label, answer) is summed over ranks afterwards."""
 
     confusion: np.ndarray  # (classes, classes), int64
-    class_names: Sequence[str] = ()  # empty where classes have no other name than their number
+    class_names: Sequence[str] = ()  # empty if classes have no other name than their number
     examples: list[Example] = field(default_factory=list)
     _batches: int = 0
     _stride: int = 1
 
     @classmethod
-    def of(cls, classes: int, class_names: Sequence[str] = ()) -> Predictions:
-        """Nothing seen yet."""
+    def empty(cls, classes: int, class_names: Sequence[str] = ()) -> Predictions:
+        """Return predictions without any answer yet."""
         return cls(np.zeros((classes, classes), np.int64), class_names)
 
     def add(
@@ -56,7 +56,7 @@ class Predictions:
         """Count one batch, each of its arrays (batch, ...); samples of weight 0 are padding and do not count."""
         counted = weights > 0
         np.add.at(self.confusion, (labels[counted], predicted[counted]), 1)
-        # The first of every batch; where these become too many, of every second, every fourth, ... batch.
+        # The first of every batch; if these become too many, of every second, every fourth, ... batch.
         if self._batches % self._stride == 0 and counted[0]:
             image = images[0].copy()  # a view would keep the whole batch
             self.examples.append(Example(image, int(labels[0]), int(predicted[0]), float(probabilities[0])))
@@ -81,15 +81,17 @@ def _table(rows: Sequence[Sequence[object]]) -> bytes:
 
 
 def write(folder: Path, predictions: Predictions) -> dict[str, str]:
-    """Leave the files in `folder`: the SHA-256 of each by its name; none where nothing was seen. Raises OSError."""
+    """Write the files into `folder`; return the SHA-256 of each by its name, none without answers. Raises OSError."""
 
     def name(label: int) -> object:
         return predictions.class_names[label] if predictions.class_names else label
 
-    seen = predictions.confusion
-    if not seen.any():
+    confusion = predictions.confusion
+    if not confusion.any():
         return {}
-    counts = [(name(label), name(answer), int(seen[label, answer])) for label, answer in np.argwhere(seen).tolist()]
+    counts = [
+        (name(label), name(answer), int(confusion[label, answer])) for label, answer in np.argwhere(confusion).tolist()
+    ]
     files = {CONFUSION_NAME: _table([("label", "predicted", "count"), *counts])}
     examples = predictions.examples[:: max(1, len(predictions.examples) // _EXAMPLES)][:_EXAMPLES]
     listed: list[tuple[object, ...]] = [("image", "label", "predicted", "probability")]
@@ -104,6 +106,6 @@ def write(folder: Path, predictions: Predictions) -> dict[str, str]:
 
 
 def read(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a file that `write` left, by the names of their columns. Raises OSError."""
+    """Yield the rows of a file that `write` left, by the names of their columns. Raises OSError."""
     with path.open(newline="") as file:
         yield from csv.DictReader(file)

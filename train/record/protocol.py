@@ -18,7 +18,7 @@ from train.record import files
 JOB_ID = "KIT_JOB_ID"  # how processes that were left behind are found
 JOB_STARTED_AT = "KIT_JOB_STARTED_AT"  # seconds since the epoch: when the phase `start` began
 OF_EVERY_PROCESS = (JOB_ID, JOB_STARTED_AT)
-WORLD = "KIT_WORLD"  # which of the worlds of its launch a rank belongs to, from 0; not set: there is one
+WORLD = "KIT_RANK_GROUP"  # which of the worlds of its launch a rank belongs to, from 0; not set: there is one
 FIRST_RANK = "KIT_FIRST_RANK"  # of its world, among all ranks of the job
 PEERS = "KIT_PEERS"  # the hosts of the job, separated by commas, where the launcher knows them
 # What a rank in a container cannot find out by itself.
@@ -30,7 +30,7 @@ IN_ALLOCATION = "KIT_IN_ALLOCATION"
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a launcher asks of its ranks."""
+    """The task that a launcher gives its ranks."""
 
     config: dict[str, Any]  # the whole resolved configuration, as `train.config.identity.rebuild` takes it
     config_hash: str
@@ -41,7 +41,7 @@ class Assignment:
 
 
 def assignment_path(folder: Path) -> Path:
-    """The file that holds the assignment."""
+    """Return the file that holds the assignment."""
     return folder / "run.json"
 
 
@@ -52,47 +52,47 @@ def write_assignment(folder: Path, assignment: Assignment) -> None:
 
 
 def read_assignment(folder: Path) -> Assignment:
-    """The assignment in the run folder. Raises OSError, or msgspec.ValidationError where it is damaged."""
+    """Return the assignment in the run folder. Raises OSError, or msgspec.ValidationError where it is damaged."""
     return msgspec.json.decode(assignment_path(folder).read_bytes(), type=Assignment)
 
 
 def launcher_log(folder: Path) -> Path:
-    """What the launcher's command prints (horovodrun, mpirun, srun)."""
+    """Return the file of the output of the launcher's command (horovodrun, mpirun, srun)."""
     return folder / "launcher.log"
 
 
 def rank_log(folder: Path, rank: int) -> Path:
-    """What a rank prints."""
+    """Return the file of a rank's output."""
     return folder / f"rank-{rank}.log"
 
 
 def horovod_timeline_path(folder: Path) -> Path:
-    """Horovod's own timeline, which rank 0 writes where distribution.timeline asks for it."""
+    """Return the file of Horovod's own timeline, which rank 0 writes if distribution.timeline is on."""
     return folder / "horovod-timeline.json"
 
 
 def operations_path(folder: Path, rank: int) -> Path:
-    """TensorFlow's operations in a few steps of a rank, of a launch with a timeline."""
+    """Return the file of TensorFlow's operations in a few steps of a rank, of a launch with a timeline."""
     return folder / f"operations-{rank}.json.gz"
 
 
 def timeline_paths(folder: Path) -> list[Path]:
-    """What there is of these in the run folder, sorted."""
+    """Return the timeline files in the run folder, sorted."""
     return sorted([*folder.glob(horovod_timeline_path(folder).name), *folder.glob("operations-*.json.gz")])
 
 
 def part_path(folder: Path, rank: int, host: str, pid: int) -> Path:
-    """The file that one process of a rank appends its measurements to. A rank that is started again has another."""
+    """Return the file that one process of a rank appends its measurements to. A restarted rank has another."""
     return folder / f"rank-{rank}.{host}.{pid}.jsonl"
 
 
 def rank_of(path: Path) -> int:
-    """The rank whose part is in this file."""
+    """Return the rank whose part is in this file."""
     return int(path.name.removeprefix("rank-").partition(".")[0])
 
 
 def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
-    """The part files in the run folder, sorted: of one rank, or of all."""
+    """Return the part files in the run folder, sorted: of one rank, or of all."""
     return sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))
 
 
@@ -102,17 +102,17 @@ def secret_folder(folder: Path) -> Path:
 
 
 def rendezvous_path(folder: Path) -> Path:
-    """Return the file in which rank 0 of a job with several worlds leaves its port."""
+    """Return the file in which rank 0 of a job with several rank groups writes its port."""
     return folder / "rendezvous"
 
 
 def ready_path(folder: Path, rank: int) -> Path:
-    """The marker by which a rank says that it is ready to be limited to its quota."""
+    """Return the marker with which a rank says that it is ready to be limited to its quota."""
     return folder / f"rank-{rank}.ready"
 
 
 def limited_path(folder: Path) -> Path:
-    """The marker by which the launcher says that all nodes are limited to their quotas."""
+    """Return the marker by which the launcher says that all nodes are limited to their quotas."""
     return folder / "limited"
 
 
@@ -125,12 +125,12 @@ class LinkRate:
 
 
 def link_wanted_path(folder: Path) -> Path:
-    """Where rank 0 writes the rate of the links that it needs next."""
+    """Return the file in which rank 0 requests a rate of the links."""
     return folder / "link.wanted"
 
 
 def link_set_path(folder: Path) -> Path:
-    """Where the launcher writes the rate that the links have."""
+    """Return the file in which the launcher confirms the rate of the links."""
     return folder / "link.set"
 
 
@@ -140,7 +140,7 @@ def write_link_rate(path: Path, rate: LinkRate) -> None:
 
 
 def read_link_rate(path: Path) -> LinkRate:
-    """The rate in a file; number 0 without one. Raises msgspec.ValidationError where it is damaged."""
+    """Return the rate in a file; number 0 without one. Raises msgspec.ValidationError where it is damaged."""
     if not path.exists():
         return LinkRate(0, None)
     return msgspec.json.decode(path.read_bytes(), type=LinkRate)
@@ -171,5 +171,5 @@ def read_hosts_change(folder: Path) -> HostsChange:
 
 
 def measured_path(folder: Path, rank: int) -> Path:
-    """The marker by which a rank says that it measures no more."""
+    """Return the marker with which a rank says that it measures no more."""
     return folder / f"rank-{rank}.measured"

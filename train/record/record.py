@@ -5,21 +5,19 @@ It holds raw facts; `analysis` computes every metric from them.
 `record.schema.json` beside this module describes the file for other programs.
 """
 
-import errno
 import hashlib
 import inspect
 import json
 import os
 import stat
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from train.record import config_types, ticks
-from train.record.config_types import Count, Swept
+from train.record import recorded_config, ticks
+from train.record.recorded_config import Count, Swept
 
 SCHEMA_VERSION = 4
 RECORD_NAME = "record.json"
@@ -74,7 +72,7 @@ class Failure:
 
 @dataclass
 class Order:
-    """Where a run was in the order of the runs of its experiment."""
+    """The position of a run in the order of the runs of its experiment."""
 
     seed: int | None  # that the order was drawn from; None: a fixed order
     position: int  # from 0
@@ -115,7 +113,7 @@ class MatrixProduct:
 
 @dataclass
 class Work:
-    """What the model needs of a training step."""
+    """The work of a training step of the model."""
 
     operations_per_image: int | None  # multiplications and additions, forward and backward; None: not known
     gradient_bytes: int  # of all gradients, before compression
@@ -123,7 +121,7 @@ class Work:
 
 @dataclass(slots=True)
 class CoreUse:
-    """What the kernel counted on the cores of a rank, from before the barrier that begins timed steps to after its end.
+    """The kernel's counts on the cores of a rank, from before the barrier that begins timed steps to after its end.
 
     In seconds of core time, in ticks of 10 ms; without interrupts, which also serve the rank itself.
     """
@@ -154,7 +152,7 @@ class Window:
 
 @dataclass
 class Usage:
-    """What a rank used, sample by sample; all lists are of one length."""
+    """The usage of a rank, sample by sample; all lists are of one length."""
 
     at_s: list[float] = field(default_factory=list)  # since the launch of the job
     cpu_s: list[float] = field(default_factory=list)  # CPU time of all its threads since it began
@@ -192,7 +190,7 @@ class StepAt:
 
 @dataclass
 class RankTimeline:
-    """What joins a rank with the others, and with Horovod's own timeline, on one clock: that of rank 0."""
+    """The values that put a rank, the others and Horovod's own timeline on one clock: that of rank 0."""
 
     began_at: float  # the process, as StepAt.begun_at: the end of the phase `start`
     ahead_s: float | None  # rank 0's clock, after the timed steps; 0 on its host; None: could not be measured
@@ -289,7 +287,7 @@ class Host:
 
 @dataclass
 class Environment:
-    """What the run was made with."""
+    """The machines and versions of a run."""
 
     hosts: list[Host]
     versions: dict[str, str]
@@ -372,7 +370,7 @@ class RunRecord:
 
     @property
     def workers(self) -> int:
-        """How many share the global batch: the ranks, unless one process is several workers."""
+        """The number of workers that share the global batch: the ranks, unless one process is several workers."""
         return sum(rank.workers for rank in self.ranks)
 
     @property
@@ -389,7 +387,7 @@ _version_decoder, _decoder = msgspec.json.Decoder(_Version), msgspec.json.Decode
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a record file, for programs that read records without this kit."""
+    """Return the JSON Schema of a record file, for programs that read records without this kit."""
     _, defined = msgspec.json.schema_components([RunRecord], ref_template="#/$defs/{name}")
     for definition in defined.values():  # Python before 3.13 keeps the indentation of docstrings
         definition["description"] = inspect.cleandoc(definition["description"])
@@ -406,8 +404,8 @@ def _digest(text: bytes, sha256: str) -> str:
 
 
 def dumps(record: RunRecord) -> bytes:
-    """The record as JSON text with its checksum. Raises ValueError where a number is not finite: JSON has none such."""
-    # As asdict, which would copy each of a million times by itself. A number of NumPy is taken as the plain one.
+    """Return the record as JSON text with its checksum. Raises ValueError if a number is not finite: JSON has none."""
+    # Not asdict, which would copy each of a million times by itself. A number of NumPy becomes a plain one.
     fields = msgspec.to_builtins(record, enc_hook=lambda number: number.item())
     fields["sha256"] = _NO_CHECKSUM
     for rank in fields["ranks"]:
@@ -419,7 +417,7 @@ def dumps(record: RunRecord) -> bytes:
 
 
 def _decoded(text: bytes, where: str) -> RunRecord:
-    """The record, of this version; of what is none, the version is looked at first: others have other keys."""
+    """Return the record; of another version, whose keys differ, RecordError names that version first."""
     try:
         record = _decoder.decode(text)
     except msgspec.DecodeError:
@@ -435,10 +433,10 @@ def _check_version(record: RunRecord | _Version, where: str) -> None:
 
 
 def loads(text: bytes, where: str) -> RunRecord:
-    """The record in `text`. Raises RecordError naming `where` and what is wrong: version, key, truncation or edit."""
+    """Return the record in `text`. Raises RecordError naming `where` and the fault: version, key, truncation, edit."""
     try:
         record = _decoded(text, where)
-        config_types.check(record.config)
+        recorded_config.check(record.config)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:  # ValidationError names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
     if _digest(text, record.sha256) != record.sha256:
@@ -458,9 +456,9 @@ def path_text(path: Path | str) -> str:
 
 
 def read(path: Path | str) -> bytes:
-    """Return the text of the record file `path`. Raises RecordError where it cannot be read.
+    """Return the text of the record file `path`. Raises RecordError if it cannot be read.
 
-    Only a regular file is read: to open another kind could wait for ever. Its path is text in tables and JSON.
+    Only a regular file is read: opening another kind could wait for ever. Its path is text in tables and JSON.
     """
     if (where := path_text(path)) != str(path):
         raise RecordError(f"{where}: its path is not UTF-8; rename the folder")
@@ -477,33 +475,12 @@ def read(path: Path | str) -> bytes:
 
 
 def load(path: Path | str) -> RunRecord:
-    """The record in the file `path`. Raises RecordError where it cannot be read or trusted."""
+    """Return the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
     return loads(read(path), str(path))
 
 
-def write_atomically(path: Path, text: bytes) -> None:
-    """Put `text` at `path`, whole or not at all, without ever replacing a file. Raises OSError naming the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        try:
-            os.link(temporary, path)  # unlike a rename it fails where there is a file, also one of this very moment
-        except FileExistsError:
-            raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced") from None
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}; the record was not written", str(path)) from error
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
 def find(results: Path) -> list[Path]:
-    """All record files below the folder `results`, sorted."""
+    """Return all record files below the folder `results`, sorted."""
     return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"), key=lambda path: path.parts)  # faster than by themselves
 
 

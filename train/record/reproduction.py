@@ -1,4 +1,4 @@
-"""What a reproduction of a report came to: the launcher writes it, the page of the analysis shows it."""
+"""The outcome of reproducing a report: the launcher writes it, the page of the analysis shows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Status = Literal["measured", "not run", "failed", "submitted"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One experiment of the report: what became of it, and why."""
+    """The outcome of one experiment of the report, and why."""
 
     experiment: str
     shows: str  # what it is, and which figures of the report
@@ -36,20 +36,20 @@ class Reproduction:
 
 
 def path(results: Path, report: str) -> Path:
-    """Where it is kept: beside the records that it is about."""
+    """Return the file of a reproduction: beside its records."""
     return results / f"reproduce-{report}.json"
 
 
-def write(found: Reproduction, results: Path) -> Path:
-    """Put it beside the records, whole; returns where. A later one replaces it: the records themselves stay."""
-    there = path(results, found.report)
+def write(reproduction: Reproduction, results: Path) -> Path:
+    """Write it beside the records, and return where. A later one replaces it: the records themselves stay."""
+    there = path(results, reproduction.report)
     results.mkdir(parents=True, exist_ok=True)
-    files.write_whole(there, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    files.write_whole(there, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n")
     return there
 
 
 def read(results: Path, report: str) -> Reproduction | None:
-    """What the last reproduction of a report came to; None where there is none that can be read."""
+    """Return the last reproduction of a report; None if none can be read."""
     try:
         return msgspec.json.decode(path(results, report).read_bytes(), type=Reproduction)
     except (OSError, msgspec.DecodeError):

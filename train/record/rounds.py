@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.record import batch
+from train.record import recorded_config
 from train.record.record import Role, Window
 from train.record.summary import throughput
 
 
 @dataclass(frozen=True)
 class Arm:
-    """What is needed of an arm to compute its rate."""
+    """The values of an arm from which its rate is computed."""
 
     ranks: int
     step_batch: int  # images that a rank takes in a step
@@ -27,27 +27,27 @@ Rates = list[dict[int, float]]  # of each round: arm -> images/s
 
 
 def arms(config: Mapping[str, Any]) -> list[Arm]:
-    """The arms of a launch, from the configuration in its record."""
-    return [Arm(arm["ranks"], batch.of_arm(arm), arm["role"]) for arm in config["rounds"]]
+    """Return the arms of a launch, from the configuration in its record."""
+    return [Arm(arm["ranks"], recorded_config.arm_step_batch(arm), arm["role"]) for arm in config["rounds"]]
 
 
-def ranks_of(config: Mapping[str, Any], place: int) -> range:
-    """The ranks of the job that measured an arm, from the configuration in its record."""
-    arm = config["rounds"][place]
+def ranks_of(config: Mapping[str, Any], index: int) -> range:
+    """Return the ranks of the job that measured an arm."""
+    arm = config["rounds"][index]
     first = config["worlds"][arm["world"]]["first_rank"] if config["worlds"] else 0
     return range(first, first + arm["ranks"])
 
 
-def config_of(config: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """The configuration that a launch of one arm alone would have, from that in the record of the launch."""
-    arm = config["rounds"][place]
+def config_of(config: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return the configuration that a launch of one arm alone would have, from that in the record of the launch."""
+    arm = config["rounds"][index]
     settings = config["worlds"][arm["world"]]["settings"] if config["worlds"] else {}
-    found = dict(config)
+    alone = dict(config)
     for key, value in {**settings, "distribution.allreduce": arm["allreduce"],
                        "system.link_mbit_per_s": arm["link_mbit_per_s"]}.items():  # fmt: skip
-        _put(found, key, value)
-    found |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
-    return found | {"global_batch": batch.of_arm(arm) * arm["ranks"], "rounds": [], "worlds": []}
+        _put(alone, key, value)
+    alone |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
+    return alone | {"global_batch": recorded_config.arm_step_batch(arm) * arm["ranks"], "rounds": [], "worlds": []}
 
 
 def _put(config: dict[str, Any], key: str, value: Any) -> None:
@@ -60,7 +60,7 @@ def _put(config: dict[str, Any], key: str, value: Any) -> None:
 
 
 def orders(seed: int, repeat: int, turns: int) -> Iterator[list[int]]:
-    """The order of the turns of each round of a launch, without end: drawn from the seed and the repeat."""
+    """Yield the order of the turns of each round of a launch, without end: drawn from the seed and the repeat."""
     import numpy as np  # the launcher does not need it
 
     drawn = np.random.default_rng([seed, repeat])
@@ -69,31 +69,31 @@ def orders(seed: int, repeat: int, turns: int) -> Iterator[list[int]]:
 
 
 def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:
-    """The throughput of each arm in each round, in images/s, gated by the slowest of its ranks.
+    """Return the throughput of each arm in each round, in images/s, gated by the slowest of its ranks.
 
     windows_of_ranks: the windows of each rank. An arm that some of its ranks did not finish in a round is left out.
     """
-    found: dict[tuple[int, int], list[Window]] = {}
+    windows_of: dict[tuple[int, int], list[Window]] = {}
     for windows in windows_of_ranks:
         for window in windows:
-            found.setdefault((window.round, window.arm), []).append(window)
-    by_round: Rates = [{} for _ in range(1 + max((number for number, _ in found), default=-1))]
-    for (number, place), windows in found.items():
-        arm = arms[place]
+            windows_of.setdefault((window.round, window.arm), []).append(window)
+    by_round: Rates = [{} for _ in range(1 + max((number for number, _ in windows_of), default=-1))]
+    for (number, index), windows in windows_of.items():
+        arm = arms[index]
         if len(windows) == arm.ranks:
             slowest_s = max(window.window_s for window in windows)
             steps = len(windows[0].step_times_s)
-            by_round[number][place] = throughput(arm.ranks * arm.step_batch, steps, slowest_s)
+            by_round[number][index] = throughput(arm.ranks * arm.step_batch, steps, slowest_s)
     return by_round
 
 
-def whole(of_rounds: Rates, measured: int) -> dict[int, dict[int, float]]:
-    """The rounds, by number, that have the rates of all arms that were measured; a launch that failed has others."""
-    return {number: found for number, found in enumerate(of_rounds) if len(found) == measured}
+def complete_rounds(by_round: Rates, measured: int) -> dict[int, dict[int, float]]:
+    """Return the rounds, by number, that have the rates of all arms; a launch that failed has others."""
+    return {number: rates for number, rates in enumerate(by_round) if len(rates) == measured}
 
 
 def base_of(arms: Sequence[Arm]) -> int:
-    """The place of the arm that the speedups of a launch are over: its base, else the control of its points.
+    """Return the index of the arm that the speedups of a launch are over: its base, else the control of its points.
 
     Raises ValueError without either.
     """
@@ -101,6 +101,6 @@ def base_of(arms: Sequence[Arm]) -> int:
     return roles.index("base" if "base" in roles else "control")
 
 
-def ratios(of_rounds: Rates, arm: int, base: int) -> list[float]:
-    """The rate of an arm over that of the base, in each round that has both, in the order of rounds."""
-    return [rate[arm] / rate[base] for rate in of_rounds if arm in rate and base in rate]
+def ratios(by_round: Rates, arm: int, base: int) -> list[float]:
+    """Return the rate of an arm over that of the base, in each round that has both, in the order of rounds."""
+    return [rate[arm] / rate[base] for rate in by_round if arm in rate and base in rate]

@@ -16,18 +16,18 @@ _DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
 
 @functools.cache
 def files(root: Path = ROOT) -> Mapping[str, str]:
-    """The files of train/ and conf/ below `root`: relative path -> the first digits of the content's SHA-256."""
-    found = sorted(path for folder in _FOLDERS for path in (root / folder).rglob("*") if path.suffix in _SUFFIXES)
+    """Return the files of train/ and conf/ below `root`: relative path -> the first digits of the content's SHA-256."""
+    paths = sorted(path for folder in _FOLDERS for path in (root / folder).rglob("*") if path.suffix in _SUFFIXES)
     return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS] for path in found
+        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS] for path in paths
     }
 
 
-def digest(of_files: Mapping[str, str]) -> str:
-    """One SHA-256 over all of these files, hexadecimal."""
-    return hashlib.sha256(json.dumps(dict(of_files), sort_keys=True).encode()).hexdigest()
+def digest(digests: Mapping[str, str]) -> str:
+    """Return one SHA-256, hexadecimal, over the digests of all files."""
+    return hashlib.sha256(json.dumps(dict(digests), sort_keys=True).encode()).hexdigest()
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """The files whose content differs, or that only one side has, sorted."""
+    """Return the files whose content differs, or that only one side has, sorted."""
     return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))

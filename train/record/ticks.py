@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-# How finely each list's clock counts. `step_times_s` are differences of time.perf_counter, which counts nanoseconds.
-# `compute_times_s` end at a tf.timestamp, which counts microseconds: any further digit would be of no clock.
+# The resolution of each list's clock. `step_times_s` are differences of time.perf_counter, which counts nanoseconds.
+# `compute_times_s` end at a tf.timestamp, which counts microseconds: further digits would mean nothing.
 PER_S = {"step_times_s": 1_000_000_000, "warm_up_step_times_s": 1_000_000_000, "compute_times_s": 1_000_000}
 
 
@@ -38,7 +38,7 @@ def pack(fields: dict[str, Any]) -> None:
 
 
 def seconds(packed: Ticks | Times) -> Times:
-    """The times in seconds.
+    """Return the times in seconds.
 
     A division of whole numbers is rounded once: 300,000,000 ticks of a nanosecond are 0.3 s to the last digit.
     """

@@ -16,35 +16,35 @@ Sample = tuple[float, float, int, float | None, int | None]
 MOST = 200_000  # samples in a record: 6 MiB; an hour of 1,024 ranks has 3.7 million
 
 
-def of(samples: Sequence[Sample]) -> Usage | None:
-    """The samples of one rank as columns; None without any."""
+def usage_columns(samples: Sequence[Sample]) -> Usage | None:
+    """Return the samples of one rank as columns; None without any."""
     return Usage(*(list(column) for column in zip(*samples, strict=True))) if samples else None
 
 
-def thinned(used: Sequence[Usage | None], most: int = MOST) -> list[Usage | None]:
-    """The samples of all ranks of a job; of more than `most` in all, the first ones in each span of so many seconds.
+def thinned_usage(used: Sequence[Usage | None], most: int = MOST) -> list[Usage | None]:
+    """Return the samples of all ranks of a job; if there are more than `most`, the first ones in each span of time.
 
     All ranks sample together (train/rank/sampler.py), so those that are left are of the same seconds too. CPU time
     counts from the begin of a rank: the share between two samples stays that of all the time between them.
     """
-    known = [one for one in used if one]
-    if sum(len(one.at_s) for one in known) <= most:
+    sampled = [one for one in used if one]
+    if sum(len(one.at_s) for one in sampled) <= most:
         return list(used)
-    begin_s, end_s = min(one.at_s[0] for one in known), max(one.at_s[-1] for one in known)
-    of_rank = max(2, most // len(known))
-    span_s = math.ceil((end_s - begin_s) / (of_rank - 1))
+    begin_s, end_s = min(one.at_s[0] for one in sampled), max(one.at_s[-1] for one in sampled)
+    per_rank = max(2, most // len(sampled))
+    span_s = math.ceil((end_s - begin_s) / (per_rank - 1))
     return [_first_in_each(one, span_s) if one else None for one in used]
 
 
 def _first_in_each(used: Usage, span_s: int) -> Usage:
     spans = [at_s // span_s for at_s in used.at_s]
-    kept = [i for i, span in enumerate(spans) if i == 0 or span != spans[i - 1]]
+    first = [i for i, span in enumerate(spans) if i == 0 or span != spans[i - 1]]
     columns = (getattr(used, column.name) for column in fields(Usage))
-    return Usage(*([column[i] for i in kept] for column in columns))
+    return Usage(*([column[i] for i in first] for column in columns))
 
 
 def cpu_fractions(usage: Usage, cores: int) -> list[float]:
-    """The share of its cores that a rank used between each sample and the one before; the first has none."""
+    """Return the share of its cores that a rank used between each sample and the one before; the first has none."""
     return [
         (usage.cpu_s[i] - usage.cpu_s[i - 1]) / (usage.at_s[i] - usage.at_s[i - 1]) / cores
         for i in range(1, len(usage.at_s))
@@ -52,8 +52,8 @@ def cpu_fractions(usage: Usage, cores: int) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Use:
-    """One second of a job: means over its ranks. None where no rank knows."""
+class UsageSecond:
+    """The usage in one second of a job: means over its ranks. None if no rank knows."""
 
     time_s: int  # since the launch of the job, the second's begin
     cpu_use_fraction: float  # of the cores that a rank is bound to
@@ -62,25 +62,25 @@ class Use:
     gpu_memory_bytes: float | None
 
 
-class User(Protocol):
+class HasUsage(Protocol):
     """A rank: of a record, or one that still runs."""
 
     @property
     def cores(self) -> Sequence[int]:
-        """That it is bound to."""
+        """The cores that it is bound to."""
 
     @property
     def usage(self) -> Usage | None:
-        """What it used; None where that was not sampled."""
+        """Its usage; None without samples."""
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    reported = [value for value in values if value is not None]
+    return fmean(reported) if reported else None
 
 
-def over_time(ranks: Sequence[User]) -> list[Use]:
-    """The use of each second in which samples were taken, ascending; empty where none were."""
+def usage_by_second(ranks: Sequence[HasUsage]) -> list[UsageSecond]:
+    """Return the use of each second in which samples were taken, ascending; empty where none were."""
     seconds: dict[int, list[tuple[float, int, float | None, int | None]]] = {}
     for rank in ranks:
         if used := rank.usage:
@@ -89,15 +89,15 @@ def over_time(ranks: Sequence[User]) -> list[Use]:
             for at_s, sample in zip(used.at_s[1:], samples, strict=True):
                 seconds.setdefault(int(at_s), []).append(sample)
     return [
-        Use(time_s, fmean(cpu), fmean(memory), _mean(gpu), _mean(gpu_memory))
+        UsageSecond(time_s, fmean(cpu), fmean(memory), _mean(gpu), _mean(gpu_memory))
         for time_s, in_second in sorted(seconds.items())
         for cpu, memory, gpu, gpu_memory in [zip(*in_second, strict=True)]
     ]
 
 
-def summary(ranks: Sequence[User]) -> dict[str, float]:
-    """For people: means over the time that was sampled, and over the ranks; empty without samples."""
-    uses = over_time(ranks)
+def mean_usage(ranks: Sequence[HasUsage]) -> dict[str, float]:
+    """Return means over the time that was sampled, and over the ranks; empty without samples."""
+    uses = usage_by_second(ranks)
     means = {
         "cpu_use_fraction": _mean([use.cpu_use_fraction for use in uses]),
         "gpu_use_fraction": _mean([use.gpu_use_fraction for use in uses]),

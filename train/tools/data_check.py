@@ -29,25 +29,25 @@ _CHUNK = 4096  # samples: at most this many between two messages
 _MESSAGE_EVERY_S = 5.0
 
 
-def facts(found: list[reader.Fact]) -> list[str]:
-    """The lines of a table: what was counted, and what is published."""
+def fact_lines(facts: list[reader.Fact]) -> list[str]:
+    """Return the lines of a table: what was counted, and what is published."""
     rows = [("", "found", "published", "")]
-    for fact in found:
+    for fact in facts:
         published = f"{fact.published:,}" if fact.published is not None else ""
-        differs = "" if fact.published in (None, fact.found) else "differs"
-        rows.append((fact.name, f"{fact.found:,}", published, differs))
+        differs = "" if fact.published in (None, fact.count) else "differs"
+        rows.append((fact.name, f"{fact.count:,}", published, differs))
     width = max(len(row[0]) for row in rows)
     return [f"{name:<{width}}  {count:>10}  {published:>10}  {rest}".rstrip() for name, count, published, rest in rows]
 
 
 def unreadable(part: reader.Part) -> Iterator[str]:
-    """The name of each sample of a part that cannot be decoded, and why, in order. Uses all cores."""
+    """Yield the name of each sample of a part that cannot be decoded, and why, in order. Uses all cores."""
     import tensorflow as tf
 
-    from train.input import augment
+    from train.input import image_ops
 
     tf.get_logger().setLevel("ERROR")  # it warns of retracing for every image size, which is expected here
-    numbers = np.full(len(augment.DRAWS), 0.5, np.float32)
+    numbers = np.full(len(image_ops.DRAWS), 0.5, np.float32)
     decode = tf.function(part.load, autograph=False)
 
     def failure(position: int) -> str | None:
@@ -57,25 +57,25 @@ def unreadable(part: reader.Part) -> Iterator[str]:
         except (tf.errors.OpError, UnicodeDecodeError):  # of the whole graph: decode again for the image's own message
             return f"{part.name(position)}: {reader.failure(part, position, numbers)}"
 
-    said = time.monotonic()
+    printed_at = time.monotonic()
     with ThreadPoolExecutor(len(placement.usable_cores())) as pool:
         for begin in range(0, part.samples, _CHUNK):
             end = min(begin + _CHUNK, part.samples)
-            yield from (found for found in pool.map(failure, range(begin, end)) if found)
-            if time.monotonic() - said > _MESSAGE_EVERY_S:
-                said = time.monotonic()
+            yield from (text for text in pool.map(failure, range(begin, end)) if text)
+            if time.monotonic() - printed_at > _MESSAGE_EVERY_S:
+                printed_at = time.monotonic()
                 print(f"decoded {end:,} of {part.samples:,}", file=sys.stderr)
 
 
 def check(config: RunConfig) -> int:
-    """The number of missing or damaged samples; prints what the folder holds. Raises ConfigError if it is unusable."""
+    """Print what the folder holds; return the number of damaged or missing samples. Raises ConfigError."""
     if not config.dataset.files:
         raise ConfigError(f"dataset={config.dataset.name}: is not read from a folder, so there is nothing to check")
     opened = DATASETS[config.dataset.name](config, 0)
     assert isinstance(opened, reader.Reader)
     parts = opened.parts
     print(f"{config.dataset.name} in {config.dataset.data_dir}")
-    print("\n".join(["", *facts(parts.facts), ""]))
+    print("\n".join(["", *fact_lines(parts.facts), ""]))
     for note in parts.notes:
         print(note)
     damaged = parts.training.damaged + parts.validation.damaged
@@ -89,7 +89,7 @@ def check(config: RunConfig) -> int:
 
 
 def run(overrides: list[str]) -> int:
-    """The exit status for the dataset that the overrides name: 1 if something is damaged."""
+    """Return the exit status for the dataset that the overrides name: 1 if something is damaged."""
     one_rank = ["nodes=1", "ranks_per_node=1", "batch_per_rank=1", f"model.image_size={_SIZE}"]
     return 1 if check(load([*one_rank, *overrides])) else 0
 

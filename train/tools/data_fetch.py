@@ -38,7 +38,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dataset comes from. Without a URL it is not downloaded."""
+    """The source of a dataset. Without a URL it is not downloaded."""
 
     terms: str  # for people: where it is, and what has to be done or agreed to
     url: str | None = None
@@ -153,9 +153,9 @@ def _check_present(archive: Path, checksum: str | None) -> None:
     if checksum is None:
         return
     expected = parse_checksum(checksum)
-    found = digest(archive, expected.algorithm)
-    if found != expected.digits:
-        raise ConfigError(f"{archive}: has the {expected.algorithm} {found}; expected {expected.digits}. Remove it")
+    digits = digest(archive, expected.algorithm)
+    if digits != expected.digits:
+        raise ConfigError(f"{archive}: has the {expected.algorithm} {digits}; expected {expected.digits}. Remove it")
 
 
 def main() -> int:

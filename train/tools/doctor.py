@@ -52,30 +52,30 @@ class Check(NamedTuple):
 
     name: str
     state: str  # OK, WARNING or FAILURE
-    found: str
+    result: str
     fix: str = ""  # a command, or what to do; empty where there is nothing to do
 
 
 def check_platform() -> Check:
-    """Whether this is 64-bit x86 Linux, which the locked wheels are for."""
-    found = f"{platform.system()} {platform.machine()}"
-    if found == "Linux x86_64":
-        return Check("platform", OK, found)
-    return Check("platform", FAILURE, found, "run it on 64-bit x86 Linux, or in a container")
+    """Check whether this is 64-bit x86 Linux, which the locked wheels are for."""
+    system = f"{platform.system()} {platform.machine()}"
+    if system == "Linux x86_64":
+        return Check("platform", OK, system)
+    return Check("platform", FAILURE, system, "run it on 64-bit x86 Linux, or in a container")
 
 
 def check_python() -> Check:
-    """Whether this is a Python that uv.lock is for, and which one it is."""
-    of = f"of {sys.prefix}, made with {sys.base_prefix}" if sys.prefix != sys.base_prefix else sys.executable
-    found = f"{platform.python_version()}, {of}"
+    """Check whether this is a Python that uv.lock is for, and which one it is."""
+    environment = f"of {sys.prefix}, made with {sys.base_prefix}" if sys.prefix != sys.base_prefix else sys.executable
+    text = f"{platform.python_version()}, {environment}"
     if sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)):
-        return Check("Python", OK, found)
+        return Check("Python", OK, text)
     fix = "make clean-env, then set up again; PYTHON= names the Python to use"
-    return Check("Python", FAILURE, f"{found}: uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13", fix)
+    return Check("Python", FAILURE, f"{text}: uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13", fix)
 
 
 def check_compiler() -> Check:
-    """Whether there are a C++ compiler and make, which build Horovod; which compiler, and why that one."""
+    """Check whether there are a C++ compiler and make, which build Horovod; which compiler, and why that one."""
     compiler, why = os.environ.get("CXX", "").split()[:1], "CXX= names it"
     if not compiler:
         compiler, why = ["c++" if shutil.which("c++") else "g++"], "the first on PATH; CXX= names another"
@@ -86,7 +86,7 @@ def check_compiler() -> Check:
 
 
 def check_cuda_toolkit() -> Check:
-    """Whether the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
+    """Check that the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
     wrong = _nvcc_cannot() if shutil.which("nvcc") else "no nvcc"
     if wrong:
         return Check("CUDA toolkit", FAILURE, wrong, _CUDA_TOOLKIT)
@@ -94,7 +94,7 @@ def check_cuda_toolkit() -> Check:
 
 
 def _nvcc_cannot() -> str:
-    """What nvcc fails to do with a program such as Horovod's, and what it says; empty where it does all."""
+    """Return what nvcc fails to do with a program such as Horovod's, and what it says; empty where it does all."""
     with tempfile.TemporaryDirectory() as folder:
         source, compiled, linked = (f"{folder}/program{suffix}" for suffix in (".cu", ".o", ""))
         Path(source).write_text(_CUDA_PROGRAM)
@@ -109,15 +109,15 @@ def _nvcc_cannot() -> str:
     return ""
 
 
-def _complaint(said: str) -> str:
-    """The line of a compiler's output that says what is wrong."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _complaint(output: str) -> str:
+    """Return the line of a compiler's output that says what is wrong."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if "error" in line or "cannot find" in line]
     return next(iter([*telling, *reversed(lines)]), "it says nothing")
 
 
 def check_mpi() -> Check:
-    """Whether Horovod can be built with MPI; without it, with Gloo, which needs nothing else."""
+    """Check whether Horovod can be built with MPI; without it, with Gloo, which needs nothing else."""
     if shutil.which("mpicc"):
         return Check("MPI", OK, _first_line("mpirun", "--version") or "mpicc")
     fix = "sudo apt-get install libopenmpi-dev openmpi-bin; then make clean-env and set up again"
@@ -125,7 +125,7 @@ def check_mpi() -> Check:
 
 
 def check_own_name() -> Check:
-    """Whether the host resolves its own name: Horovod's Gloo looks it up, and crashes where it cannot."""
+    """Check whether the host resolves its own name: Horovod's Gloo looks it up, and crashes where it cannot."""
     name = socket.gethostname()
     try:
         addresses = sorted({str(address[0]) for *_, address in socket.getaddrinfo(name, None)})
@@ -136,25 +136,25 @@ def check_own_name() -> Check:
 
 
 def check_disk(needed_gib: float) -> Check:
-    """Whether the kit's file system has this much free space."""
+    """Check whether the kit's file system has this much free space."""
     free = shutil.disk_usage(ROOT).free / 2**30
     return _enough("disk", free, needed_gib, f"free space in {ROOT}")
 
 
 def check_memory(needed_gib: float) -> Check:
-    """Whether this much memory is free now."""
+    """Check whether this much memory is free now."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     free = int(fields["MemAvailable"].split()[0]) / 2**20
     return _enough("memory", free, needed_gib, "end other programs")
 
 
 def _enough(name: str, free_gib: float, needed_gib: float, fix: str) -> Check:
-    found = f"{free_gib:.1f} GiB free, {needed_gib:.1f} GiB needed"
-    return Check(name, OK, found) if free_gib >= needed_gib else Check(name, FAILURE, found, fix)
+    text = f"{free_gib:.1f} GiB free, {needed_gib:.1f} GiB needed"
+    return Check(name, OK, text) if free_gib >= needed_gib else Check(name, FAILURE, text, fix)
 
 
 def check_container(engine: str, device: str, image: str | None) -> Check:
-    """Whether the container engine is installed and has the image."""
+    """Check whether the container engine is installed and has the image."""
     from train.config.checks import ConfigError
     from train.config.schema import Container, default_image
     from train.launch.start import installed
@@ -163,13 +163,13 @@ def check_container(engine: str, device: str, image: str | None) -> Check:
     try:
         digest = installed.digest(Container(engine, name))
     except ConfigError as error:
-        found, _, fix = str(error).partition("; ")
-        return Check("container", FAILURE, found, fix)
+        problem, _, fix = str(error).partition("; ")
+        return Check("container", FAILURE, problem, fix)
     return Check("container", OK, f"{engine} has {name}, {str(digest)[:19]}")
 
 
 def check_horovod() -> list[Check]:
-    """Whether TensorFlow and Horovod load, what Horovod was built with, and how many GPUs TensorFlow sees."""
+    """Check whether TensorFlow and Horovod load, what Horovod was built with, and how many GPUs TensorFlow sees."""
     done = subprocess.run([sys.executable, "-c", _HOROVOD_CHECK], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -182,20 +182,20 @@ def check_horovod() -> list[Check]:
     ]
 
 
-def check_gpus(seen: int) -> Check:
-    """Whether there are GPUs; seen: how many TensorFlow sees."""
-    from train.rank import environment
+def check_gpus(visible: int) -> Check:
+    """Check whether there are GPUs; visible: how many TensorFlow sees."""
+    from train.rank import gpus
 
-    if seen:
-        return Check("GPUs", OK, f"{seen} seen by TensorFlow")
-    if names := environment.gpus():
+    if visible:
+        return Check("GPUs", OK, f"{visible} seen by TensorFlow")
+    if names := gpus.names():
         fix = "make DEVICE=gpu ... sets up TensorFlow with CUDA"
         return Check("GPUs", WARNING, f"{', '.join(names)}, but TensorFlow sees none", fix)
     return Check("GPUs", WARNING, "none: DEVICE=cpu only", "an NVIDIA GPU and its driver")
 
 
 def check_cores(ranks: int) -> Check:
-    """Whether every rank has a core of its own, or quotas can emulate nodes."""
+    """Check whether every rank has its own core, or quotas can emulate nodes."""
     cores = len(os.sched_getaffinity(0))
     text = f"{cores} usable, {ranks} ranks asked for"
     if cores >= ranks:
@@ -211,7 +211,7 @@ def check_cores(ranks: int) -> Check:
 
 
 def check_precisions() -> Check:
-    """Which precisions the processor computes in hardware; the others are emulated, and slow."""
+    """Check which precisions the processor computes in hardware; the others are emulated, and slow."""
     from train.rank import host
 
     flags = host.cpu_flags()
@@ -223,10 +223,10 @@ def check_precisions() -> Check:
 
 
 def check_energy() -> Check:
-    """Whether the energy of the processors can be read: then records have the joules of an image."""
+    """Check whether the energy of the processors can be read: then records have the joules of an image."""
     from train.rank import energy
 
-    if why := energy.unknown():
+    if why := energy.why_unreadable():
         # The counters tell users what others compute: CVE-2020-8694. So it is the administrator's choice.
         readable = "sudo chmod a+r /sys/class/powercap/*/energy_uj, until the next boot (mind CVE-2020-8694)"
         return Check("energy", OK, f"not known: {why}", readable if "only root" in why else "")
@@ -234,7 +234,7 @@ def check_energy() -> Check:
 
 
 def check_rank_memory(ranks: int) -> Check:
-    """Whether this many ranks of the default model fit into memory; the launcher estimates each point itself."""
+    """Check whether this many ranks of the default model fit into memory; the launcher estimates each point itself."""
     import psutil
 
     from train.config.compose import load
@@ -243,12 +243,12 @@ def check_rank_memory(ranks: int) -> Check:
     default = load([f"nodes={ranks}"])
     shortage = checks.memory_shortage(default, psutil.virtual_memory().available)
     each = checks.memory_per_rank_bytes(default) / 2**30
-    found = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
-    return Check("memory", WARNING, found, shortage) if shortage else Check("memory", OK, found)
+    text = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
+    return Check("memory", WARNING, text, shortage) if shortage else Check("memory", OK, text)
 
 
 def check_wandb() -> Check:
-    """The version of W&B, which runs offline, and whether it has a key, which only uploads need."""
+    """Check the version of W&B, which runs offline, and whether it has a key, which only uploads need."""
     version = importlib.metadata.version("wandb")
     netrc = Path(os.path.expanduser("~/.netrc"))  # which, unlike Path.home, takes a user without a home
     has_key = "WANDB_API_KEY" in os.environ or (netrc.exists() and "wandb" in netrc.read_text(errors="replace"))
@@ -258,7 +258,7 @@ def check_wandb() -> Check:
 
 
 def _first_line(*command: str) -> str:
-    """The first line that a command prints; empty where it is not installed or fails."""
+    """Return the first line that a command prints; empty where it is not installed or fails."""
     if not shutil.which(command[0]):
         return ""
     done = subprocess.run(command, capture_output=True, text=True)
@@ -267,7 +267,7 @@ def _first_line(*command: str) -> str:
 
 
 def before_setup(packages: str) -> list[Check]:
-    """What setting up the set `packages` (analysis, launch, cpu, cuda) needs."""
+    """Check what setting up the set `packages` (analysis, launch, cpu, cuda) needs."""
     compiled = packages in ("cpu", "cuda")  # they have TensorFlow, and Horovod, which is compiled
     checks = [check_platform(), check_python()]
     checks += [check_disk(_DISK_GIB[packages]), check_memory(_SETUP_MEMORY_GIB[packages])]
@@ -279,7 +279,7 @@ def before_setup(packages: str) -> list[Check]:
 
 
 def before_run(ranks: int, within: list[Check]) -> list[Check]:
-    """What a measurement with this many ranks needs; within: the checks of what they run in, bare or a container."""
+    """Check what a measurement with this many ranks needs; within: the checks of what they run in."""
     checks = [check_platform(), check_python(), *within, check_own_name()]
     return [
         *checks,
@@ -296,7 +296,7 @@ def show(checks: list[Check]) -> None:
     """Print the checks, one a line, each with its fix in a line below."""
     width = max(len(check.name) for check in checks)
     for check in checks:
-        print(f"{check.name:<{width}}  {check.state:<7}  {check.found}")
+        print(f"{check.name:<{width}}  {check.state:<7}  {check.result}")
         for number, line in enumerate(check.fix.splitlines()):
             print(f"{'':<{width}}  {'':<7}  {'     ' if number else 'fix: '}{line}")
 

@@ -32,7 +32,7 @@ class Checksum:
 
 
 def parse_checksum(text: str) -> Checksum:
-    """The Checksum of `algorithm:digits`. Raises ConfigError."""
+    """Return the Checksum of `algorithm:digits`. Raises ConfigError."""
     algorithm, _, digits = text.partition(":")
     digits = digits.lower()
     if len(digits) != _LENGTHS.get(algorithm) or set(digits) - set("0123456789abcdef"):
@@ -44,13 +44,13 @@ def parse_checksum(text: str) -> Checksum:
 
 
 def digest(path: Path, algorithm: str) -> str:
-    """The hexadecimal digest of a file."""
+    """Return the hexadecimal digest of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def progress(done: int, total: int | None, fetched: int, elapsed_s: float) -> str:
-    """The state of a download, in words: `done` of `total` bytes, of which `fetched` in `elapsed_s` seconds."""
+    """Return the state of a download, in words: `done` of `total` bytes, of which `fetched` in `elapsed_s` seconds."""
     rate = fetched / elapsed_s if elapsed_s > 0 else 0.0
     text = f"{done / 1e6:,.1f} MB"
     if total:
@@ -99,10 +99,10 @@ class _SameKind(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, request: urllib.request.Request, *answer: Any) -> urllib.request.Request | None:
         """Return the request for the new address. Raises ConfigError where it must not be made."""
-        found, url = super().redirect_request(request, *answer), answer[-1]
+        redirected, url = super().redirect_request(request, *answer), answer[-1]
         if urllib.parse.urlsplit(url).scheme not in ("https", request.type):
             raise ConfigError(f"{request.full_url}: redirected to {url}; allowed are https and the same scheme")
-        return found
+        return redirected
 
 
 _open = urllib.request.build_opener(_SameKind).open
@@ -135,7 +135,7 @@ def _transfer(url: str, part: Path) -> None:
 
 
 def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
-    """The server's response with what is missing of `part`; None where nothing is. Raises as `_transfer`."""
+    """Return the server's response with what is missing of `part`; None where nothing is. Raises as `_transfer`."""
     begin = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={begin}-"} if begin else {})
     try:
@@ -155,7 +155,7 @@ def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
 
 
 def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total: int | None) -> int:
-    """The size of the file after the response is appended to its first `begin` bytes; shows the progress."""
+    """Return the size of the file after the response is appended to its first `begin` bytes; shows the progress."""
     terminal = sys.stderr.isatty()
     done, started, shown = begin, time.monotonic(), 0.0
     while chunk := response.read(_CHUNK_BYTES):
@@ -170,15 +170,15 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
 
 
 def _verified(url: str, part: Path, expected: Checksum | None) -> str:
-    """How the file was verified, in words. Removes it and raises ConfigError if its checksum differs."""
+    """Return how the file was verified, in words. Removes it and raises ConfigError if its checksum differs."""
     if expected is None:
         return f"not verified, no checksum is known. It has the sha256 {digest(part, 'sha256')}"
-    found = digest(part, expected.algorithm)
-    if found != expected.digits:
+    digits = digest(part, expected.algorithm)
+    if digits != expected.digits:
         size = _size(part)
         part.unlink()
         raise ConfigError(
-            f"{url}: its {size:,} bytes have the {expected.algorithm} {found}; expected {expected.digits}. Removed: "
+            f"{url}: its {size:,} bytes have the {expected.algorithm} {digits}; expected {expected.digits}. Removed: "
             "it is damaged, or another file. Try again, or give --checksum if a newer one is published"
         )
     return f"{expected.algorithm} {expected.digits} verified"

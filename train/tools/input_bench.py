@@ -65,11 +65,11 @@ class Rates:
     images_per_s: dict[str, list[float]]
 
     def median(self, arm: str) -> float:
-        """The median over the rounds, images/s."""
+        """Return the median over the rounds, images/s."""
         return statistics.median(self.images_per_s[arm])
 
     def ratio(self, arm: str, to: str) -> float:
-        """The median of the ratios within each round."""
+        """Return the median of the ratios within each round."""
         pairs = zip(self.images_per_s[arm], self.images_per_s[to], strict=True)
         return statistics.median(one / other for one, other in pairs)
 
@@ -101,7 +101,7 @@ def _rate(batches: Iterable[object], images: int, clock: Callable[[], float] = t
 
 
 def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.data.Dataset:
-    """A minimal pipeline: `each` applied to the values, on one thread."""
+    """Return a minimal pipeline: `each` applied to the values, on one thread."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -114,7 +114,7 @@ def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.da
 
 
 def arms(config: RunConfig, data: Reader) -> dict[str, Callable[[], float]]:
-    """The parts of the input that are measured, by name; each call measures images/s once."""
+    """Return the parts of the input that are measured, by name; each call measures images/s once."""
     images = data.steps_per_epoch * data.step_batch
     parts = _encoded_parts(config, data, images) if data.parts.training.encoded else _decoded_part(config, data, images)
     epochs = itertools.count()
@@ -126,16 +126,16 @@ def arms(config: RunConfig, data: Reader) -> dict[str, Callable[[], float]]:
 
 
 def _encoded_parts(config: RunConfig, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
-    """The steps from encoded images in memory to batches, each with all steps before it."""
+    """Return the steps from encoded images in memory to batches, each with all steps before it."""
     import tensorflow as tf
 
-    from train.input import augment, decode
+    from train.input import image_ops
 
     encoded_image = data.parts.training.encoded
     assert encoded_image is not None
     size, channels, batch = config.model.image_size, config.dataset.channels, data.step_batch
     held = tf.constant([encoded_image(tf.constant(position)).numpy() for position in range(images)])
-    make = decode.decoder(config, training=True)
+    make = image_ops.decoder(config, training=True)
     settings = config.dataset.augmentation
 
     def plain(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
@@ -146,9 +146,9 @@ def _encoded_parts(config: RunConfig, data: Reader, images: int) -> dict[str, tf
 
     def augmented(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
         pixels = make(encoded, numbers)
-        return augment.augment(pixels, numbers, settings) if settings else pixels
+        return image_ops.augment(pixels, numbers, settings) if settings else pixels
 
-    values = (held, augment.draws(images, config.seed, 0))
+    values = (held, image_ops.draws(images, config.seed, 0))
     return {
         DECODE: _mapped(values, plain),
         RESIZE: _mapped(values, resized).batch(batch),
@@ -162,9 +162,9 @@ def _decoded_part(config: RunConfig, data: Reader, images: int) -> dict[str, tf.
     import numpy as np
     import tensorflow as tf
 
-    from train.input import augment
+    from train.input import image_ops
 
-    size, zeros = config.model.image_size, tf.zeros(len(augment.DRAWS))
+    size, zeros = config.model.image_size, tf.zeros(len(image_ops.DRAWS))
 
     def resized(position: tf.Tensor) -> tf.Tensor:
         return tf.image.resize(data.parts.training.load(position, zeros)[0], (size, size))
@@ -173,7 +173,7 @@ def _decoded_part(config: RunConfig, data: Reader, images: int) -> dict[str, tf.
 
 
 def training_step(config: RunConfig) -> Callable[[], float]:
-    """A function that measures images/s of the model's training step once, on images in memory."""
+    """Return a function that measures images/s of the model's training step once, on images in memory."""
     import tensorflow as tf
 
     from train import distribution
@@ -203,7 +203,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
 
 
 def table(rates: Rates, device: str) -> list[str]:
-    """The lines of a table of what was measured, and the conclusion."""
+    """Return the lines of a table of what was measured, and the conclusion."""
     reference = SCALED if SCALED in rates.images_per_s else RESIZE
     lines = [f"{'':36}{'images/s':>10}{'min':>10}{'max':>10}{'of ' + reference:>30}"]
     for arm, values in rates.images_per_s.items():
@@ -224,7 +224,7 @@ def table(rates: Rates, device: str) -> list[str]:
 
 
 def measure(config: RunConfig) -> Rates:
-    """The rates of all arms, interleaved over the rounds, after one round of warm-up."""
+    """Return the rates of all arms, interleaved over the rounds, after one round of warm-up."""
     from train.datasets import DATASETS
     from train.input.reader import Reader
 
@@ -233,10 +233,10 @@ def measure(config: RunConfig) -> Rates:
         raise ConfigError(
             f"dataset={config.dataset.name}: it has no input to measure; give one that is read from files or memory"
         )
-    found = {**arms(config, data), MODEL: training_step(config)}
-    rates: dict[str, list[float]] = {name: [] for name in found}
+    measurements = {**arms(config, data), MODEL: training_step(config)}
+    rates: dict[str, list[float]] = {name: [] for name in measurements}
     for round_ in range(1 + ROUNDS):
-        for name, once in found.items():
+        for name, once in measurements.items():
             rate = once()
             if round_:
                 rates[name].append(rate)
@@ -264,16 +264,16 @@ def run(overrides: list[str]) -> int:
 
 
 def _one_core(overrides: list[str]) -> RunConfig:
-    """The configuration of one rank on one core that reads a limited number of samples."""
+    """Return the configuration of one rank on one core that reads a limited number of samples."""
     limited = any("training_samples" in item for item in overrides)
     samples = [] if limited else [f"dataset.training_samples={_IMAGES}"]
     return load(["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1", *overrides, *samples])
 
 
 def _write(rates: Rates, config: RunConfig) -> Path:
-    """The path of the JSON file that holds the rates and how they were measured."""
+    """Return the path of the JSON file that holds the rates and how they were measured."""
     from train.rank import environment
-    from train.record.record import write_atomically
+    from train.record.files import write_once
 
     path = Path(config.results) / "input_bench" / f"{config.dataset.name}-{config.model.name}-{config.device}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -283,7 +283,7 @@ def _write(rates: Rates, config: RunConfig) -> Path:
         "host": asdict(environment.host([0])),
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
-    write_atomically(path, json.dumps(content, indent=1).encode())
+    write_once(path, json.dumps(content, indent=1).encode())
     return path
 
 

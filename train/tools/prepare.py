@@ -18,20 +18,20 @@ from train.tools import tensorflow_command
 
 
 def prepare(config: RunConfig) -> list[str]:
-    """What the ranks of a run will read, in words. Raises ConfigError if they would fail."""
-    found = []
+    """Return what the ranks of a run will read, in words. Raises ConfigError if they would fail."""
+    lines = []
     if config.dataset.files:
         opened = DATASETS[config.dataset.name](config, 0)
         assert isinstance(opened, Reader)
         parts = opened.parts
-        found = [
+        lines = [
             f"{config.dataset.name} in {config.dataset.data_dir}: {parts.training.samples:,} training and "
             f"{parts.validation.samples:,} validation samples",
             *parts.notes,
         ]
     if config.weights != weights.NONE:
-        found.append(weights.find(config))
-    return found
+        lines.append(weights.find(config))
+    return lines
 
 
 def run(overrides: list[str]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from train.record.printable import printable_output
 from train.tracking import live
-from train.tracking.sync import SyncError, sync
+from train.tracking.offline import UploadError, upload_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.results.is_dir():
         parser.error(f"{options.results}: no such folder; give the results folder of a measurement")
     try:
-        print(f"W&B runs uploaded: {sync(options.results)}")
-    except SyncError as error:
+        print(f"W&B runs uploaded: {upload_runs(options.results)}")
+    except UploadError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
 

@@ -20,18 +20,18 @@ LIVE_NAME = "wandb-live-id"
 
 
 def home(run_folder: Path) -> Path:
-    """The folder of all W&B runs of an experiment: beside <point>/<hash8>/r<repeat>. Absolute: W&B is told it."""
+    """Return the folder of all W&B runs of an experiment, beside <point>/<hash8>/r<repeat>; an absolute path."""
     return run_folder.resolve().parents[2] / "wandb"
 
 
 def run_id(record: RunRecord, run_folder: Path) -> str:
-    """The ID of a record's run: the same at each attempt, so that a record never has two."""
+    """Return the ID of a record's run: the same at each attempt, so that a record never has two."""
     live = run_folder / LIVE_NAME
     return live.read_text() if live.exists() else record.sha256[:16]
 
 
 def begin_live(run_folder: Path) -> str:
-    """The ID of the run of a launch that begins now, kept beside it. Raises OSError.
+    """Return the ID of the run of a launch that begins now, kept beside it. Raises OSError.
 
     A launch before it of the same repeat that was cut off, and left no record, leaves it its ID: the run that was begun
     for it gives way to this one, also on a server.
@@ -62,12 +62,12 @@ def mark_complete(run_folder: Path, name: str) -> None:
 
 
 def is_complete(run_folder: Path) -> bool:
-    """Whether the record in this folder has a complete run."""
+    """Return whether the record in this folder has a complete run."""
     return (run_folder / MARKER_NAME).exists()
 
 
 def run_file(record_path: Path) -> Path | None:
-    """The file of a record's complete run; None where it has none."""
+    """Return the file of a record's complete run; None where it has none."""
     if not is_complete(record_path.parent):
         return None
     name = (record_path.parent / MARKER_NAME).read_text()
@@ -75,10 +75,10 @@ def run_file(record_path: Path) -> Path | None:
 
 
 def synced_marker(run_file: Path) -> Path:
-    """The file that says that a run was uploaded: as `wandb sync` writes it."""
+    """Return the file that says that a run was uploaded: as `wandb sync` writes it."""
     return run_file.with_suffix(".wandb.synced")
 
 
 def is_synced(run_file: Path) -> bool:
-    """Whether a run was uploaded."""
+    """Return whether a run was uploaded."""
     return synced_marker(run_file).exists()

@@ -1,8 +1,8 @@
-"""A W&B run that is written while its run is in progress, by a process of its own beside the launcher.
+"""A W&B run that is written while its run is in progress, by a separate process beside the launcher.
 
 The process reads what the ranks leave in the run folder. Neither ranks nor launcher wait for it: wandb, a disk or a
 network that is slow or gone costs the measurement nothing. When the record is there, the process completes the W&B run.
-Where it could not, `train.tracking.mirror` writes the run anew from the record, under the same ID.
+Where it could not, `train.tracking.offline` writes the run again from the record, under the same ID.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ _WENT_OFFLINE = 3  # exit status
 
 
 def is_wanted(tracking: Tracking, epochs: int) -> bool:
-    """Whether a run is to be logged while it trains."""
+    """Return whether a run is to be logged while it trains."""
     return tracking.name == "wandb" and (bool(epochs) if tracking.live is None else tracking.live)
 
 
 class Logged:
-    """What a W&B run was told so far, and what is new."""
+    """The rows that a W&B run has, and those that are new."""
 
     def __init__(self) -> None:
-        """Nothing was told."""
+        """Begin without any."""
         self._epochs, self._time_s, self._phase = 0, -1, ""
 
     def new_rows(self, parts: list[Part]) -> list[rows.Row]:
-        """The epochs that have ended, and the seconds of which every rank has left its samples, since the last call."""
-        epochs = rows.of_epochs(parts[0].epochs[self._epochs :])
+        """Return rows since the last call: epochs that have ended, and seconds that every rank has sampled."""
+        epochs = rows.epoch_rows(parts[0].epochs[self._epochs :])
         used = [part.usage for part in parts]
-        sampled_s = min((of.at_s[-1] if of else 0.0 for of in used), default=0.0)
-        seconds = [row for row in rows.of_usage(parts) if self._time_s < row["usage/time_s"] < int(sampled_s)]
+        sampled_s = min((one.at_s[-1] if one else 0.0 for one in used), default=0.0)
+        seconds = [row for row in rows.usage_rows(parts) if self._time_s < row["usage/time_s"] < int(sampled_s)]
         self._epochs += len(epochs)
         self._time_s = max([self._time_s, *(row["usage/time_s"] for row in seconds)])
         return epochs + seconds
 
     def new_summary(self, parts: list[Part]) -> dict[str, Any]:
-        """The phase of rank 0, and how long each phase took so far; empty where it is in the same phase still."""
+        """Return the phase of rank 0, and how long each phase took so far; empty if the phase is the same as before."""
         if parts[0].phase == self._phase:
             return {}
         self._phase = parts[0].phase
         return {"status": "running", "phase": self._phase, **rows.phases([part.phases_s for part in parts])}
 
     def left(self, record: RunRecord) -> list[rows.Row]:
-        """The rows of the record that were not told."""
-        epochs = rows.of_epochs(record.epochs[self._epochs :])
-        seconds = [row for row in rows.of_usage(record.ranks) if row["usage/time_s"] > self._time_s]
-        return rows.of_steps(record) + epochs + seconds
+        """Return the rows of the record that the run does not have."""
+        epochs = rows.epoch_rows(record.epochs[self._epochs :])
+        seconds = [row for row in rows.usage_rows(record.ranks) if row["usage/time_s"] > self._time_s]
+        return rows.step_rows(record) + epochs + seconds
 
 
 def follow(folder: Path) -> int:
@@ -76,7 +76,7 @@ def follow(folder: Path) -> int:
     os.nice(_NICE)
     launcher, path = os.getppid(), folder / RECORD_NAME
     config, follower, logged = rebuild(protocol.read_assignment(folder).config), Follower(folder), Logged()
-    with wandb_runs.module(folders.home(folder)) as wandb:
+    with wandb_runs.wandb_module(folders.home(folder)) as wandb:
         run, online = _begin(wandb, _named(folder, config), folder, config.tracking)
         while not path.exists():
             if os.getppid() != launcher:
@@ -86,7 +86,7 @@ def follow(folder: Path) -> int:
                 _tell(run, logged, follower.parts())
             time.sleep(_READ_EVERY_S)
         record = load(path)
-        wandb_runs.update(run, wandb_runs.named(record, folder, config.tracking))
+        wandb_runs.update(run, wandb_runs.run_name(record, folder, config.tracking))
         run.summary.update({"phase": "exit"})
         wandb_runs.complete(wandb, run, record, path, logged.left(record))
     if online and (file := folders.run_file(path)):
@@ -94,10 +94,10 @@ def follow(folder: Path) -> int:
     return 0 if online or config.tracking.mode == "offline" else _WENT_OFFLINE
 
 
-def _named(folder: Path, config: RunConfig) -> wandb_runs.Named:
-    """What the run is called before it has a record."""
+def _named(folder: Path, config: RunConfig) -> wandb_runs.RunName:
+    """Return what the run is called before it has a record."""
     repeat, _, generation = folder.name.removeprefix("r").partition(".")
-    return wandb_runs.Named(
+    return wandb_runs.RunName(
         id=folders.begin_live(folder),
         experiment=config.experiment,
         point=folder.resolve().parents[1].name,
@@ -110,8 +110,8 @@ def _named(folder: Path, config: RunConfig) -> wandb_runs.Named:
     )
 
 
-def _begin(wandb: Any, asked: wandb_runs.Named, folder: Path, tracking: Tracking) -> tuple[Any, bool]:
-    """The run, and whether it is online: a server that does not answer is left alone."""
+def _begin(wandb: Any, asked: wandb_runs.RunName, folder: Path, tracking: Tracking) -> tuple[Any, bool]:
+    """Return the run, and whether it is online: a server that does not answer is left alone."""
     if tracking.mode == "online":
         try:
             return wandb_runs.begin(wandb, asked, folder, tracking, mode="online"), True
@@ -133,9 +133,9 @@ def _tell(run: Any, logged: Logged, parts: list[Part]) -> None:
 class Watchers:
     """The processes that log the runs of an experiment while they are in progress."""
 
-    def __init__(self, patience_s: float = 30.0) -> None:
-        """None runs yet. patience_s: how long to wait for them when all is measured."""
-        self._patience_s = patience_s
+    def __init__(self, timeout_s: float = 30.0) -> None:
+        """Start none yet. timeout_s: how long to wait for them when all is measured."""
+        self._timeout_s = timeout_s
         self._running: dict[Path, subprocess.Popen] = {}
 
     def watch(self, folder: Path, asked: protocol.Assignment) -> Callable[[], None]:
@@ -155,7 +155,7 @@ class Watchers:
 
     def finish(self) -> list[str]:
         """Wait for the processes; those that take too long are ended. Returns a line for each that had a problem."""
-        end, problems = time.monotonic() + self._patience_s, []
+        end, problems = time.monotonic() + self._timeout_s, []
         for folder, process in self._running.items():
             try:
                 process.wait(max(0.0, end - time.monotonic()))

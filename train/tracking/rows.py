@@ -1,4 +1,4 @@
-"""What W&B is told of a run: rows that it plots, and values that it lists. Pure functions of what was measured."""
+"""Rows of a run that W&B plots, and values that it lists: pure functions of what was measured."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from train.record import usage
 from train.record.record import PHASES, Epoch, RunRecord
-from train.record.usage import User
+from train.record.usage import HasUsage
 
 Row = dict[str, Any]
 
 AXES = ("timed/step", "epochs/epoch", "usage/time_s")
 
 
-def of_record(record: RunRecord) -> list[Row]:
-    """All rows of a run: one a timed step (s, of the slowest rank), one an epoch, one a second with samples."""
-    return of_steps(record) + of_epochs(record.epochs) + of_usage(record.ranks)
+def record_rows(record: RunRecord) -> list[Row]:
+    """Return all rows of a run: one a timed step (s, of the slowest rank), one an epoch, one a second with samples."""
+    return step_rows(record) + epoch_rows(record.epochs) + usage_rows(record.ranks)
 
 
-def of_steps(record: RunRecord) -> list[Row]:
-    """A row a timed step.
+def step_rows(record: RunRecord) -> list[Row]:
+    """Return a row a timed step.
 
     A run that resumed training has the losses of the launches before it, but only its own times: the last ones.
     """
@@ -35,14 +35,16 @@ def of_steps(record: RunRecord) -> list[Row]:
     ]
 
 
-def of_epochs(epochs: Sequence[Epoch]) -> list[Row]:
-    """A row an epoch: losses, accuracies (fractions), durations in s."""
+def epoch_rows(epochs: Sequence[Epoch]) -> list[Row]:
+    """Return a row an epoch: losses, accuracies (fractions), durations in s."""
     return [_known({f"epochs/{key}": value for key, value in asdict(epoch).items()}) for epoch in epochs]
 
 
-def of_usage(ranks: Sequence[User]) -> list[Row]:
-    """A row a second since the launch of the job: means over the ranks."""
-    return [_known({f"usage/{key}": value for key, value in asdict(use).items()}) for use in usage.over_time(ranks)]
+def usage_rows(ranks: Sequence[HasUsage]) -> list[Row]:
+    """Return a row a second since the launch of the job: means over the ranks."""
+    return [
+        _known({f"usage/{key}": value for key, value in asdict(use).items()}) for use in usage.usage_by_second(ranks)
+    ]
 
 
 def _known(row: Row) -> Row:
@@ -50,17 +52,17 @@ def _known(row: Row) -> Row:
 
 
 def summary(record: RunRecord) -> dict[str, Any]:
-    """The values that W&B lists: status, phases (s, of the slowest rank), and the record's summary."""
+    """Return the values that W&B lists: status, phases (s, of the slowest rank), and the record's summary."""
     facts: dict[str, Any] = {"status": record.status, "started_at": record.started_at, "job_s": record.job_s}
     if record.failure:
         facts["failure"] = record.failure.reason
     return record.summary | phases([rank.phases_s for rank in record.ranks]) | facts
 
 
-def phases(of_ranks: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The seconds of each phase so far, of the slowest rank."""
+def phases(by_rank: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the seconds of each phase so far, of the slowest rank."""
     return {
         f"phases_s/{phase}": max(times)
         for phase in PHASES
-        if (times := [phases_s[phase] for phases_s in of_ranks if phase in phases_s])
+        if (times := [phases_s[phase] for phases_s in by_rank if phase in phases_s])
     }

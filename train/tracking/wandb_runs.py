@@ -19,8 +19,8 @@ _START_WITHIN_S = 300.0  # wandb's own process, on busy cores
 
 
 @dataclass(frozen=True)
-class Named:
-    """What a run is called and found by."""
+class RunName:
+    """The names, labels and configuration of a run."""
 
     id: str
     experiment: str
@@ -39,9 +39,9 @@ class Named:
         return f"{self.point} r{self.repeat}{again}"
 
 
-def named(record: RunRecord, run_folder: Path, tracking: Tracking) -> Named:
-    """What the run of a record is called."""
-    return Named(
+def run_name(record: RunRecord, run_folder: Path, tracking: Tracking) -> RunName:
+    """Return the names of a record's run."""
+    return RunName(
         id=folders.run_id(record, run_folder),
         experiment=record.experiment,
         point=record.point,
@@ -54,7 +54,7 @@ def named(record: RunRecord, run_folder: Path, tracking: Tracking) -> Named:
     )
 
 
-def begin(wandb: Any, asked: Named, run_folder: Path, tracking: Tracking, mode: str) -> Any:
+def begin(wandb: Any, asked: RunName, run_folder: Path, tracking: Tracking, mode: str) -> Any:
     """Begin a run, in place of what there is of one with its ID. Raises OSError, and what wandb raises."""
     folder = folders.home(run_folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,8 +99,8 @@ def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
     )
 
 
-def update(run: Any, asked: Named) -> None:
-    """Tell a run what it is called and found by now, where that is something else than before."""
+def update(run: Any, asked: RunName) -> None:
+    """Set the names and labels of a run that have changed."""
     if tuple(run.tags or ()) != asked.tags:
         run.tags = asked.tags
     if (run.notes or "") != asked.notes:
@@ -148,8 +148,8 @@ def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> N
 
 
 @contextmanager
-def module(folder: Path) -> Iterator[Any]:
-    """The wandb module, with one service process for all runs, which ends afterwards, and its caches in `folder`."""
+def wandb_module(folder: Path) -> Iterator[Any]:
+    """Return a context with the wandb module, its caches in `folder`, and one service process for all runs."""
     ours = {
         "WANDB_ERROR_REPORTING": "false",
         "WANDB_SILENT": "true",

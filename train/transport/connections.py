@@ -28,7 +28,7 @@ Accepted = list[tuple[int, socket.socket]]  # the rank that each says it is
 
 
 class Address(NamedTuple):
-    """Where a process listens."""
+    """The address at which a process listens."""
 
     host: str
     port: int

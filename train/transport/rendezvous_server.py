@@ -6,17 +6,17 @@ import subprocess
 import sys
 from http.server import HTTPServer
 
-from train.rank import open_files, placement
+from train.rank import placement, process
 
 
-def allow_for(ranks: int, host: str) -> None:
+def prepare_server(ranks: int, host: str) -> None:
     """Let the server that this process starts next serve so many ranks, which all come at once, at this address alone.
 
     It asks nobody who he is: whoever reaches it may write to it.
     """
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
-    open_files.allow_for(ranks)
+    process.allow_open_files(ranks)
     # Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
     RendezvousHTTPServer.server_bind = lambda server: _bind(server, host)
     RendezvousHTTPServer.request_queue_size = max(ranks, RendezvousHTTPServer.request_queue_size)
@@ -29,7 +29,7 @@ def _bind(server: HTTPServer, host: str) -> None:
 
 
 def start(ranks: int, host: str) -> tuple[subprocess.Popen[str], int]:
-    """Start a server at this address in a process of its own, which ends with this one. Returns it, and its port.
+    """Start a server at this address in a separate process, which ends with this one. Returns it, and its port.
 
     It has no rank, so the quota of no node holds for it: to serve eight ranks takes half a second of CPU time.
     """
@@ -47,7 +47,7 @@ def _serve(ranks: int, host: str) -> None:
     """Print the port, and serve until standard input ends."""
     from horovod.runner.http.http_server import RendezvousServer
 
-    allow_for(ranks, host)
+    prepare_server(ranks, host)
     server = RendezvousServer()
     print(server.start(), flush=True)
     sys.stdin.read()

@@ -21,11 +21,10 @@ from analysis.table.checks.check import (
     size_of_point,
     sweeps,
 )
-from train.record import backends
-from train.record import batch as batches
 from train.record import config_hash as hashed
-from train.record.learning_rate import scaled
+from train.record import recorded_config
 from train.record.record import RunRecord
+from train.record.recorded_config import scaled_learning_rate
 
 
 @check
@@ -35,7 +34,7 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
     Ranks of in-process strategies share one process.
     """
     expected = run.resizes[-1].ranks_after if run.resizes else size(run)
-    processes = 1 if run.config["distribution"]["backend"] in backends.TOWERS else expected
+    processes = 1 if run.config["distribution"]["backend"] in recorded_config.TOWERS else expected
     numbers, workers = [rank.rank for rank in run.ranks], run.workers
     complete = run.status == "complete"
     if workers > expected or (complete and workers != expected):
@@ -78,7 +77,7 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
     """The global batch is batch per rank x passes x ranks; in rounds the largest arm is the job itself."""
     config = run.config
     stated, batch = config.get("global_batch"), config.get("batch_per_rank")
-    ranks, passes = size_of_point(run), batches.passes(config)
+    ranks, passes = size_of_point(run), recorded_config.backward_passes(config)
     if stated is not None and batch is not None and stated != batch * passes * ranks:
         factor = f" x {passes} passes" if passes > 1 else ""
         yield Contradiction(
@@ -92,7 +91,7 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
     elif arms and (config["nodes"], batch) not in arms:
         yield Contradiction(f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
     for arm in [] if config.get("worlds") else config.get("rounds") or []:
-        if (arm_batch := batches.of_arm(arm)) != arm["batch_per_rank"] * passes:
+        if (arm_batch := recorded_config.arm_step_batch(arm)) != arm["batch_per_rank"] * passes:
             yield Contradiction(
                 f"{passes} backward passes a step", f"{arm_batch // arm['batch_per_rank']} in the arm {arm['name']}"
             )
@@ -198,8 +197,10 @@ def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
     """The learning rate in force is the configured one, scaled with ranks and passes; a sweep has none."""
     if run.learning_rate is None:
         return
-    settings, passes = run.config["optimizer"], batches.passes(run.config)
-    follows = scaled(settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run) * passes)
+    settings, passes = run.config["optimizer"], recorded_config.backward_passes(run.config)
+    follows = scaled_learning_rate(
+        settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run) * passes
+    )
     if not math.isclose(run.learning_rate, follows, rel_tol=1e-9):
         yield Contradiction(
             f"learning rate {run.learning_rate:.6g}",

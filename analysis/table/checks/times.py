@@ -211,7 +211,7 @@ def summary(run: RunRecord) -> Iterator[Contradiction]:
     """The summary for people was computed from the rest of the record."""
     if run.status != "complete" or not run.summary:
         return
-    follows = summaries.timed(run)
+    follows = summaries.timed_summary(run)
     for name in ("timed_s", "images_per_s", "largest_message_s"):
         stated, expected = run.summary.get(name), follows.get(name)
         if stated is not None and expected is not None and not math.isclose(stated, expected, rel_tol=1e-9):

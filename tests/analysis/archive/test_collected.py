@@ -10,7 +10,7 @@ from analysis.study import Study
 from analysis.timeline.launch import find_launches
 from tests.helpers.own_records import make_record, save
 from tests.helpers.timelines import launch_with_timeline, load
-from train.record import record
+from train.record import files, record
 
 FILES = ["horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"]
 
@@ -72,7 +72,7 @@ def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp
     launch_with_timeline(tmp_path / "from")
     result = collected.collect(tmp_path / "from", scrubbed=True)
     for place, content in (result.records | result.attachments).items():
-        record.write_atomically(tmp_path / "to" / place, content)
+        files.write_once(tmp_path / "to" / place, content)
     [path] = find_launches(Study(tmp_path / "to").records)
     assert len(load(path).ranks) == 2
 

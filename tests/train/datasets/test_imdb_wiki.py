@@ -92,13 +92,13 @@ def test_one_of_the_two_is_enough_and_said(faces, configure, readers):
     (reader,) = readers(configure("imdb_wiki", faces / "wiki_crop", "nodes=1", "batch_per_rank=1"))
     assert reader.steps_per_epoch == 3
     assert reader.notes[0] == "imdb.mat is not there: without its images"
-    assert [(fact.found, fact.published) for fact in reader.parts.facts[:2]] == [(0, 460_723), (4, 62_328)]
+    assert [(fact.count, fact.published) for fact in reader.parts.facts[:2]] == [(0, 460_723), (4, 62_328)]
 
 
 def test_the_crops_are_taken_where_the_whole_pictures_lie_there_too(faces, configure, readers):
     write_mat(faces / "imdb/imdb.mat", [((1980, 1, 1), 1990, "00/elsewhere.jpg", 3.0, NAN)])
     (reader,) = readers(configure("imdb_wiki", faces, "nodes=1"))
-    assert reader.parts.facts[0].found == 24
+    assert reader.parts.facts[0].count == 24
 
 
 def test_missing_and_damaged_crops_are_named(faces, configure, readers):

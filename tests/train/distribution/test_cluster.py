@@ -7,6 +7,7 @@ import sys
 import threading
 import types
 import urllib.request
+from contextlib import suppress
 
 import pytest
 from horovod.runner.http.http_server import RendezvousServer
@@ -243,8 +244,9 @@ def test_a_rank_is_waited_for_as_long_as_all_its_servers_answer(monkeypatch):
 
 
 def answer_all(listener):
-    while True:
-        listener.accept()[0].sendall(b"settings")
+    with suppress(OSError):  # the listener is closed
+        while True:
+            listener.accept()[0].sendall(b"settings")
 
 
 @pytest.mark.slow

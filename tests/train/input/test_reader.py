@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from train.input import reader
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_a_subset_is_the_same_everywhere_and_keeps_names_and_labels():
     images = np.arange(100, dtype=np.float32)[:, None, None, None]
     whole = reader.in_memory(images, np.arange(100) % 7, [f"image {number}" for number in range(100)])
@@ -22,6 +23,82 @@ def test_a_subset_is_the_same_everywhere_and_keeps_names_and_labels():
 
 
 @pytest.mark.parametrize("samples", [None, 5, 6])
+@pytest.mark.slow
 def test_a_part_that_has_no_more_stays_whole(samples):
     whole = reader.in_memory(np.zeros((5, 2, 2, 1), np.float32), np.zeros(5), ["a"] * 5)
     assert reader.subset(whole, samples, "validation") is whole
+
+
+counts = st.integers(1, 200)
+ranks = st.integers(1, 5)
+
+
+def training(samples: int, batch: int, size: int, rank: int, seed: int = 0, epoch: int = 0, used: int = 0):
+    return reader.training_indices(reader.epoch_order(samples, seed, epoch)[used:], batch, size, rank)
+
+
+def test_seven_samples_two_ranks_batch_of_two():
+    # One global batch of 4 fits into 7: each rank reads 2, three samples are left out.
+    parts = [training(7, 2, 2, rank) for rank in range(2)]
+    assert [len(part) for part in parts] == [2, 2]
+    assert len(set(np.concatenate(parts))) == 4
+
+
+def test_validation_of_five_samples_on_two_ranks_batch_of_two():
+    # 5 samples, 4 a step of both ranks: 2 steps, 8 places, 3 of them padding.
+    first, first_weights = reader.validation_indices(5, 2, 2, rank=0)
+    second, second_weights = reader.validation_indices(5, 2, 2, rank=1)
+    assert first.tolist() == [0, 2, 4, 4]
+    assert first_weights.tolist() == [1, 1, 1, 0]
+    assert second.tolist() == [1, 3, 4, 4]
+    assert second_weights.tolist() == [1, 1, 0, 0]
+
+
+@given(counts, st.integers(1, 8), ranks, st.integers(0, 3), st.integers(0, 3))
+def test_no_sample_twice_in_an_epoch_and_equal_steps(samples, batch, size, seed, epoch):
+    parts = [training(samples, batch, size, rank, seed, epoch) for rank in range(size)]
+    together = np.concatenate(parts)
+    assert len(set(together)) == len(together)
+    assert {len(part) for part in parts} == {samples // (batch * size) * batch}
+
+
+@given(counts, st.integers(1, 8), ranks, ranks, st.integers(0, 5))
+def test_fewer_or_more_ranks_continue_with_the_samples_that_are_left(samples, batch, before, after, steps):
+    used = min(steps, samples // (batch * before)) * batch * before
+    parts = [training(samples, batch, before, rank)[: used // before] for rank in range(before)]
+    parts += [training(samples, batch, after, rank, used=used) for rank in range(after)]
+    together = np.concatenate(parts)
+    assert len(set(together)) == len(together) == used + (samples - used) // (batch * after) * batch * after
+
+
+@given(counts, st.integers(1, 8), ranks)
+def test_validation_counts_every_sample_once(samples, batch, size):
+    seen = np.zeros(samples)
+    for rank in range(size):
+        indices, weights = reader.validation_indices(samples, batch, size, rank)
+        assert len(indices) % batch == 0
+        np.add.at(seen, indices, weights)
+    assert (seen == 1).all()
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    def order(seed: int, epoch: int) -> list[int]:
+        return training(50, 10, 1, 0, seed, epoch).tolist()
+
+    assert order(1, 2) == order(1, 2)
+    assert order(1, 2) != order(1, 3)
+    assert order(1, 2) != order(2, 2)
+
+
+def test_all_ranks_together_read_the_same_samples_whatever_their_number():
+    def global_batches(size: int) -> list[set[int]]:
+        parts = [training(64, 8 // size, size, rank).reshape(8, -1) for rank in range(size)]
+        return [set(np.concatenate([part[step] for part in parts])) for step in range(8)]
+
+    assert global_batches(1) == global_batches(2) == global_batches(4)
+
+
+def test_split_is_fixed_and_complete():
+    training, validation = reader.split(1797, 0.2, seed=0)
+    assert len(validation) == 359  # round(1797 x 0.2 = 359.4)
+    assert sorted(np.concatenate([training, validation])) == list(range(1797))

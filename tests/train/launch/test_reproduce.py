@@ -10,7 +10,7 @@ from train.launch import reproduce
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import Options
 from train.launch.reproduce import Estimate, Part, Planned
-from train.record import record, reproduction
+from train.record import files, record, reproduction
 
 MACHINE = Machine(2, "no control groups")
 WEAK = Part("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
@@ -56,7 +56,7 @@ def test_what_is_measured_already_is_known(tmp_path):
     for run in planned.runs:
         made = make_record()
         made.job_s = 40.0
-        record.write_atomically(run.home / f"r{run.repeat}" / record.RECORD_NAME, record.dumps(made))
+        files.write_once(run.home / f"r{run.repeat}" / record.RECORD_NAME, record.dumps(made))
     again = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
     assert (again.to_do, again.estimate.text()) == (0, "nothing left")
     forced = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=True)

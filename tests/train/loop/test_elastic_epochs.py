@@ -152,7 +152,7 @@ class Adapting(Learner):
 
     def __init__(self, train_step, ranks):
         super().__init__(train_step)
-        self.ranks, self.evaluation_step = ranks, None
+        self.ranks = ranks
         self.adapt()
 
     def adapt(self):

@@ -57,7 +57,7 @@ def test_without_commits_an_epoch_is_one_window(epochs):
 def test_an_epoch_is_on_disk_when_the_next_one_begins(epochs, tmp_path):
     made = make_context(load(TWO_EPOCHS))
     path = tmp_path / "rank-0.jsonl"
-    made.part.keep_in(path)
+    made.part.append_to(path)
     step, seen = losses(*VALUES), []
 
     def looking(images, labels):

@@ -26,28 +26,28 @@ class FirstOfTwo(Single):
 
 
 @pytest.fixture
-def limited(monkeypatch):
-    """The arms whose limits are measured: for half a second each, which these tests do without."""
-    from train.loop import limits
+def rooflines(monkeypatch):
+    """The arms whose rooflines are measured: for half a second each, which these tests do without."""
+    from train.loop import roofline
 
     arms = []
-    monkeypatch.setattr(limits, "measure", lambda context, among, arm: arms.append(arm))
+    monkeypatch.setattr(roofline, "measure", lambda context, among, arm: arms.append(arm))
     return arms
 
 
 @pytest.fixture
-def measured(limited):
+def measured(rooflines):
     """What rank 0 records, for a budget in ticks of the context's clock."""
     from train.datasets import DATASETS
     from train.loop.learner import Learner
     from train.loop.rounds import measure_rounds
     from train.models import build
 
-    def measure(*overrides: str, arms=(ONE, TWO), groups=(), places=()):
+    def measure(*overrides: str, arms=(ONE, TWO), groups=(), core_sets=()):
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
         plan = LaunchPlan(tuple(arms), tuple(groups), groups_at_once=bool(groups))
         config = changed(config, {"launch": plan})
-        context = make_context(config, FirstOfTwo(), places=places)
+        context = make_context(config, FirstOfTwo(), core_sets=core_sets)
         data = DATASETS[config.dataset.name](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
         learner = Learner(config, context.distribution, data, model)
@@ -80,10 +80,10 @@ def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(me
     assert measured("measure.budget_s=0.001")[0].part.part.exchanges == []
 
 
-def test_the_limits_of_each_number_of_ranks_are_measured_before_the_rounds_and_after_them(measured, limited):
+def test_the_roofline_of_each_number_of_ranks_are_measured_before_the_rounds_and_after_them(measured, rooflines):
     alone = msgspec.structs.replace(TWO, name="control", allreduce=False)
     measured("measure.budget_s=0.001", arms=(ONE, TWO, alone))
-    assert limited == [0, 1, 0, 1]
+    assert rooflines == [0, 1, 0, 1]
 
 
 def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measured, monkeypatch):
@@ -135,10 +135,10 @@ def test_the_order_is_drawn_from_the_seed_and_the_launch(measured):
 def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     import numpy as np
 
-    from train.loop import bench
+    from train.loop import window_runner
 
     begun = []
-    restoring = bench._restoring
+    restoring = window_runner._restoring
 
     def noting(variables):
         restore = restoring(variables)
@@ -149,7 +149,7 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
 
         return restore_and_note
 
-    monkeypatch.setattr(bench, "_restoring", noting)
+    monkeypatch.setattr(window_runner, "_restoring", noting)
     _, before, learner = measured("measure.budget_s=0.001")
     assert len(begun) == 2 * 2 + 2 + 1  # warm-up, one round, and the step that all make at the end
     for values in begun:
@@ -159,14 +159,14 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     assert any(moved)
 
 
-def test_rank_groups_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
-    from train.loop import bench
+def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
+    from train.loop import window_runner
 
     moved = []
-    monkeypatch.setattr(bench.placement, "move", moved.append)
+    monkeypatch.setattr(window_runner.placement, "move", moved.append)
     arms = [msgspec.structs.replace(ONE, name="without"), msgspec.structs.replace(ONE, name="with", group=1)]
     groups = [RankGroup({}, 0, 1), RankGroup({}, 1, 1)]
-    context, _, _ = measured("measure.budget_s=0.001", arms=arms, groups=groups, places=[[0], [1]])
+    context, _, _ = measured("measure.budget_s=0.001", arms=arms, groups=groups, core_sets=[[0], [1]])
     [window] = context.part.part.windows
     assert (window.round, window.arm) == (0, 0)  # this process belongs to the first rank group
     assert moved == [[0], [1]]
@@ -175,9 +175,10 @@ def test_rank_groups_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(
 
 
 def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measured, monkeypatch):
-    from train.loop import bench
+    from train.loop import window_runner
 
-    monkeypatch.setattr(bench.Bench, "last_step_s", lambda one, turn, steps: 0.9)  # of batch 1 and of batch 2 too
+    # Of batch 1 and of batch 2 too.
+    monkeypatch.setattr(window_runner.WindowRunner, "last_step_s", lambda runner, arms, steps: 0.9)
     arms = [msgspec.structs.replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
     # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
     # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
@@ -190,8 +191,8 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
 
 
 def test_a_window_is_long_beside_the_barrier_at_its_end():
-    from train.loop.bench import Length
     from train.loop.rounds import _steps
+    from train.loop.window_runner import Length
 
     config = load(["model=tiny", "measure.precision_fraction=0.05"])
     assert _steps(config, step_s=0.125) == Length(4)  # 4 x 5 ms / 0.05 = 0.4 s
@@ -203,8 +204,8 @@ def test_a_window_is_long_beside_the_barrier_at_its_end():
 
 
 def test_long_steps_need_no_untimed_one_before_them():
-    from train.loop.bench import Length
     from train.loop.rounds import _steps
+    from train.loop.window_runner import Length
 
     config = load(["model=tiny", "measure.precision_fraction=0.05"])
     assert _steps(config, step_s=0.41) == Length(2, untimed=0)  # beside 4 x 5 ms / 0.05 = 0.4 s
@@ -215,28 +216,28 @@ def test_long_steps_need_no_untimed_one_before_them():
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
-    from train.loop import bench
+    from train.loop import window_runner
 
     def disturbed(step, batches, count):
         made = run_steps(step, batches, count)
         return replace(made, times_s={1: [0.125], 2: [9.0, 0.9]}.get(count, made.times_s))
 
-    run_steps = bench.run_steps
-    monkeypatch.setattr(bench, "run_steps", disturbed)
+    run_steps = window_runner.run_steps
+    monkeypatch.setattr(window_runner, "run_steps", disturbed)
     context, _, _ = measured("measure.budget_s=0.001", "measure.precision_fraction=0.05")
     assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 5 ms / 0.05 / 0.125 s
 
 
 @pytest.mark.parametrize(("step_s", "expected"), [(0.25, [1, 2]), (0.5, [2])])  # long is 4 x 5 ms / 0.05 = 0.4 s
-def test_a_turn_begins_with_an_untimed_step_unless_steps_are_long(measured, monkeypatch, step_s, expected):
-    from train.loop import bench
+def test_a_window_begins_with_an_untimed_step_unless_steps_are_long(measured, monkeypatch, step_s, expected):
+    from train.loop import window_runner
 
     def made_up(step, batches, count):
         counts.append(count)
         return replace(run_steps(step, batches, count), times_s=[step_s] * count)
 
-    counts, run_steps = [], bench.run_steps
-    monkeypatch.setattr(bench, "run_steps", made_up)
+    counts, run_steps = [], window_runner.run_steps
+    monkeypatch.setattr(window_runner, "run_steps", made_up)
     measured("measure.budget_s=0.001", "measure.precision_fraction=0.05", arms=[ONE])
     assert counts[-1 - len(expected) : -1] == expected  # the very last step is that after the rounds
 

@@ -10,9 +10,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def timed_steps(monkeypatch):
-    from train.loop import limits, timed_steps
+    from train.loop import roofline, timed_steps
 
-    monkeypatch.setattr(limits, "measure", lambda context, among: None)  # it multiplies matrices for half a second
+    monkeypatch.setattr(roofline, "measure", lambda context, among: None)  # it multiplies matrices for half a second
     return timed_steps
 
 

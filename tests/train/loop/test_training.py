@@ -13,10 +13,10 @@ DIGITS = [*TINY, "dataset=digits", "dataset.training_samples=32", "dataset.valid
 
 @pytest.fixture
 def train(monkeypatch):
-    from train.loop import limits
+    from train.loop import roofline
     from train.loop.training import train
 
-    monkeypatch.setattr(limits, "_BURST_S", 0.01)
+    monkeypatch.setattr(roofline, "_BURST_S", 0.01)
     return train
 
 

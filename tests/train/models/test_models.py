@@ -244,7 +244,7 @@ def test_own_model_of_the_page(own_model):
 
 
 def test_own_model_cannot_take_the_name_of_another(own_model):
-    with pytest.raises(ValueError, match=r"zz\.py: the name 'vgg16' is taken by train/models/vgg\.py"):
+    with pytest.raises(ValueError, match=r"zz\.py: the name 'vgg16' is taken by train/models/applications\.py"):
         own_model("MODELS = {'vgg16': None}", "zz")
 
 
@@ -265,7 +265,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
     import tf_keras
 
     from train.distribution.base import Single
-    from train.loop.evaluation import moving_statistics
+    from train.loop.learner import moving_statistics
     from train.loop.step import make_optimizer, make_train_step
 
     model = build("tiny", 8, channels=3, classes=2)
@@ -285,7 +285,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
 
 
 def test_the_moving_statistics_of_layers_that_are_trained_drift():
-    from train.loop.evaluation import moving_statistics
+    from train.loop.learner import moving_statistics
 
     names = [variable.name for variable in moving_statistics(build("tiny", 8, channels=3, classes=2))]
     assert [name.split("/")[-1] for name in names] == ["moving_mean:0", "moving_variance:0"]

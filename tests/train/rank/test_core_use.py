@@ -37,11 +37,11 @@ def test_spans_are_added_and_one_that_is_not_known_leaves_the_sum_unknown():
         1.0, 0.5, 0.75, 0.25, delay_s=0.125, frequency_mhz=2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0
     )
     two = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
-    assert core_use.together([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
-    twice = core_use.together([one, one])
+    assert core_use.total([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
+    twice = core_use.total([one, one])
     assert (twice.energy_j, twice.gpu_energy_j, twice.delay_s) == (6.0, 8.0, 0.25)
-    assert core_use.together([one, None]) is None
-    assert core_use.together([]) is None
+    assert core_use.total([one, None]) is None
+    assert core_use.total([]) is None
 
 
 def test_the_delay_is_that_of_the_threads_that_ran_most():
@@ -57,8 +57,8 @@ def test_threads_that_end_and_kernels_that_do_not_count_are_left_out(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "schedstat").write_text(text)
     (tmp_path / "13").mkdir()
-    assert core_use.threads(tmp_path) == {"10": (2.5, 0.5), "11": (0.0, 0.0)}
-    assert core_use.threads(tmp_path / "nowhere") == {}
+    assert core_use.thread_times(tmp_path) == {"10": (2.5, 0.5), "11": (0.0, 0.0)}
+    assert core_use.thread_times(tmp_path / "nowhere") == {}
 
 
 def test_clocks_are_the_mean_of_the_cores(tmp_path):

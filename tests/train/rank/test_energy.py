@@ -69,14 +69,14 @@ def test_a_gpu_that_does_not_count_or_was_reset(begin, end, used):
 
 
 def test_why_nothing_can_be_read(power, tmp_path, monkeypatch):
-    assert energy.unknown(power) is None
-    assert "no RAPL counter in" in energy.unknown(tmp_path / "nowhere")
+    assert energy.why_unreadable(power) is None
+    assert "no RAPL counter in" in energy.why_unreadable(tmp_path / "nowhere")
     (empty := tmp_path / "empty").mkdir()
-    assert "a virtual machine" in energy.unknown(empty)
+    assert "a virtual machine" in energy.why_unreadable(empty)
     count(power, "intel-rapl:1", 0)
     (power / "intel-rapl:1/energy_uj").write_text("nothing\n")
     assert energy.packages(power) == []
-    assert "intel-rapl:1/energy_uj: invalid literal" in energy.unknown(power)
+    assert "intel-rapl:1/energy_uj: invalid literal" in energy.why_unreadable(power)
 
 
 def test_a_counter_that_only_root_may_read_is_said(power, monkeypatch):
@@ -89,5 +89,5 @@ def test_a_counter_that_only_root_may_read_is_said(power, monkeypatch):
         return read_text(path)
 
     monkeypatch.setattr(Path, "read_text", refusing)
-    assert energy.unknown(power) == f"only root may read {power / 'intel-rapl:0/energy_uj'}"
+    assert energy.why_unreadable(power) == f"only root may read {power / 'intel-rapl:0/energy_uj'}"
     assert energy.packages(power) == []

@@ -15,7 +15,7 @@ from train.record.record import GpuState
 
 def test_the_host_is_this_machine(monkeypatch):
     p100 = GpuState("Tesla P100", "550.54", 1189.0, 1480.0, True, 250.0)
-    monkeypatch.setattr(gpus, "found", lambda: gpus.Gpus([p100, p100], "GPU0 X NV1"))
+    monkeypatch.setattr(gpus, "query", lambda: gpus.Gpus([p100, p100], "GPU0 X NV1"))
     here = environment.host([0, 1, 2])
     assert (here.host, here.cores, here.kernel) == (socket.gethostname(), 3, platform.release())
     assert here.gpus == ["Tesla P100", "Tesla P100"]

@@ -97,12 +97,12 @@ def no_driver():
 @pytest.mark.skipif(not no_driver(), reason="this machine has NVIDIA's driver")
 def test_without_a_driver_there_are_no_gpus():
     assert gpus.names() == []
-    assert gpus.reader("0")() == UNKNOWN
+    assert gpus.use_reader("0")() == UNKNOWN
 
 
 def test_gpus_tell_how_they_are_set_and_the_library_is_closed():
     nvml = FakeNvml()
-    first, second = gpus.ask(nvml).states
+    first, second = gpus.query_driver(nvml).states
     assert first == GpuState("Tesla P100-PCIE-16GB", "550.54.15", 1189.0, 1480.0, True, 250.0)
     assert (second.name, second.power_limit_w, second.clock_mhz) == ("NVIDIA A100-SXM4-40GB", None, 1189.0)
     assert nvml.open == 0
@@ -125,7 +125,7 @@ def driver(monkeypatch, tmp_path):
 
 def test_another_process_asks_the_driver(driver):
     driver("pass")
-    assert [state.name for state in gpus.found(patience_s=240).states] == ["GPU 0", "GPU 1"]
+    assert [state.name for state in gpus.query(timeout_s=240).states] == ["GPU 0", "GPU 1"]
 
 
 def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
@@ -136,7 +136,7 @@ def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
 def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
     driver("time.sleep(600)")
     began = time.monotonic()
-    assert gpus.found(patience_s=0.5).states == []
+    assert gpus.query(timeout_s=0.5).states == []
     assert time.monotonic() - began < 300
     assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err
 
@@ -152,12 +152,12 @@ def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
     ],
 )
 def test_a_gpu_is_found_by_index_and_uuid(gpu, use):
-    assert gpus.reader(gpu, FakeNvml())() == use
+    assert gpus.use_reader(gpu, FakeNvml())() == use
 
 
 @pytest.mark.parametrize("gpu", ["2", "GPU-9999", "MIG-9999", "NoDevFiles"])
 def test_a_gpu_that_is_not_there_reports_nothing(gpu):
-    assert gpus.reader(gpu, FakeNvml())() == UNKNOWN
+    assert gpus.use_reader(gpu, FakeNvml())() == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -171,4 +171,4 @@ def test_a_gpu_that_is_not_there_reports_nothing(gpu):
     ],
 )
 def test_the_energy_and_the_clock_of_a_gpu(gpu, count):
-    assert gpus.counter(gpu, FakeNvml())() == count
+    assert gpus.count_reader(gpu, FakeNvml())() == count

@@ -1,6 +1,6 @@
 import pytest
 
-from train.rank.host_names import alike, folded
+from train.rank.host_names import folded, hosts_by_text
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_256_hosts_are_one_short_text():
 
 
 def test_what_is_said_alike_is_said_once():
-    assert alike([("n1", "down"), ("n3", "full"), ("n2", "down")]) == {"down": "n[1-2]", "full": "n3"}
+    assert hosts_by_text([("n1", "down"), ("n3", "full"), ("n2", "down")]) == {"down": "n[1-2]", "full": "n3"}

@@ -80,9 +80,9 @@ def test_all_threads_of_a_process_move():
     assert found == [set(before[-1:])]
 
 
-def test_a_rank_is_counted_from_the_first_of_its_world(monkeypatch):
+def test_a_rank_is_counted_from_the_first_of_its_group(monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "1")
-    assert (placement.world(), placement.global_rank()) == (0, 1)
-    monkeypatch.setenv("KIT_WORLD", "2")
+    assert (placement.rank_group(), placement.global_rank()) == (0, 1)
+    monkeypatch.setenv("KIT_RANK_GROUP", "2")
     monkeypatch.setenv("KIT_FIRST_RANK", "3")
-    assert (placement.world(), placement.global_rank()) == (2, 4)
+    assert (placement.rank_group(), placement.global_rank()) == (2, 4)

@@ -16,7 +16,7 @@ from train.record import usage
 
 def test_lines_become_samples_that_count_from_the_launch():
     lines = ["[1005.25, 3.5, 4096, null, null]", "[1006.25, 4.5, 8192, 0.87, 1048576]"]
-    assert sampler.collected(lines, 1000.0) == [(5.25, 3.5, 4096, None, None), (6.25, 4.5, 8192, 0.87, 1048576)]
+    assert sampler.parsed_samples(lines, 1000.0) == [(5.25, 3.5, 4096, None, None), (6.25, 4.5, 8192, 0.87, 1048576)]
 
 
 def test_a_sample_has_the_use_of_the_gpu_beside_that_of_the_process():
@@ -45,7 +45,7 @@ def test_samples_end_with_their_process():
 
 
 def test_a_process_that_cannot_be_killed_is_left_behind(monkeypatch):
-    monkeypatch.setattr(sampler, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(sampler, "_KILL_TIMEOUT_S", 0.1)
     beside = sampler.Sampler(60, None)
     process = beside._process
     monkeypatch.setattr(process, "kill", lambda: None)  # as if it were inside a driver that hangs
@@ -65,8 +65,8 @@ def test_it_sees_a_busy_rank_and_its_memory():
     held[::4096] = b"x" * len(held[::4096])
     early = []
     while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until it has seen half a second of CPU time
-        early += beside.taken(started_at)  # while the process goes on
-    used = usage.of([*early, *beside.stop(started_at)])
+        early += beside.new_samples(started_at)  # while the process goes on
+    used = usage.usage_columns([*early, *beside.stop(started_at)])
     assert used.at_s == sorted(set(used.at_s))  # each sample once
     assert used.memory_bytes[-1] > 200 * 2**20
     # One thread: no more CPU time than time. It may lose its core between the readings of both.
@@ -78,7 +78,7 @@ _KILLED = """
 import os, signal
 from train.rank.sampler import Sampler
 sampler = Sampler(0.2, None)
-while not sampler.taken(0.0):
+while not sampler.new_samples(0.0):
     __import__("time").sleep(0.01)
 print(sampler._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

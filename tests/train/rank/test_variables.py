@@ -48,7 +48,7 @@ def test_ranks_do_not_get_the_place_that_another_launcher_gave_this_process(monk
     others = (
         "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
         "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMIX_NAMESPACE", "SLURM_PROCID",
-        "SLURM_STEP_NUM_TASKS", "KIT_WORLD",
+        "SLURM_STEP_NUM_TASKS", "KIT_RANK_GROUP",
     )  # fmt: skip
     for name in others:
         monkeypatch.setitem(os.environ, name, "0")

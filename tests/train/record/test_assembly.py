@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from train.record import usage
-from train.record.assembly import Ending, Identity, assemble, ranks_at_the_end
+from train.record.assembly import Identity, JobEnd, assemble, final_ranks
 from train.record.parts import Part
 from train.record.record import CoreUse, Epoch, Failure, Order, RankTimeline, Resize, Server
 
@@ -20,7 +20,7 @@ IDENTITY = Identity(
     swept={"nodes": 2},
     order=Order(seed=0, position=1, runs=2),
 )
-ENDING = Ending(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
+ENDING = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
 
 def part(rank: int, timed_s: float, **other) -> Part:
@@ -59,7 +59,7 @@ def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted
 
 def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():
     left = part(0, 4.0, attachments={"confusion.csv": "ab"})
-    found = Ending(started_at=0.0, job_s=10.0, cores_shared=False, attachments={"horovod-timeline.json": "cd"})
+    found = JobEnd(started_at=0.0, job_s=10.0, cores_shared=False, attachments={"horovod-timeline.json": "cd"})
     assert assemble([left], IDENTITY, found).attachments == {"confusion.csv": "ab", "horovod-timeline.json": "cd"}
 
 
@@ -78,14 +78,14 @@ def test_of_more_samples_than_a_record_holds_some_are_kept():
 
 
 def test_by_hand_nobody_sees_the_end_of_the_job():
-    by_hand = Ending(started_at=0.0, job_s=5.5, cores_shared=False, seen_to_end=False)
+    by_hand = JobEnd(started_at=0.0, job_s=5.5, cores_shared=False, supervised=False)
     assert "exit" not in assemble([part(0, 4.0)], IDENTITY, by_hand).ranks[0].phases_s
 
 
 def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     killed = part(1, 0.0, phase="timed", phases_s={"start": 0.5, "warm_up": 2.0}, step_times_s=[], finished=False)
     record = assemble(
-        [part(0, 4.0), killed], IDENTITY, Ending(0.0, 10.0, False, failure=Failure("killed by SIGKILL", rank=1))
+        [part(0, 4.0), killed], IDENTITY, JobEnd(0.0, 10.0, False, failure=Failure("killed by SIGKILL", rank=1))
     )
     assert (record.status, record.summary) == ("failed", {})
     assert record.ranks[0].step_times_s == [2.0, 2.0]
@@ -100,15 +100,15 @@ def test_the_cause_is_told_from_its_consequences():
 
 
 def test_a_run_without_any_part_is_still_a_record():
-    record = assemble([], IDENTITY, Ending(0.0, 1.0, False, failure=Failure("the launcher could not start")))
+    record = assemble([], IDENTITY, JobEnd(0.0, 1.0, False, failure=Failure("the launcher could not start")))
     assert (record.ranks, record.environment, record.status) == ([], None, "failed")
 
 
 def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
     left = part(0, 4.0)
-    assert ranks_at_the_end([left], 2) == 2
+    assert final_ranks([left], 2) == 2
     left.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
-    assert ranks_at_the_end([left, Part(rank=1)], 2) == 1
+    assert final_ranks([left, Part(rank=1)], 2) == 1
     record = assemble([left, part(1, 2.0)], IDENTITY, ENDING)
     assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost
     assert "images_per_s" not in record.summary

@@ -1,3 +1,6 @@
+import errno
+from pathlib import Path
+
 import pytest
 
 from train.record import files
@@ -18,3 +21,23 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path):
     with pytest.raises(OSError, match="writing"):
         files.write_whole(path, b"second")
     assert path.read_bytes() == b"first"
+
+
+def test_writing_never_replaces(tmp_path: Path):
+    path = tmp_path / "record.json"
+    files.write_once(path, b"first")
+    with pytest.raises(OSError, match="ever replaced") as raised:
+        files.write_once(path, b"second")
+    assert raised.value.filename == str(path)
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_no_half_record(tmp_path: Path, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device; the record was not written"):
+        files.write_once(tmp_path / "record.json", b"text")
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.record import intervals
-from train.record.intervals import of_median, over_launches
+from train.record.intervals import launches_interval, median_interval
 
 # Hoefler and Belli's rule, and the usual tables: for n values the k-th smallest and largest, at 95 %.
 ORDERS = {6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 17: 5, 20: 6, 25: 8, 100: 40}
@@ -30,42 +30,45 @@ def test_between_two_orders_it_interpolates_as_hettmansperger_and_sheather():
     share = (0.05 - 158 / 4096) / (440 / 4096)
     between = 9 * share / (3 + 6 * share)
     assert intervals._order(12, 0.95) == pytest.approx(3 + between)
-    found = of_median([float(i) for i in (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)])
+    found = median_interval([float(i) for i in (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)])
     assert (found.low, found.high) == (pytest.approx(3 + between), pytest.approx(10 - between))
 
 
 def test_six_values_are_the_least():
-    assert of_median([1.0, 2.0, 3.0, 4.0, 5.0]) is None
-    found = of_median([3.0, 1.0, 2.0, 6.0, 4.0, 5.0])
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    found = median_interval([3.0, 1.0, 2.0, 6.0, 4.0, 5.0])
     assert (found.value, found.low, found.high, found.n) == (3.5, 1.0, 6.0, 6)
 
 
 def test_a_level_that_so_few_values_cannot_have_is_no_interval():
     six = [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]  # the smallest and the largest miss the median once in 32
-    assert of_median(six, 0.968).low == 1.0
-    assert of_median(six, 0.97) is None
-    assert over_launches([[value] for value in six], 0.97) is None
+    assert median_interval(six, 0.968).low == 1.0
+    assert median_interval(six, 0.97) is None
+    assert launches_interval([[value] for value in six], 0.97) is None
 
 
 def test_values_that_alternate_are_no_reason_to_widen():
     values = [1.0, 2.0] * 12
-    assert (of_median(values).low, of_median(values).high) == (1.0, 2.0)
+    assert (median_interval(values).low, median_interval(values).high) == (1.0, 2.0)
     spread = [float(i if i % 2 else -i) for i in range(24)]  # neighbours are never alike
     seventh, eighth = sorted(spread)[6:8]  # orders of 97.7 % and 93.6 %
-    assert seventh < of_median(spread).low < eighth
+    assert seventh < median_interval(spread).low < eighth
 
 
 def test_a_disturbance_that_lasts_widens_the_interval():
     values = [1.0 + 0.001 * i for i in range(24)]
     mixed = random.Random(0).sample(values, 24)
-    assert of_median(values).high - of_median(values).low > of_median(mixed).high - of_median(mixed).low
+    assert (
+        median_interval(values).high - median_interval(values).low
+        > median_interval(mixed).high - median_interval(mixed).low
+    )
 
 
 def test_over_two_groups_the_interval_reaches_over_those_of_both():
     order = (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)
     slow, fast = ([start + 0.01 * (i - 1) for i in order] for start in (1.0, 1.5))
     values = [value for pair in zip(slow, fast, strict=True) for value in pair]
-    found = of_median(values)
+    found = median_interval(values)
     assert found.value == pytest.approx((1.11 + 1.5) / 2)
     # Of 12 values the interval begins between the third and the fourth (above).
     between = 9 * (0.05 - 158 / 4096) / (440 / 4096) / (3 + 6 * (0.05 - 158 / 4096) / (440 / 4096))
@@ -101,9 +104,9 @@ def test_by_chance_few_samples_of_one_group_are_taken_for_two(draw, at_most):
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))
 def test_the_interval_holds_the_median_and_scales_with_the_unit(values, factor):
-    found = of_median(values)
+    found = median_interval(values)
     assert found.low <= found.value <= found.high
-    scaled = of_median([factor * value for value in values])
+    scaled = median_interval([factor * value for value in values])
     assert scaled.low == pytest.approx(factor * found.low)
     assert scaled.high == pytest.approx(factor * found.high)
 
@@ -115,7 +118,7 @@ def logs(*launches):
 
 def test_two_launches_have_the_interval_of_student_with_one_degree():
     # Medians 0 and 0.2: mean 0.1, variance 0.02; t of one degree 12.706, of the mean of two sqrt(0.02 / 2) = 0.1.
-    found = over_launches(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
+    found = launches_interval(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
     assert (found.covers, found.n, found.value) == ("launches", 12, pytest.approx(math.exp(0.1)))
     assert math.log(found.low) == pytest.approx(0.1 - 1.2706, abs=1e-4)
     assert math.log(found.high) == pytest.approx(0.1 + 1.2706, abs=1e-4)
@@ -128,14 +131,14 @@ def test_curves_that_are_measured_alike_tell_the_variance_between_launches_toget
     still = [0.0] * 3
     # Variances 0.02 and 0.0001 of two launches each, whose rounds do not scatter: 0.01005, with two degrees.
     apart, close = logs(still, [0.2] * 3), logs(still, [math.sqrt(0.0002)] * 3)
-    known = intervals.between_launches([apart, close, logs(still)])
+    known = intervals.launch_spread([apart, close, logs(still)])
     assert (known.variance, known.degrees) == (pytest.approx(0.01005), 2)
-    found = over_launches(close, known=known)
+    found = launches_interval(close, spread=known)
     half = 4.30265 * math.sqrt(0.01005 / 2)
     centre = math.sqrt(0.0002) / 2
     assert [math.log(found.low), math.log(found.high)] == pytest.approx([centre - half, centre + half], rel=1e-4)
     # Its own variance, 0.02, is larger than what they have in common.
-    found = over_launches(apart, known=known)
+    found = launches_interval(apart, spread=known)
     assert math.log(found.high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
 
 
@@ -144,16 +147,16 @@ def test_what_rounds_explain_is_not_between_launches():
     # pi / 2 / 3 of its square, 0.0082247. The launches differ by less.
     rounds = [-0.1, 0.0, 0.1]
     few = logs(rounds, [value + 0.05 for value in rounds])
-    assert intervals.between_launches([few]) == intervals.Spread(0.0, 1)
+    assert intervals.launch_spread([few]) == intervals.Spread(0.0, 1)
     far = logs(rounds, [value + 0.3 for value in rounds])
-    assert intervals.between_launches([far]).variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
+    assert intervals.launch_spread([far]).variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
 
 
 def test_one_launch_covers_launches_only_where_others_told_how_they_differ():
     values = logs([-0.01, 0.0, 0.01] * 4)
-    alone = over_launches(values)
-    assert (alone, alone.covers, alone.another) == (of_median(values[0]), "rounds", None)
-    found = over_launches(values, known=intervals.Spread(0.0004, 4))
+    alone = launches_interval(values)
+    assert (alone, alone.covers, alone.another) == (median_interval(values[0]), "rounds", None)
+    found = launches_interval(values, spread=intervals.Spread(0.0004, 4))
     # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
     half = 2.77645 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
     assert (found.covers, math.log(found.high)) == ("launches", pytest.approx(half, rel=1e-4))
@@ -167,8 +170,8 @@ def test_one_launch_covers_launches_only_where_others_told_how_they_differ():
 )
 def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(launches, variance, degrees):
     found, rounds = (
-        over_launches(launches, known=intervals.Spread(variance, degrees)),
-        of_median([value for values in launches for value in values]),
+        launches_interval(launches, spread=intervals.Spread(variance, degrees)),
+        median_interval([value for values in launches for value in values]),
     )
     if rounds is None:
         assert found is None
@@ -178,24 +181,42 @@ def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(l
 
 
 def test_differences_have_no_logarithms():
-    found = over_launches([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
+    found = launches_interval([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
     # Variance 0.02, mean 0.
     assert (found.value, found.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
 
 
 def test_launches_of_one_value_have_the_interval_of_their_median():
-    found = over_launches([[value] for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
+    found = launches_interval([[value] for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
     assert (found.value, found.low, found.high, found.n, found.covers) == (3.5, 1.0, 6.0, 6, "launches")
-    assert over_launches([[1.0], [2.0], [3.0]]) is None
-    assert over_launches([[1.0, 2.0], []]) is None
+    assert launches_interval([[1.0], [2.0], [3.0]]) is None
+    assert launches_interval([[1.0, 2.0], []]) is None
 
 
 def test_precision_must_hold_without_the_last_launch_too():
     """Student's t with two degrees of freedom: 4.30 x 1 % of variance between launches, / root of the launches."""
     alike, known = [1.0, 1.0, 1.0, 1.0], intervals.Spread(0.01**2, 2)
-    assert intervals.over_launches([alike] * 2, known=known).half_width_fraction == pytest.approx(0.0304, abs=1e-4)
-    assert intervals.over_launches([alike] * 3, known=known).half_width_fraction == pytest.approx(0.0248, abs=1e-4)
-    assert intervals.precise([alike] * 3, 0.031, known)
-    assert not intervals.precise([alike] * 3, 0.029, known)
-    assert intervals.precise([alike] * 2, 0.031, known)
-    assert not intervals.precise([alike], 0.9, known)  # too few values for an interval
+    assert intervals.launches_interval([alike] * 2, spread=known).half_width_fraction == pytest.approx(0.0304, abs=1e-4)
+    assert intervals.launches_interval([alike] * 3, spread=known).half_width_fraction == pytest.approx(0.0248, abs=1e-4)
+    assert intervals.is_precise([alike] * 3, 0.031, known)
+    assert not intervals.is_precise([alike] * 3, 0.029, known)
+    assert intervals.is_precise([alike] * 2, 0.031, known)
+    assert not intervals.is_precise([alike], 0.9, known)  # too few values for an interval
+
+
+# Percentage points of Student's t, two-sided: Abramowitz and Stegun 1964, table 26.10.
+TABLE = {
+    (0.95, 1): 12.706, (0.95, 2): 4.303, (0.95, 3): 3.182, (0.95, 6): 2.447, (0.95, 30): 2.042,
+    (0.5, 1): 1.0, (0.99, 2): 9.925, (0.99, 5): 4.032, (0.999, 4): 8.610,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "t"), TABLE.items())
+def test_the_percentage_points_are_those_of_the_tables(at, t):
+    assert intervals.student_quantile(*at) == pytest.approx(t, abs=6e-4)
+
+
+def test_one_degree_is_cauchy_and_two_have_a_closed_form():
+    assert intervals.student_probability(2.0, 1) == pytest.approx(2 / math.pi * math.atan(2.0))
+    assert intervals.student_probability(2.0, 2) == pytest.approx(2.0 / math.sqrt(2 + 4))
+    assert intervals.student_quantile(1 - 1e-9, 1) == pytest.approx(2 / math.pi * 1e9, rel=1e-6)

@@ -64,7 +64,7 @@ def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
     part = PartWriter(rank=3)
     part.add(notes=["before"])
     assert list(tmp_path.iterdir()) == []
-    part.keep_in(protocol.part_path(tmp_path, 3, "n2", 7))
+    part.append_to(protocol.part_path(tmp_path, 3, "n2", 7))
     part.add(notes=["after"])
     assert parts.read(tmp_path) == [Part(rank=3, notes=["before", "after"])]
 

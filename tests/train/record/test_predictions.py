@@ -14,13 +14,13 @@ def batch(labels, answers, weights=(1, 1, 1)):
 
 
 def test_padding_is_not_counted():
-    seen = Predictions.of(3)
+    seen = Predictions.empty(3)
     seen.add(*batch([0, 1, 2], [0, 2, 2], weights=(1, 1, 0)))
     assert seen.confusion.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0]]
 
 
 def test_examples_are_few_and_from_all_over_the_validation_part():
-    seen = Predictions.of(100)
+    seen = Predictions.empty(100)
     for number in range(64):
         seen.add(*batch([number, 0, 0], [number, 0, 0]))
     labels = [example.label for example in seen.examples]
@@ -32,7 +32,7 @@ def test_examples_are_few_and_from_all_over_the_validation_part():
 
 @pytest.mark.slow  # TensorFlow writes the PNG
 def test_the_files_hold_what_was_counted_and_are_named_with_their_digests(tmp_path):
-    seen = Predictions.of(2, ("cat", "dog"))
+    seen = Predictions.empty(2, ("cat", "dog"))
     seen.add(*batch([0, 0, 1], [0, 1, 1]))
     written = predictions.write(tmp_path, seen)
     assert sorted(written) == ["confusion.csv", "example-0.png", "examples.csv"]
@@ -48,5 +48,5 @@ def test_the_files_hold_what_was_counted_and_are_named_with_their_digests(tmp_pa
 
 
 def test_nothing_seen_leaves_nothing(tmp_path):
-    assert predictions.write(tmp_path, Predictions.of(2)) == {}
+    assert predictions.write(tmp_path, Predictions.empty(2)) == {}
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from train.config.identity import values
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.record import progress, protocol
 from train.record.parts import PartWriter
-from train.record.progress import Follower, Seen, look, words
+from train.record.progress import Follower, RunProgress, progress_line, run_progress
 from train.record.record import AllreduceTimes, Epoch, Window
 
 ARMS = [
@@ -36,23 +36,23 @@ def in_timed(part, at: float, **phases_s: float):
 
 
 def test_before_a_rank_has_begun_nothing_is_known(tmp_path):
-    assert look(Follower(tmp_path), configured()) is None
+    assert run_progress(Follower(tmp_path), configured()) is None
 
 
 def test_before_the_timed_steps_the_phase_is_told(tmp_path):
     writer(tmp_path).add(phase="first_step", phases_s={"start": 2.0, "import": 3.0})
-    seen = look(Follower(tmp_path), configured())
-    assert words(seen, 1010.0) == "first step"
+    seen = run_progress(Follower(tmp_path), configured())
+    assert progress_line(seen, 1010.0) == "first step"
 
 
 def test_timed_steps_are_expected_to_take_as_long_as_those_of_the_warm_up(tmp_path):
     part = writer(tmp_path)
     part.add(warm_up_step_times_s=[0.4, 0.5, 9.0])  # the median: 8 images in 0.5 s
     in_timed(part, 1020.0)
-    seen = look(Follower(tmp_path), configured("measure.timed_steps=100"))
-    assert words(seen, 1030.0) == "step about 20 of 100, about 40 s left, 16 images/s"
-    assert words(seen, -2600.0).startswith("step about 0 of 100, ")  # the clock was set back
-    assert words(seen, 1090.0) == "step about 100 of 100, longer than expected, 16 images/s"
+    seen = run_progress(Follower(tmp_path), configured("measure.timed_steps=100"))
+    assert progress_line(seen, 1030.0) == "step about 20 of 100, about 40 s left, 16 images/s"
+    assert progress_line(seen, -2600.0).startswith("step about 0 of 100, ")  # the clock was set back
+    assert progress_line(seen, 1090.0) == "step about 100 of 100, longer than expected, 16 images/s"
 
 
 EPOCHS = ("experiment=accuracy_digits", "measure.epochs=8", "batch_per_rank=null", "global_batch=64", "nodes=2")
@@ -61,22 +61,22 @@ EPOCHS = ("experiment=accuracy_digits", "measure.epochs=8", "batch_per_rank=null
 def test_of_an_epoch_the_last_ones_tell_speed_loss_and_time(tmp_path):
     part = writer(tmp_path)
     config = configured(*EPOCHS)
-    assert words(look(Follower(tmp_path), config), 1003.0) == "epoch 1 of 8, start"
+    assert progress_line(run_progress(Follower(tmp_path), config), 1003.0) == "epoch 1 of 8, start"
     part.add(epochs=[Epoch(1, 22, 4.0, 2.0, 0.25), Epoch(2, 22, 2.0, 1.5, 0.5)])
     in_timed(part, 1020.0, timed=6.0, evaluate=2.0, checkpoint=1.0)  # an epoch takes 1.5 times its timed part
-    seen = look(Follower(tmp_path), config)
+    seen = run_progress(Follower(tmp_path), config)
     # 22 steps x 64 images in 2 s; 11 steps in the second since; 6 epochs of 3 s x 1.5 left, but for that second
-    assert words(seen, 1021.0) == "epoch 3 of 8, step about 55 of 176, about 26 s left, 704 images/s, loss 1.5"
+    assert progress_line(seen, 1021.0) == "epoch 3 of 8, step about 55 of 176, about 26 s left, 704 images/s, loss 1.5"
     part.add(phase="evaluate", phases_s={"timed": 8.0})
-    between = look(Follower(tmp_path), config)
-    assert words(between, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
+    between = run_progress(Follower(tmp_path), config)
+    assert progress_line(between, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
 
 
 def test_resumed_training_counts_the_epochs_of_before(tmp_path):
     part = writer(tmp_path)
     part.add(epochs=[Epoch(number, 22, 2.0, 1.0, 0.5) for number in range(1, 8)])
     in_timed(part, 1010.0)
-    assert words(look(Follower(tmp_path), configured(*EPOCHS)), 1010.0) == (
+    assert progress_line(run_progress(Follower(tmp_path), configured(*EPOCHS)), 1010.0) == (
         "epoch 8 of 8, step about 154 of 176, about 2 s left, 704 images/s, loss 1"
     )
 
@@ -92,13 +92,15 @@ def test_of_rounds_the_speedup_so_far_is_told_with_its_interval(tmp_path):
     config = configured("measure.budget_s=100", rounds=ARMS)
     add_rounds(tmp_path, range(3))
     # Of the largest batch: the last window of two ranks, 16 images in 2.5 s.
-    assert words(look(Follower(tmp_path), config), 1020.0) == (
+    assert progress_line(run_progress(Follower(tmp_path), config), 1020.0) == (
         "round 4, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
     )
     add_rounds(tmp_path, range(3, 6))
-    assert words(look(Follower(tmp_path), config), 1101.0).startswith("round 7, ends with this round, 6.4")
-    assert "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6, covers rounds)" in words(
-        look(Follower(tmp_path), config), 1020.0
+    assert progress_line(run_progress(Follower(tmp_path), config), 1101.0).startswith(
+        "round 7, ends with this round, 6.4"
+    )
+    assert "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6, covers rounds)" in progress_line(
+        run_progress(Follower(tmp_path), config), 1020.0
     )
 
 
@@ -106,9 +108,9 @@ def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_pat
     config = configured("measure.budget_s=100", rounds=ARMS)
     part = writer(tmp_path)
     part.add(phase="warm_up", phases_s={"start": 2.0, "import": 3.0})
-    assert words(look(Follower(tmp_path), config), 1101.0) == "warm up, longer than expected"
+    assert progress_line(run_progress(Follower(tmp_path), config), 1101.0) == "warm up, longer than expected"
     part.add(phase="evaluate", phases_s={"start": 2.0, "import": 3.0, "warm_up": 1.0, "timed": 120.0})
-    assert words(look(Follower(tmp_path), config), 1127.0) == "evaluate"
+    assert progress_line(run_progress(Follower(tmp_path), config), 1127.0) == "evaluate"
 
 
 def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
@@ -120,7 +122,7 @@ def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
     config = configured("measure.budget_s=100", rounds=arms, groups=groups)
-    said = words(look(Follower(tmp_path), config), 1020.0)
+    said = progress_line(run_progress(Follower(tmp_path), config), 1020.0)
     assert "with 0.8x (0.8 to 0.8, covers rounds)" in said
 
 
@@ -128,7 +130,7 @@ def test_of_a_sweep_the_round_is_told(tmp_path):
     config = load(["experiment=allreduce_bench", "nodes=2"])
     part = writer(tmp_path)
     part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
-    said = words(look(Follower(tmp_path), values(config)), 1020.0)
+    said = progress_line(run_progress(Follower(tmp_path), values(config)), 1020.0)
     assert said.startswith(f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed")
 
 
@@ -164,7 +166,7 @@ def test_times_are_said_as_people_do(seconds, said):
 
 
 def test_where_nothing_else_is_known_the_time_in_the_phase_is_told():
-    assert words(Seen("timed", 1000.0), 1005.0) == "timed for 5 s"
+    assert progress_line(RunProgress("timed", 1000.0), 1005.0) == "timed for 5 s"
 
 
 def test_the_parts_of_all_ranks_by_rank_of_each_the_newest(tmp_path):

@@ -1,4 +1,3 @@
-import errno
 import json
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from train.record.record import Failure, RecordError, Window
 def test_a_record_comes_back_as_it_was(tmp_path: Path):
     path = tmp_path / "record.json"
     record = bare_record(failure=Failure("killed", rank=1, host="n2"), status="failed")
-    records.write_atomically(path, records.dumps(record))
+    path.write_bytes(records.dumps(record))
     loaded = records.load(path)
     assert loaded.ranks == record.ranks
     assert loaded.failure == record.failure
@@ -75,26 +74,6 @@ def test_a_number_of_numpy_is_written_as_a_plain_one(tmp_path: Path):
 def test_numbers_that_are_none_are_not_written():
     with pytest.raises(ValueError, match="JSON compliant"):
         records.dumps(bare_record(job_s=float("nan")))
-
-
-def test_writing_never_replaces(tmp_path: Path):
-    path = tmp_path / "record.json"
-    records.write_atomically(path, b"first")
-    with pytest.raises(OSError, match="ever replaced") as raised:
-        records.write_atomically(path, b"second")
-    assert raised.value.filename == str(path)
-    assert path.read_bytes() == b"first"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_full_disk_leaves_no_half_record(tmp_path: Path, monkeypatch):
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(records.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device; the record was not written"):
-        records.write_atomically(tmp_path / "record.json", b"text")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_find_lists_records_only(tmp_path: Path):

@@ -104,5 +104,5 @@ def test_without_worlds_an_arm_is_the_first_ranks_of_the_job():
 
 
 def test_a_round_is_whole_with_all_arms_that_were_measured():
-    assert rounds.whole([{0: 1.0, 1: 2.0}, {0: 1.0}], 2) == {0: {0: 1.0, 1: 2.0}}
-    assert rounds.whole([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}
+    assert rounds.complete_rounds([{0: 1.0, 1: 2.0}, {0: 1.0}], 2) == {0: {0: 1.0, 1: 2.0}}
+    assert rounds.complete_rounds([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}

@@ -20,29 +20,29 @@ def test_a_share_is_the_cpu_time_between_two_samples_over_that_of_all_cores():
 def test_each_second_is_the_mean_over_the_ranks_that_were_sampled_in_it():
     first = _rank([3.5, 4.5, 5.5], [0.0, 2.0, 4.0], [100, 100, 300])  # busy: 1, 1
     second = _rank([4.5, 5.5], [0.0, 1.0], [500, 500])  # began a second later: 1/2
-    assert usage.over_time([first, second]) == [
-        usage.Use(4, 1.0, 100.0, None, None),
-        usage.Use(5, 0.75, 400.0, None, None),
+    assert usage.usage_by_second([first, second]) == [
+        usage.UsageSecond(4, 1.0, 100.0, None, None),
+        usage.UsageSecond(5, 0.75, 400.0, None, None),
     ]
 
 
 def test_a_gpu_counts_where_it_is_known():
     known, unknown = _rank([0.5, 1.5], [0.0, 0.0], [1, 1], [0.2, 0.8]), _rank([0.5, 1.5], [0.0, 0.0], [1, 1])
-    (second,) = usage.over_time([known, unknown])
+    (second,) = usage.usage_by_second([known, unknown])
     assert (second.gpu_use_fraction, second.gpu_memory_bytes) == (0.8, 2**30)
 
 
 def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
     rank = _rank([0.0, 1.0, 2.0], [0.0, 2.0, 2.0], [1, 1, 1])
-    assert usage.summary([rank]) == {"cpu_use_fraction": 0.5}
-    assert usage.summary([_rank([0.0], [0.0], [1])]) == {}
+    assert usage.mean_usage([rank]) == {"cpu_use_fraction": 0.5}
+    assert usage.mean_usage([_rank([0.0], [0.0], [1])]) == {}
     rank.usage = None
-    assert usage.summary([rank]) == {}
+    assert usage.mean_usage([rank]) == {}
 
 
 def test_samples_that_are_few_are_all_kept():
     used = [Usage([0.25, 1.25], [0.0, 1.0], [1, 2], [None] * 2, [None] * 2), None]
-    assert usage.thinned(used, most=2) == used
+    assert usage.thinned_usage(used, most=2) == used
 
 
 def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
@@ -53,7 +53,7 @@ def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
         Usage(at_s, [2 * at for at in at_s], [round(at) for at in at_s], none[: len(at_s)], none[: len(at_s)])
         for at_s in (busy, late)
     ]
-    first, second = usage.thinned(ranks, most=24)
+    first, second = usage.thinned_usage(ranks, most=24)
     assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
     assert second.at_s == [2.5, *first.at_s[1:]]
     assert usage.cpu_fractions(first, 2) == usage.cpu_fractions(second, 2) == [1.0] * 9  # as of all samples
@@ -64,5 +64,5 @@ def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
 def test_there_are_never_more_samples_than_that_and_not_many_fewer(most):
     at_s = [0.3 + second for second in range(10_000)]
     used = Usage(at_s, at_s, [1] * 10_000, [None] * 10_000, [None] * 10_000)
-    kept = usage.thinned([used, None, used], most)
+    kept = usage.thinned_usage([used, None, used], most)
     assert most / 2 <= sum(len(one.at_s) for one in kept if one) <= most

@@ -33,7 +33,9 @@ def fruit(tmp_path) -> Path:
 
 
 def test_counts_stand_beside_the_published_ones():
-    assert data_check.facts([Fact("training images", 49_999, 50_000), Fact("classes", 10, 10), Fact("files", 3)]) == [
+    assert data_check.fact_lines(
+        [Fact("training images", 49_999, 50_000), Fact("classes", 10, 10), Fact("files", 3)]
+    ) == [
         "                      found   published",
         "training images      49,999      50,000  differs",
         "classes                  10          10",

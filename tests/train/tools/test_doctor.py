@@ -8,7 +8,7 @@ from collections import namedtuple
 import pytest
 
 from train.launch.emulate import cgroups
-from train.rank import energy, environment, host
+from train.rank import energy, gpus, host
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")
@@ -19,7 +19,7 @@ def test_which_python_is_used_is_said(monkeypatch, version):
     monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
     check = doctor.check_python()
     assert (check.state, check.fix) == (doctor.OK, "")
-    assert sys.prefix in check.found
+    assert sys.prefix in check.result
 
 
 @pytest.mark.parametrize("version", [(3, 10, 9), (3, 14, 0)])
@@ -27,7 +27,7 @@ def test_a_python_without_a_lock_is_a_failure_that_says_which_have_one(monkeypat
     monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
     check = doctor.check_python()
     assert check.state == doctor.FAILURE
-    assert "uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13" in check.found
+    assert "uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13" in check.result
     assert check.fix == "make clean-env, then set up again; PYTHON= names the Python to use"
 
 
@@ -59,7 +59,7 @@ def test_which_compiler_is_used_is_said_and_why(monkeypatch, tmp_path, cxx, take
     monkeypatch.setenv("CXX", cxx)
     check = doctor.check_compiler()
     assert check.state == doctor.OK
-    assert check.found.startswith(f"{taken} 12.2: {tmp_path}/{taken}, {why}")
+    assert check.result.startswith(f"{taken} 12.2: {tmp_path}/{taken}, {why}")
 
 
 @pytest.mark.parametrize(("packages", "compiled"), [("analysis", False), ("launch", False), ("cpu", True)])
@@ -94,7 +94,7 @@ def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(m
     monkeypatch.setenv("PATH", str(tmp_path))
     check = doctor.before_setup("cuda")[-1]
     assert (check.name, check.state) == ("CUDA toolkit", doctor.FAILURE)
-    assert re.fullmatch(found, check.found)
+    assert re.fullmatch(found, check.result)
     assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
 
 
@@ -137,9 +137,9 @@ def test_more_ranks_than_cores_is_a_warning():
     ],
 )
 def test_gpus_that_tensorflow_does_not_see_are_a_warning(monkeypatch, seen, names, state, found):
-    monkeypatch.setattr(environment, "gpus", lambda: names)
+    monkeypatch.setattr(gpus, "names", lambda: names)
     check = doctor.check_gpus(seen)
-    assert (check.state, check.found) == (state, found)
+    assert (check.state, check.result) == (state, found)
     assert bool(check.fix) == (state == doctor.WARNING)
 
 
@@ -196,10 +196,10 @@ def test_which_precisions_are_fast(monkeypatch, flags, found):
     ],
 )
 def test_energy_is_no_condition_of_a_measurement(monkeypatch, why, found, fix):
-    monkeypatch.setattr(energy, "unknown", lambda: why)
+    monkeypatch.setattr(energy, "why_unreadable", lambda: why)
     monkeypatch.setattr(energy, "packages", list)
     check = doctor.check_energy()
-    assert (check.state, check.found) == (doctor.OK, found)
+    assert (check.state, check.result) == (doctor.OK, found)
     assert check.fix.startswith(fix)
     assert bool(check.fix) == bool(fix)
 
@@ -209,4 +209,4 @@ def test_a_user_without_a_home_has_no_key(monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
-    assert "make wandb-sync would need a key" in doctor.check_wandb().found
+    assert "make wandb-sync would need a key" in doctor.check_wandb().result

@@ -17,11 +17,12 @@ from tests.helpers.wandb_runs import WANDB, history, items, rank, run_files, run
 from train.config.compose import load
 from train.config.identity import values
 from train.record import protocol
+from train.record.files import write_once
 from train.record.parts import Part, PartWriter
-from train.record.record import Epoch, RunRecord, dumps, write_atomically
+from train.record.record import Epoch, RunRecord, dumps
 from train.tracking import live, wandb_runs
 from train.tracking.live import Logged, Watchers, is_wanted
-from train.tracking.mirror import mirror
+from train.tracking.offline import mirror_records
 
 # Shorter than what waits for a server that does not answer, and longer than the patience of the watchers here.
 NO_WAIT_S = wandb_runs.INIT_WITHIN_S / 2
@@ -105,7 +106,7 @@ def end(folder: Path, writer: PartWriter, **changes) -> RunRecord:
         experiment="accuracy_digits", point="nodes1", repeat=0, generation=generation, ranks=[one], losses=[2.0],
         epochs=EPOCHS, **changes,
     )  # fmt: skip
-    write_atomically(folder / "record.json", dumps(record))
+    write_once(folder / "record.json", dumps(record))
     return record
 
 
@@ -130,13 +131,13 @@ def epochs_in(results: Path) -> list[int]:
 def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
     told = ["tracking.tags=[mine]", "tracking.notes=why", "tracking.group=study"]
     folder, asked, writer = begin(tmp_path, *told)
-    watchers = Watchers(patience_s=300)
+    watchers = Watchers(timeout_s=300)
     watchers.watch(folder, asked)()
     wait_for(lambda: epochs_in(tmp_path) == [1])  # on disk, before there is a record
     writer.add(epochs=EPOCHS[1:2])
     record = end(folder, writer)
     assert watchers.finish() == []
-    assert mirror([folder / "record.json"], load(told).tracking) == []  # nothing is left to do
+    assert mirror_records([folder / "record.json"], load(told).tracking) == []  # nothing is left to do
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
     rows = history(messages)
@@ -176,14 +177,14 @@ def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_pa
 
     # The next launch of the same repeat; its logger is killed, so that its run is written from the record.
     again, asked, writer = begin(tmp_path, name="r0.2")
-    watchers = Watchers(patience_s=5)
+    watchers = Watchers(timeout_s=5)
     watchers.watch(again, asked)
     wait_for(lambda: (again / "wandb-live-id").exists() and epochs_in(tmp_path) == [1])
     os.kill(watchers._running[again].pid, signal.SIGKILL)
     end(again, writer)
     (problem,) = watchers.finish()
     assert f"{again}: not logged while it trained" in problem
-    assert mirror([again / "record.json"], WANDB) == []
+    assert mirror_records([again / "record.json"], WANDB) == []
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
     assert [row["epochs/epoch"] for row in history(messages) if "epochs/epoch" in row] == [1, 2, 3]
@@ -197,7 +198,7 @@ def asked_tracking(asked: protocol.Assignment):
 def is_written_offline(folder: Path, asked: protocol.Assignment, problem: str) -> None:
     """Whether the problem names the run, and the run is written from its record, with every epoch once."""
     assert str(folder) in problem
-    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
+    assert mirror_records([folder / "record.json"], asked_tracking(asked)) == []
     (file,) = run_files(Path(asked.config["results"]))
     assert [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row] == [1, 2, 3]
 
@@ -210,7 +211,7 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_p
         held = []
         threading.Thread(target=lambda: held.append(server.accept()), daemon=True).start()  # and no answer
         folder, asked, writer = begin(tmp_path, "tracking.mode=online")
-        watchers = Watchers(patience_s=4)
+        watchers = Watchers(timeout_s=4)
         began = time.monotonic()
         look = watchers.watch(folder, asked)
         look()
@@ -229,7 +230,7 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
     with wandb_server.running() as server:
         monkeypatch.setenv("WANDB_BASE_URL", server.url)
         folder, asked, writer = begin(tmp_path, "tracking.mode=online")
-        watchers = Watchers(patience_s=4)
+        watchers = Watchers(timeout_s=4)
         look = watchers.watch(folder, asked)
         wait_for(lambda: any(line.get("epochs/epoch") == 1 for line in server.lines.values()))
         server.cut()
@@ -252,12 +253,12 @@ def test_online_the_server_has_every_epoch_when_the_run_ends(tmp_path, monkeypat
     with wandb_server.running() as server:
         monkeypatch.setenv("WANDB_BASE_URL", server.url)
         folder, asked, writer = begin(tmp_path, "tracking.mode=online")
-        watchers = Watchers(patience_s=300)
+        watchers = Watchers(timeout_s=300)
         watchers.watch(folder, asked)
         wait_for(lambda: any(line.get("epochs/epoch") == 1 for line in server.lines.values()))
         end(folder, writer)
         assert watchers.finish() == []
     assert [line["epochs/epoch"] for _, line in sorted(server.lines.items()) if "epochs/epoch" in line] == [1, 2, 3]
-    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
+    assert mirror_records([folder / "record.json"], asked_tracking(asked)) == []
     assert run_files(tmp_path) == []  # none is offline
     assert len(list(tmp_path.rglob("*.wandb.synced"))) == 1

@@ -8,7 +8,7 @@ from train.tracking import rows
 def test_resumed_training_has_its_own_times_at_the_last_steps():
     # Three epochs of two steps, the first one before the interruption; the first step of a launch is not timed.
     record = run_record(ranks=[rank(0, [0.25, 0.5, 0.75], 1.5)], losses=[5.0, 4.0, 3.0, 2.0, 1.0])
-    assert rows.of_steps(record) == [
+    assert rows.step_rows(record) == [
         {"timed/step": 0, "timed/loss": 5.0},
         {"timed/step": 1, "timed/loss": 4.0},
         {"timed/step": 2, "timed/step_time_s": 0.25, "timed/loss": 3.0},
@@ -19,14 +19,14 @@ def test_resumed_training_has_its_own_times_at_the_last_steps():
 
 def test_steps_that_failed_before_their_losses_were_known_keep_their_places():
     record = run_record(ranks=[rank(0, [0.25, 0.5], 0.75)], losses=[3.0])
-    assert rows.of_steps(record) == [
+    assert rows.step_rows(record) == [
         {"timed/step": 0, "timed/step_time_s": 0.25, "timed/loss": 3.0},
         {"timed/step": 1, "timed/step_time_s": 0.5},
     ]
 
 
 def test_what_is_not_known_has_no_column():
-    assert rows.of_epochs([Epoch(1, 2, 4.0, 1.5, 0.5)]) == [
+    assert rows.epoch_rows([Epoch(1, 2, 4.0, 1.5, 0.5)]) == [
         {
             "epochs/epoch": 1,
             "epochs/steps": 2,
@@ -40,7 +40,7 @@ def test_what_is_not_known_has_no_column():
 def test_use_is_the_mean_over_ranks_second_by_second():
     used = rank(0, [], 1.0)
     used.usage = Usage([3.5, 4.5], [1.0, 1.5], [100, 300], [None, None], [None, None])
-    assert rows.of_usage([used]) == [{"usage/time_s": 4, "usage/cpu_use_fraction": 0.5, "usage/memory_bytes": 300.0}]
+    assert rows.usage_rows([used]) == [{"usage/time_s": 4, "usage/cpu_use_fraction": 0.5, "usage/memory_bytes": 300.0}]
 
 
 def test_a_phase_takes_as_long_as_on_the_slowest_rank():

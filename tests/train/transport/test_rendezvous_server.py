@@ -9,9 +9,9 @@ from train.transport import rendezvous_server
 def test_as_many_ranks_may_come_at_once_as_there_are(monkeypatch):
     monkeypatch.setattr(RendezvousHTTPServer, "request_queue_size", 5)
     monkeypatch.setattr(RendezvousHTTPServer, "server_bind", RendezvousHTTPServer.server_bind)
-    rendezvous_server.allow_for(2, "127.0.0.1")
+    rendezvous_server.prepare_server(2, "127.0.0.1")
     assert RendezvousHTTPServer.request_queue_size == 5  # Horovod's own is enough
-    rendezvous_server.allow_for(300, "127.0.0.1")
+    rendezvous_server.prepare_server(300, "127.0.0.1")
     assert RendezvousHTTPServer.request_queue_size == 300
 
 

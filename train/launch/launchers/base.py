@@ -19,7 +19,7 @@ from train.config.checks import LeftOut, check
 from train.config.experiment import Experiment
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
-from train.rank import environment, host, placement
+from train.rank import gpus, host, placement
 from train.record.record import NodeQuota
 
 
@@ -118,7 +118,7 @@ class Launcher(ABC):
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
         """Return how many GPUs the point needs and finds: on this machine, or on each host."""
-        return [Gpus(config.ranks, len(environment.gpus()), "NVIDIA's driver shows")]
+        return [Gpus(config.ranks, len(gpus.names()), "NVIDIA's driver shows")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
         """Return the free memory of this machine, or of the host that has least; None where it is not known."""

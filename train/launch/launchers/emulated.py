@@ -18,7 +18,7 @@ from train.launch.job import Job
 from train.launch.launchers.base import Machine, Watcher
 from train.launch.launchers.local import Local
 from train.launch.start import commands
-from train.record.backends import ASYNCHRONOUS, TOWERS
+from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
 @functools.cache

@@ -25,7 +25,7 @@ import psutil
 
 from train.config.checks import ConfigError
 from train.launch.start.commands import ssh_command
-from train.rank import environment, host_names, placement
+from train.rank import environment, gpus, host_names, placement
 from train.rank import host as machine
 from train.record.source import ROOT
 
@@ -95,7 +95,7 @@ def problem_lines(problems: Sequence[Problem]) -> list[str]:
     count = Counter(text for _, text in problems)
     return [
         f"launcher.hosts: {hosts}: {text.replace(_NAME, hosts) if count[text] == 1 else text}"
-        for text, hosts in host_names.alike(problems).items()
+        for text, hosts in host_names.hosts_by_text(problems).items()
     ]
 
 
@@ -164,7 +164,7 @@ def main() -> None:
     answer = {
         "hostname": socket.gethostname(),
         "cores": len(placement.usable_cores()),
-        "gpus": environment.gpus(),
+        "gpus": gpus.names(),
         "free_bytes": psutil.virtual_memory().available,
         "cpu_model": environment.cpu_model(),
         "cpu_flags": machine.cpu_flags(),

@@ -7,7 +7,7 @@ from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.start import commands, installed
-from train.record.backends import ASYNCHRONOUS, TOWERS
+from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
 class Local(Launcher):

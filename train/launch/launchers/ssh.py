@@ -54,7 +54,7 @@ class Ssh(Launcher):
     def warnings(self, config: RunConfig) -> list[str]:
         """Hosts of different hardware."""
         hardware_of = {one.name: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in _ask(config)}
-        differ = machine.heterogeneous(hardware_of)
+        differ = machine.hardware_note(hardware_of)
         return [differ] if differ else []
 
     def mpirun(self, config: RunConfig) -> str:

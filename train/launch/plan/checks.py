@@ -147,7 +147,7 @@ def emulated_precision(points: Sequence[Point], flags_of: Mapping[str, Collectio
     """
     names: dict[str, list[str]] = {}
     for point in points:
-        if point.config.device == "cpu" and (why := host.emulated(point.config.precision, flags_of)):
+        if point.config.device == "cpu" and (why := host.emulation_note(point.config.precision, flags_of)):
             names.setdefault(why, []).append(point.name)
     return [f"{why} ({', '.join(points_named)})" for why, points_named in names.items()]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from train.launch.plan.runs import Run
-from train.record import paths, student
+from train.record import intervals, paths
 from train.record.record import RunRecord
 from train.record.summary import throughput
 
@@ -42,7 +42,7 @@ def slower_arms(rates: Rates) -> dict[str, float]:
     error = math.sqrt(2 * squares / degrees / len(repeats))
     leading = max(means.values())
     pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other be the last
-    beyond = student.two_sided(1 - 2 * _RISK / _LOOKS / pairs, degrees) * error
+    beyond = intervals.student_quantile(1 - 2 * _RISK / _LOOKS / pairs, degrees) * error
     return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > beyond}
 
 

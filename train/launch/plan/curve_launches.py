@@ -33,7 +33,7 @@ def spread(curves: Sequence[Sequence[RunRecord]], like: RunRecord) -> Spread:
     curves: the launches of each. Of a curve its largest point counts: speedups of one launch are not independent.
     """
     alike = [[record for record in records if _setup(record) == _setup(like)] for records in curves]
-    return intervals.between_launches([_ratios(records, _largest(records[0])) for records in alike if records])
+    return intervals.launch_spread([_ratios(records, _largest(records[0])) for records in alike if records])
 
 
 def _setup(record: RunRecord) -> tuple[object, ...]:
@@ -76,12 +76,14 @@ def speedups(records: Sequence[RunRecord], known: Spread | None = None) -> Speed
 
     known: as from `spread`.
     """
-    return {name: intervals.over_launches(launches, known=known) for name, launches in _arms(records).items()}
+    return {name: intervals.launches_interval(launches, known=known) for name, launches in _arms(records).items()}
 
 
 def is_precise(records: Sequence[RunRecord], fraction: float, known: Spread | None = None) -> bool:
     """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.precise`."""
-    return bool(records) and all(intervals.precise(launches, fraction, known) for launches in _arms(records).values())
+    return bool(records) and all(
+        intervals.is_precise(launches, fraction, known) for launches in _arms(records).values()
+    )
 
 
 def result(run: Run, records: Sequence[RunRecord], known: Spread | None, is_last: bool) -> str:

@@ -116,7 +116,7 @@ def main() -> None:
     # Ranks in separate networks are called localhost too, but reach the launcher only over the interface.
     over_interface = arguments.interface or arguments.elastic
     address = network.get_driver_ip([interface]) if over_interface else placement.address_towards(names)
-    rendezvous_server.allow_for(arguments.ranks, address)
+    rendezvous_server.prepare_server(arguments.ranks, address)
     common = {
         "num_proc": arguments.ranks,
         "key": secret.make_secret_key(),

@@ -67,7 +67,7 @@ class _Started:
 
 
 def _start(group: int, command: Command) -> _Started:
-    env = {protocol.WORLD: str(group), protocol.FIRST_RANK: str(command.first_rank)}
+    env = {protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(command.first_rank)}
     child = subprocess.Popen(
         command.argv,
         env={**os.environ, **env},

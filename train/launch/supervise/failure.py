@@ -17,7 +17,7 @@ from train.launch.launchers.base import Launcher
 from train.launch.start import rank_groups
 from train.rank import host_names
 from train.record import protocol
-from train.record.assembly import ranks_at_the_end
+from train.record.assembly import final_ranks
 from train.record.parts import Part, first_failure
 from train.record.record import Failure
 
@@ -69,7 +69,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
         parts: what its ranks measured, by rank.
         timeout_s: after which it was ended, if it was.
     """
-    unfinished = sorted(set(range(ranks_at_the_end(parts, job.ranks))) - {p.rank for p in parts if p.finished})
+    unfinished = sorted(set(range(final_ranks(parts, job.ranks))) - {p.rank for p in parts if p.finished})
     if outcome.exit_code == 0 and not unfinished:
         return None
     if outcome.ended_by:

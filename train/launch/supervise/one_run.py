@@ -20,8 +20,9 @@ from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement
 from train.record import parts, paths, protocol, source
-from train.record.assembly import Ending, Identity, assemble
-from train.record.record import RECORD_NAME, RunRecord, dumps, write_atomically
+from train.record.assembly import Identity, JobEnd, assemble
+from train.record.files import write_once
+from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
 _LOG_LINES = 12
@@ -69,13 +70,13 @@ def identity(run: Run, generation: int) -> Identity:
     )
 
 
-def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> Ending:
+def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> JobEnd:
     """How the job of a run ended. left: the parts of its ranks."""
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
     else:
         cores_shared = checks.shares_cores(config, placement.usable_cores())
-    return Ending(
+    return JobEnd(
         started_at=outcome.started_at,
         job_s=outcome.job_s,
         cores_shared=cores_shared,
@@ -126,7 +127,7 @@ def measure(
         secret.remove()
         left = parts.read(job.folder)
         record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
-        write_atomically(folder / RECORD_NAME, dumps(record))
+        write_once(folder / RECORD_NAME, dumps(record))
         presence.end(folder)
     if came and not interruption:
         interruption = Interrupted(came[0])

@@ -17,7 +17,7 @@ from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Run
 from train.launch.supervise.one_run import Watch
 from train.record import progress
-from train.record.progress import Config, Follower, Seen, duration
+from train.record.progress import Config, Follower, RunProgress, duration
 from train.record.record import RunRecord
 
 _READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
@@ -27,7 +27,7 @@ _SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes;
 def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: float) -> Callable[[], None]:
     """Return a function to call while the job runs: every so many seconds it shows how far the run has come."""
     follower, begin = Follower(folder), time.monotonic()
-    state: Seen | None = None
+    state: RunProgress | None = None
     read_at, shown_at = begin - _READ_EVERY_S, begin
 
     def look() -> None:
@@ -39,8 +39,8 @@ def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: f
         if now - read_at >= _READ_EVERY_S:
             read_at = now
             with contextlib.suppress(OSError):  # a shared folder may be away for a while: the run goes on
-                state = progress.look(follower, config)
-        show(progress.words(state, time.time()) if state else f"starting for {progress.duration(now - begin)}")
+                state = progress.run_progress(follower, config)
+        show(progress.progress_line(state, time.time()) if state else f"starting for {progress.duration(now - begin)}")
 
     return look
 

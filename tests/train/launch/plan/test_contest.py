@@ -8,7 +8,7 @@ from tests.helpers.launches import points_of
 from tests.helpers.own_records import make_record
 from train.launch.plan import contest
 from train.launch.plan.runs import Run
-from train.record import record
+from train.record import files, record
 
 
 def rates(launches, **arms):
@@ -55,7 +55,7 @@ def runs(tmp_path):
     scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(made))
     for run, factor in zip(made[:9], scatter, strict=False):
         of = make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat)
-        record.write_atomically(run.home / f"r{run.repeat}" / "record.json", record.dumps(of))
+        files.write_once(run.home / f"r{run.repeat}" / "record.json", record.dumps(of))
     return made
 
 

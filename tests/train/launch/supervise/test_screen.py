@@ -46,7 +46,7 @@ def test_a_folder_that_is_away_does_not_end_the_run(clock, tmp_path, monkeypatch
         raise OSError("stale file handle")
 
     told = []
-    monkeypatch.setattr(screen.progress, "look", away)
+    monkeypatch.setattr(screen.progress, "run_progress", away)
     look = screen.teller(tmp_path, {}, told.append, every_s=60.0)
     clock(60.0)
     look()

@@ -1,16 +1,26 @@
-"""The types and ranges of the values of a recorded configuration that a reader computes with.
+"""The configuration in a record, for who reads it: types and ranges of its values, and what follows from them.
 
-A record may come from anybody. Keys that are missing here or there are not checked: records of older kits lack some.
+A record may come from anybody. Keys that are missing are not checked: a reader has a default for them.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-# So many of anything at most: what is repeated or listed by a number of a record ends.
+# Values of `distribution.backend`.
+# Each rank applies its gradients by itself: this is not synchronous SGD, and steps of different ranks are independent.
+ASYNCHRONOUS = frozenset({"ps"})
+# Data between the ranks is carried over gRPC, on CPUs: these are strategies of TensorFlow.
+STRATEGIES = frozenset({"mwms", "ps"})
+# One process computes for all ranks of a point, each on a device of its own (a tower); variables are on the CPU.
+TOWERS = frozenset({"ps_cpu"})
+
+# A limit of any number, so that what a reader repeats or lists by it ends.
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Size = Annotated[int, Meta(ge=0, le=2**53)]  # of images, parameters, bytes
 _Number = Annotated[float, Meta(ge=0, le=1e15)]
@@ -113,3 +123,26 @@ class _Config(msgspec.Struct):
 def check(config: dict[str, Any]) -> None:
     """Raise msgspec.ValidationError, which names the key, where a value is of another type or out of its range."""
     msgspec.convert(config, _Config)
+
+
+def backward_passes(config: Mapping[str, Any]) -> int:
+    """Return the backward passes of a step: each takes a batch of the rank."""
+    return int(config["distribution"].get("backward_passes_per_step", 1))
+
+
+def step_batch(config: Mapping[str, Any]) -> int:
+    """Return the images that a rank takes in a step."""
+    return int(config["batch_per_rank"] * backward_passes(config))
+
+
+def arm_step_batch(arm: Mapping[str, Any]) -> int:
+    """Return the images that a rank takes in a step of an arm of a launch in rounds."""
+    return int(arm["batch_per_rank"] * arm.get("backward_passes_per_step", 1))
+
+
+def scaled_learning_rate(learning_rate: float, scaling: str, batches: int) -> float:
+    """Return the learning rate of a job: the configured one, scaled (none, linear, sqrt) with the batches of a step.
+
+    batches: one for each rank and each of its backward passes.
+    """
+    return learning_rate * {"none": 1.0, "linear": float(batches), "sqrt": math.sqrt(batches)}[scaling]

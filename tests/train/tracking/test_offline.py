@@ -19,8 +19,7 @@ from train.record.predictions import Predictions
 from train.record.record import Failure, RunRecord, find, load
 from train.tracking import folders, rows
 from train.tracking.__main__ import main
-from train.tracking.mirror import mirror
-from train.tracking.sync import SyncError, sync
+from train.tracking.offline import UploadError, mirror_records, upload_runs
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +29,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path,
     """A record as loaded, its path, and the messages of its mirror."""
     results = tmp_path_factory.mktemp("results")
     path = put(results, run_record())
-    assert mirror([path], WANDB) == []
+    assert mirror_records([path], WANDB) == []
     (file,) = run_files(results)
     return load(path), path, wandb_log.read(file)
 
@@ -104,7 +103,7 @@ def test_record_file_is_the_artifact(mirrored: tuple[RunRecord, Path, list[Recor
 
 
 def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
-    seen = Predictions.of(2, ("cat", "dog"))
+    seen = Predictions.empty(2, ("cat", "dog"))
     labels, answers = np.array([0, 0, 1]), np.array([0, 1, 1])
     seen.add(np.zeros((3, 4, 4, 1), np.float32), labels, np.ones(3, np.float32), answers, np.full(3, 0.75, np.float32))
     record = run_record()
@@ -115,7 +114,7 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
     path = put(tmp_path, record)
     for name in record.attachments:
         (tmp_path / "written" / name).rename(path.with_name(name))
-    assert mirror([path], WANDB) == []
+    assert mirror_records([path], WANDB) == []
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
     (captions,) = [
@@ -137,7 +136,7 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> No
     failed = run_record(
         status="failed", failure=Failure("rank 1 was killed"), ranks=[], losses=[2.0], epochs=[], cores_shared=True
     )
-    assert mirror([put(tmp_path, failed)], WANDB) == []
+    assert mirror_records([put(tmp_path, failed)], WANDB) == []
     messages = wandb_log.read(run_files(tmp_path)[0])
     assert only(messages, "exit").exit_code == 1
     assert list(only(messages, "run").tags) == ["failed", "cores_shared"]
@@ -147,9 +146,9 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> No
 
 def test_a_record_is_mirrored_once(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
-    mirror([path], WANDB)
+    mirror_records([path], WANDB)
     before = run_files(tmp_path)
-    mirror([path], WANDB)
+    mirror_records([path], WANDB)
     assert run_files(tmp_path) == before
     assert len(before) == 1
 
@@ -160,7 +159,7 @@ def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_pa
     unfinished = tmp_path / "weak_scaling" / "wandb" / f"offline-run-20200101_000000-{identity}"
     unfinished.mkdir(parents=True)
     (unfinished / f"run-{identity}.wandb").write_bytes(b"cut off")
-    assert mirror([path], WANDB) == []
+    assert mirror_records([path], WANDB) == []
     (file,) = run_files(tmp_path)
     assert only(wandb_log.read(file), "run").run_id == identity
 
@@ -174,9 +173,9 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path: Path, mon
     with monkeypatch.context() as patched:
         patched.setattr(rows, "summary", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            mirror([path], WANDB)
+            mirror_records([path], WANDB)
     assert not (path.parent / "wandb-run-id").exists()
-    assert mirror([path], WANDB) == []
+    assert mirror_records([path], WANDB) == []
     (file,) = run_files(tmp_path)
     assert len(history(wandb_log.read(file))) == 4
 
@@ -185,7 +184,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
     broken = put(tmp_path, run_record(repeat=1))
     broken.write_bytes(broken.read_bytes()[:-10])
     whole = put(tmp_path, run_record(repeat=2))
-    (failure,) = mirror([broken, whole], WANDB)
+    (failure,) = mirror_records([broken, whole], WANDB)
     assert str(broken) in failure
     assert "not a whole run record" in failure
     assert not (broken.parent / "wandb-run-id").exists()
@@ -196,7 +195,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
 def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
     text, environment = path.read_bytes(), dict(os.environ)
-    mirror([path], WANDB)
+    mirror_records([path], WANDB)
     assert path.read_bytes() == text
     assert find(tmp_path) == [path]
     assert dict(os.environ) == environment
@@ -213,7 +212,7 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path: Path, m
         monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
         monkeypatch.setenv("WANDB_MODE", "online")
         monkeypatch.setenv("WANDB_RUN_ID", "another")
-        assert mirror([path], WANDB) == []
+        assert mirror_records([path], WANDB) == []
         with pytest.raises(BlockingIOError):  # nobody waits at the door
             server.accept()
     assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
@@ -224,7 +223,7 @@ def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(
 ) -> None:
     path = put(tmp_path, run_record())
     monkeypatch.setenv("WANDB_SWEEP_ID", "a1b2c3d4")
-    assert mirror([path], WANDB) == []
+    assert mirror_records([path], WANDB) == []
     assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
     assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
 
@@ -232,7 +231,7 @@ def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(
 def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
     times_s = [step / 1000 for step in range(300)]  # as a clock that counts nanoseconds gives them
     path = put(tmp_path, run_record(ranks=[rank(0, times_s, 1.0)], losses=[], epochs=[]))
-    mirror([path], WANDB)
+    mirror_records([path], WANDB)
     (file,) = run_files(tmp_path)
     assert file.stat().st_size > wandb_log.BLOCK_SIZE
     rows = history(wandb_log.read(file))
@@ -251,9 +250,9 @@ def test_the_reader_refuses_a_damaged_file(mirrored: tuple[RunRecord, Path, list
 def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
     program = (
-        "import sys; from pathlib import Path; from train.tracking.mirror import mirror;"
+        "import sys; from pathlib import Path; from train.tracking.offline import mirror_records;"
         "from train.config.schema import Tracking;"
-        f"print(mirror([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
+        f"print(mirror_records([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] False"
@@ -264,7 +263,7 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = put(tmp_path / "results", run_record())
-    mirror([path], WANDB)
+    mirror_records([path], WANDB)
     (file,) = run_files(tmp_path / "results")
     text = file.read_bytes()
     monkeypatch.setenv("HOME", str(tmp_path))  # no ~/.netrc
@@ -281,7 +280,7 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
 
 def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path, run_record())
-    mirror([path], WANDB)
+    mirror_records([path], WANDB)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{port}")  # nobody listens there any more
@@ -290,8 +289,8 @@ def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_WAIT_MIN_SECONDS", "0.1")
     (elsewhere := tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(elsewhere)
-    with pytest.raises(SyncError, match=f"reaches http://127.0.0.1:{port}"):
-        sync(tmp_path)
+    with pytest.raises(UploadError, match=f"reaches http://127.0.0.1:{port}"):
+        upload_runs(tmp_path)
     assert list(elsewhere.iterdir()) == []  # its log is with the results
     assert list(tmp_path.glob("wandb/logs/*.log"))
 
@@ -299,10 +298,10 @@ def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.
 def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path: Path) -> None:
     uploaded = put(tmp_path, run_record(repeat=1))
     put(tmp_path, run_record(repeat=2))  # never mirrored
-    mirror([uploaded], WANDB)
+    mirror_records([uploaded], WANDB)
     (file,) = run_files(tmp_path)
     file.with_suffix(".wandb.synced").touch()  # as `wandb sync` leaves it
-    assert sync(tmp_path) == 0
+    assert upload_runs(tmp_path) == 0
 
 
 def test_sync_of_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,172 @@
+"""The roofline of a job, measured within it: how fast ranks multiply matrices, what their links carry, a step's work.
+
+Measured outside timed windows, with their threads, precision, quotas and links. It takes about half a second for each
+number of ranks that a launch measures. Elastic training, whose ranks change on the way, has none. The operations of a
+step are counted from the layers of the model, forward and backward.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import tensorflow as tf
+import tf_keras
+
+from train.allreduce import bandwidth
+from train.config.schema import RunConfig
+from train.context import Context
+from train.distribution.base import Distribution
+from train.loop.learner import Learner
+from train.loop.step import synchronize_devices
+from train.record.record import MatrixProduct, Work
+
+_DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
+_SMALLEST, _LARGEST = 1024, 8192  # rows: three of the largest take 0.8 GB in fp32
+_LONG_ENOUGH_S = 0.02  # of one product: beside what starts it
+_BURSTS = 3  # of products, of which the fastest counts
+_BURST_S = 0.1
+_BURST_OF_QUOTA_S = 0.4  # of many periods: within one a rank may be faster than its share
+_STREAM_S = 0.3
+
+
+def measure(context: Context, among: Distribution, arm: int | None = None) -> None:
+    """Record the roofline of these ranks, all of which call it, while no other rank works.
+
+    arm: whose ranks they are, in a launch in rounds.
+    """
+    config = context.config
+    burst_s = _BURST_S if config.system.cpus_per_node is None else _BURST_OF_QUOTA_S
+    among.barrier()
+    try:
+        product = multiply(config.precision, burst_s)
+        context.part.add(matrix_products=[replace(product, arm=arm)])
+    except tf.errors.ResourceExhaustedError:
+        _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
+    if among.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
+        received, problems = bandwidth.ring(among, _STREAM_S, context.key)
+        context.part.add(transfers=[replace(one, arm=arm) for one in received])
+        _note(context, *(f"the limit of the link is not known: {problem}" for problem in problems))
+
+
+def arms_to_measure(config: RunConfig) -> list[int]:
+    """Return the first arm of each rank group, number of ranks and rate of links: the others have the same roofline."""
+    first: dict[tuple[int, int, float | None], int] = {}
+    for index, arm in enumerate(config.launch.rounds):
+        first.setdefault((arm.group, arm.ranks, arm.link_mbit_per_s), index)
+    return list(first.values())
+
+
+def _note(context: Context, *notes: str) -> None:
+    """Record notes of the job, once."""
+    if context.all_ranks.rank == 0:
+        context.part.add(notes=[note for note in notes if note not in context.part.part.notes])
+
+
+def record_work(context: Context, learner: Learner) -> None:
+    """Record, on rank 0, the work of a step of the model."""
+    if context.all_ranks.rank:
+        return
+    count: int | None = None
+    try:
+        count = operations_per_image(learner.model)
+    except NotCounted as error:
+        _note(context, f"the compute limit is not known: {error}")
+    sizes = [math.prod(variable.shape) * variable.dtype.size for variable in learner.model.trainable_variables]
+    context.part.add(work=Work(count, sum(sizes)))
+
+
+def multiply(precision: str, burst_s: float) -> MatrixProduct:
+    """Multiply two square matrices, of a size at which that takes long enough, timed in bursts of `burst_s`."""
+
+    @tf.function(autograph=False)  # which would leave a file in the temporary folder
+    def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(a, b)
+
+    rows = _SMALLEST
+    while True:
+        a, b = (tf.cast(tf.random.stateless_normal((rows, rows), (rows, n)), _DTYPES[precision]) for n in (0, 1))
+        _time(product, a, b, 1)  # traced
+        one_s = min(_time(product, a, b, 1) for _ in range(2))
+        if rows >= _LARGEST or one_s >= _LONG_ENOUGH_S:
+            count = max(1, round(burst_s / one_s))
+            return MatrixProduct(rows, [_time(product, a, b, count) / count for _ in range(_BURSTS)])
+        rows *= 2
+
+
+def _time(product: tf.types.experimental.PolymorphicFunction, a: tf.Tensor, b: tf.Tensor, count: int) -> float:
+    """Return seconds that so many products take, one after the other."""
+    begin = time.perf_counter()
+    for _ in range(count):
+        product(a, b)
+    synchronize_devices()
+    return time.perf_counter() - begin
+
+
+class NotCounted(Exception):
+    """A layer multiplies by weights in a way that is not known here."""
+
+
+def operations_per_image(model: tf_keras.Model) -> int:
+    """Multiplications and additions of one image in one training step of `model`, with direct convolution.
+
+    A layer that multiplies by weights needs two operations for each weight and each position that it is used at: a
+    product and a sum. Backward it needs as many for the gradient of its weights, if they are trained, and as many for
+    the gradient of its input, if something below it is trained; the first layer needs none (Goodfellow et al. 2016,
+    Deep Learning, 6.5.6; Kaplan et al. 2020, 2001.08361, 2.1: backward twice the forward pass). Normalisation,
+    activations, pooling and the update are left out: a per cent or two. Raises NotCounted for an unknown layer.
+    """
+    return _operations(model, trained_below=False)
+
+
+def _operations(model: tf_keras.Model, trained_below: bool) -> int:
+    """Return the operations of `operations_per_image`; trained_below: whether something before the model is trained."""
+    trained: dict[int, bool] = {}  # whether a layer, or something below it, is
+    total = 0
+    for layer in model.layers:  # in the order in which they compute
+        before = _before(layer)
+        below = any(trained.get(id(one), trained_below) for one in before) if before else trained_below
+        if isinstance(layer, tf_keras.Model):
+            total += _operations(layer, below)
+        else:
+            total += 2 * products(layer) * (1 + bool(layer.trainable_weights) + below)
+        trained[id(layer)] = bool(layer.trainable_weights) or below
+    return total
+
+
+def products(layer: tf_keras.layers.Layer) -> int:
+    """Products of a weight and an input that a layer needs for one image, forward; 0 of one without a kernel.
+
+    Raises NotCounted.
+    """
+    # Not isinstance: a transposed convolution is one of Keras' convolutions.
+    layers, kind = tf_keras.layers, type(layer)
+    if kind is layers.SeparableConv2D:
+        weights = layer.depthwise_kernel.shape.num_elements() + layer.pointwise_kernel.shape.num_elements()
+        return math.prod(_output_size(layer)) * weights
+    if kind is layers.DepthwiseConv2D:
+        return math.prod(_output_size(layer)) * layer.depthwise_kernel.shape.num_elements()
+    if kind is layers.Conv2D:  # of groups the kernel has the inputs of one alone
+        return math.prod(_output_size(layer)) * layer.kernel.shape.num_elements()
+    if kind is layers.Dense:
+        return math.prod(layer.output_shape[1:-1]) * layer.kernel.shape.num_elements()
+    if any(len(weight.shape) > 1 for weight in layer.weights):
+        raise NotCounted(f"layer {layer.name}: the operations of a {kind.__name__} are not known")
+    return 0
+
+
+def _output_size(layer: tf_keras.layers.Layer) -> tuple[int, int]:
+    """Return height and width of the output of a convolution."""
+    shape = layer.output_shape
+    height, width = shape[2:4] if layer.data_format == "channels_first" else shape[1:3]
+    return height, width
+
+
+def _before(layer: tf_keras.layers.Layer) -> list[tf_keras.layers.Layer]:
+    """Return the layers whose outputs a layer takes."""
+    layers = []
+    for node in layer.inbound_nodes:
+        inbound = node.inbound_layers
+        layers += inbound if isinstance(inbound, list) else [inbound]
+    return layers

@@ -1,0 +1,196 @@
+"""The windows of a launch in rounds, on one rank: each starts from the same weights.
+
+For a window each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step unless
+steps are long, and then the timed steps, between two barriers of all ranks. Nothing but steps is in a window. Rank
+groups that measure at the same time run their windows once on the cores of each, between barriers of their own ranks.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from train.context import Context
+from train.loop import roofline
+from train.loop.arms import Arm, local_arms, local_exchanges
+from train.loop.learner import Learner
+from train.loop.step import synchronize_devices
+from train.loop.timed_steps import Batches, Steps, run_steps
+from train.rank import core_use, placement
+from train.record.record import CoreUse, Window
+from train.transport.tcp_group import AllRanks
+
+_EXCHANGES = 2  # of one arm in a round
+
+ArmSet = tuple[int, ...]  # the indices of the arms that measure at the same time
+
+
+@dataclass(frozen=True)
+class Length:
+    """The number of steps of a window."""
+
+    timed: int
+    untimed: int = 1  # before them
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Timed steps on one set of cores."""
+
+    window_s: float  # between the barriers around them
+    steps: Steps
+    cores: CoreUse | None
+
+
+class WindowRunner:
+    """The arms on this rank (None: it takes no part), and the state that each window starts from."""
+
+    def __init__(self, context: Context, learner: Learner) -> None:
+        """Make the steps of the arms; they are traced when they first run."""
+        self.all_ranks, self._core_sets, self._gate = context.all_ranks, context.core_sets, context.gate
+        self._listed = context.config.launch.rounds
+        self.arms = local_arms(context, learner)
+        self._restore = _restoring(learner.variables())
+        self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
+        self._on_cpu = context.config.device == "cpu"
+        self._meter = context.meter
+        self.exchanges = local_exchanges(context, learner, self.arms)
+
+    def trace(self) -> None:
+        """Trace the step of the first arm's batch on all ranks at once, without exchange; in turn each would wait."""
+        first = self._listed[0].batch_per_rank
+        for arm, listed in zip(self.arms, self._listed, strict=True):
+            if arm and arm.local_step and listed.batch_per_rank == first:
+                with arm.batches() as batches:
+                    run_steps(arm.local_step, batches, 1)
+                break
+
+    def restore(self) -> None:
+        """Set weights and optimizer state to this rank's copy: nothing is sent."""
+        self._restore()
+        synchronize_devices()
+
+    def last_step_s(self, arms: ArmSet, steps: int) -> float:
+        """Make steps of these arms. Returns the time of the last one on the slowest rank, in s."""
+        arm, time_s = self._own(arms), 0.0
+        self._prepare(arms)
+        if arm:
+            with arm.group.joined(), arm.batches() as batches:
+                time_s = run_steps(arm.step, batches, steps).times_s[-1]
+        return max(self.all_ranks.gather(time_s, float))
+
+    def run_window(self, arms: ArmSet, number: int, steps: Length) -> tuple[Window | None, bool]:
+        """Run a window in a round. Returns this rank's, if it has one, and whether its losses are finite.
+
+        Arms that measure at the same time run a part of the window on the cores of each.
+        """
+        parts: list[_Part] = []
+        for cores in self._core_sets if len(arms) > 1 else [None]:
+            if cores is not None:
+                placement.move(cores)
+            if part := self._measure(arms, steps):
+                parts.append(part)
+        if not parts:
+            return None, True
+        index = next(index for index in arms if self.arms[index])
+        times = [time_s for part in parts for time_s in part.steps.times_s]
+        computed = [time_s for part in parts for time_s in part.steps.compute_times_s] if self._on_cpu else []
+        cores_used = core_use.total([part.cores for part in parts])
+        finite = all(math.isfinite(float(loss)) for part in parts for loss in part.steps.losses)
+        return Window(number, index, sum(part.window_s for part in parts), times, computed, cores_used), finite
+
+    def exchange(self, index: int, number: int) -> Window | None:
+        """Exchange the gradients of an arm by themselves; None on ranks that have no part in it."""
+        self._prepare((index,))
+        arm, exchange = self.arms[index], self.exchanges[index]
+        if arm is None or exchange is None:
+            self._wait()
+            return None
+        times_s = []
+        with arm.group.joined():
+            self.all_ranks.barrier()
+            begin = time.perf_counter()
+            for _ in range(_EXCHANGES):
+                begin_one = time.perf_counter()
+                exchange()
+                synchronize_devices()
+                times_s.append(time.perf_counter() - begin_one)
+            self.all_ranks.barrier()
+            window_s = time.perf_counter() - begin
+        return Window(number, index, window_s, times_s)
+
+    def measure_roofline(self, context: Context, index: int) -> None:
+        """Measure the roofline of the ranks of an arm."""
+        self._wait_until_ready((index,))
+        if arm := self.arms[index]:
+            with arm.group.joined():
+                roofline.measure(context, arm.group, index)
+        self.all_ranks.barrier()
+
+    def _prepare(self, arms: ArmSet) -> None:
+        """Restore the weights of the ranks of these arms, and wait until all ranks are ready."""
+        if self._own(arms):
+            self.restore()
+        self._wait_until_ready(arms)
+
+    def _wait_until_ready(self, arms: ArmSet) -> None:
+        """Wait until all ranks, and the links between them, are ready for these arms."""
+        rates = [arm.link_mbit_per_s for arm in self._listed]
+        if self.all_ranks.rank == 0 and self.limited and len(set(rates)) > 1:
+            self._gate.use_link(rates[arms[0]])
+        self.all_ranks.barrier()
+
+    def _own(self, arms: ArmSet) -> Arm | None:
+        """Return the arm among these that this rank takes part in."""
+        return next((arm for index in arms if (arm := self.arms[index])), None)
+
+    def _measure(self, arms: ArmSet, steps: Length) -> _Part | None:
+        """Run steps of this rank's arm among these, between barriers; None if it has none there."""
+        arm = self._own(arms)
+        self._prepare(arms)
+        if arm is None:
+            self._wait()
+            return None
+        with arm.group.joined(), arm.batches() as batches:
+            run_steps(arm.step, batches, max(arm.settle_steps, steps.untimed))
+            if len(arms) == 1:
+                return self._timed(arm, batches, steps.timed, self.all_ranks)
+            self.all_ranks.barrier()
+            part = self._timed(arm, batches, steps.timed, arm.group)  # which must not wait for other rank groups
+            self.all_ranks.barrier()
+            return part
+
+    def _wait(self) -> None:
+        """Wait at the two barriers of a window of other ranks."""
+        self.all_ranks.barrier()
+        self.all_ranks.barrier()
+
+    def _timed(self, arm: Arm, batches: Batches, steps: int, waiting: AllRanks) -> _Part:
+        """Run timed steps between two barriers of these ranks: nothing else is between them."""
+        counted = core_use.read(self._meter)
+        waiting.barrier()
+        begin = time.perf_counter()
+        timed = run_steps(arm.step, batches, steps)
+        waiting.barrier()
+        window_s = time.perf_counter() - begin
+        return _Part(window_s, timed, core_use.since(counted, self._meter))
+
+
+def _restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
+    """Return a function that sets the variables to the values that they have now.
+
+    In separate memory: what shares memory with the copy would be copied by the first step that changes it. Raw
+    operations, of which a thousand take 0.05 s of CPU time: as methods of the variables they take ten times as long,
+    and a function compiled of them takes a second to compile.
+    """
+    pairs = [(variable.handle, tf.identity(variable)) for variable in variables]
+
+    def restore() -> None:
+        for handle, value in pairs:
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.raw_ops.DeepCopy(x=value))
+
+    return restore

@@ -1,0 +1,44 @@
+"""The limits of this process, and its end when the launcher is gone."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import sys
+import threading
+
+# Horovod's launcher has five pipes and sockets for each rank; Gloo connects each rank with every other one.
+_FILES_PER_RANK = 8
+_OTHER_FILES = 512
+
+
+def allow_open_files(ranks: int) -> None:
+    """Raise the limit of open files for a process that serves or joins so many ranks, up to `ulimit -Hn`.
+
+    Most systems begin with 1,024, which is too few from some hundred ranks on. It is not raised further than needed:
+    some programs, as Open MPI's, close every number that could be open before they start another one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = _OTHER_FILES + _FILES_PER_RANK * ranks
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def end_with_launcher(output: int) -> None:
+    """End this process at once when no process is left that could read what it writes to `output`, a descriptor.
+
+    On another host neither ssh nor Horovod would end it. The launcher holds the other end of a rank's standard output:
+    itself, or through ssh, mpirun or srun, whose server on this host closes it when they are gone. A file is never
+    closed: then this does nothing.
+    """
+
+    def wait() -> None:
+        closed = select.poll()
+        closed.register(output, 0)  # no events: poll then reports only errors and the end (POLLERR, POLLHUP)
+        closed.poll()
+        print("the launcher has ended: this rank exits", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
