@@ -6,6 +6,7 @@ Nothing else is shared: not the command line, not the output, not the ranks' own
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from train.record import files
 JOB_ID = "KIT_JOB_ID"  # how processes that were left behind are found
 JOB_STARTED_AT = "KIT_JOB_STARTED_AT"  # seconds since the epoch: when the phase `start` began
 OF_EVERY_PROCESS = (JOB_ID, JOB_STARTED_AT)
-WORLD = "KIT_RANK_GROUP"  # which of the worlds of its launch a rank belongs to, from 0; not set: there is one
-FIRST_RANK = "KIT_FIRST_RANK"  # of its world, among all ranks of the job
+RANK_GROUP = "KIT_RANK_GROUP"  # the index of the rank group of a rank; not set: there is one
+FIRST_RANK = "KIT_FIRST_RANK"  # of its rank group, among all ranks of the job
 PEERS = "KIT_PEERS"  # the hosts of the job, separated by commas, where the launcher knows them
 # What a rank in a container cannot find out by itself.
 IMAGE, IMAGE_DIGEST = "KIT_IMAGE", "KIT_IMAGE_DIGEST"
@@ -40,9 +41,31 @@ class Assignment:
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
 
 
-def assignment_path(folder: Path) -> Path:
-    """Return the file that holds the assignment."""
-    return folder / "run.json"
+def _file(name: str) -> Callable[[Path], Path]:
+    """Return the function that gives the path of a file in a run folder."""
+    return lambda folder: folder / name
+
+
+def _rank_file(name: str) -> Callable[[Path, int], Path]:
+    """Return the function that gives the path of a rank's file in a run folder."""
+    return lambda folder, rank: folder / name.format(rank)
+
+
+# The files of the run folder: functions of the folder.
+launcher_log = _file("launcher.log")  # the output of the launcher's command (horovodrun, mpirun, srun)
+assignment_path = _file("run.json")  # the assignment
+horovod_timeline_path = _file("horovod-timeline.json")  # Horovod's own, written by rank 0 if there is a timeline
+secret_folder = _file(".private")  # the folder of the job's secret, which the launcher makes before any rank is started
+rendezvous_path = _file("rendezvous")  # the port of rank 0, of a job with several rank groups
+limited_path = _file("limited")  # the launcher's marker: all nodes are limited to their quotas
+link_wanted_path = _file("link.wanted")  # the rate of the links that rank 0 requests
+link_set_path = _file("link.set")  # the rate of the links that the launcher has set
+hosts_change_path = _file("hosts.changed")  # the latest change of the hosts of an elastic job, from its launcher
+# And of a rank: functions of the folder and the rank.
+rank_log = _rank_file("rank-{}.log")  # the output of a rank
+operations_path = _rank_file("operations-{}.json.gz")  # TensorFlow's, in a few steps, if there is a timeline
+ready_path = _rank_file("rank-{}.ready")  # a rank's marker: it is ready to be limited to its quota
+measured_path = _rank_file("rank-{}.measured")  # a rank's marker: it measures no more
 
 
 def write_assignment(folder: Path, assignment: Assignment) -> None:
@@ -54,26 +77,6 @@ def write_assignment(folder: Path, assignment: Assignment) -> None:
 def read_assignment(folder: Path) -> Assignment:
     """Return the assignment in the run folder. Raises OSError, or msgspec.ValidationError where it is damaged."""
     return msgspec.json.decode(assignment_path(folder).read_bytes(), type=Assignment)
-
-
-def launcher_log(folder: Path) -> Path:
-    """Return the file of the output of the launcher's command (horovodrun, mpirun, srun)."""
-    return folder / "launcher.log"
-
-
-def rank_log(folder: Path, rank: int) -> Path:
-    """Return the file of a rank's output."""
-    return folder / f"rank-{rank}.log"
-
-
-def horovod_timeline_path(folder: Path) -> Path:
-    """Return the file of Horovod's own timeline, which rank 0 writes if distribution.timeline is on."""
-    return folder / "horovod-timeline.json"
-
-
-def operations_path(folder: Path, rank: int) -> Path:
-    """Return the file of TensorFlow's operations in a few steps of a rank, of a launch with a timeline."""
-    return folder / f"operations-{rank}.json.gz"
 
 
 def timeline_paths(folder: Path) -> list[Path]:
@@ -96,42 +99,12 @@ def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
     return sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))
 
 
-def secret_folder(folder: Path) -> Path:
-    """Return the folder of the secret of the job, which the launcher makes before any rank is started."""
-    return folder / ".private"
-
-
-def rendezvous_path(folder: Path) -> Path:
-    """Return the file in which rank 0 of a job with several rank groups writes its port."""
-    return folder / "rendezvous"
-
-
-def ready_path(folder: Path, rank: int) -> Path:
-    """Return the marker with which a rank says that it is ready to be limited to its quota."""
-    return folder / f"rank-{rank}.ready"
-
-
-def limited_path(folder: Path) -> Path:
-    """Return the marker by which the launcher says that all nodes are limited to their quotas."""
-    return folder / "limited"
-
-
 @dataclass(frozen=True)
 class LinkRate:
     """The rate that rank 0 asks the launcher to set on all links; the launcher repeats it when that is done."""
 
     number: int  # of the request, from 1
     mbit_per_s: float | None  # None: no limit
-
-
-def link_wanted_path(folder: Path) -> Path:
-    """Return the file in which rank 0 requests a rate of the links."""
-    return folder / "link.wanted"
-
-
-def link_set_path(folder: Path) -> Path:
-    """Return the file in which the launcher confirms the rate of the links."""
-    return folder / "link.set"
 
 
 def write_link_rate(path: Path, rate: LinkRate) -> None:
@@ -154,11 +127,6 @@ class HostsChange:
     kind: int = 0  # as Horovod's HostUpdateResult has it
 
 
-def hosts_change_path(folder: Path) -> Path:
-    """Return the file in which the launcher of an elastic job leaves the latest change of its hosts."""
-    return folder / "hosts.changed"
-
-
 def write_hosts_change(folder: Path, change: HostsChange) -> None:
     """Write a change of the hosts, whole or not at all. Raises OSError."""
     files.write_whole(hosts_change_path(folder), msgspec.json.encode(change))
@@ -168,8 +136,3 @@ def read_hosts_change(folder: Path) -> HostsChange:
     """Return the latest change of the hosts. Raises msgspec.ValidationError where the file is damaged."""
     path = hosts_change_path(folder)
     return msgspec.json.decode(path.read_bytes(), type=HostsChange) if path.exists() else HostsChange()
-
-
-def measured_path(folder: Path, rank: int) -> Path:
-    """Return the marker with which a rank says that it measures no more."""
-    return folder / f"rank-{rank}.measured"

@@ -76,11 +76,11 @@ def speedups(records: Sequence[RunRecord], known: Spread | None = None) -> Speed
 
     known: as from `spread`.
     """
-    return {name: intervals.launches_interval(launches, known=known) for name, launches in _arms(records).items()}
+    return {name: intervals.launches_interval(launches, spread=known) for name, launches in _arms(records).items()}
 
 
 def is_precise(records: Sequence[RunRecord], fraction: float, known: Spread | None = None) -> bool:
-    """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.precise`."""
+    """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.is_precise`."""
     return bool(records) and all(
         intervals.is_precise(launches, fraction, known) for launches in _arms(records).values()
     )
