@@ -1,7 +1,8 @@
 """What the rules of the audit find, and what they allege of what is clean: edits of records, faults of studies, noise.
 
-    python -m benchmarks.audit_power [--runs 200] [--studies 200]
+    python -m benchmarks.audit_power [--runs 200] [--studies 200] [--records FOLDER]
 
+With a folder of real records it also edits those, and cuts them short as a smaller budget would have: clean variants.
 Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets the
 95 % interval of the share (Clopper and Pearson).
 """
@@ -9,6 +10,7 @@ Prints the tables of docs/audit.md. Each line counts simulated records or studie
 from __future__ import annotations
 
 import argparse
+import copy
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +23,14 @@ from tabulate import tabulate
 
 from analysis import audit
 from analysis.audit import user_tables
+from analysis.audit.accounting import turns
 from analysis.audit.findings import TABLE_RULES, Finding
 from analysis.stats.repeats import proportion
 from analysis.study import Study
 from analysis.table.checks import contradictions
 from analysis.table.checks.check import CHECKS
 from analysis.user_table import table as user_table
-from tests.helpers import noisy_records, record_attacks, record_edits, studies
+from tests.helpers import noisy_records, record_attacks, record_edits, studies, study_edits
 from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
 
@@ -70,8 +73,8 @@ def copied(runs: int) -> Iterator[list[object]]:
     """For each kind of copy within a record, how many are found."""
     rng = np.random.default_rng(SEED)
     made = [make(rng) for make in noisy_records.KINDS.values() for _ in range(runs)]
-    for name, copy in record_edits.COPIES.items():
-        found = [left_out(edited) for run in made if (edited := copy(run, rng))]
+    for name, again in record_edits.COPIES.items():
+        found = [left_out(edited) for run in made if (edited := again(run, rng))]
         yield [name, len(found), share(sum(found), len(found))]
 
 
@@ -293,12 +296,62 @@ def of_tables(runs: int) -> Iterator[list[object]]:
         yield [name, f"{rule} {share(found, runs)}"]
 
 
+def _alarms(launches: list[RunRecord]) -> set[str]:
+    """The rules that fire with a warning or worse on the launches of one experiment, or contradict one of them."""
+    found = audit.run_findings([(f"launch {place}", run) for place, run in enumerate(launches)])
+    within = {one.rule for run in launches for one in contradictions(run)}
+    return within | {one.rule for one in found if one.severity != "note"}
+
+
+def of_records(folder: Path, runs: int) -> Iterator[list[object]]:
+    """On real launches: false alarms of the rules that see edits, on clean variants; then what is found of edits.
+
+    An edit is found where a rule fires that does not fire before. Variants end after a random launch, and launches in
+    rounds after a random round, as with a smaller budget.
+    """
+    experiments: dict[str, list[RunRecord]] = {}
+    for run in Study(folder).records.values():
+        if run.status == "complete":
+            experiments.setdefault(run.experiment, []).append(run)
+    before = {name: _alarms(launches) for name, launches in experiments.items()}
+    sees = {*CHECKS, *(rule for _, rules in study_edits.EDITS.values() for rule in rules)}
+    rng, names, alarmed = np.random.default_rng(SEED), [*experiments], 0
+    for _ in range(runs):
+        launches = copy.deepcopy(experiments[names[int(rng.integers(len(names)))]])
+        launches = launches[: int(rng.integers(1, len(launches) + 1))]
+        for run in launches:
+            count = len({number for number, _ in turns(run)})
+            if count > 1:
+                study_edits.cut_by_its_budget(run, int(rng.integers(1, count)))
+        alarmed += bool(_alarms(launches) & sees)
+    yield ["clean variants", runs, share(alarmed, runs), "any of these"]
+    for name, (edit, _) in study_edits.EDITS.items():
+        rng, found, tried, rules = np.random.default_rng(SEED), 0, 0, Counter[str]()
+        for _ in range(20 * runs):
+            experiment = names[int(rng.integers(len(names)))]
+            launches = copy.deepcopy(experiments[experiment])
+            if edit(launches, rng):
+                new = _alarms(launches) - before[experiment]
+                tried, found = tried + 1, found + bool(new)
+                rules.update(new)
+            if tried >= max(1, runs // 10):
+                break
+        if tried:
+            yield [name, tried, share(found, tried), ", ".join(rule for rule, _ in rules.most_common(3)) or "none"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=200, help="records and tables a line; a quarter as many folders")
     parser.add_argument("--studies", type=int, default=200, help="studies a line; each takes about a second")
+    parser.add_argument("--records", type=Path, help="a folder of real records, to edit those alone")
     options = parser.parse_args()
     runs = options.runs
+    if options.records:
+        headers = ["edits of real launches", "studies", "found", "by"]
+        rows = of_records(options.records, runs)
+        print(tabulate(rows, headers, tablefmt="github", disable_numparse=True))
+        return
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
         (["measurements copied within a record", "records", "found"], copied(runs)),

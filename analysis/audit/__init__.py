@@ -13,11 +13,14 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
+    accounting,
+    bounds,
     curves,
     machine,
     measuring,
     provenance,
     records,
+    said_twice,
     stated,
     user_runs,
     user_tables,

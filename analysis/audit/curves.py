@@ -159,10 +159,20 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
             stated, follows = f"{min(images):g} images {per}", f"{max(images):g} images {per}, as at other points"
             meaning = "A ratio of times would count work that this point did not do; divide images by time instead."
             grade = graded(off)
+            if _rounded_down(curve):
+                grade = "note"
+                meaning = "Steps were divided by the ranks and rounded down: less than one step of the job is missing."
             if _equal_times(curve, table):
                 grade = "note"
                 meaning = "Each point ran for about as long, at the speed that it states: compare speeds, not times."
             yield finding(least, grade, stated, follows, off, meaning)
+
+
+def _rounded_down(curve: pd.DataFrame) -> bool:
+    """Return whether each point lacks less than one step of the whole job: what dividing by the ranks leaves over."""
+    rows = row_dicts(curve)
+    images = [row["value"] * row["global_batch"] for row in rows]
+    return all(max(images) - one < row["global_batch"] for one, row in zip(images, rows, strict=True))
 
 
 def _equal_times(curve: pd.DataFrame, table: pd.DataFrame) -> bool:

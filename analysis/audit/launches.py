@@ -52,7 +52,9 @@ class Launch:
     compete: bool  # launches of a point that is significantly slower are not made
     began_at: float | None  # seconds since the epoch; None: not known
     job_s: float
-    scatter: Scatter = field(compare=False)  # of its steps
+    model: tuple[str, int]  # its name and the size of its images
+    work: tuple[Any, ...]  # what an image of it needs; empty: not counted
+    scatters: tuple[Scatter, Scatter] = field(compare=False)  # of its steps, and of its windows
 
 
 def launch(run: RunRecord, path: str) -> Launch:
@@ -78,7 +80,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         in_rounds=bool(run.config.get("rounds")),
         cores_per_rank=_cores_per_rank(run),
         divided=tuple(run.config[key] for key in _DIVIDE if key in run.swept or key in run.arm_keys),
-        images_per_s=_images_per_s(run),
+        images_per_s=throughput(run),
         measure=measure["name"],
         repeat=run.repeat,
         speedups=_speedups(run),
@@ -88,7 +90,9 @@ def launch(run: RunRecord, path: str) -> Launch:
         compete=measure.get("compete", False),
         began_at=_began_at(run),
         job_s=run.job_s,
-        scatter=_scatter(run),
+        model=(run.config["model"]["name"], run.config["model"].get("image_size", 0)),
+        work=_work(run),
+        scatters=_scatters(run),
     )
 
 
@@ -113,7 +117,7 @@ def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
     return tuple(sorted({len(rank.cores) // rank.workers for rank in run.ranks}))
 
 
-def _images_per_s(run: RunRecord) -> float:
+def throughput(run: RunRecord) -> float:
     """Return the throughput of a launch of one point; 0 in rounds or without a batch, where there is no such number."""
     if run.config.get("rounds") or not run.config.get("global_batch"):
         return 0.0
@@ -121,21 +125,41 @@ def _images_per_s(run: RunRecord) -> float:
     return metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)
 
 
-def _scatter(run: RunRecord) -> Scatter:
-    """Return the logarithms of rank 0's steps over the median of their arm, in order; empty if no clock gave them."""
+def _work(run: RunRecord) -> tuple[Any, ...]:
+    """Return what an image needs, and the gradients of a step; empty where it was not counted."""
+    return (run.work.operations_per_image, run.work.gradient_bytes) if run.work else ()
+
+
+def _scatters(run: RunRecord) -> tuple[Scatter, Scatter]:
+    """Return how much longer each step of rank 0 is than the one before it, and each window: logarithms, by arm.
+
+    Both are empty if no clock gave them.
+    """
     if not run.ranks:
-        return np.empty(0, np.float32)
-    steps = [(0, time_s) for time_s in run.ranks[0].step_times_s]
-    for window in sorted(run.ranks[0].windows, key=lambda window: (window.round, window.arm)):
-        steps += [(window.arm, time_s) for time_s in window.step_times_s]
-    steps = [step for step in steps[:_MOST] if step[1] > 0]
-    if from_clock(np.array([time_s for _, time_s in steps])).sum() < len(steps) / 2:
-        return np.empty(0, np.float32)
+        return _NOTHING, _NOTHING
+    windows = sorted(run.ranks[0].windows, key=lambda window: (window.round, window.arm))
+    steps = [run.ranks[0].step_times_s, *(window.step_times_s for window in windows)]
     by_arm: dict[int, list[float]] = defaultdict(list)
-    for arm, time_s in steps:
-        by_arm[arm].append(time_s)
-    usual = {arm: float(np.median(times)) for arm, times in by_arm.items()}
-    return np.array([np.log(time_s / usual[arm]) for arm, time_s in steps], np.float32)
+    for window in windows:
+        by_arm[window.arm].append(window.window_s)
+    return _differences(steps), _differences([by_arm[arm] for arm in sorted(by_arm)])
+
+
+_NOTHING: Scatter = np.empty(0, np.float32)
+
+
+def _differences(lists: list[list[float]]) -> Scatter:
+    """Return the differences of the logarithms of neighbours within each list, up to as many as are compared."""
+    found: list[Scatter] = []
+    left = _MOST
+    for times_s in lists:
+        some = np.array(times_s[: left + 1])
+        if len(some) > 1 and (some > 0).all() and from_clock(some).sum() >= len(some) / 2:
+            found.append(np.diff(np.log(some)).astype(np.float32))
+            left -= len(found[-1])
+        if left <= 0:
+            break
+    return np.concatenate(found) if found else _NOTHING
 
 
 @rule(EXPERIMENT_RULES)
@@ -206,10 +230,19 @@ def unequal_machines(runs: list[Launch]) -> Iterator[Finding]:
         (most, usual), *others = sorted(machines.items(), key=lambda item: -len(item[1]))
         for machine, strayed in others:
             more = f", and {len(strayed) - 1} more runs" if len(strayed) > 1 else ""
-            stated = f"{strayed[0].point} r{strayed[0].repeat} on {machine or 'an unknown machine'}"
-            follows = f"{most or 'an unknown machine'}, as {len(usual)} other runs"
+            here, there = _differing(machine, most)
+            grade: Severity = "warning" if here.startswith("kernel") and there.startswith("kernel") else "serious"
+            stated = f"{strayed[0].point} r{strayed[0].repeat} on {here}"
+            follows = f"{there}, as {len(usual)} other runs"
             meaning = "It is no repeat of the others and no point of their curve: measure it again where they ran."
-            yield finding(strayed[0].path + more, "serious", stated, follows, None, meaning)
+            yield finding(strayed[0].path + more, grade, stated, follows, None, meaning)
+
+
+def _differing(one: str, other: str) -> tuple[str, str]:
+    """Return the parts of two descriptions of machines that the other does not have."""
+    parts = [text.split(", ") for text in (one, other)]
+    apart = [", ".join(part for part in mine if part not in theirs) for mine, theirs in (parts, parts[::-1])]
+    return apart[0] or "an unknown machine", apart[1] or "an unknown machine"
 
 
 # How much a difference means; of anything else it is serious. A commit may change what no run uses, the digest of

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,46 +74,108 @@ def misplaced_record(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(EXPERIMENT_RULES)
 def copied_scatter(runs: list[Launch]) -> Iterator[Finding]:
-    """Report two runs of one point whose steps scatter alike, one by one: one was made from the other.
+    """Report two launches whose steps, or windows, scatter alike, one by one: one was made from the other.
 
     Times that were copied and changed a little, or all by one factor, agree in no digit. But no two launches share how
-    much longer or shorter each step is than the one before. They are compared by Spearman's rank correlation, which
-    single slow steps do not decide.
+    much longer or shorter each step, or window, is than the one before. A change of each by itself weakens that, and
+    does not remove it.
     """
-    for same in _repeats(runs).values():
-        shortest = min(len(run.scatter) for run in same)
-        if len(same) < 2:
-            continue
-        alike = _correlations([run.scatter[:shortest] for run in same])
-        one, other = np.unravel_index(int(np.argmax(alike)), alike.shape)
-        if alike[one, other] > limit("copied_scatter"):
-            first, second = sorted((same[int(one)], same[int(other)]), key=lambda run: run.repeat)
-            stated = f"{shortest} steps that scatter as those of {first.path}"
-            follows = f"a rank correlation of less than {limit('copied_scatter'):g}, not {alike[one, other]:.4f}"
-            meaning = "No two launches have that in common: one of them was made from the other."
-            yield finding(second.path, "serious", stated, follows, None, meaning)
+    named: set[str] = set()
+    for same in _by_length(runs):
+        for what, scatters in (
+            ("steps", [run.scatters[0] for run in same]),
+            ("windows", [run.scatters[1] for run in same]),
+        ):
+            if pair := _alike(scatters):
+                both = (same[pair.one], same[pair.other])
+                first, second = sorted(both, key=lambda run: (run.repeat, run.path))
+                stated = f"{pair.compared} differences of {what} that scatter as those of {first.path}"
+                meaning = "No two launches have that in common: one of them was made from the other."
+                if second.path not in named:
+                    yield finding(second.path, "serious", stated, f"no correlation, not {pair.r:.2f}", None, meaning)
+                named.add(second.path)
 
 
-def _repeats(runs: list[Launch]) -> Mapping[tuple[str, str], list[Launch]]:
-    """Return the runs of each point with enough steps that a clock measured."""
-    repeats: dict[tuple[str, str], list[Launch]] = defaultdict(list)
+def _by_length(runs: list[Launch]) -> Iterator[list[Launch]]:
+    """Yield the launches that are compared with each other: those of one point, and others of as many steps."""
+    by_point: dict[tuple[str, str], list[Launch]] = defaultdict(list)
+    by_steps: dict[tuple[bool, int], list[Launch]] = defaultdict(list)
     for run in runs:
-        if len(run.scatter) > limit("least_steps"):
-            repeats[run.point, run.config_hash].append(run)
-    return repeats
+        by_point[run.point, run.config_hash].append(run)
+        by_steps[run.in_rounds, len(run.scatters[0])].append(run)
+    yield from by_point.values()
+    yield from by_steps.values()
 
 
-def _correlations(scatters: list[Scatter]) -> NDArray[np.float64]:
-    """Return the rank correlations of the differences between neighbours, (runs, runs); 0 of each run with itself."""
+@rule(RECORD_RULES)
+def copied_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report two windows of an arm, or two whole rounds, whose steps scatter alike, one by one, on rank 0."""
+    windows = run.ranks[0].windows if run.ranks else []
+    by_arm: dict[int, list[tuple[int, Scatter]]] = defaultdict(list)
+    for window in windows:
+        by_arm[window.arm].append((window.round, _steps_scatter(window.step_times_s)))
+    rounds_of = sorted({window.round for window in windows})
+    pieces = [dict(of_arm) for of_arm in by_arm.values()]
+    whole = [
+        (number, np.concatenate([one[number] for one in pieces])) for number in rounds_of if _in_all(number, pieces)
+    ]
+    for name, of_round in [*((f"arm {arm}", of_arm) for arm, of_arm in by_arm.items()), ("all arms", whole)]:
+        pair = _alike([scatter for _, scatter in of_round], within=True)
+        if pair:
+            first, second = sorted((of_round[pair.one][0], of_round[pair.other][0]))
+            stated = f"round {second}, {name}: {pair.compared} steps that scatter as those of round {first}"
+            meaning = "No two rounds have that in common: one of them was made from the other."
+            yield finding(path, "serious", stated, f"no correlation, not {pair.r:.2f}", None, meaning)
+            return
+
+
+def _in_all(number: int, pieces: list[dict[int, Scatter]]) -> bool:
+    return all(number in one for one in pieces)
+
+
+def _steps_scatter(times_s: list[float]) -> Scatter:
+    times = np.array(times_s)
+    return (
+        np.diff(np.log(times)).astype(np.float32) if len(times) > 1 and (times > 0).all() else np.empty(0, np.float32)
+    )
+
+
+class _Alike(NamedTuple):
+    """Two of several lists that scatter alike: their positions, how many values were compared, and the correlation."""
+
+    one: int
+    other: int
+    compared: int
+    r: float
+
+
+def _alike(scatters: list[Scatter], within: bool = False) -> _Alike | None:
+    """Return the two lists whose Spearman correlation is too large for chance; None for none, or too few values.
+
+    Fisher's transformation makes it normal, with a variance of 1.06 / (n - 3) (Fieller et al. 1957). `within`: of one
+    launch, whose windows share a course, which is their median.
+    """
     from scipy.stats import rankdata  # it takes longer to import than most commands to run
 
-    ranks = rankdata(np.diff(np.stack(scatters), axis=1), axis=1)
+    usable = [position for position, one in enumerate(scatters) if len(one) >= limit("alike_values")]
+    if len(usable) < 2:
+        return None
+    shortest = min(len(scatters[position]) for position in usable)
+    values = np.stack([scatters[position][:shortest] for position in usable])
+    if within and len(usable) > 3:
+        values = (values - np.median(values, axis=0)).astype(np.float32)
+    ranks = rankdata(values, axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
     sizes = np.linalg.norm(ranks, axis=1)
     ranks /= np.where(sizes > 0, sizes, 1.0)[:, None]
     correlations: NDArray[np.float64] = ranks @ ranks.T
     np.fill_diagonal(correlations, 0.0)
-    return correlations
+    one, other = np.unravel_index(int(np.argmax(correlations)), correlations.shape)
+    r = float(correlations[one, other])
+    deviations = math.atanh(min(r, 1 - 1e-9)) * math.sqrt((shortest - 3) / 1.06)
+    if deviations < limit("alike_deviations"):
+        return None
+    return _Alike(usable[int(one)], usable[int(other)], shortest, r)
 
 
 @rule(EXPERIMENT_RULES)

@@ -20,8 +20,14 @@ from train.record.record import Host, Rank, RunRecord
 
 
 def hardware(host: Host) -> str:
-    """Return the processor, cores and GPUs of a host, as text."""
-    return f"{host.cpu_model}, {host.cores} cores, {', '.join(host.gpus) or 'no GPU'}"
+    """Return what makes a host the machine that it is, beside its name, as text."""
+    state = host.state
+    parts = [host.cpu_model, f"{host.cores} cores", f"{host.memory_bytes / 2**30:.0f} GiB", f"kernel {host.kernel}"]
+    if state:
+        parts += [f"{state.frequency_max_mhz:.0f} MHz"] if state.frequency_max_mhz else []
+        parts += ["several threads a core"] if state.smt else []
+        parts += [" ".join(sorted(state.cpu_flags))] if state.cpu_flags else []
+    return ", ".join([*parts, ", ".join(host.gpus) or "no GPU"])
 
 
 def ratios(run: RunRecord) -> dict[str, list[float]]:
@@ -85,11 +91,7 @@ def dirty_tree(run: RunRecord, path: str) -> Iterator[Finding]:
 def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report ranks on hosts of different kinds: the slowest sets the pace of all, and the number is of none of them."""
     hosts = run.environment.hosts if run.environment else []
-    kinds = {
-        f"{host.cpu_model}, {host.cores} cores, {host.memory_bytes >> 30} GiB, {', '.join(host.gpus) or 'no GPU'}, "
-        f"kernel {host.kernel}"
-        for host in hosts
-    }
+    kinds = {hardware(host) for host in hosts}
     if len(kinds) > 1:
         stated = f"{len(hosts)} hosts of {len(kinds)} kinds"
         yield finding(path, "serious", stated, "hosts of one kind", None, "; ".join(sorted(kinds)))

@@ -41,23 +41,27 @@ def _window_s(rng: Rng, of_ranks: Sequence[Sequence[float]], cycles: float = 1.7
     return [last_s + float(rng.uniform(0, 1e-3)) for _ in of_ranks]
 
 
+_MEANS_S = {
+    "start": 0.4, "import": 4.5, "init": 0.3, "data": 0.05, "build": 2.5, "broadcast": 0.4, "first_step": 6.4,
+    "evaluate": 0.1,
+}  # fmt: skip
+
+
+def _together(rng: Rng, ranks: int) -> list[dict[str, float]]:
+    """The phases of all ranks before the warm-up: in init, broadcast and the first step they wait for the last one."""
+    drawn = [{name: _scattered(rng, mean_s, 0.1) for name, mean_s in _MEANS_S.items()} for _ in range(ranks)]
+    for waits, before in (("init", ("start", "import")), ("broadcast", ("data", "build")), ("first_step", ())):
+        busy_s = [sum(phases[name] for name in (*before, waits)) for phases in drawn]
+        for phases, own_s in zip(drawn, busy_s, strict=True):
+            phases[waits] += max(busy_s) - own_s + float(rng.uniform(0, 0.02))
+    return drawn
+
+
 def _parts(rng: Rng, ranks: int, windows_s: Sequence[float], more: Sequence[dict[str, Any]]) -> list[Part]:
     """The parts of all ranks of one host; `more` has for each what else it measured."""
-    made = []
+    made, of_ranks = [], _together(rng, ranks)
     for rank, window_s in enumerate(windows_s):
-        of_phases = {
-            name: _scattered(rng, mean_s, 0.1)
-            for name, mean_s in (
-                ("start", 0.4),
-                ("import", 4.5),
-                ("init", 0.3),
-                ("data", 0.05),
-                ("build", 2.5),
-                ("broadcast", 0.4),
-                ("first_step", 6.4),
-                ("evaluate", 0.1),
-            )
-        }
+        of_phases = of_ranks[rank]
         warm_up = more[rank].get("warm_up_step_times_s", [])
         of_phases |= {"warm_up": sum(warm_up) + 0.05, "timed": window_s}
         end_s = sum(of_phases.values())

@@ -17,6 +17,7 @@ from train.record.record import (
     Environment,
     Epoch,
     Host,
+    HostState,
     Rank,
     Role,
     RunRecord,
@@ -113,7 +114,8 @@ def make_record(
     if values["measure"].get("total_steps"):
         values["derived"].append("measure.timed_steps")
     rate = values["optimizer"]["learning_rate"]
-    host = Host("host0", CPU, 4, 8 * 2**30, "6.1", [])
+    state = HostState(None, None, None, False, 1, "madvise", 0.1, ["avx", "avx2", "fma"], [], None)
+    host = Host("host0", CPU, 4, 8 * 2**30, "6.1", [], state)
     return RunRecord(
         experiment=experiment,
         point=f"{model}_nodes={nodes}",
@@ -135,7 +137,16 @@ def make_record(
         learning_rate=rate * (ranks if values["optimizer"]["learning_rate_scaling"] == "linear" else 1),
         ranks=made,
         environment=Environment(
-            [host], {"tensorflow": "2.18.1"}, ["gloo"], None, None, None, None, "0" * 40, False, {}
+            [host],
+            {"tensorflow": "2.18.1"},
+            ["gloo"],
+            None,
+            None,
+            None,
+            None,
+            "0" * 40,
+            False,
+            {"TF_CPP_MIN_LOG_LEVEL": "1"},
         ),
         schema_version=SCHEMA_VERSION,
         losses=losses or [],

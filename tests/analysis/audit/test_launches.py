@@ -71,8 +71,8 @@ def test_one_repeat_from_another_machine():
     runs = [made(), made(repeat=1), rules.launch(strayed, "stray")]
     (finding,) = rules.unequal_machines(runs)
     assert (finding.place, finding.severity) == ("stray", "serious")
-    assert finding.stated == "resnet50_nodes=1 r2 on Intel Xeon, 4 cores, no GPU"
-    assert finding.follows == "AMD EPYC 9B45, 4 cores, no GPU, as 2 other runs"
+    assert finding.stated == "resnet50_nodes=1 r2 on Intel Xeon"
+    assert finding.follows == "AMD EPYC 9B45, as 2 other runs"
     assert not list(rules.unequal_machines([made(), made(model="vgg16")]))
 
 

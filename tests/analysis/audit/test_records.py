@@ -5,7 +5,6 @@ import pytest
 from analysis.audit import records  # noqa: F401 - adds its rules to the list
 from analysis.audit.findings import RECORD_RULES
 from tests.helpers.own_records import make_record, make_rounds, settle
-from train.record.record import Host
 
 
 def found(name, run):
@@ -37,7 +36,7 @@ def test_a_dirty_tree():
 
 def test_unequal_hosts():
     run = make_record(nodes=2)
-    run.environment.hosts.append(Host("host1", "another CPU", 4, 8 * 2**30, "6.1", []))
+    run.environment.hosts.append(replace(run.environment.hosts[0], host="host1", cpu_model="another CPU"))
     (finding,) = found("unequal_hosts", run)
     assert finding.stated == "2 hosts of 2 kinds"
     run.environment.hosts[1].cpu_model = run.environment.hosts[0].cpu_model

@@ -1,0 +1,135 @@
+"""Rules on what a record says twice: how it was started, and what its ranks saw, against its configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, finding, rule
+from analysis.audit.launches import Launch
+from train.record.record import RunRecord
+
+_MEANING = "Both were written by the same launch: one of them was changed afterwards."
+_BYTES = 4  # of a gradient in fp32
+# Settings that the launcher decides after the command.
+_DECIDED_LATER = ("results", "threads_per_rank", "measure.budget_s", "measure.curve_budget_s")
+
+
+@rule(RECORD_RULES)
+def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a command line whose settings are not those of the configuration: one of them belongs to another run."""
+    for key, given in _settings(run.command).items():
+        stated = _configured(run.config, key)
+        if key not in _DECIDED_LATER and stated is not None and not _same(given, stated):
+            yield finding(path, "serious", f"{key}: {stated}", f"{given}, as its command says", None, _MEANING)
+
+
+def _settings(command: list[str]) -> dict[str, str]:
+    """Return the settings of a command line; the last of each counts."""
+    pairs = (word.lstrip("+").partition("=") for word in command if "=" in word and not word.startswith("-"))
+    return {key: value for key, _, value in pairs if value not in ("", "null")}
+
+
+def _configured(config: Mapping[str, Any], key: str) -> Any:
+    """Return a value of the configuration; of a section its name; None where the record does not say."""
+    value: Any = config
+    for name in key.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    if isinstance(value, Mapping):
+        return value.get("name")
+    return None if isinstance(value, list) else value
+
+
+def _same(given: str, stated: Any) -> bool:
+    """Return whether a setting as typed is a value of the configuration."""
+    try:
+        return float(given) == float(stated)
+    except (TypeError, ValueError):
+        return given.strip("'\"").lower() == str(stated).lower()
+
+
+_VARIABLES = {
+    "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
+    "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
+    "HOROVOD_CONTROLLER": "distribution.controller",
+    "OMP_NUM_THREADS": "threads_per_rank",
+}
+
+
+@rule(RECORD_RULES)
+def variables_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report environment variables of rank 0 that say something else than the configuration that sets them."""
+    variables = run.environment.variables if run.environment else {}
+    horovod = run.config["distribution"]["backend"] == "horovod" and not run.config["distribution"].get("elastic")
+    expected = {name: _configured(run.config, key) for name, key in _VARIABLES.items()}
+    groups = run.config.get("worlds") or []
+    if horovod and not groups:
+        expected["HOROVOD_SIZE"] = run.config["nodes"] * run.config["ranks_per_node"]
+    if groups:  # rank 0 has the settings of the first group
+        expected.pop("OMP_NUM_THREADS")
+    for name, value in expected.items():
+        if name in variables and value is not None and horovod and not _same(variables[name], value):
+            yield finding(path, "serious", f"{name}={variables[name]}", f"{value}, as configured", None, _MEANING)
+
+
+@rule(RECORD_RULES)
+def names_and_settings(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a point or an arm whose name says other settings than it has: arms were exchanged, or a point renamed."""
+    named = [(run.point, dict(run.swept))]
+    named += [(arm["name"], arm) for arm in run.config.get("rounds") or []]
+    for name, settings in named:
+        for key, value in settings.items():
+            number = re.search(rf"(?:^|[-_]){re.escape(key)}(\d+(?:\.\d+)?)(?![\d.])", name)
+            if number and isinstance(value, int | float) and float(number[1]) != value:
+                yield finding(path, "serious", f"'{name}'", f"{key} {value:g} in its settings", None, _MEANING)
+        if name.endswith("without-allreduce") and settings.get("allreduce"):
+            yield finding(path, "serious", f"'{name}'", "an allreduce in its settings", None, _MEANING)
+
+
+@rule(RECORD_RULES)
+def gradients_and_parameters(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report more gradients than the model has parameters, of four bytes each."""
+    parameters = run.config.get("model", {}).get("parameters")
+    if run.work and parameters and run.work.gradient_bytes > _BYTES * parameters:
+        stated = f"{run.work.gradient_bytes} bytes of gradients"
+        follows = f"{_BYTES * parameters} at most, of {parameters} parameters"
+        off = run.work.gradient_bytes / (_BYTES * parameters) - 1
+        yield finding(path, "serious", stated, follows, off, _MEANING)
+
+
+@rule(EXPERIMENT_RULES)
+def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
+    """Report launches of one model that need other operations for an image, or have other gradients, than the rest."""
+    models: dict[tuple[str, int], dict[tuple[Any, ...], list[Launch]]] = {}
+    for run in runs:
+        if run.work:
+            models.setdefault(run.model, {}).setdefault(run.work, []).append(run)
+    for (model, size), works in models.items():
+        usual, *others = sorted(works.items(), key=lambda one: -len(one[1]))
+        for work, strayed in others:
+            stated = f"{model} at {size} pixels: {work}"
+            meaning = "One model is one work: it was another model, or what the record says of it was changed."
+            yield finding(strayed[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
+
+
+@rule(RECORD_RULES)
+def missing_provenance(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a record that does not say how it was made: nobody can repeat it, or see that machines differ."""
+    environment = run.environment
+    parts = {
+        "the command": run.command,
+        "the time of its start": run.started_at,
+        "the code (commit or digest)": run.source_digest or (environment and environment.git_commit),
+        "the hosts": environment
+        and environment.hosts
+        and all(host.cpu_model and host.kernel for host in environment.hosts),
+        "how the hosts were set": environment and all(host.state for host in environment.hosts),
+        "the versions": environment and environment.versions,
+        "the variables": environment and environment.variables,
+    }
+    if missing := [name for name, value in parts.items() if not value]:
+        meaning = "The launcher writes all of it. Whether the machine or the software was the same cannot be told."
+        yield finding(path, "warning", f"not in the record: {', '.join(missing)}", "all of it", None, meaning)
