@@ -16,7 +16,7 @@ about.CONTAINER     := NAME        a file of conf/container: ranks run in a cont
 about.IMAGE         := NAME        image for CONTAINER=, if not the one built by make image or make sif
 about.SYSTEM        := NAME        a file of conf/system: describes the nodes and their Slurm
 about.SPLIT         := 1           one Slurm job per point
-about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1
+about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; of evaluate: E1,E3
 about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; of reference: replace
 about.DRY_RUN       := 1           print the plan and the commands, start nothing
 about.RESULTS       := FOLDER      where records are written, and where the analysis reads them (default: results)
@@ -26,17 +26,19 @@ about.WRITE         := NAME        of tune: write the fastest settings into conf
 about.REPORT        := 001         of reproduce: 000 to 004
 about.URL           := URL         of data-fetch: fetch this instead of the known URL
 about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
-about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check: an archive
+about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check, evaluate: an archive
 about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
-about.EXPERIMENT    := NAME        of summary, diagnose, explain, predict, history, reference: the records of this experiment
+about.EXPERIMENT    := NAME        of summary, diagnose, explain, predict, proposal, history, reference: the records of this experiment
 about.STRICT        := 1           of audit, history: a serious finding in what is yours, or a slower point, is an error
 about.JUNIT         := FILE        of test, audit, history, check-reference: write the results as JUnit, too, for a CI system
-about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256)
+about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256); of proposal: of nodes
 about.UP_TO         := N           of predict: use smaller points only
 about.GLOBAL_BATCH  := N           of predict: keep that batch
 about.EXCHANGE      := NAME        of predict FILE=: allreduce or server, if it is known how gradients were exchanged
-about.IMAGES        := N           of predict: images of a job, whose wall time it predicts
-about.EPOCHS        := N           of predict: passes of the job over its images
+about.IMAGES        := N           of predict, proposal: images of a job, whose wall time it predicts
+about.EPOCHS        := N           of predict, proposal: passes of the job over its images
+about.RUNS          := N           of proposal: runs of the job that are applied for
+about.THRESHOLD     := 0.75        of proposal: the least efficiency that the centre asks for
 about.PRICE         := P           of predict: the price of a node hour
 about.A             := FOLDER      of compare: the first of two folders of records, or tables
 about.B             := FOLDER      of compare: the second
@@ -45,6 +47,7 @@ about.SINCE         := DAY         of history and references: leave out older la
 about.NAME          := NAME        of a reference, kept as references/NAME.json
 about.SCRUB         := 1           of bundle: without host and user names
 about.SIGN_KEY      := KEY         an SSH key that signs the archive of make bundle; of make bundle-check its public part
+about.STYLE         := NAME        of appendix: sc (default) or eurosys
 about.VARIANT       := NAME        of an image: cpu, mvapich2 or cuda
 about.BASE          := IMAGE       of an image: what it is built on
 about.TOOLKIT       := IMAGE       of an image with CUDA: what it is compiled in
@@ -93,12 +96,13 @@ EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERI
 
 # What these run, with which variables, is in train/make.py. `diagnose EXPERIMENT=NAME` reads records, and measures nothing.
 MEASURING := $(EXPERIMENTS) tune timeline reproduce doctor status wandb-sync data-fetch data-check input-bench
-ANALYSING := summary figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check
+ANALYSING := summary figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check appendix proposal release
 $(MEASURING): setup
 $(ANALYSING): setup-analysis
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
-.PHONY: $(MEASURING) $(ANALYSING) diagnose
-$(MEASURING) $(ANALYSING) diagnose:
+evaluate: $(if $(ONLY),setup,setup-analysis)
+.PHONY: $(MEASURING) $(ANALYSING) diagnose evaluate
+$(MEASURING) $(ANALYSING) diagnose evaluate:
 	@$(KIT) -m train.make $@
 
 ##@ Set up
@@ -147,6 +151,7 @@ table: ## show how FILE=, any table or log, is read, and write it as one row a p
 claims: ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
 explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
+proposal: ## one or two pages for an application for compute time, from records of EXPERIMENT= (THRESHOLD=0.75, IMAGES=, EPOCHS=, RUNS=)
 compare: ## compare your records with the published numbers, or two folders of records or two tables: A=results-a B=results-b
 history: ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: slower is an error)
 reference: ## keep what this machine measures now as references/NAME.json (EXPERIMENT=: only that one; FORCE=1: replace)
@@ -154,6 +159,9 @@ check-reference: ## compare the newest launches with references/NAME.json; slowe
 report: ## write one HTML page with everything, readable offline
 bundle: ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
 bundle-check: ## check that an archive is what its author packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
+evaluate: ## a reviewer's report on FILE=bundle.tar.gz: each claim reproduced or not (half an hour; ONLY=E1,E3: measure these experiments too)
+appendix: ## write the artifact appendix ARTIFACT.md from analysis/appendix (STYLE=eurosys: figures/appendix-eurosys.md)
+release: ## build the archive to deposit, with checksums, in release/; say the steps that only a person can do
 
 ##@ Images (docs/images.md)
 

@@ -135,7 +135,8 @@ def curve(
 
     Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), another_low,
     another_high (the range in which the speedup of another launch is expected, NaN if launches do not tell), and rate,
-    speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values). A rate is
+    speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values); number is
+    the speedup with its interval at any level. A rate is
     the harmonic mean, a speedup the median of the ratios within the pairs; without any pair it is the ratio of the
     rates, and has no interval. Speedup and efficiency of the smallest size are 1 by definition; its scatter is in those
     of the others.
@@ -153,7 +154,7 @@ def curve(
         faster = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
         share = faster.over(float(str(size)) / first) if first > 0 else unknown()
         ends = [x for number in (rate, faster, share) for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], faster.covers, *faster.another, *ends])
+        rows.append([size, rate.n, launches[size], faster.covers, *faster.another, *ends, faster])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
@@ -205,6 +206,7 @@ def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool
 
 _CURVE = ["size", "n", "launches", "covers", "another_low", "another_high"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
+_CURVE += ["number"]
 
 
 def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:

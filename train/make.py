@@ -139,11 +139,13 @@ def _input_bench(given: Variables) -> list[str]:
 
 # What the targets of one command run: the options among its words, and the variable of its positional argument.
 _SIMPLE = {
+    "appendix": ("analysis appendix", ("STYLE", "FILE"), ()),
     "bundle": ("analysis bundle", ("SCRUB", "SIGN_KEY", "RESULTS"), ()),
     "bundle-check": ("analysis bundle-check", ("SIGN_KEY",), ("FILE", "figures/bundle.tar.gz")),
     "check-reference": ("analysis check-reference", ("SINCE", "WITHIN", "JUNIT", "RESULTS"), ("NAME",)),
     "claims": ("analysis claims", ("RESULTS",), ()),
     "doctor": ("train.tools.doctor", ("DEVICE", "NODES", "CONTAINER", "IMAGE"), ()),
+    "evaluate": ("analysis evaluate", ("ONLY", "SIGN_KEY", "RESULTS"), ("FILE", "figures/bundle.tar.gz")),
     "figures": ("analysis draw", ("RESULTS",), ()),
     "history": (
         "analysis history --draw",
@@ -158,7 +160,13 @@ _SIMPLE = {
         ),
         (),
     ),
+    "proposal": (
+        "analysis proposal",
+        ("EXPERIMENT", "THRESHOLD", "MODELS", "TO", "IMAGES", "EPOCHS", "RUNS", "RESULTS"),
+        (),
+    ),
     "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
+    "release": ("train.tools.release", (), ()),
     "report": ("analysis report", ("RESULTS",), ()),
     "summary": ("analysis summary --draw", ("RESULTS",), ("EXPERIMENT", "weak_scaling")),
     "status": ("train.launch.status", (), ("RESULTS", "results")),

@@ -35,11 +35,12 @@ from analysis.claims.numbers import (
     values_text,
     verdict_name,
 )
-from analysis.curves import SOURCE_RUN, Row
-from analysis.experiments import equivalence
+from analysis.curves import SOURCE_RUN, Row, row_dicts
+from analysis.experiments import equivalence, summary
 from analysis.reports import recompute
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, together
+from analysis.table import controls
 from analysis.table.stated import MARGIN
 
 
@@ -232,6 +233,28 @@ def reviewed(data: Data, finding: VerdictName, evidence: str) -> Result:
     return Result(Verdict(outcomes[finding]), evidence)
 
 
+def measured(data: Data, quantity: str, ranks: Sequence[int] = (), **claimed: float) -> Result:
+    """Return whether a quantity of every point of local records is within bounds; `ranks`: of points on so many."""
+    points = [
+        point
+        for point in (summary.points(data.table) if len(data.table) else [])
+        if quantity in point.numbers and (not ranks or point.runs["ranks"].iloc[0] in ranks)
+        if not point.runs["kind"].eq("control").all()
+    ]
+    if not points:
+        raise Unknown(f"no {quantity} was measured" + (f" on {', '.join(map(str, ranks))} ranks" if ranks else ""))
+    if not quantity.startswith("validation"):  # an accuracy does not depend on the time that ranks take
+        points = [p for p in points if not controls.invalid(p.runs).any()]
+    if not points:
+        raise Unknown("ranks disturbed each other: not valid as a scaling result")
+    values = [point.numbers[quantity] for point in points]
+    texts = [
+        f"{value} ({', '.join(filter(None, (point_text(row_dicts(point.runs)[0]), point.series)))})"
+        for point, value in zip(points, values, strict=True)
+    ]
+    return _all_within(values, texts, ClaimBounds(**claimed))
+
+
 @dataclass(frozen=True)
 class Check:
     """A check, and its rule as readers see it. `own_margin`: its `margin` is not that of the bounds."""
@@ -287,6 +310,10 @@ _ALL = (
         "What the measured points carry for more ranks is within the limits, with the 90 % interval of `make predict`",
     ),
     Check(noted, "The page that a report copied notes the same of each number that was copied: how it was measured"),
+    Check(
+        measured,
+        "A quantity of every point of local records is within the limits, by its 95 % interval",
+    ),
     Check(
         averaging_loses,
         "Averaging gradients over ranks makes training less precise: local records of the same steps decide it",

@@ -16,20 +16,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analysis import TableError
+from analysis.appendix import contents
 from analysis.archive import collected, manifest
 from analysis.archive.collected import Collected
 from analysis.archive.contents import ROOT
 from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
+from analysis.claims import judge
 from analysis.commands import arguments, report, timeline
+from analysis.commands.claims import as_json
 from analysis.study import Study
 from analysis.timeline.launch import find_launches, load_launch
 from train.record import files, record
 from train.record.record import RunRecord
 
+CLAIMS = "claims.json"
 _README = """\
 Run records, the figures drawn from them, and a page that shows them beside the published numbers.
 
 report.html   open it in any browser; it needs no network
+claims.json   the verdict on each claim, with its numbers
 figures/      PDF, PNG, SVG, and captions.md
 results/      one record.json a run; its sha256 field shows damage by accident, its redundancies are checked on reading;
               of a launch with a timeline also the files that figures/timeline-*.json, for Perfetto, is made from
@@ -38,7 +43,8 @@ MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
 MANIFEST.sig  where the author signed the manifest:
               ssh-keygen -Y check-novalidate -n {namespace} -s MANIFEST.sig < MANIFEST
 
-With the kit's code, all of this is checked by `make bundle-check FILE=...`, and the numbers can be made again:
+With the kit's code, `make bundle-check FILE=...` checks all of this, `make evaluate FILE=...` makes it again and judges
+each claim, and the numbers can be made one by one:
 python -m analysis compare --results results
 python -m analysis audit results
 python -m analysis draw --results results --out redrawn
@@ -91,6 +97,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             study = Study(Path("results"))
             report.make(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
+            Path(CLAIMS).write_text(as_json(judge(contents.read().claims, study)) + "\n")
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
         _describe(folder, collected)
         seal(folder, key)

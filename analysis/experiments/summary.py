@@ -16,7 +16,7 @@ from analysis.experiments import allreduce, arms
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.experiments.points import point_bounds, point_energy
 from analysis.stats import repeats
-from analysis.stats.number import Number, from_ends, unknown
+from analysis.stats.number import Number, unknown
 from analysis.stats.repeats import singles
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
@@ -145,12 +145,9 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
         for point in curve[curve.index == size].to_dict("records"):
-            for name in ("speedup", "efficiency"):
-                value, low, high = (float(point[f"{name}{end}"]) for end in ("", "_low", "_high"))
-                number = from_ends(value, low, high, point["covers"], int(point["n"]))
-                share = value / float(point["speedup"])
-                number = replace(number, another=(share * point["another_low"], share * point["another_high"]))
-                yield f"{name}_{by.replace(' ', '_')}", number
+            speedup: Number = replace(point["number"], n=int(point["n"]))
+            yield f"speedup_{by.replace(' ', '_')}", speedup
+            yield f"efficiency_{by.replace(' ', '_')}", speedup.scaled(point["efficiency"] / point["speedup"])
 
 
 def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:

@@ -1,6 +1,7 @@
 """CITATION.cff, codemeta.json, pyproject.toml and the locked requirements say the same."""
 
 import json
+import re
 import tomllib
 from datetime import date
 from pathlib import Path
@@ -39,3 +40,10 @@ def test_what_is_required_is_what_is_locked():
 
 def test_files_that_are_named_are_there():
     assert all((ROOT / CODEMETA[name]).is_file() for name in ("readme", "softwareHelp"))
+
+
+def test_the_doi_is_one_and_has_its_place():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert len(re.findall(r"^(?:# )?doi: 10\.\d{4,}/\S+$", text, re.MULTILINE)) == 1
+    doi = CITATION.get("doi")
+    assert CODEMETA.get("identifier") == (f"https://doi.org/{doi}" if doi else None)

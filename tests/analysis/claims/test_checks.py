@@ -5,7 +5,9 @@ import pytest
 from analysis import claims
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
+from analysis.study import Study
 from analysis.table import loading, schema
+from tests.helpers.own_records import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
 NOTHING = loading.local().table  # no local records
@@ -363,3 +365,28 @@ def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
     claim = Claim("id", "001", "p", "text", "formula", arguments, "hypothesis", "any run")
     (found,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, loading.published())
     assert (found.verdict, found.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
+
+
+def of_records(folder, **claimed):
+    """The verdict and the evidence on two launches: the speedup is 1.58 (1.27 to 1.96), that of the control 1.9."""
+    curve_in_rounds(folder)
+    claim = Claim("x", "kit", "", "", "measured", claimed, experiment="weak_scaling")
+    (found,) = claims.judge([claim], Study(folder))
+    return found.verdict, found.evidence
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict"),
+    [
+        ({"more_than": 1, "less_than": 2}, "supported"),
+        ({"at_least": 1.97}, "contradicted"),
+        ({"at_least": 1.58}, "not decidable"),
+    ],
+)
+def test_measured(tmp_path, bounds, verdict):
+    assert of_records(tmp_path, quantity="speedup_throughput", ranks=[2], **bounds)[0] == verdict
+
+
+def test_measured__what_was_not_is_not_decidable(tmp_path):
+    said = of_records(tmp_path, quantity="speedup_throughput", ranks=[4], at_least=1)
+    assert said == ("not decidable", "no speedup_throughput was measured on 4 ranks")

@@ -1,0 +1,131 @@
+"""The artifact appendix and a reviewer's report, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from analysis.appendix.contents import Appendix, Experiment, code_of, label
+from analysis.appendix.evaluation import Evaluation
+from analysis.claims import Judged
+from analysis.claims.checks import CHECKS
+
+STYLES = ("sc", "eurosys")
+_FOLDER = Path(__file__).parent
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True,
+        lstrip_blocks=True, autoescape=False,
+    )  # fmt: skip
+    return environment
+
+
+def _cell(text: str) -> str:
+    """Return text for a cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return rows as a Markdown table, one space beside each cell: a wide cell does not widen all others."""
+    lines = [[*rows[0]], ["---"] * len(rows[0]), *([_cell(cell) for cell in row.values()] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def minutes(appendix: Appendix, command: str) -> str:
+    """Return the machine minutes of a command as text."""
+    measured = appendix.minutes.get(command)
+    if measured is None:
+        return "not measured"
+    return "below 1" if measured.minutes < 0.95 else f"{measured.minutes:.0f}"
+
+
+def _experiment_row(appendix: Appendix, number: int, one: Experiment) -> dict[str, str]:
+    return {
+        "": label(number, "E"),
+        "command": f"`{one.command}`",
+        "person": f"{one.human_minutes}",
+        "machine": minutes(appendix, one.command),
+        "needs": one.needs or "two cores",
+        "claims": ", ".join(appendix.claims_of(one.name)),
+        "expected": one.expected,
+        "may differ": one.variation,
+    }
+
+
+def _output_row(number: int, one: Experiment) -> dict[str, str]:
+    return {
+        "": label(number, "E"),
+        "shows": one.shows,
+        "figures": ", ".join(f"`{name}`" for name in one.figures),
+        "computed by": ", ".join(f"`{place}`" for place in one.code),
+    }
+
+
+def _claim_row(appendix: Appendix, number: int, one: Judged) -> dict[str, str]:
+    names = [experiment.name for experiment in appendix.experiments]
+    decided = label(names.index(one.claim.experiment), "E") if one.claim.experiment else "`make claims`"
+    return {
+        "": label(number, "C"),
+        "claim": f"`{one.claim.id}`",
+        "hypothesis": one.claim.hypothesis,
+        "decided by": decided,
+        "expected verdict": appendix.expected_verdict(one.claim) or one.verdict,
+        "code": f"`{code_of(one.claim)}`",
+    }
+
+
+def _check_rows(judged: Sequence[Judged]) -> list[dict[str, str]]:
+    used = {one.claim.check for one in judged}
+    return [{"check": f"`{name}`", "rule": check.rule} for name, check in CHECKS.items() if name in used]
+
+
+def appendix_text(appendix: Appendix, judged: Sequence[Judged], style: str) -> str:
+    """Return the appendix in one of STYLES. judged: its claims, from the published numbers alone."""
+    steps = [
+        {"step": str(number), "command": f"`{one.command}`", "machine minutes": minutes(appendix, one.command),
+         "makes": one.makes, "expected": one.expected}
+        for number, one in enumerate(appendix.steps, 1)
+    ]  # fmt: skip
+    experiments = [_experiment_row(appendix, number, one) for number, one in enumerate(appendix.experiments)]
+    measured = [
+        {"command": f"`{command}`", "minutes": f"{one.minutes:.2g}", "on": one.date,
+         "machine": f"{one.cores} cores of {one.cpu}", "commit": one.commit[:12]}
+        for command, one in sorted(appendix.minutes.items())
+    ]  # fmt: skip
+    return _environment().get_template(f"appendix-{style}.md.j2").render(
+        steps=steps,
+        experiments=experiments,
+        outputs=[_output_row(number, one) for number, one in enumerate(appendix.experiments)],
+        claims=[_claim_row(appendix, number, one) for number, one in enumerate(judged)],
+        checks=_check_rows(judged),
+        measured=measured,
+        table=table,
+    )  # fmt: skip
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Return a reviewer's report."""
+    steps = [
+        {"command": f"`{one.command}`", "result": one.outcome, "minutes": f"{one.minutes:.2g}",
+         "missing in its output": "; ".join(one.missing)}
+        for one in evaluation.steps
+    ]  # fmt: skip
+    rows = [
+        {"": one.label, "claim": f"`{one.id}`: {one.hypothesis}",
+         "result": ": ".join(filter(None, (one.outcome, one.why))),
+         "archive": f"{one.stated}: {one.stated_numbers}", "here": f"{one.here}: {one.numbers}",
+         "allowed": one.allowed}
+        for one in sorted(evaluation.rows, key=lambda row: _ORDER[row.outcome])
+    ]  # fmt: skip
+    return (
+        _environment()
+        .get_template("evaluation.md.j2")
+        .render(evaluation=evaluation, steps=steps, rows=rows, table=table)
+    )
+
+
+_ORDER = {"not reproduced": 0, "reproduced": 1, "not run": 2}

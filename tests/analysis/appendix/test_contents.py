@@ -1,0 +1,61 @@
+import pytest
+
+from analysis import TableError
+from analysis.appendix import contents
+from analysis.figures import diagnosis, network, registry, scaling, settings, training
+from analysis.figures.entry import Kind
+from analysis.study import Study
+
+DATA = contents.DATA.read_text()
+
+
+def test_the_kits_own_claims_come_first_and_name_their_experiment():
+    appendix = contents.read()
+    assert [claim.report for claim in appendix.claims[:4]] == ["kit"] * 4
+    assert appendix.claims_of("weak_scaling") == ["C1"]
+    assert len(appendix.claims) == 4 + 74
+
+
+def test_a_claim_that_records_decide_has_the_verdict_that_is_expected_of_them():
+    appendix = contents.read()
+    by_id = {claim.id: claim for claim in appendix.claims}
+    assert appendix.expected_verdict(by_id["weak-scaling-pays"]) == "supported"
+    assert appendix.expected_verdict(by_id["004-averaging-loses-precision"]) == "contradicted"
+    assert appendix.expected_verdict(by_id["000-vgg19-best"]) == ""
+
+
+@pytest.mark.slow
+def test_every_figure_that_is_named_can_be_drawn():
+    """Those of reports by their ids; those of local records by the kinds that there are."""
+    rooms = (diagnosis, network, scaling, settings, training)
+    kinds = {kind.name for room in rooms for kind in vars(room).values() if isinstance(kind, Kind)}
+    known = registry.figures(Study().local)
+    for experiment in contents.read().experiments:
+        own = f"own-{experiment.name.replace('_', '-')}"
+        for figure in experiment.figures:
+            kind = figure.removeprefix(own).removeprefix("-") if figure.startswith(own) else None
+            assert figure in known or kind in kinds, figure
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("analysis/speedups.py:curve", "analysis/speedups.py:curvee", "code analysis/speedups.py:curvee given"),
+        ("analysis/explain/fit.py:explain", "analysis/explain/none.py:explain", "code analysis/explain/none.py"),
+        ('name = "fruit"', 'name = "vegetables"', "fruit, vegetables"),
+        ("004-averaging-loses-precision", "000-vgg19-best", "000-vgg19-best is no claim that its records decide"),
+        ('quantity = "speedup_throughput"\nranks', 'nothing = "x"\nexperiment = 1\n[', "not a readable"),
+    ],
+)
+def test_what_does_not_exist_is_named(tmp_path, old, new, problem):
+    assert old in DATA
+    (tmp_path / "appendix.toml").write_text(DATA.replace(old, new, 1))
+    with pytest.raises(TableError, match=problem):
+        contents.read(tmp_path / "appendix.toml")
+
+
+def test_minutes_are_written_as_they_are_read(tmp_path):
+    minutes = contents.read_minutes(contents.MINUTES)
+    (tmp_path / "minutes.json").write_text(contents.minutes_text(minutes))
+    assert contents.read_minutes(tmp_path / "minutes.json") == minutes
+    assert (tmp_path / "minutes.json").read_text() == contents.MINUTES.read_text()

@@ -1,0 +1,82 @@
+import pytest
+
+from analysis import TableError, proposal
+from analysis.proposal import Plan
+from analysis.study import Study
+from tests.helpers.long_curves import long_curve
+from tests.helpers.own_records import Arm, make_rounds, save
+
+pytestmark = pytest.mark.slow
+MILLION = Plan()
+BOTH = ("weak_scaling", "strong_scaling")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("proposal")
+    long_curve(folder, "weak_scaling", (1, 0.95, 0.91, 0.88))
+    long_curve(folder, "strong_scaling", (1, 0.92, 0.80, 0.60), strong=True)
+    return folder
+
+
+def made(results, threshold=0.75, plan=MILLION, to=(), experiments=BOTH):
+    return proposal.proposal(Study(results), experiments, threshold, plan, to)
+
+
+def test_weak_and_strong_scaling_are_told_apart_and_judged(results):
+    content = made(results)
+    (weak,), (strong,) = content.of_kind("weak"), content.of_kind("strong")
+    assert [row.verdict for row in weak.measured] == ["base of the curve", *["meets it"] * 3]
+    assert [row.verdict for row in strong.measured] == ["base of the curve", "meets it", "meets it", "below it"]
+    assert [row.efficiency.value for row in weak.measured] == pytest.approx([1, 0.95, 0.91, 0.88], rel=0.005)
+    assert (weak.supported, strong.supported) == (8, 4)
+    assert "support 8 nodes at an efficiency of 75 %: on 8, the most that were measured" in proposal.sentence(
+        weak, 0.75
+    )
+    assert "support 4 nodes at an efficiency of 75 %; on 8 nodes the efficiency 0.60" in proposal.sentence(strong, 0.75)
+
+
+def test_a_threshold_within_the_interval_is_not_decided(results):
+    (weak,) = made(results, threshold=0.88).of_kind("weak")
+    assert weak.rows[3].verdict == "not decidable"
+    assert weak.supported == 4
+    assert "is not decidable" in proposal.sentence(weak, 0.88)
+
+
+def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
+    """64 images/s less 1 % on average: 640,000 images take 10,100 s, 2.8 h; on 8 nodes at 0.88 an eighth of that."""
+    (weak,) = made(results, plan=Plan(640_000, 3, True)).of_kind("weak")
+    assert weak.rows[0].hours.value == pytest.approx(10_100 / 3600, rel=0.002)
+    assert weak.rows[3].hours.value == pytest.approx(10_100 / 3600 / 8 / 0.88, rel=0.005)
+    assert weak.rows[3].node_hours.value == pytest.approx(10_100 / 3600 / 0.88, rel=0.005)
+    assert weak.rows[3].node_hours.low < weak.rows[3].node_hours.value < weak.rows[3].node_hours.high
+
+
+def test_what_was_not_measured_is_marked_as_predicted(results):
+    (weak,) = made(results, to=(4, 16)).of_kind("weak")
+    assert [row.nodes for row in weak.rows if row.predicted] == [16]
+    assert weak.rows[-1].efficiency.covers == "machines"
+    assert weak.supported == 8  # a prediction supports nothing
+
+
+def test_two_points_predict_nothing_and_one_host_has_no_network(tmp_path):
+    steps = [0.5 + 0.001 * number for number in range(12)]
+    save(make_rounds([(step, step / 0.9) for step in steps], [Arm(1), Arm(2)]), tmp_path)
+    content = made(tmp_path)
+    assert not any(row.predicted for row in content.curves[0].rows)
+    assert any("no prediction beyond 2 nodes" in note for note in content.notes)
+    assert content.caveats == ["Nodes are cores of 1 host: no network between hosts was measured."]
+
+
+def test_points_that_shared_cores_support_nothing(tmp_path):
+    run = make_rounds([(0.5, 0.55)] * 12, [Arm(1), Arm(2)])
+    run.cores_shared = True
+    save(run, tmp_path)
+    (curve,) = made(tmp_path).curves
+    assert curve.supported is None
+    assert "no number of nodes is supported" in proposal.sentence(curve, 0.75)
+
+
+def test_without_a_curve_it_says_what_there_is(results):
+    with pytest.raises(TableError, match=r"records of overhead .*strong_scaling, weak_scaling"):
+        made(results, experiments=("overhead",))

@@ -1,0 +1,63 @@
+import hashlib
+import subprocess
+import tarfile
+
+import pytest
+
+from train.tools import release
+
+
+@pytest.fixture
+def kit(tmp_path):
+    """A repository with all that a release must have."""
+    folder = tmp_path / "kit"
+    folder.mkdir()
+    for name in release.NEEDED:
+        (folder / name).write_text(f"{name}\n")
+    (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    git(folder, "init", "-q")
+    commit(folder)
+    return folder
+
+
+def git(folder, *arguments):
+    subprocess.run(["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True)
+
+
+def commit(folder):
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "all")
+
+
+def test_the_archive_has_all_files_of_the_commit_and_their_checksums(kit, tmp_path):
+    archive, sums = release.build(kit, tmp_path / "out")
+    assert archive.name == "horovod-scaling-kit-1.2.3.tar.gz"
+    with tarfile.open(archive) as packed:
+        names = {name for name in packed.getnames() if packed.getmember(name).isfile()}
+        packed.extractall(tmp_path / "out")
+    assert {f"horovod-scaling-kit-1.2.3/{name}" for name in (*release.NEEDED, "pyproject.toml")} == names
+    subprocess.run(["sha256sum", "--check", "--quiet", sums.name], cwd=tmp_path / "out", check=True)
+    assert len(sums.read_text().splitlines()) == 1 + len(names)
+
+
+def test_the_same_commit_gives_the_same_bytes(kit, tmp_path):
+    first, again = (release.build(kit, tmp_path / name)[0].read_bytes() for name in ("a", "b"))
+    assert hashlib.sha256(first).digest() == hashlib.sha256(again).digest()
+
+
+def test_changes_and_missing_files_are_named(kit, tmp_path):
+    (kit / "LICENSE").write_text("another\n")
+    with pytest.raises(release.ReleaseError, match="not committed: LICENSE"):
+        release.build(kit, tmp_path / "out")
+    (kit / "LICENSE").unlink()
+    commit(kit)
+    with pytest.raises(release.ReleaseError, match="not in the repository: LICENSE"):
+        release.build(kit, tmp_path / "out")
+
+
+def test_the_steps_ask_for_a_doi_until_there_is_one(kit, tmp_path):
+    asked = release.steps(kit, tmp_path / "a", tmp_path / "b")
+    assert "put it into CITATION.cff" in asked
+    assert "git tag --annotate v1.2.3" in asked
+    (kit / "CITATION.cff").write_text("doi: 10.5281/zenodo.1\n")
+    assert "put it into CITATION.cff" not in release.steps(kit, tmp_path / "a", tmp_path / "b")

@@ -1,0 +1,91 @@
+"""Build the archive to deposit: the sources of this commit with lock and licence, and their checksums.
+
+make release
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from train.record.source import ROOT
+
+NEEDED = ("LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
+_DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)
+_STEPS = """\
+What only a person can do:
+  1. Reserve a DOI for a new record, for example at https://zenodo.org/uploads/new{doi}
+  2. git tag --annotate v{version} --message "Version {version}"; git push origin v{version}
+  3. Upload {archive} and {sums}; title, authors, licence and keywords are those of CITATION.cff.
+  4. Upload the results too, as an archive of their own: make bundle (SCRUB=1, SIGN_KEY=).
+  5. Publish the record, and give the DOI to the committee with ARTIFACT.md."""
+_FILL_IN = "; put it into CITATION.cff (doi:)\n     and codemeta.json (identifier:), commit, and run make release again"
+
+
+class ReleaseError(Exception):
+    """Why there is nothing to release: names what to do."""
+
+
+def build(kit: Path, folder: Path) -> list[Path]:
+    """Write the archive and its checksums into a folder and return both paths; the same commit gives the same bytes.
+
+    Raises ReleaseError where the tree has changes, or a file is missing that a release must have.
+    """
+    if changes := _git(kit, "status", "--porcelain").splitlines():
+        raise ReleaseError(f"not committed: {', '.join(line[3:] for line in changes[:5])}; commit first")
+    tracked = _git(kit, "ls-files", "-z").split("\0")
+    if missing := [name for name in NEEDED if name not in tracked]:
+        raise ReleaseError(f"not in the repository: {', '.join(missing)}")
+    name = f"horovod-scaling-kit-{version(kit)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    archive, sums = folder / f"{name}.tar.gz", folder / f"{name}.SHA256SUMS"
+    _git(kit, "archive", "--format=tar.gz", f"--prefix={name}/", f"--output={archive.absolute()}", "HEAD")
+    lines = [_sum(archive.read_bytes(), archive.name)]
+    lines += [_sum((kit / path).read_bytes(), f"{name}/{path}") for path in sorted(filter(None, tracked))
+              if (kit / path).is_file() and not (kit / path).is_symlink()]  # fmt: skip
+    sums.write_text("".join(lines))
+    return [archive, sums]
+
+
+def version(kit: Path) -> str:
+    """Return the version of the kit."""
+    return tomllib.loads((kit / "pyproject.toml").read_text())["project"]["version"]
+
+
+def steps(kit: Path, archive: Path, sums: Path) -> str:
+    """Return what only a person can do, in order."""
+    has_doi = _DOI.search((kit / "CITATION.cff").read_text())
+    return _STEPS.format(doi="" if has_doi else _FILL_IN, version=version(kit), archive=archive, sums=sums)
+
+
+def _sum(content: bytes, name: str) -> str:
+    return f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+
+
+def _git(kit: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(kit), *arguments], capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise ReleaseError("git is not installed: it knows which files are the kit's") from error
+    if done.returncode:
+        raise ReleaseError(f"git {arguments[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def main() -> int:
+    """Build the archive in release/ and print the steps; the exit status."""
+    try:
+        archive, sums = build(ROOT, Path("release"))
+    except ReleaseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB; {sums}: sha256sum --check\n{steps(ROOT, archive, sums)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
