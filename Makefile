@@ -33,7 +33,9 @@ about.STRICT        := 1           of audit, history: a serious finding in what 
 about.JUNIT         := FILE        of test, audit, history, check-reference: write the results as JUnit, too, for a CI system
 about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256); of proposal: of nodes
 about.UP_TO         := N           of predict: use smaller points only
-about.GLOBAL_BATCH  := N           of predict: keep that batch
+about.GLOBAL_BATCH  := N           keep that global batch (strong scaling); of predict: predict with it
+about.COMMAND       := "..."       of scaling: your own command, with placeholders as {ranks} (docs/program.md)
+about.RATE          := "..."       of scaling: a regular expression whose first group is the rate that it prints
 about.EXCHANGE      := NAME        of predict FILE=: allreduce or server, if it is known how gradients were exchanged
 about.IMAGES        := N           of predict, proposal: images of a job, whose wall time it predicts
 about.EPOCHS        := N           of predict, proposal: passes of the job over its images

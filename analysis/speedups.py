@@ -38,9 +38,10 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
     """Return one row per run of the local table, or per round, with its identity and `rate` in images/s.
 
     `by` is "throughput" (of the timed steps; of a series in rounds those of its rounds alone), "wall time" (all images
-    from the first step on / wall_s) or "job time" (the same images / job_s). Runs of two points belong together that
-    agree in `launch` (the record of a launch in rounds, else "": launches of single points take turns), in the seed and
-    in `turn`, the round or repeat.
+    from the first step on / wall_s) or "job time" (the same images / job_s); a user's program has neither.
+
+    Runs of two points belong together that agree in `launch` (the record of a launch in rounds, else "": launches of
+    single points take turns), in the seed and in `turn`, the round or repeat.
     """
     if by == "throughput":
         rows = counting(local)
@@ -48,7 +49,7 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
         runs = rows.assign(rate=rows["value"])
     else:
         images = local[local["quantity"] == "images"].set_index("record")["value"]
-        rows = local[local["quantity"] == TIMES[by]]
+        rows = local[(local["quantity"] == TIMES[by]) & local["record"].isin(images.index)]
         runs = rows.assign(rate=metrics.rate(rows["record"].map(images), rows["value"]))
     in_rounds = runs["round"].notna()
     return runs.assign(launch=runs["record"].where(in_rounds, ""), turn=runs["round"].where(in_rounds, runs["repeat"]))

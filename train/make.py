@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 from train.config.quoting import quoted
@@ -81,6 +82,12 @@ def _quoted(text: str) -> str:
     return quoted(text) if text else ""
 
 
+def _program_name(command: str) -> str:
+    """Return what a command is called in tables: its script without .py, else its first word; "" without a command."""
+    script = re.search(r"([^\s/'\"]+)\.py\b", command)
+    return _quoted(script[1] if script else Path((command.split() or [""])[0]).name)
+
+
 def overrides(given: Variables) -> list[str]:
     """Return the overrides of a launch. Raises ValueError where ARGS has a quote without its partner."""
     hosts = given.items("HOSTS")
@@ -98,6 +105,11 @@ def overrides(given: Variables) -> list[str]:
         "system": _name(given.text("SYSTEM")),
         "launcher.split": "true" if given.is_on("SPLIT") else "",
         "container": _name(given.text("CONTAINER")),
+        "batch_per_rank": "null" if given.text("GLOBAL_BATCH") else "",
+        "global_batch": given.text("GLOBAL_BATCH"),
+        "program.name": _program_name(given.text("COMMAND")),
+        "program.command": _quoted(given.text("COMMAND")),
+        "program.rate": _quoted(given.text("RATE")),
         "container.image": _quoted(given.text("IMAGE")),
     }
     try:

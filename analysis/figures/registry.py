@@ -14,6 +14,7 @@ from analysis.figures import diagnosis, network, scaling, settings, training
 from analysis.figures.entry import LOCAL, Entry, Kind
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
 from analysis.table.identity import BATCHES, LINK, SCALING
+from train.record.recorded_config import PROGRAM
 
 REPORTS = (hacksa, osu, bnl, spreadsheet, msoe)
 
@@ -73,7 +74,8 @@ def kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
 def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
     if axis in SCALING:
         divided = axis == "ranks_per_node" and rows["threads_per_rank"].nunique() > 1
-        yield from (settings.DIVISION if divided else scaling.THROUGHPUT, scaling.EFFICIENCY, scaling.STEPS)
+        yield from (settings.DIVISION if divided else scaling.THROUGHPUT, scaling.EFFICIENCY)
+        yield from [scaling.STEPS] if rows["backend"].ne(PROGRAM).any() else []
         if compared(rows):
             yield settings.ARMS
         if axis == "nodes" and (rows["round"].notna().any() or _has_common_base(rows)):

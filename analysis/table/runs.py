@@ -21,6 +21,7 @@ from analysis.table.identity import Facts, flat
 from train.record import record as records
 from train.record import recorded_config, rounds, usage
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
+from train.record.recorded_config import PROGRAM
 
 _OF_EPOCH = (
     *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
@@ -286,7 +287,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "started_at": run.started_at,
         "generation": run.generation,
         "measure": config["measure"]["name"],
-        "backend": config["distribution"]["backend"],
+        "backend": PROGRAM if config.get("program") else config["distribution"]["backend"],
         "allreduce": config["distribution"]["allreduce"],
         "operations": _operations(run),
         "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
@@ -300,7 +301,10 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
 
 
 def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that a run without a model leaves blank."""
+    """Return the columns that a run without a model leaves blank; a user's program has no more than a name."""
+    if program := config.get("program"):
+        batch_per_rank, global_batch = config["batch_per_rank"], config["global_batch"]
+        return {"model": program["name"], "batch_per_rank": batch_per_rank, "global_batch": global_batch}
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
@@ -315,6 +319,9 @@ def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
 
 def _values(run: RunRecord) -> Iterator[Value]:
     """Yield the numbers of a complete record. Phases are of the rank with the longest wall time: they add up."""
+    if run.printed:
+        yield from _printed(run, run.printed.value)
+        return
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
     needed = ["timed"] if sweeps else [name for name in records.WALL_PHASES if name != "warm_up" or not run.epochs]
@@ -328,6 +335,16 @@ def _values(run: RunRecord) -> Iterator[Value]:
     yield Value("job_s", run.job_s)
     yield Value("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
     for name, seconds in slowest.phases_s.items():
+        yield Value(sys.intern(f"phase_{name}_s"), seconds)
+
+
+def _printed(run: RunRecord, rate: float) -> Iterator[Value]:
+    """Yield the numbers of a user's program: the rate that it printed, and the times that were seen from outside."""
+    yield Value("images_per_s", rate)
+    yield Value("images_per_s_per_rank", metrics.per_rank(rate, run.workers))
+    yield Value("job_s", run.job_s)
+    yield Value("peak_memory_bytes", run.ranks[0].peak_memory_bytes)
+    for name, seconds in run.ranks[0].phases_s.items():
         yield Value(sys.intern(f"phase_{name}_s"), seconds)
 
 

@@ -65,6 +65,13 @@ def test_a_sweep_over_the_momentum(kit):
     assert list(others) == [f"momentum{value}-seed{seed}" for value in ("0.8", "0.95") for seed in (0, 1, 2)]
 
 
+def test_a_program_is_an_experiment(kit):
+    section = (ROOT / "docs/adding.md").read_text().split("## Your own program\n")[1]
+    (text,) = re.findall(r"```yaml\n(.*?)```", section.split("\n## Your own")[0], re.DOTALL)
+    (kit / "conf/experiment/mine.yaml").write_text(text)
+    assert points(kit, "experiment=mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
+
+
 def test_arms_double_the_points(kit):
     with (kit / "conf/experiment/momentum.yaml").open("a") as file:
         file.write(ARMS)

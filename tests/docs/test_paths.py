@@ -15,7 +15,7 @@ PAGES = [
 ]
 ROOMS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
 # The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
-OWN = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME"}
+OWN = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME", "mine"}
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 

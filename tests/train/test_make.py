@@ -99,6 +99,14 @@ def test_reproduce_writes_the_page_of_the_report():
     [
         ("audit", {"RESULTS": "my results"}, ("analysis", "audit", "my results")),
         ("audit", {"RESULTS": "r", "FILE": "-x"}, ("analysis", "audit", "--file=-x")),
+        ("appendix", {"STYLE": "eurosys"}, ("analysis", "appendix", "--style=eurosys")),
+        ("evaluate", {"ONLY": "E1, E3"}, ("analysis", "evaluate", "--only=E1,E3", "figures/bundle.tar.gz")),
+        (
+            "proposal",
+            {"EXPERIMENT": "weak_scaling,strong_scaling", "THRESHOLD": "0.7", "RUNS": "3"},
+            ("analysis", "proposal", "--experiment=weak_scaling,strong_scaling", "--threshold=0.7", "--runs=3"),
+        ),
+        ("release", {}, ("train.tools.release",)),
         ("bundle-check", {"FILE": "-x"}, ("analysis", "bundle-check", "./-x")),
         ("bundle-check", {}, ("analysis", "bundle-check", "figures/bundle.tar.gz")),
         ("compare", {"A": "a b", "B": "c"}, ("analysis", "compare", "A=a b", "B=c")),
@@ -169,3 +177,15 @@ def test_sigterm_ends_the_command_and_the_target(tmp_path):
     child.send_signal(signal.SIGTERM)
     assert child.wait(timeout=60) == 128 + signal.SIGTERM
     assert not later.exists()
+
+
+def test_a_command_of_ones_own_is_one_value_whatever_is_in_it():
+    command = "horovodrun -np {ranks} python 'my dir/my_train.py' --x \"$HOME\",1"
+    variables = make.Variables({"COMMAND": command, "RATE": r"rate on \d+: ([0-9.]+)", "GLOBAL_BATCH": "64"})
+    found = make.overrides(variables)
+    assert "batch_per_rank=null" in found
+    assert "global_batch=64" in found
+    (text,) = [line.partition("=")[2] for line in found if line.startswith("program.command=")]
+    parsed = parse([f"program.command={text}", next(line for line in found if line.startswith("program.rate="))])
+    assert [item.value() for item in parsed] == [command, r"rate on \d+: ([0-9.]+)"]
+    assert "program.name='my_train'" in found

@@ -39,6 +39,8 @@ def resolved(config: RunConfig) -> dict[str, Any]:
     tunes itself they are its own.
     """
     recorded = values(config)
+    if config.program is None:
+        del recorded["program"]
     if not config.dataset.files:
         for key in ("data_dir", "on_damaged", "augmentation"):
             del recorded["dataset"][key]

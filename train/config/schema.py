@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from train.config import program
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, Rule, check, check_section, limits
 from train.models import MODELS
@@ -283,6 +284,23 @@ class AllreduceSweep:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A user's own command, which the kit starts and whose printed rate it records."""
+
+    name: str  # stands for a model in tables and figures
+    command: str  # with placeholders (train/config/program.py); no shell reads it
+    rate: str | None = None  # a regular expression whose first group is the rate of the whole job; null: a known log
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield what a command and an expression need."""
+        for key, problem in (
+            ("command", program.command_problem(self.command)),
+            ("rate", program.rate_problem(self.rate)),
+        ):
+            yield not problem, key, problem
+
+
+@dataclass(frozen=True)
 class Tracking:
     """The destination of mirrored records, and the runs that are watched while they are in progress."""
 
@@ -430,6 +448,7 @@ class RunConfig:
     # Keys that the kit worked out from others.
     derived: tuple[str, ...] = ()
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
+    program: Program | None = None  # null: the kit's own training; else the command of a user
     launch: LaunchPlan = field(default_factory=LaunchPlan)  # not of conf/: what the launcher plans
 
     @property
@@ -488,6 +507,10 @@ class RunConfig:
         yield self.device != "cpu" or self.precision != "fp16", "precision", why
         linked = self.system.link_mbit_per_s is None or self.launcher.separate_networks
         yield linked, "system.link_mbit_per_s", "needs launcher=emulated launcher.separate_networks=true"
+        if self.program:
+            yield self.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
+            why = "the kit cannot limit a program to quotas; take as many nodes as there are cores at most"
+            yield self.system.cpus_per_node is None, "system.cpus_per_node", why
         why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
         yield settings.backend != "none" or ranks == 1, "distribution.backend", why
         why = "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling"

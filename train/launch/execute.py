@@ -106,7 +106,7 @@ def print_commands(plan: Plan) -> None:
     for point in plan.points:
         setting = Setting(plan.launcher.hosts(point.config), plan.launcher.mpirun(point.config))
         job = make_job(point.config, (Run(point, 0).home / "r0").resolve(), setting)
-        print(shlex.join(plan.launcher.command(job)))
+        print(shlex.join(plan.launcher.launch_command(job)))
 
 
 def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> int:

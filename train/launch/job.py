@@ -86,7 +86,7 @@ class Shared:
 class Job:
     """One launch of one point: what every launcher needs to know, and nothing of how it does it."""
 
-    argv: tuple[str, ...]  # of every rank
+    argv: tuple[str, ...]  # of every rank; of a program, of what starts it once
     folder: Path  # of the run
     nodes: Nodes
     exchange: Exchange
@@ -94,6 +94,7 @@ class Job:
     container: Container = field(default_factory=lambda: Container("none"))
     shared: Shared = field(default_factory=lambda: Shared(ROOT))  # by container and host
     limits: NodeLimits = field(default_factory=NodeLimits)
+    program: bool = False  # a user's command, which starts its processes itself
     groups: tuple[Group, ...] = ()  # of a job with several, which all share this machine; else all ranks are joined
 
     @property
@@ -133,7 +134,7 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
     env = _environment(config, hosts, setting.image_digest)
     python = IMAGE_PYTHON if config.container.name != "none" else sys.executable
     return Job(
-        argv=(python, "-m", "train", "--run-dir", str(folder)),
+        argv=(python, "-m", "train.program" if config.program else "train", "--run-dir", str(folder)),
         folder=folder,
         nodes=_nodes(config, hosts),
         exchange=_exchange(config, setting),
@@ -143,6 +144,7 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
         limits=NodeLimits(
             config.system.cpus_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),
+        program=config.program is not None,
         groups=tuple(
             Group(_nodes(own, ()), _exchange(own, setting), group.first_rank)
             for number, group in enumerate(config.launch.groups)
@@ -164,7 +166,7 @@ def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
 
 
 def _exchange(config: RunConfig, setting: Setting) -> Exchange:
-    controller = _controller(config.distribution)
+    controller = "none" if config.program else _controller(config.distribution)
     return Exchange(controller, config.launcher.interface, setting.mpirun, config.system.mpi)
 
 

@@ -133,15 +133,15 @@ def git_state() -> tuple[str | None, bool | None]:
     return commit, None if changes is None else changes != ""
 
 
-def collect(hosts: list[Host]) -> Environment:
-    """Return the environment of the job on these hosts, as the record holds it."""
+def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
+    """Return the environment of the job on these hosts, for the record; with_horovod: this process has loaded it."""
     commit, dirty = git_state()
     library = mpi_library()
     installed = versions()
     return Environment(
         hosts=hosts,
         versions=installed,
-        horovod_built_with=horovod_built_with(),
+        horovod_built_with=horovod_built_with() if with_horovod else [],
         mpi=library.version if library else None,
         mpi_library=str(library.path) if library else None,
         nccl=installed.get("nvidia-nccl-cu12"),

@@ -13,8 +13,9 @@ from train.record.record import SCHEMA_VERSION, Failure, NodeQuota, Order, Rank,
 
 # Fields of the whole job, from rank 0's part.
 _OF_THE_JOB = (
-    "environment", "losses", "epochs", "resizes", "weights_differ", "work", "notes", "arms_left_out", "attachments",
-)  # fmt: skip
+    *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed"),
+    *("notes", "arms_left_out", "attachments"),
+)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from train.record.record import (
     Epoch,
     Failure,
     MatrixProduct,
+    PrintedRate,
     RankTimeline,
     Resize,
     Transfer,
@@ -63,6 +64,7 @@ class Part:
     resizes: list[Resize] = field(default_factory=list)
     weights_differ: bool | None = None
     work: Work | None = None
+    printed: PrintedRate | None = None
     notes: list[str] = field(default_factory=list)
     arms_left_out: dict[str, str] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256

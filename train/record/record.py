@@ -330,6 +330,15 @@ class Resize:
 
 
 @dataclass
+class PrintedRate:
+    """The rate of the whole job that a user's program printed, in images (or whatever it counts) per second."""
+
+    value: float
+    text: str  # in which it was found
+    found_by: str  # RATE, a regular expression of the user; or the kind of a log that is known
+
+
+@dataclass
 class RunRecord:
     """One run: one launch of one point of an experiment."""
 
@@ -364,6 +373,7 @@ class RunRecord:
     work: Work | None = None  # None: not counted, as in elastic training
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
     node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
+    printed: PrintedRate | None = None  # by a user's program, which the kit only started; its ranks have no step times
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0

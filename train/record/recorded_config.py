@@ -19,6 +19,7 @@ ASYNCHRONOUS = frozenset({"ps"})
 STRATEGIES = frozenset({"mwms", "ps"})
 # One process computes for all ranks of a point, each on a device of its own (a tower); variables are on the CPU.
 TOWERS = frozenset({"ps_cpu"})
+PROGRAM = "program"  # in tables: a user's own program, which joins its processes itself
 
 # A limit of any number, so that what a reader repeats or lists by it ends.
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -62,6 +63,11 @@ class _Measure(_Named):
 
 class _Launcher(_Named):
     flat_within_fraction: _Number = 0.0
+
+
+class _Program(_Named):
+    command: str = ""
+    rate: str | None = None
 
 
 class _System(_Named):
@@ -116,6 +122,7 @@ class _Config(msgspec.Struct):
     worlds: list[_World] | None = None
     worlds_at_once: bool = False
     allreduce_sweep: _AllreduceSweep | None = None
+    program: _Program | None = None
     assumed: list[_Name] = []
     derived: list[_Name] = []
 

@@ -26,6 +26,8 @@ def timed_summary(record: RunRecord) -> dict[str, float]:
             "largest_message_s": max(sum(one.times_s) / len(one.times_s) for one in largest),
         }
     numbers = {"timed_s": timed_s}
+    if record.printed:
+        return numbers | {"images_per_s": record.printed.value}
     slowed = record.ranks[0].timeline is not None  # writing it takes time
     if record.ranks[0].step_times_s and not record.resizes and not slowed:  # a launch in rounds has many throughputs
         steps = len(record.ranks[0].step_times_s)

@@ -129,7 +129,7 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
                 f"rank {rank.rank}: {len(rank.compute_times_s)} compute_times_s", len(rank.compute_times_s),
                 f"{len(rank.step_times_s)} steps", len(rank.step_times_s),
             )  # fmt: skip
-    if run.status == "complete":
+    if run.status == "complete" and not run.printed:
         yield from _asked_for(run)
 
 

@@ -104,7 +104,7 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
 
     With epochs there are as many windows; of a sweep, one for each message size.
     """
-    if in_rounds(run) or resized(run) or run.status != "complete" or not run.ranks:
+    if in_rounds(run) or resized(run) or run.printed or run.status != "complete" or not run.ranks:
         return
     if sweeps(run):
         windows, sums = len(run.ranks[0].allreduces), [sum(map(sum, _allreduces(rank))) for rank in run.ranks]

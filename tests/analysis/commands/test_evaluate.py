@@ -52,4 +52,4 @@ def test_another_result_and_a_damaged_archive_are_found(archive, tmp_path, capsy
 
 def test_an_experiment_that_is_none_is_named(archive, tmp_path, capsys):
     assert main(["evaluate", str(archive), "--only", "E99"]) == 2
-    assert "ONLY=E99: no such experiment; allowed are E1 to E20" in capsys.readouterr().err
+    assert "ONLY=E99: no such experiment; allowed are E1 to E21" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from train.config.checks import LeftOut, check
 from train.config.experiment import Experiment
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
+from train.launch.start import commands
 from train.rank import gpus, host, placement
 from train.record.record import NodeQuota
 
@@ -153,6 +154,10 @@ class Launcher(ABC):
     @abstractmethod
     def command(self, job: Job) -> list[str]:
         """Return the command that starts all ranks of the job and ends when they have ended."""
+
+    def launch_command(self, job: Job) -> list[str]:
+        """Return what is started here: the command of all ranks; of a user's program what starts it once."""
+        return commands.on_this_machine(job) if job.program else self.command(job)
 
     # ---- supervise ----
 

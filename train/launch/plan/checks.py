@@ -63,6 +63,8 @@ def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool =
 
     available_bytes: of this machine, or with `hosts_apart` of each host.
     """
+    if config.program:  # its memory is not known
+        return None
     ranks = config.ranks_per_node if hosts_apart else config.ranks_of_job
     groups = [identity.config_of(config, number) for number in range(len(config.launch.groups))]
     total = sum(memory_per_rank_bytes(own) * own.ranks for own in groups)

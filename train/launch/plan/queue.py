@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from train.launch.plan import contest
+from train.launch.plan import contest, program_launches
 from train.launch.plan.budget import Budget
 from train.launch.plan.curve_launches import CurveLaunches
 from train.launch.plan.runs import Run, left_s, remaining, time_left
@@ -32,6 +32,8 @@ class Queue:
         self._budget = self._initial_budget(force)
         if self._budget and not self.runs:
             self.runs += self._curves.further(self._budget)
+        if not self.runs:
+            self.runs += program_launches.more_launches(planned)
 
     def _initial_budget(self, force: bool) -> Budget | None:
         """Return the time for the curves in rounds of a command and all that is beside them; None without any.
@@ -102,9 +104,16 @@ class Queue:
                 self._curves.add(run, record)
             if not self.later and not self.failed:
                 self.runs += self._curves.further(self._budget)
+        if not self.later and not self.failed:
+            self.runs += program_launches.more_launches(self._planned)
 
     def curve_result(self, run: Run) -> str:
-        """Return what the curve of a launch in rounds came to so far, as text; "" for a single point."""
+        """Return what the curve of a launch in rounds came to so far, as text; "" for a single point.
+
+        Of a user's program: after its last launch.
+        """
+        if run.point.config.program:
+            return "" if self.later else program_launches.result(self._planned)
         is_last = run.home not in {one.home for one in self.later}
         return self._curves.result(run, is_last) if _in_rounds(run) else ""
 

@@ -75,7 +75,7 @@ class JobRun:
         self._started_at, self._begin = time.time(), time.perf_counter()  # what was set up before does not count
         of_job = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
         self._child = subprocess.Popen(
-            self._launcher.command(self._job),
+            self._launcher.launch_command(self._job),
             env={**variables.for_ranks(self._launcher.secrets), **self._job.env, **of_job},
             stdin=subprocess.DEVNULL,
             stdout=output,

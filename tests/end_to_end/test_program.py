@@ -1,0 +1,137 @@
+"""Programs of a user: one that trains with Horovod and prints as its benchmark does, and one of plain processes."""
+
+import sys
+
+import pytest
+
+from tests.helpers.kit import make_command, needs_setup, records, run
+
+pytestmark = [pytest.mark.end_to_end, needs_setup]
+
+# As Horovod's examples/tensorflow2/tensorflow2_synthetic_benchmark.py: same steps, same output, a smaller model.
+HOROVOD = """
+import argparse, timeit
+import numpy as np
+import tensorflow as tf
+import horovod.tensorflow as hvd
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=32)
+args = parser.parse_args()
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
+opt = tf.optimizers.SGD(0.01)
+data = tf.random.uniform([args.batch_size, 8, 8, 3])
+target = tf.random.uniform([args.batch_size, 1], minval=0, maxval=9, dtype=tf.int64)
+
+def benchmark_step(first_batch):
+    with tf.GradientTape() as tape:
+        loss = tf.losses.SparseCategoricalCrossentropy(from_logits=True)(target, model(data, training=True))
+    gradients = hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(gradients, model.trainable_variables))
+    if first_batch:
+        hvd.broadcast_variables(model.variables, root_rank=0)
+
+def log(s):
+    if hvd.rank() == 0:
+        print(s, flush=True)
+
+log("Model: small"); log("Batch size: %d" % args.batch_size)
+benchmark_step(True)
+img_secs = []
+for x in range(3):
+    time = timeit.timeit(lambda: benchmark_step(False), number=2)
+    img_secs.append(args.batch_size * 2 / time)
+    log("Iter #%d: %.1f img/sec per CPU" % (x, img_secs[-1]))
+mean, conf = np.mean(img_secs), 1.96 * np.std(img_secs)
+log("Img/sec per CPU: %.1f +-%.1f" % (mean, conf))
+log("Total img/sec on %d CPU(s): %.1f +-%.1f" % (hvd.size(), hvd.size() * mean, hvd.size() * conf))
+"""
+# Without Horovod: processes that multiply matrices side by side.
+PROCESSES = """
+import multiprocessing, sys, time
+
+def work(queue, until):
+    done, row = 0, [1.0] * 60
+    while time.time() < until:
+        [[sum(x * y for x, y in zip(row, row)) for _ in row] for _ in row]
+        done += 8
+    queue.put(done)
+
+if __name__ == "__main__":
+    queue, began = multiprocessing.Queue(), time.time()
+    processes = [multiprocessing.Process(target=work, args=(queue, began + 0.3)) for _ in range(int(sys.argv[1]))]
+    for process in processes:
+        process.start()
+    done = sum(queue.get() for _ in processes)
+    print(f"samples/s: {done / (time.time() - began):.2f}")
+"""
+
+
+def scaling(tmp_path, script, command, *words):
+    path = tmp_path / "my_train.py"
+    path.write_text(script)
+    command = command.format(python=sys.executable, script=path)
+    results = f"RESULTS={tmp_path / 'results'}"
+    return run(*make_command(tmp_path / "kit", "scaling", "NODES=2", f"COMMAND={command}", results, *words))
+
+
+def test_plain_processes_from_the_command_to_the_page(tmp_path):
+    rate = r"RATE=samples/s: ([0-9.]+)"
+    words = (rate, "ARGS=measure.budget_s=1 tracking=none")
+    status, output = scaling(tmp_path, PROCESSES, "{python} {script} {{ranks}}", *words)
+    assert status == 0, output
+    found = records(tmp_path / "results")
+    assert len(found) == 12  # six launches of each size, and no budget for more
+    assert [one.order.position for one in sorted(found, key=lambda one: one.order.position)] == list(range(12))
+    for one in found:
+        assert one.printed.value > 0
+        assert one.printed.text.startswith("samples/s: ")
+        assert len(one.ranks) == one.config["nodes"]
+        assert sum(one.ranks[0].phases_s.values()) == pytest.approx(one.job_s, abs=0.01)
+    assert "my_train" in output
+    assert "nodes2 " in output  # the speedup
+    assert "own-scaling-efficiency" in output
+    again, output = scaling(tmp_path, PROCESSES, "{python} {script} {{ranks}}", *words)
+    assert again == 0
+    assert "12 of 12 runs are measured already" in output
+    status, output = run(
+        *make_command(tmp_path / "kit", "proposal", f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
+    )
+    assert status == 0, output
+    assert "my_train" in output
+
+
+def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
+    command = "horovodrun -np {{ranks}} {python} {script} --batch-size {{batch_per_rank}}"
+    args = "ARGS=measure.repeats=1 measure.budget_s=1 batch_per_rank=8 tracking=none"
+    status, output = scaling(tmp_path, HOROVOD, command, args)
+    assert status == 0, output
+    one, two = sorted(records(tmp_path / "results"), key=lambda record: record.config["nodes"])
+    assert (len(one.ranks), len(two.ranks)) == (1, 2)
+    assert two.printed.found_by == "a log of Horovod's synthetic benchmark"
+    assert "Total img/sec on 2 CPU(s)" in next((tmp_path / "results").rglob("nodes2/*/r0/rank-0.log")).read_text()
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("print('some output'); raise SystemExit(3)", "the command ended with exit status 3"),
+        ("print('some output'); print('rate: 1'); print('rate: 2')", "2 different rates were printed (1, 2)"),
+        ("print('some output')", "no rate was printed"),
+    ],
+)
+def test_a_launch_that_tells_no_rate_has_failed_and_shows_its_output(tmp_path, script, problem):
+    words = ("RATE=rate: ([0-9.]+)", "ARGS=measure.repeats=1 nodes=1 tracking=none")
+    status, output = scaling(tmp_path, script, "{python} {script}", *words)
+    assert status != 0
+    assert problem in output
+    assert "| some output" in output
+    assert all(one.status == "failed" for one in records(tmp_path / "results"))
+
+
+def test_a_placeholder_that_is_none_starts_nothing(tmp_path):
+    status, output = scaling(tmp_path, "", "{python} {script} {{rank}}")
+    assert status == 2
+    assert "no placeholder: rank; allowed are {ranks}" in output
+    assert not (tmp_path / "results").exists()

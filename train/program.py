@@ -1,0 +1,141 @@
+"""Run a user's own program once for all ranks of a point, and record the rate that it prints.
+
+The launcher starts `python -m train.program --run-dir FOLDER`; the program starts its processes itself, here or on the
+hosts that the placeholders of its command name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from train.config.program import filled, host_slots
+from train.config.schema import RunConfig
+from train.rank import environment, placement
+from train.record import logs, protocol
+from train.record.parts import PartWriter
+from train.record.record import Failure, Host
+from train.task import Task, assigned
+
+_SEEDS_APART = 1000  # of the experiment's seeds, so that launches of one and of the next share none
+
+
+def values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, object]:
+    """Return the values of the placeholders."""
+    return {
+        "ranks": config.ranks,
+        "nodes": config.nodes,
+        "ranks_per_node": config.ranks_per_node,
+        "hosts": host_slots(hosts, config.ranks_per_node),
+        "host_names": ",".join(dict.fromkeys(hosts)),
+        "threads": config.threads_per_rank or 1,
+        "batch_per_rank": config.batch_per_rank,
+        "global_batch": config.global_batch,
+        "seed": config.seed * _SEEDS_APART + repeat,
+    }
+
+
+def main() -> int:
+    """Run the program; the exit status is 0 only where it ended well and printed one rate."""
+    parser = argparse.ArgumentParser(prog="python -m train.program", description=__doc__.splitlines()[0])
+    parser.add_argument("--run-dir", type=Path, required=True, help="the run folder, from the launcher")
+    folder = parser.parse_args().run_dir
+    task = assigned(folder)
+    config = task.config
+    peers = os.environ.get(protocol.PEERS, "")
+    hosts = tuple(peers.split(",")) if peers else ("localhost",) * config.nodes
+    parts = _parts(folder, config, hosts)
+    failure = _run(task, folder, hosts, parts)
+    peak_bytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    for rank, part in enumerate(parts):
+        part.add(peak_memory_bytes=peak_bytes, failure=None if rank else failure, finished=failure is None)
+    if failure:
+        print(failure.reason, file=sys.stderr)
+    return 1 if failure else 0
+
+
+def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[PartWriter]:
+    """Return a part for each rank: where it runs, and on which cores if all nodes share this machine.
+
+    This process is bound to the cores of all of them, and so is the program.
+    """
+    available, here = placement.usable_cores(), socket.gethostname()
+    described = environment.host(available)
+    local = set(hosts) == {"localhost"}
+    threads = config.threads_per_rank or 1
+    shape = config.ranks_per_node, config.system.cores_per_node or threads * config.ranks_per_node, threads
+    cores = [placement.cores_of_rank(available, rank, *shape) if local else [] for rank in range(config.ranks)]
+    names = [here if host == "localhost" else host for host in hosts for _ in range(config.ranks_per_node)]
+    if local:
+        os.sched_setaffinity(0, {core for own in cores for core in own})
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    on_hosts = [described if name == here else _not_seen(name) for name in dict.fromkeys(names)]
+    parts = [
+        PartWriter(
+            protocol.part_path(folder, rank, name, os.getpid()), rank=rank, host=name, cores=cores[rank],
+            local_rank=rank if local else rank % config.ranks_per_node, node=rank // config.ranks_per_node,
+        )
+        for rank, name in enumerate(names)
+    ]  # fmt: skip
+    parts[0].add(environment=environment.collect(on_hosts, with_horovod=False))
+    return parts
+
+
+def _not_seen(name: str) -> Host:
+    """Return another host, of which only the name is known here: the program reaches it, the kit does not."""
+    return Host(name, "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
+
+
+def _run(task: Task, folder: Path, hosts: tuple[str, ...], parts: list[PartWriter]) -> Failure | None:
+    """Run the program and add its rate and times to the parts; returns why it failed."""
+    config = task.config
+    assert config.program is not None
+    argv = filled(config.program.command, values(config, hosts, task.repeat))
+    log = protocol.rank_log(folder, 0)
+    started_at = time.time()
+    started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
+    for part in parts:
+        part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
+    began = time.perf_counter()
+    try:
+        status = _wait(argv, log)
+    except OSError as error:
+        return Failure(f"{argv[0]}: {error.strerror}", rank=0, host=socket.gethostname(), phase="start")
+    for part in parts:
+        part.add(phases_s={"timed": time.perf_counter() - began})
+    if status:
+        why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
+        return Failure(
+            f"the command ended with {why}", rank=0, host=socket.gethostname(), phase="timed", exit_code=status
+        )
+    try:
+        printed = logs.printed_rate(log.read_text(errors="replace"), config.program.rate, config.global_batch or 1)
+    except logs.RateError as error:
+        return Failure(str(error), rank=0, host=socket.gethostname(), phase="timed")
+    parts[0].add(printed=printed)
+    return None
+
+
+def _wait(argv: list[str], log: Path) -> int:
+    """Run a command to its end, with its output in a file; a SIGTERM of this process is passed on to it."""
+    with log.open("wb") as output:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=_user())
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    return child.wait()
+
+
+def _user() -> Mapping[str, str]:
+    """Return the environment of the program: the user's, without what tells a rank of the kit its place."""
+    return placement.without_rank()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""The logs of training runs that are known: one row a run, with the names of the kit; and the rate that a run printed.
+
+Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and MLPerf's
+`:::MLLOG` lines are known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from train.record.record import PrintedRate
+
+_NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
+_HOROVOD = re.compile(rf"Total img/sec on (\d+) (\w+)\(s\): {_NUMBER} \+-{_NUMBER}")
+_CNN = re.compile(rf"total images/sec: {_NUMBER}")
+_KERAS = re.compile(r"(\d+)/(\d+) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
+_EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
+_MLLOG = re.compile(r":::MLLOG\s+(\{.*\})")
+_RANKS_IN_NAME = re.compile(
+    r"(?:^|[^a-z0-9])(?:np|n|ranks?|gpus?|workers?|procs?)[-_=]?(\d+)(?![0-9])|(\d+)[-_]?(?:gpus?|ranks?)", re.I
+)
+_RANKS_STATED = (
+    r"(?i)(?:world size|number of (?:gpu|cpu|device|replica|worker)s?(?: in sync)?|hvd\.size)\s*[:=]\s*(\d+)"
+)
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+Row = dict[str, Any]
+
+
+class RateError(ValueError):
+    """The output of a program does not tell its rate: says what was looked for, and what there is."""
+
+
+def rows(text: str, where: str) -> tuple[str, list[Row]]:
+    """Return the kind of a log and the runs in it; no run of a text that is not known. where: the name of its file."""
+    text = _ANSI.sub("", text)
+    for name, read in (
+        ("a log of Horovod's synthetic benchmark", _horovod),
+        ("a log of tf_cnn_benchmarks", _tf_cnn_benchmarks),
+        ("an MLPerf log", _mlperf),
+        ("a log of Keras", _keras),
+    ):
+        if found := list(read(text, where)):
+            return name, found
+    return "", []
+
+
+def printed_rate(text: str, pattern: str | None, global_batch: float) -> PrintedRate:
+    """Return the rate that a program printed: the number that `pattern` finds, else that of a log that is known.
+
+    global_batch: for logs that state the time of a step. Raises RateError if none is printed, or several that differ.
+    """
+    text = _ANSI.sub("", text)
+    if pattern:
+        found = [(_number(match[1], match[0]), match[0].strip()) for match in re.finditer(pattern, text, re.MULTILINE)]
+        kind, hint = "RATE", f"RATE={pattern} matches no line of the output"
+    else:
+        kind, known = rows(text, "")
+        found = [rate for row in known if (rate := _rate(row, global_batch))]
+        hint = "the output is no log that is known; say with RATE= how it prints its rate"
+    values = sorted({value for value, _ in found})
+    if not values:
+        raise RateError(f"no rate was printed: {hint}")
+    if len(values) > 1:
+        shown = ", ".join(f"{value:g}" for value in values[:6])
+        raise RateError(f"{len(values)} different rates were printed ({shown}): give a RATE= that matches one line")
+    if not 0 < values[0] < float("inf"):
+        raise RateError(f"a rate of {values[0]:g} was printed, must be above 0: {found[0][1]}")
+    return PrintedRate(values[0], found[0][1], kind)
+
+
+def _number(text: str | None, line: str) -> float:
+    try:
+        return float((text or "").replace(",", ""))
+    except ValueError as error:
+        raise RateError(
+            f"'{text}' is no number, in '{line.strip()}': let the first group of RATE be the rate"
+        ) from error
+
+
+def _rate(row: Row, global_batch: float) -> tuple[float, str] | None:
+    """Return the rate of a row of a known log, and what it is from."""
+    if speed := row.get("images_per_s"):
+        return float(str(speed).partition(" ")[0]), f"line {row['line']}: {speed} images/s"
+    if step_s := row.get("step_s"):
+        return global_batch / float(step_s), f"line {row['line']}: {step_s} s a step, {global_batch:g} images each"
+    return None
+
+
+def _line(text: str, at: int) -> int:
+    return len(re.findall(r"\r\n|\r|\n", text[:at])) + 1
+
+
+def _stated(text: str, pattern: str) -> str:
+    """The last thing that a text states in this pattern; "" for nothing."""
+    matches = re.findall(pattern, text, re.M)
+    return str(matches[-1]).strip() if matches else ""
+
+
+def _horovod(text: str, where: str) -> Iterator[Row]:
+    """One row for each total, with its 95 % interval (1.96 standard deviations over its iterations)."""
+    before = 0
+    for match in _HOROVOD.finditer(text):
+        part, before = text[before : match.end()], match.end()
+        value, spread = float(match[3]), float(match[4])
+        yield {
+            "model": _stated(part, r"^(?:.*?\s)?Model:\s*(\S+)"),
+            "ranks": match[1],
+            "batch_per_rank": _stated(part, r"Batch size:\s*(\d+)"),
+            "images_per_s": f"{match[3]} ± {match[4]}" if 0 < spread < value else match[3],
+            "line": _line(text, match.start(1)),
+        }
+
+
+def _tf_cnn_benchmarks(text: str, where: str) -> Iterator[Row]:
+    """One row for each total; ranks are its devices, times the workers of Horovod or of a cluster."""
+    before = 0
+    for match in _CNN.finditer(text):
+        part = text[before : match.start()]
+        if before and not re.search(r"Model:|mpirun|horovodrun|Step\s+Img/sec", part):
+            continue  # another rank of the same job
+        before = match.end()
+        devices = re.findall(r"'[^']*'", _stated(part, r"Devices:\s*\[(.*)\]"))
+        workers = _stated(part, r"(?:horovod\.size|num_workers|Number of workers|-np|--np)[ :=]+(\d+)")
+        each_lists_all = any("horovod/" in device for device in devices)
+        ranks = (len(devices) or 1) * int(workers) if workers and not each_lists_all else len(devices)
+        whole, each = _stated(part, r"Batch size:\s*(\d+) global"), _stated(part, r"(\d+(?:\.\d+)?) per device")
+        yield {
+            "model": _stated(part, r"(?:Model:\s*|--model[ =])(\S+)"),
+            "dataset": _stated(part, r"Dataset:\s*(\S+)"),
+            "ranks": ranks or _ranks_in_name(where) or "",
+            "global_batch": whole,
+            "batch_per_rank": each.removesuffix(".0") or _stated(part, r"--batch_size[ =](\d+)"),
+            "images_per_s": match[1],
+            "line": _line(text, match.start()),
+        }
+
+
+def _ranks_in_name(where: str) -> int:
+    """The number of ranks that the name of a file or its folder says; 0 where neither does."""
+    for name in (Path(where).stem, Path(where).parent.name):
+        if match := _RANKS_IN_NAME.search(name):
+            return int(match[1] or match[2])
+    return 0
+
+
+def _keras(text: str, where: str) -> Iterator[Row]:
+    """One row: the median over the epochs but the first of the time of a step, or of an epoch."""
+    ends = [match for match in _KERAS.finditer(text) if match[1] == match[2]]
+    if not ends or not (_EPOCH.search(text) or len(ends) > 1):
+        return
+    step_times = [
+        float(match[4]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[5]] for match in ends if match[6] == "step"
+    ]
+    seconds = [float(re.sub(r"[ms]", "", match[3])) * (1e-3 if match[3].endswith("ms") else 1.0) for match in ends]
+    counted = slice(1, None) if len(ends) > 1 else slice(None)  # the first epoch traces and compiles
+    row: Row = {
+        "ranks": _stated(text, _RANKS_STATED) or _ranks_in_name(where) or "",
+        "batch_per_rank": _stated(
+            text, r"(?i)(?:batch size per (?:rank|gpu|worker|replica)|local batch)\s*[:=]\s*(\d+)"
+        ),
+        "global_batch": _stated(text, r"(?i)global batch(?: size)?\s*[:=]\s*(\d+)"),
+    }
+    row |= {"epoch_s": f"{statistics.median(seconds[counted]):g}"}
+    if step_times and len(step_times) == len(ends):
+        row["step_s"] = f"{statistics.median(step_times[counted]):g}"
+    yield row | {"n": len(ends[counted]), "line": _line(text, ends[-1].start())}
+
+
+def _mlperf(text: str, where: str) -> Iterator[Row]:
+    """One row a run: from run_start to run_stop; and the throughput where it is logged."""
+    events: list[tuple[int, dict[str, Any]]] = []
+    for match in _MLLOG.finditer(text):
+        try:
+            events.append((_line(text, match.start()), json.loads(match[1])))
+        except (json.JSONDecodeError, RecursionError):
+            continue
+    values = {str(event.get("key")): event.get("value") for _, event in events if event.get("value") is not None}
+    times: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for line, event in events:
+        if isinstance(event.get("time_ms"), int | float):
+            times[str(event.get("key"))].append((line, float(event["time_ms"])))
+    if not events or not (times["run_start"] and times["run_stop"]):
+        return
+    line, stop = times["run_stop"][-1]
+    pairs = zip(times["epoch_start"], times["epoch_stop"], strict=False)
+    epochs = [end - start for (_, start), (_, end) in pairs if end > start]
+    logged = [event["value"].get("throughput") for _, event in events if isinstance(event.get("value"), dict)]
+    speeds = [float(one) for one in logged if isinstance(one, int | float)]
+    each = re.match(r"(\d+)x", str(values.get("submission_platform") or ""))
+    named = next((values[name] for name in ("number_of_ranks", "num_gpus", "world_size") if name in values), "")
+    row: Row = {
+        "model": values.get("submission_benchmark", ""),
+        "machine": values.get("submission_platform", ""),
+        "ranks": named or _ranks_in_name(where) or (each[1] if each else ""),
+        "global_batch": values.get("global_batch_size", ""),
+        "wall_s": f"{(stop - times['run_start'][0][1]) / 1000:.3f}",
+        "line": line,
+    }
+    if epochs:
+        row["epoch_s"] = f"{statistics.median(epochs) / 1000:.3f}"
+    if speeds:
+        row["images_per_s"] = f"{statistics.median(speeds):g}"
+    yield row
