@@ -108,7 +108,8 @@ def _run(task: Task, folder: Path, hosts: tuple[str, ...], parts: list[PartWrite
     try:
         status = _wait(argv, log)
     except OSError as error:
-        return Failure(f"{argv[0]}: {error.strerror}", rank=0, host=socket.gethostname(), phase="start")
+        why = f"{argv[0]}: {error.strerror}; give its path, or add its folder to PATH (docs/program.md)"
+        return Failure(why, rank=0, host=socket.gethostname(), phase="start")
     for part in parts:
         part.add(phases_s={"timed": time.perf_counter() - began})
     if status:
