@@ -1,12 +1,16 @@
 """Programs of a user: one that trains with Horovod and prints as its benchmark does, and one of plain processes."""
 
+import shlex
 import sys
 
 import pytest
 
-from tests.helpers.kit import make_command, needs_setup, records, run
+from analysis.study import Study
+from tests.helpers.kit import make_command, needs_setup, records, run, wait_for
+from train.config.quoting import quoted
 
-pytestmark = [pytest.mark.end_to_end, needs_setup]
+pytestmark = pytest.mark.end_to_end
+LAUNCH = (sys.executable, "-m", "train.launch")
 
 # As Horovod's examples/tensorflow2/tensorflow2_synthetic_benchmark.py: same steps, same output, a smaller model.
 HOROVOD = """
@@ -76,6 +80,7 @@ def scaling(tmp_path, script, command, *words):
     return run(*make_command(tmp_path / "kit", "scaling", "NODES=2", f"COMMAND={command}", results, *words))
 
 
+@needs_setup
 def test_plain_processes_from_the_command_to_the_page(tmp_path):
     rate = r"RATE=samples/s: ([0-9.]+)"
     words = (rate, "ARGS=measure.budget_s=1 tracking=none")
@@ -102,6 +107,7 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     assert "my_train" in output
 
 
+@needs_setup
 def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
     command = "horovodrun -np {{ranks}} {python} {script} --batch-size {{batch_per_rank}}"
     args = "ARGS=measure.repeats=1 measure.budget_s=1 batch_per_rank=8 tracking=none"
@@ -113,6 +119,7 @@ def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
     assert "Total img/sec on 2 CPU(s)" in next((tmp_path / "results").rglob("nodes2/*/r0/rank-0.log")).read_text()
 
 
+@needs_setup
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
@@ -130,8 +137,42 @@ def test_a_launch_that_tells_no_rate_has_failed_and_shows_its_output(tmp_path, s
     assert all(one.status == "failed" for one in records(tmp_path / "results"))
 
 
+@needs_setup
 def test_a_placeholder_that_is_none_starts_nothing(tmp_path):
     status, output = scaling(tmp_path, "", "{python} {script} {{rank}}")
     assert status == 2
     assert "no placeholder: rank; allowed are {ranks}" in output
     assert not (tmp_path / "results").exists()
+
+
+def over_hosts(results, start, *overrides):
+    """The arguments of a launch whose program asks each of its hosts for its name, and prints how many answered."""
+    command = shlex.join(["bash", "-c", f"echo hosts: $({start} | sort -u | wc -l)"])
+    return [
+        "experiment=scaling", "nodes=2", f"program.command={quoted(command)}", "program.rate='hosts: ([0-9]+)'",
+        "measure.repeats=1", "measure.budget_s=0.1", "tracking=none", f"results={results}", *overrides,
+    ]  # fmt: skip
+
+
+def has_reached_its_hosts(results, output):
+    one, two = sorted(records(results), key=lambda record: record.config["nodes"])
+    assert (one.status, two.status) == ("complete", "complete"), output
+    assert (one.printed.value, two.printed.value) == (1, 2)
+    assert [rank.host for rank in two.ranks] == ["n1", "n2"]
+    return set(Study(results).local["ranks"]) == {1, 2}
+
+
+def test_over_ssh_it_is_started_here_and_reaches_the_hosts_itself(cluster, results):
+    start = "for host in $(echo {host_names} | tr , ' '); do ssh -o BatchMode=yes $host hostname; done"
+    done = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=ssh", "launcher.hosts=[n1,n2]"))
+    assert done.returncode == 0, done.stdout
+    assert has_reached_its_hosts(results, done.stdout)
+
+
+def test_under_slurm_it_is_started_on_the_first_host_of_the_allocation(cluster, results):
+    start = "srun --nodes={nodes} --ntasks={ranks} --nodelist={host_names} hostname"
+    sent = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=slurm", "system=slurm"))
+    assert sent.returncode == 0, sent.stdout
+    wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
+    log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
+    assert has_reached_its_hosts(results, log)
