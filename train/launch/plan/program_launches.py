@@ -56,7 +56,7 @@ def speedups(points: Sequence[Point], made: Mapping[str, Sequence[RunRecord]]) -
         for point in rest:
             pairs = zip(made[point.name], made[base.name], strict=False)
             ratios = [_printed(record) / _printed(first) for record, first in pairs]
-            found[point.name] = intervals.of_median(ratios)
+            found[point.name] = intervals.median_interval(ratios)
     return found
 
 

@@ -6,7 +6,8 @@ from train.config.identity import config_hash, resolved
 from train.launch.plan import program_launches
 from train.launch.plan.runs import Run
 from train.record import paths
-from train.record.record import RECORD_NAME, PrintedRate, Rank, dumps, write_atomically
+from train.record.files import write_once
+from train.record.record import RECORD_NAME, PrintedRate, Rank, dumps
 
 PROGRAM = ["experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100"]
 
@@ -31,7 +32,7 @@ def add_printed(runs, rates, job_s=1.0):
             repeat=run.repeat, job_s=job_s, printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
         )  # fmt: skip
         folder, _ = paths.new_run(run.home, run.repeat)
-        write_atomically(folder / RECORD_NAME, dumps(record))
+        write_once(folder / RECORD_NAME, dumps(record))
 
 
 STEADY, NOISY = {1: [10.0] * 6, 2: [18.0] * 6}, {1: [10.0] * 6, 2: [12.0, 19.0, 13.0, 18.0, 12.5, 18.5]}
