@@ -48,7 +48,7 @@ def test_an_experiment_without_runs_is_said(results, experiment, capsys):
     assert f"no complete run of {experiment}" in capsys.readouterr().err
 
 
-ONE = "one launch: the interval covers rounds within it, not other launches"
+ONE = "one launch: the interval covers rounds within it (repeatability), not other launches"
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 A4_PX = (297 - 2 * 14) / 25.4 * 96  # the height between the margins, in CSS pixels
-_FIGURES = ("000-explained", "003-efficiency", "004-gpu-use", "own-weak-scaling-phases")
+_FIGURES = ("own-weak-scaling-phases", "000-explained", "003-efficiency", "004-gpu-use")
 
 
 @pytest.fixture(scope="module")
