@@ -37,7 +37,10 @@ def run(options: argparse.Namespace) -> int:
     arguments.print_notices(study.left_out)
     experiments = [name.replace("-", "_") for name in options.experiment.split(",")]
     plan = Plan((options.images or MILLION) * options.epochs, options.runs, bool(options.images))
-    content = contents.proposal(study, experiments, options.threshold, plan, options.to, options.models or ())
+    try:
+        content = contents.proposal(study, experiments, options.threshold, plan, options.to, options.models or ())
+    except TableError as error:
+        raise TableError(f"{options.results}: {error}") from error
     pages = write(content, options.out)
     for curve in content.curves:
         print(contents.sentence(curve, content.threshold))

@@ -221,5 +221,6 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
         (f"lost {first}", 2),
         (f"{first} came", 3),
     ]
-    assert (record.status, record.failure.reason) == ("failed", "interrupted by SIGTERM")
+    assert record.status == "failed"
+    assert record.failure.reason.startswith("interrupted by SIGTERM; ranks 0-2 on n[1-3] in phase")
     assert len(record.epochs) >= before  # those that the lost rank 0 had recorded are not lost with it

@@ -21,6 +21,7 @@ WORKS = (
     *(("audit", "FILE={}.csv"), ("table", "FILE={}.csv"), ("explain", "FILE={}.csv"), ("predict", "FILE={}.csv")),
     *(("compare", "RESULTS={}"), ("compare", "A={}", "B={}"), ("history", "RESULTS={}"), ("status", "RESULTS={}")),
     *(("diagnose", "EXPERIMENT=weak_scaling", "RESULTS={}"), ("report", "RESULTS={}"), ("wandb-sync", "RESULTS={}")),
+    ("summary", "RESULTS={}"),
     *(("bundle", "RESULTS={}"), ("bundle", "RESULTS={}", "SCRUB=1"), ("bundle-check",)),
     *(("reference", "RESULTS={}", "NAME=here"), ("check-reference", "RESULTS={}", "NAME=here")),
     *(("weak-scaling", *DRY), ("weak-scaling", *DRY, *SLURM), ("weak-scaling", *DRY, "CONTAINER=podman")),
@@ -31,6 +32,11 @@ REFUSED = (  # by a message that has the name
     *(
         ("reference", "RESULTS={}", "NAME={}"),
         ("bundle-check", "FILE={}.csv"),
+    ),
+    *(
+        ("proposal", "RESULTS={}"),  # one launch is no curve
+        ("evaluate", "FILE={}.csv"),
+        ("appendix", "FILE={}.csv"),
         ("doctor", "CONTAINER=podman", "IMAGE={}"),
     ),
     *(("data-check", "DATASET=cifar10", "DATA_DIR={}"), ("input-bench", "DATASET=cifar10", "DATA_DIR={}")),
@@ -39,9 +45,10 @@ REFUSED = (  # by a message that has the name
 
 
 def targets() -> set[str]:
-    """The targets that take values, with one experiment for all."""
+    """The targets that take names of files or folders, with one experiment for all."""
     listed = re.findall(r"^(?:MEASURING|ANALYSING) := (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    return {*" ".join(listed).replace("$(EXPERIMENTS)", "weak-scaling").split(), "diagnose"}
+    shown = " ".join(listed).replace("$(EXPERIMENTS)", "weak-scaling").split()
+    return {*shown, "diagnose", "evaluate"} - {"release"}
 
 
 @pytest.fixture
