@@ -260,7 +260,7 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     assert [(server.rank, server.host, len(server.cores)) for server in ps.servers] == [(2, "n3", 1), (3, "n4", 1)]
     assert len({place.partition(":")[0] for of in places.values() for place in of}) == 4
     assert ps.config["global_batch"] == 2 * ps.config["batch_per_rank"]  # servers have no share of it
-    assert [note for note in ps.notes if "2 parameter servers on nodes of their own, with 2 cores beside" in note]
+    assert [note for note in ps.notes if "2 parameter servers on separate nodes, with 2 cores beside" in note]
     status, output = run(sys.executable, "-m", "analysis", "summary", "strategies", "--results", str(results))
     assert status == 0, output
     assert "+2 cores for servers" in " ".join(output.split()), output
