@@ -62,6 +62,12 @@ def add_junit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results to this file as JUnit, too")
 
 
+def add_job(parser: argparse.ArgumentParser) -> None:
+    """Declare --images and --epochs: the job whose wall time or node hours are predicted."""
+    parser.add_argument("--images", type=positive, metavar="N", help="images of the job, in each epoch")
+    parser.add_argument("--epochs", type=positive, default=1, metavar="N", help="default: %(default)s")
+
+
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Declare --columns: what the headers of a user's table mean."""
     parser.add_argument(

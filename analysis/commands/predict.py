@@ -53,12 +53,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     only = "use points of at most N ranks; larger ones that were measured check the prediction"
     parser.add_argument("--up-to", type=arguments.positive, default=math.inf, metavar="N", help=only)
-    parser.add_argument(
-        "--images", type=arguments.positive, metavar="N", help="of a job: its wall time is predicted too"
-    )
-    parser.add_argument(
-        "--epochs", type=arguments.positive, default=1, metavar="N", help="of so many images each (default: 1)"
-    )
+    arguments.add_job(parser)
     parser.add_argument(
         "--price", type=arguments.positive, metavar="P", help="of an hour of a node: what that job costs"
     )

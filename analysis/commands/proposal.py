@@ -22,8 +22,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_models(parser)
     parser.add_argument("--to", type=arguments.ranks, default=(), metavar="N,N",
                         help="nodes to predict (default: twice and four times the largest)")  # fmt: skip
-    parser.add_argument("--images", type=arguments.positive, metavar="N", help="images that a run reads in an epoch")
-    parser.add_argument("--epochs", type=arguments.positive, default=1, metavar="N", help="default: %(default)s")
+    arguments.add_job(parser)
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="runs that are applied for (default: 1)")
     arguments.add_out(parser)
     arguments.add_results(parser)

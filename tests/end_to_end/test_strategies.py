@@ -141,7 +141,8 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path, strat
     print(f"it ended after {time.monotonic() - begin:.1f} s")
     assert child.returncode == 1
     [made] = records(tmp_path)
-    assert (made.status, made.failure.phase) == ("failed", "timed")
+    assert made.status == "failed"
+    assert made.failure.phase in ("warm_up", "timed")  # "timed" is announced before the barrier that begins it
     assert made.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), made.failure
     assert "does not answer" in made.failure.reason
     assert kit.anything(tmp_path) == []

@@ -17,7 +17,7 @@ def test_an_option_that_several_commands_have_is_the_same_in_each():
         for action in parser._actions:
             for option in action.option_strings:
                 helps[option].add((action.help, action.metavar, action.type))
-    own = {"--experiment", "--file", "--sign-key", "--strict"}  # what they say depends on the command
+    own = {"--experiment", "--file", "--out", "--sign-key", "--strict", "--to"}  # what they say depends on the command
     assert {option for option, printed in helps.items() if len(printed) > 1} <= own
 
 
