@@ -90,7 +90,8 @@ def _between_s(run: RunRecord, by_turn: Turns) -> float:
         shortest_s[arm] = min(step_s, shortest_s.get(arm, step_s))
     untimed = {arm for arm, s in shortest_s.items() if not precision or s < _TIMES / precision * _FIRST_STEP_S}
     period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
-    barriers_s = len(by_turn) * (limit("between_windows_s") + limit("barrier_cycles") * period_s)
+    restored_s = run.work.gradient_bytes / limit("restored_bytes_per_s") if run.work else 0.0  # the weights, each turn
+    barriers_s = len(by_turn) * (limit("between_windows_s") + limit("barrier_cycles") * period_s + restored_s)
     return barriers_s + sum(step_s for (_, arm), step_s in steps_s.items() if arm in untimed)
 
 
