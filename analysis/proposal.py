@@ -88,7 +88,7 @@ class Proposal:
     caveats: list[str]
     notes: list[str]
 
-    def of_kind(self, kind: Kind) -> list[Curve]:
+    def curves_in(self, kind: Kind) -> list[Curve]:
         """Return the curves of weak or of strong scaling."""
         return [curve for curve in self.curves if curve.kind == kind]
 
@@ -120,8 +120,8 @@ def proposal(
             f"no curve over several nodes in records of {', '.join(experiments)} (experiments with records: {there}); "
             f"measure one first, as make weak-scaling NODES=4"
         )
-    kept = {(curve.experiment, curve.model) for curve in curves}
-    local = local[[(e, labels.name(m)) in kept for e, m in zip(local["experiment"], local["model"], strict=True)]]
+    shown = {(curve.experiment, curve.model) for curve in curves}
+    local = local[[(e, labels.name(m)) in shown for e, m in zip(local["experiment"], local["model"], strict=True)]]
     records = [study.records[path] for path in local["record"].unique()]
     return Proposal(threshold, plan, curves, facts(records), _caveats(local, records, curves), _notes(curves))
 
@@ -274,7 +274,7 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
     versions = [f"{n} {v}" for e in environments for n, v in e.versions.items()
                 if n in ("python", "tensorflow", "horovod", "torch")]  # fmt: skip
     days = sorted(run.started_at[:10] for run in records)
-    found = {
+    rows = {
         "processors": _listed(f"{h.cores} cores, {h.cpu_model}, {h.memory_bytes / 2**30:.0f} GiB" for h in hosts),
         "GPUs": _listed(gpu for host in hosts for gpu in host.gpus),
         "hosts": str(len({host.host for host in hosts})),
@@ -290,7 +290,7 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
         "measured on": days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}",
         "node hours of the study": f"{math.fsum(run.job_s * _node_count(run) for run in records) / 3600:.2f}",
     }  # fmt: skip
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in rows.items() if text}
 
 
 def _of(config: Mapping[str, object], group: str, name: str) -> str:
@@ -349,7 +349,7 @@ def sections(content: Proposal) -> list[Section]:
     """Return the parts of the document in order."""
     plan = content.plan
     run = f"{plan.images:,.0f} images" + ("" if plan.given else " (IMAGES= and EPOCHS= give those of your job)")
-    made = [
+    parts = [
         Section(
             "Result",
             [*(sentence(curve, content.threshold) for curve in _in_order(content)), *content.caveats],
@@ -357,11 +357,11 @@ def sections(content: Proposal) -> list[Section]:
         ),
     ]
     for kind in ("weak", "strong"):
-        kept = "batch per rank" if kind == "weak" else "global batch"
-        if curves := content.of_kind(kind):
+        constant = "batch per rank" if kind == "weak" else "global batch"
+        if curves := content.curves_in(kind):
             rows = [_cells(curve, row, content.threshold) for curve in curves for row in curve.rows]
-            made.append(Section(f"{kind.capitalize()} scaling (constant {kept})", rows=rows))
-    made.append(
+            parts.append(Section(f"{kind.capitalize()} scaling (constant {constant})", rows=rows))
+    parts.append(
         Section(
             "Time and node hours",
             [f"A run processes {run}; {plan.runs} of them are applied for. Time to start is not included."],
@@ -369,13 +369,13 @@ def sections(content: Proposal) -> list[Section]:
         )
     )
     facts_rows = [{"what": name, "value": text} for name, text in content.facts.items()]
-    made.append(Section("What was run on what", rows=facts_rows))
-    made.append(Section("How to read it", content.notes))
-    return made
+    parts.append(Section("What was run on what", rows=facts_rows))
+    parts.append(Section("How to read it", content.notes))
+    return parts
 
 
 def _in_order(content: Proposal) -> list[Curve]:
-    return [*content.of_kind("weak"), *content.of_kind("strong")]
+    return [*content.curves_in("weak"), *content.curves_in("strong")]
 
 
 def title(content: Proposal) -> str:

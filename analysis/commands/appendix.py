@@ -50,5 +50,5 @@ def _keep(file: Path) -> None:
         measured = msgspec.json.decode(file.read_bytes(), type=_Measured).minutes
     except msgspec.DecodeError as error:
         raise TableError(f"{file}: not a file that `make evaluate` wrote: {error}") from error
-    kept = contents.read_minutes(contents.MINUTES) | measured
-    files.write_whole(contents.MINUTES, contents.minutes_text(kept).encode())
+    minutes = contents.read_minutes(contents.MINUTES) | measured
+    files.write_whole(contents.MINUTES, contents.minutes_text(minutes).encode())

@@ -82,7 +82,7 @@ def _unpack(file: Path, folder: Path) -> Path:
 
 
 def _run_steps(appendix: Appendix, kit: Path) -> list[StepResult]:
-    """Run the steps whose output is known, in a folder of their own that has no records."""
+    """Run the steps whose output is known, in a separate folder without records."""
     kit.mkdir()
     for name in ("analysis", "train", "conf"):
         (kit / name).symlink_to(ROOT / name)

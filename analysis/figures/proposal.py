@@ -31,7 +31,7 @@ def draw(content: Proposal) -> Figure:
     figure = _figure(_PAGE_MM[0] - 2 * _MARGIN_MM, 8 + _PANELS_MM * len(kinds), layout="constrained")
     panels = figure.subplots(len(kinds), 3, squeeze=False)
     for kind, axes in zip(kinds, panels, strict=True):
-        _panels(list(axes), content.of_kind(kind), content.threshold, kind)
+        _panels(list(axes), content.curves_in(kind), content.threshold, kind)
     return plots.legend(figure)
 
 
@@ -42,7 +42,7 @@ def _figure(width_mm: float, height_mm: float, layout: str | None = None) -> Fig
 
 
 def _kinds(content: Proposal) -> list:
-    return [kind for kind in ("weak", "strong") if content.of_kind(kind)]
+    return [kind for kind in ("weak", "strong") if content.curves_in(kind)]
 
 
 def _panels(panels: Sequence[Axes], curves: Sequence[Curve], threshold: float, kind: str) -> None:
@@ -150,7 +150,7 @@ class _Pages:
             ))
             for nth in range(3)
         ]  # fmt: skip
-        _panels(panels, content.of_kind(kind), content.threshold, kind)  # type: ignore[arg-type]
+        _panels(panels, content.curves_in(kind), content.threshold, kind)  # type: ignore[arg-type]
         handles: dict = {}
         for axes in panels:
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))

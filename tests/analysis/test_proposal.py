@@ -25,7 +25,7 @@ def made(results, threshold=0.75, plan=MILLION, to=(), experiments=BOTH):
 
 def test_weak_and_strong_scaling_are_told_apart_and_judged(results):
     content = made(results)
-    (weak,), (strong,) = content.of_kind("weak"), content.of_kind("strong")
+    (weak,), (strong,) = content.curves_in("weak"), content.curves_in("strong")
     assert [row.verdict for row in weak.measured] == ["base of the curve", *["meets it"] * 3]
     assert [row.verdict for row in strong.measured] == ["base of the curve", "meets it", "meets it", "below it"]
     assert [row.efficiency.value for row in weak.measured] == pytest.approx([1, 0.95, 0.91, 0.88], rel=0.005)
@@ -37,7 +37,7 @@ def test_weak_and_strong_scaling_are_told_apart_and_judged(results):
 
 
 def test_a_threshold_within_the_interval_is_not_decided(results):
-    (weak,) = made(results, threshold=0.88).of_kind("weak")
+    (weak,) = made(results, threshold=0.88).curves_in("weak")
     assert weak.rows[3].verdict == "not decidable"
     assert weak.supported == 4
     assert "is not decidable" in proposal.sentence(weak, 0.88)
@@ -45,7 +45,7 @@ def test_a_threshold_within_the_interval_is_not_decided(results):
 
 def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
     """64 images/s less 1 % on average: 640,000 images take 10,100 s, 2.8 h; on 8 nodes at 0.88 an eighth of that."""
-    (weak,) = made(results, plan=Plan(640_000, 3, True)).of_kind("weak")
+    (weak,) = made(results, plan=Plan(640_000, 3, True)).curves_in("weak")
     assert weak.rows[0].hours.value == pytest.approx(10_100 / 3600, rel=0.002)
     assert weak.rows[3].hours.value == pytest.approx(10_100 / 3600 / 8 / 0.88, rel=0.005)
     assert weak.rows[3].node_hours.value == pytest.approx(10_100 / 3600 / 0.88, rel=0.005)
@@ -53,7 +53,7 @@ def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
 
 
 def test_what_was_not_measured_is_marked_as_predicted(results):
-    (weak,) = made(results, to=(4, 16)).of_kind("weak")
+    (weak,) = made(results, to=(4, 16)).curves_in("weak")
     assert [row.nodes for row in weak.rows if row.predicted] == [16]
     assert weak.rows[-1].efficiency.covers == "machines"
     assert weak.supported == 8  # a prediction supports nothing

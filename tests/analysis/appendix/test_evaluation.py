@@ -34,8 +34,8 @@ def test_the_outcome_follows_from_both_verdicts(stated, here, measured, outcome,
 
 def evaluation(steps, *outcomes):
     stated = {"one": {"verdict": "supported", "evidence": ""}}
-    found = [rows(stated, [judged("supported" if good else "contradicted")], [])[0] for good in outcomes]
-    return Evaluation("a.tar.gz", "2 cores", "0" * 40, steps, 3, [], found, "")
+    verdicts = [rows(stated, [judged("supported" if good else "contradicted")], [])[0] for good in outcomes]
+    return Evaluation("a.tar.gz", "2 cores", "0" * 40, steps, 3, [], verdicts, "")
 
 
 def test_one_claim_or_step_that_is_not_reproduced_fails_it():
