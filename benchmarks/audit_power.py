@@ -30,7 +30,8 @@ from analysis.study import Study
 from analysis.table.checks import contradictions
 from analysis.table.checks.check import CHECKS
 from analysis.user_table import table as user_table
-from tests.helpers import noisy_records, record_attacks, record_edits, studies, study_edits
+from benchmarks.faults import record_attacks, record_edits, studies, study_edits
+from tests.helpers import noisy_records
 from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
 

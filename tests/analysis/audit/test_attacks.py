@@ -3,8 +3,8 @@ import pytest
 
 from analysis.audit import launch_findings
 from analysis.study import Study
-from tests.helpers import record_attacks
-from tests.helpers.record_attacks import ATTACKS
+from benchmarks.faults import record_attacks
+from benchmarks.faults.record_attacks import ATTACKS
 
 pytestmark = pytest.mark.slow  # each writes and reads a folder of records
 

@@ -7,7 +7,7 @@ from analysis import TableError, audit
 from analysis.audit import user_runs, user_tables
 from analysis.table import loading
 from analysis.user_table import table as user_table
-from tests.helpers import studies
+from benchmarks.faults import studies
 from tests.helpers.tidy_rows import curve, table
 
 

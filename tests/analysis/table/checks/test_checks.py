@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from analysis.table.checks import contradictions
 from analysis.table.checks.check import CHECKS
-from tests.helpers import noisy_records, record_edits
+from benchmarks.faults import record_edits
+from tests.helpers import noisy_records
 from tests.helpers.own_records import make_record
 
 
