@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from analysis.curves import bases, cached_by_table, curves, in_rounds, keeps_global_batch, measured, times_as_fast
-from tests.helpers.own_records import curve_in_rounds
+from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.tidy_rows import row, table
 
 

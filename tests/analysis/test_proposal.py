@@ -3,7 +3,7 @@ import pytest
 from analysis import TableError, proposal
 from analysis.proposal import Plan
 from analysis.study import Study
-from tests.helpers.long_curves import long_curve
+from tests.helpers.own_studies import long_curve
 from tests.helpers.own_records import Arm, make_rounds, save
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import speedups
-from tests.helpers.own_records import curve_in_rounds
+from tests.helpers.own_studies import curve_in_rounds
 
 positive = st.floats(1e-3, 1e6)
 

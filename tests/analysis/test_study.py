@@ -6,7 +6,8 @@ import pytest
 
 from analysis.study import Study, record_files
 from analysis.table import loading
-from tests.helpers.own_records import curve_in_rounds, make_record, save
+from tests.helpers.own_records import make_record, save
+from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
 

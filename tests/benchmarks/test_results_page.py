@@ -1,5 +1,6 @@
 from benchmarks import results_page
-from tests.helpers.own_records import QUOTA, Arm, Results, curve_in_rounds, make_rounds, save
+from tests.helpers.own_records import QUOTA, Arm, Results, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 
 
 def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path):

@@ -169,6 +169,8 @@ WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
 # Of a run whose nodes are emulated, each with a fifth of a core.
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
 QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+# Of a control.
+NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
 
 
 def make_rounds(
@@ -232,19 +234,6 @@ def as_sweep(
         timed_s = max(sum(sum(of_ranks[one.rank]) for of_ranks in times.values()) for one in run.ranks)
         rank.phases_s = {"start": 1.0, "warm_up": 1.0, "timed": timed_s}
     return run
-
-
-def curve_in_rounds(results: Path, model: str = "resnet50", **more: object) -> None:
-    """Save a clean weak scaling study: two launches of six rounds, and a launch of the smaller point alone.
-
-    The ratios of two nodes over one are 1.50 to 1.56 and 1.60 to 1.65, and the medians of the launches 1.56 and 1.595.
-    Neighbours are not alike. Without allreduce all are 1.9. The machine drifts by a tenth a round.
-    """
-    for launch, ratios in enumerate(([1.50, 1.61, 1.51, 1.62, 1.60, 1.52], [1.64, 1.54, 1.56, 1.63, 1.53, 1.65])):
-        alone = [STEP_S[model] * (1 + 0.1 * number) for number in range(6)]
-        rounds = [(step, 2 * step / ratio, 2 * step / 1.9) for step, ratio in zip(alone, ratios, strict=True)]
-        save(make_rounds(rounds, repeat=launch, model=model, **more), results)
-    save(make_record(model=model, step_s=0.5, **more), results)  # type: ignore[arg-type]
 
 
 def named_run(**more: object) -> RunRecord:
@@ -338,90 +327,13 @@ class Results:
         return self.study().local
 
 
-STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
-EPOCHS = [Epoch(i, 10, 2.0, 1 / i, 1 - 0.5 / i, 1 / i, 1 - 0.6 / i) for i in range(1, 6)]
-ARMS = ("nodes", "distribution", "distribution.allreduce")
+def limited(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRecord:
+    """The record with a product of 1000 rows in 20 ms, 100 GFLOP/s, and 1 GB/s between its ranks, at these arms.
 
-
-def fill(results: Results) -> Results:
-    """Records of the experiments in conf/experiment, two repeats of each, as the launcher would leave them."""
-    for repeat in range(2):
-        _throughputs(results, repeat)
-        _arms(results, repeat)
-        _allreduces(results, repeat)
-        for experiment in ("accuracy_digits", "fruit", "caltech256", "imdb_wiki"):
-            for nodes in (2, 4):
-                results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, repeat=repeat, epochs=EPOCHS)
-    return results
-
-
-def _throughputs(results: Results, repeat: int) -> None:
-    for model in ("vgg16", "resnet50", "inceptionv3"):
-        run = {"model": model, "step_s": STEP_S[model] * (1 + 0.01 * repeat), "repeat": repeat}
-        strong = run | {"derived": ["batch_per_rank", "threads_per_rank"]}
-        for n in (1, 2):
-            results.add(nodes=n, **run)
-            results.add(experiment="bnl_throughput", nodes=n, **run)
-            results.add(experiment="strong_scaling", nodes=n, batch_per_rank=8 // n, **strong)
-            swept = {"model": model, "dataset": "synthetic", "batch_per_rank": 32, "nodes": n}
-            results.add(experiment="tf_benchmarks", nodes=n, batch_per_rank=32, swept=swept, **run)
-            swept = {"model": model, "batch_per_rank": n}
-            results.add(experiment="batch_sweep", batch_per_rank=n, swept=swept, **run)
-            swept, threads = {"model": model, "ranks_per_node": n}, 4 // n
-            results.add(
-                experiment="ranks_threads", ranks_per_node=n, threads_per_rank=threads, batch_per_rank=8 // n,
-                swept=swept, **strong,
-            )  # fmt: skip
-    for model in ("vgg19", "resnet101v2", "inceptionv4"):
-        for nodes in (1, 2, 4):
-            measure = {"name": "quick", "warm_up_steps": 2, "timed_steps": 16 // nodes, "total_steps": 16}
-            run = {"model": model, "nodes": nodes, "step_s": STEP_S[model], "steps": 16 // nodes, "repeat": repeat}
-            results.add(experiment="fixed_work", measure=measure, **run)
-
-
-def _arms(results: Results, repeat: int) -> None:
-    for nodes, backend, allreduce in (
-        (1, "none", False),
-        (1, "horovod", True),
-        (2, "horovod", True),
-        (2, "horovod", False),
-    ):
-        distribution = {"backend": backend, "allreduce": allreduce, "controller": "gloo"}
-        results.add(
-            experiment="overhead", nodes=nodes, step_s=0.5 * (1 + 0.01 * repeat), repeat=repeat,
-            distribution=distribution, swept={"model": "resnet50"}, arm=f"{nodes}-{backend}-{allreduce}", arm_keys=ARMS,
-            role="point" if allreduce else "base",
-        )  # fmt: skip
-    for arm, batches, derived in (
-        ("same-steps", {1: 64, 2: 32}, "batch_per_rank"),
-        ("batch-per-rank-kept", {2: 64}, "global_batch"),
-    ):
-        for nodes, batch in batches.items():
-            results.add(
-                experiment="equivalence", model="digits_plain", nodes=nodes, batch_per_rank=batch,
-                dataset={"name": "digits"}, losses=[2.0, 1.0 + 0.1 * (arm != "same-steps"), 0.5], warm_up_steps=0,
-                repeat=repeat, swept={"nodes": nodes}, arm=arm, derived=[derived],
-                role="base" if arm == "same-steps" else "point",
-                arm_keys=["global_batch", "batch_per_rank"],
-            )  # fmt: skip
-    system, launcher = {"name": "laptop", "cpus_per_node": 0.4}, {"name": "emulated", "flat_within_fraction": 0.1}
-    for link, allreduce, step_s in ((100, True, 0.9), (1000, True, 0.5), (None, True, 0.4), (None, False, 0.3)):
-        results.add(
-            experiment="network_sweep", model="alexnet", nodes=4, step_s=step_s, repeat=repeat, launcher=launcher,
-            of_model={"name": "alexnet", "image_size": 67, "parameters": 1_000_000},
-            system=system | {"link_mbit_per_s": link}, arm=f"allreduce-{allreduce}", arm_keys=[*ARMS, LINK],
-            role="point" if allreduce else "control",
-            swept={"model": "alexnet", LINK: link}, **{"distribution.allreduce": allreduce},
-        )  # fmt: skip
-
-
-LINK = "system.link_mbit_per_s"
-
-
-def _allreduces(results: Results, repeat: int) -> None:
-    for nodes in (2, 4):
-        swept = {"distribution.controller": "gloo", "distribution.cycle_time_ms": 20, "nodes": nodes}
-        run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, swept=swept)
-        run.config["distribution"]["cycle_time_ms"] = 20
-        times = {1 << k: [[0.02 * (1 + 0.01 * repeat)]] * nodes for k in range(10, 30)}
-        save(as_sweep(run, times, [[("memory_copy", "", 10**9, 0.1)]] * nodes), results.folder)
+    At 20 GFLOP an image that is 5 images/s a rank; its gradients are 0.1 GB.
+    """
+    run.work = Work(operations_per_image=20 * 10**9, gradient_bytes=10**8)
+    for rank in run.ranks:
+        rank.matrix_products = [MatrixProduct(1000, [0.03, 0.02, 0.025], arm) for arm in arms]
+        rank.transfers = [Transfer("tcp_ring", "127.0.0.1", 10**9, 1.0, arm) for arm in arms]
+    return run

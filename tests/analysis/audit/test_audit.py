@@ -4,7 +4,8 @@ import pytest
 
 from analysis.audit import record_findings
 from analysis.study import Study
-from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save, save_as_it_is, settle
+from tests.helpers.own_records import make_record, make_rounds, save, save_as_it_is, settle
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Failure
 
 

@@ -1,12 +1,8 @@
 import pytest
 
-from analysis.audit.findings import RECORD_RULES
+from tests.helpers.findings import record_findings
 from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record.record import CoreUse, MatrixProduct, Work
-
-
-def found(name, run):
-    return list(RECORD_RULES[name](run, "the/record.json"))
 
 
 @pytest.mark.parametrize(("rows", "alleged"), [(1000, False), (100, True)])
@@ -15,7 +11,7 @@ def test_no_rate_beyond_what_the_processors_multiply(rows, alleged):
     run = make_record(batch_per_rank=8, step_s=0.5)
     run.work = Work(10**8, 4)
     run.ranks[0].matrix_products = [MatrixProduct(rows, [0.1])]
-    assert bool(found("beyond_limits", run)) is alleged
+    assert bool(record_findings("beyond_limits", run)) is alleged
 
 
 def test_the_limit_of_the_links_counts_too():
@@ -25,7 +21,7 @@ def test_the_limit_of_the_links_counts_too():
 
     for rank in run.ranks:
         rank.transfers = [Transfer("tcp_ring", "x", 1000, 1.0)]
-    (finding,) = found("beyond_limits", run)
+    (finding,) = record_findings("beyond_limits", run)
     assert "as its links carry" in finding.follows
 
 
@@ -36,14 +32,14 @@ def test_no_control_above_ideal():
     def rounds(base, point, control):
         return settle(make_rounds([(base * s, point, control) for s in scatter]))
 
-    assert not found("above_ideal", rounds(0.5, 0.5, 0.5))
-    (finding,) = found("above_ideal", rounds(0.5, 0.8, 0.4))
+    assert not record_findings("above_ideal", rounds(0.5, 0.5, 0.5))
+    (finding,) = record_findings("above_ideal", rounds(0.5, 0.8, 0.4))
     assert "efficiency 1.25" in finding.stated
-    assert not found("above_ideal", rounds(0.5, 0.4, 0.5))  # the point: `beyond_ideal` names it
+    assert not record_findings("above_ideal", rounds(0.5, 0.4, 0.5))  # the point: `beyond_ideal` names it
 
 
 @pytest.mark.parametrize(("joules", "alleged"), [(None, False), (0.0, False), (600, False), (9000, True), (-5, True)])
 def test_no_power_that_processors_cannot_take(joules, alleged):
     run = make_record()
     run.ranks[0].timed_cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=joules)
-    assert bool(found("impossible_power", run)) is alleged
+    assert bool(record_findings("impossible_power", run)) is alleged

@@ -2,17 +2,13 @@ import random
 
 import pytest
 
-from analysis.audit.findings import RECORD_RULES
 from analysis.audit.machine import emulated_nodes_disturbed
 from analysis.table import loading
-from tests.helpers.own_records import make_record, make_rounds
+from tests.helpers.findings import record_findings
+from tests.helpers.own_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds
 from train.record.record import CoreUse, HostState
 
 RULES = ("other_load", "stolen_time", "slow_clocks", "clocks_fell")
-
-
-def found(name, run):
-    return list(RECORD_RULES[name](run, "the/record.json"))
 
 
 def rounds(others=0.0, stolen=0.0, clocks=lambda number: None, of_gpu=lambda number: None):
@@ -37,12 +33,12 @@ def test_nothing_is_said_of_a_machine_that_does_nothing_else():
                 window.cores.busy_s = 1.92 + draw.uniform(-0.01, 0.01)
                 window.cores.frequency_mhz = 3000.0 * draw.uniform(0.97, 1.0)
                 window.cores.gpu_clock_mhz = 1980.0 * draw.uniform(0.97, 1.0)
-        assert [name for name in RULES if found(name, run)] == []
+        assert [name for name in RULES if record_findings(name, run)] == []
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.05, True), (0.01, False)])
 def test_other_processes_on_the_cores_of_a_rank(share, said):
-    findings = found("other_load", rounds(others=share))
+    findings = record_findings("other_load", rounds(others=share))
     assert bool(findings) == said
     if said:
         assert "rank 1 on host0, cores 1: other processes took 4" in findings[0].stated
@@ -51,53 +47,53 @@ def test_other_processes_on_the_cores_of_a_rank(share, said):
 def test_ranks_that_share_cores_are_no_other_load():
     run = rounds(others=0.5)
     run.cores_shared = True
-    assert not found("other_load", run)
+    assert not record_findings("other_load", run)
 
 
 def test_a_hypervisor_that_steals():
-    (finding,) = found("stolen_time", rounds(stolen=0.04))
+    (finding,) = record_findings("stolen_time", rounds(stolen=0.04))
     assert finding.off == pytest.approx(0.04, abs=0.003)
-    assert not found("stolen_time", rounds(stolen=0.01))
+    assert not record_findings("stolen_time", rounds(stolen=0.01))
 
 
 def test_short_windows_in_which_a_tick_is_much_are_no_evidence():
     run = make_record(steps=1)
     run.ranks[0].timed_cores = CoreUse(0.1, 0.09, 0.1, 0.01)  # one tick of steal: 10 %
-    assert not found("stolen_time", run)
+    assert not record_findings("stolen_time", run)
 
 
 def test_a_governor_that_saves_power():
     run = make_record()
     state = HostState("powersave", 800.0, 3500.0, True, 1, "madvise", 0.1, ["avx2"], [], None)
     run.environment.hosts[0].state = state
-    (finding,) = found("slow_clocks", run)
+    (finding,) = record_findings("slow_clocks", run)
     assert finding.stated == "host0: governor powersave"
     run.environment.hosts[0].state.governor = "performance"
-    assert not found("slow_clocks", run)
+    assert not record_findings("slow_clocks", run)
 
 
 def test_clocks_that_fell_during_the_launch():
-    (finding,) = found("clocks_fell", rounds(clocks=lambda number: 3000.0 - 50 * number))
+    (finding,) = record_findings("clocks_fell", rounds(clocks=lambda number: 3000.0 - 50 * number))
     # 12 rounds of 3 arms on rank 0, of 2 on rank 1: first and last third are four rounds each.
     assert finding.off == pytest.approx((2525 - 2925) / 2925, abs=0.005)
-    assert not found("clocks_fell", rounds(clocks=lambda number: 3000.0 - 5 * number))
-    assert not found("clocks_fell", rounds())
+    assert not record_findings("clocks_fell", rounds(clocks=lambda number: 3000.0 - 5 * number))
+    assert not record_findings("clocks_fell", rounds())
 
 
 def test_clocks_of_a_gpu_that_fell():
-    (finding,) = found("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 30 * number))
+    (finding,) = record_findings("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 30 * number))
     assert "GPU at 1695 MHz in the last third of the windows" in finding.stated
-    assert not found("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 3 * number))
+    assert not record_findings("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 3 * number))
 
 
 def test_windows_that_were_cut_are_shorter_than_the_counting_around_them():
-    assert not found("cut_windows", rounds())
+    assert not record_findings("cut_windows", rounds())
     run = rounds()
     for rank in run.ranks:
         for window in rank.windows[-2:]:
             window.cores.wall_s = 2.4
     run.ranks[1].windows[-1].cores.wall_s = 2.05  # it came last: all others waited for it, in the barrier
-    (finding,) = found("cut_windows", run)
+    (finding,) = record_findings("cut_windows", run)
     assert finding.stated == f"round 11, arm {run.ranks[0].windows[-2].arm}: 2 s"
     assert finding.follows.startswith("about 2.4 s")
     assert finding.off == pytest.approx(2 / 2.4 - 1)
@@ -107,15 +103,10 @@ def test_one_point_that_was_cut_and_one_whose_cores_were_not_counted_on_all_rank
     run = make_record(nodes=2)  # 4 steps of 0.5 s
     for rank in run.ranks:
         rank.timed_cores = CoreUse(2.5, 1.9, 1.9, 0.0)
-    (finding,) = found("cut_windows", run)
+    (finding,) = record_findings("cut_windows", run)
     assert finding.stated == "timed: 2 s"
     run.ranks[1].timed_cores = None
-    assert not found("cut_windows", run)
-
-
-QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
-QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
-NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
+    assert not record_findings("cut_windows", run)
 
 
 def disturbed(results) -> list:

@@ -1,13 +1,9 @@
 import pytest
 
 from analysis.audit import launches, said_twice
-from analysis.audit.findings import RECORD_RULES
+from tests.helpers.findings import record_findings
 from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record.record import Work
-
-
-def found(name, run):
-    return list(RECORD_RULES[name](run, "the/record.json"))
 
 
 COMMAND = ["python", "-m", "train", "experiment=weak_scaling", "model=resnet50", "nodes=2", "batch_per_rank=8"]
@@ -16,14 +12,14 @@ COMMAND = ["python", "-m", "train", "experiment=weak_scaling", "model=resnet50",
 def test_the_command_says_what_the_configuration_says():
     run = make_record(nodes=2)
     run.command = COMMAND
-    assert not found("command_and_config", run)
+    assert not record_findings("command_and_config", run)
     run.command = [*COMMAND, "nodes=4"]  # the last one counts
-    (finding,) = found("command_and_config", run)
+    (finding,) = record_findings("command_and_config", run)
     assert (finding.stated, finding.follows) == ("nodes: 2", "4, as its command says")
     run.command = [*COMMAND, "model=vgg16"]
-    assert found("command_and_config", run)
+    assert record_findings("command_and_config", run)
     run.command = [*COMMAND, "nodes=null", "results=/elsewhere", "measure.budget_s=9"]
-    assert not found("command_and_config", run)
+    assert not record_findings("command_and_config", run)
 
 
 @pytest.mark.parametrize(("value", "alleged"), [("20.0", False), ("20", False), ("3.5", True)])
@@ -31,24 +27,24 @@ def test_the_variables_say_what_the_configuration_says(value, alleged):
     run = make_record(nodes=2)
     run.config["distribution"] |= {"backend": "horovod", "cycle_time_ms": 20.0}
     run.environment.variables = {"HOROVOD_CYCLE_TIME": value, "HOROVOD_SIZE": "2"}
-    assert bool(found("variables_and_config", run)) is alleged
+    assert bool(record_findings("variables_and_config", run)) is alleged
     run.environment.variables = {"HOROVOD_SIZE": "8"}
-    assert found("variables_and_config", run)
+    assert record_findings("variables_and_config", run)
 
 
 def test_arms_and_points_are_called_after_their_settings():
     run = settle(make_rounds([(0.5, 0.8, 0.55)] * 6))
-    assert not found("names_and_settings", run)
+    assert not record_findings("names_and_settings", run)
     for arm in run.config["rounds"]:
         arm["name"] = f"nodes{arm['nodes']}-batch_per_rank{arm['batch_per_rank']}"
     run.config["rounds"][2]["name"] += "-without-allreduce"
-    assert not found("names_and_settings", run)
+    assert not record_findings("names_and_settings", run)
     run.config["rounds"][0]["batch_per_rank"] = 32
-    (finding,) = found("names_and_settings", run)
+    (finding,) = record_findings("names_and_settings", run)
     assert finding.follows == "batch_per_rank 32 in its settings"
     run.config["rounds"][0]["batch_per_rank"] = 8
     run.config["rounds"][2]["allreduce"] = True
-    (finding,) = found("names_and_settings", run)
+    (finding,) = record_findings("names_and_settings", run)
     assert finding.follows == "an allreduce in its settings"
 
 
@@ -56,9 +52,9 @@ def test_a_model_has_no_more_gradients_than_parameters_and_the_same_everywhere()
     run = make_record()
     run.config["model"]["parameters"] = 1000
     run.work = Work(10, 4000)
-    assert not found("gradients_and_parameters", run)
+    assert not record_findings("gradients_and_parameters", run)
     run.work = Work(10, 4004)
-    assert found("gradients_and_parameters", run)
+    assert record_findings("gradients_and_parameters", run)
     others = [make_record(repeat=n) for n in (1, 2)]
     for other in others:
         other.work = Work(10, 4000)
@@ -68,9 +64,9 @@ def test_a_model_has_no_more_gradients_than_parameters_and_the_same_everywhere()
 
 def test_a_record_says_how_it_was_made():
     run = make_record()
-    assert not found("missing_provenance", run)
+    assert not record_findings("missing_provenance", run)
     run.environment.versions, run.command = {}, []
-    (finding,) = found("missing_provenance", run)
+    (finding,) = record_findings("missing_provenance", run)
     assert finding.stated == "not in the record: the command, the versions"
     run.environment, run.source_digest = None, ""
-    assert "the code (commit or digest), the hosts" in found("missing_provenance", run)[0].stated
+    assert "the code (commit or digest), the hosts" in record_findings("missing_provenance", run)[0].stated

@@ -1,11 +1,8 @@
 import pytest
 
 from analysis.audit import wall_times as rules
-from tests.helpers.tidy_rows import curve, row, table
-
-
-def found(rule, *rows):
-    return list(rule(table(*rows)))
+from tests.helpers.findings import row_findings
+from tests.helpers.tidy_rows import curve, row
 
 
 def fixed_work(walls, steps, speed):
@@ -21,8 +18,8 @@ STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
 
 def test_a_wall_time_that_the_others_do_not_predict():
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
-    assert not found(rules.wall_time_misfit, *fixed_work(walls, STEPS, 640))
-    (finding,) = found(rules.wall_time_misfit, *fixed_work(walls | {8: 15}, STEPS, 640))
+    assert not row_findings(rules.wall_time_misfit, *fixed_work(walls, STEPS, 640))
+    (finding,) = row_findings(rules.wall_time_misfit, *fixed_work(walls | {8: 15}, STEPS, 640))
     assert "8 ranks" in finding.place
     assert finding.off == pytest.approx(15 / 12 - 1)
 
@@ -30,11 +27,11 @@ def test_a_wall_time_that_the_others_do_not_predict():
 def test_a_fixed_cost_makes_the_two_speedups_differ():
     # At 640 images/s a step of 64 takes 0.1 s: by speed 16x from 2 to 32 ranks, by wall time 36 / 6 = 6x.
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
-    (finding,) = found(rules.fixed_cost, *fixed_work(walls, STEPS, 640))
+    (finding,) = row_findings(rules.fixed_cost, *fixed_work(walls, STEPS, 640))
     assert finding.off == pytest.approx(16 / 6 - 1)  # stated / follows - 1
     assert finding.severity == "serious"
     assert "4 s (4 to 4) of each run are beyond its steps" in finding.meaning
-    assert not found(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
+    assert not row_findings(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
 
 
 def test_a_wall_time_in_which_the_work_cannot_have_been_done():
@@ -47,25 +44,25 @@ def test_a_wall_time_in_which_the_work_cannot_have_been_done():
             *(row("wall_s", w, 4, repeat=i) for i, w in enumerate(walls)),
         ]
 
-    (finding,) = found(rules.too_short, *study(6))
+    (finding,) = row_findings(rules.too_short, *study(6))
     assert finding.follows == "10 s or more: 6400 images a rank at 640 images/s"
     assert finding.off == pytest.approx(-0.4)
-    assert not found(rules.too_short, *study(12))
-    assert not found(rules.too_short, *study(9.5))  # within what two noisy numbers differ by
-    assert not found(rules.too_short, *study(8.5, 10.5))  # in the mean of repeats
-    assert found(rules.too_short, *study(12, speed=64))  # speeds in another unit
+    assert not row_findings(rules.too_short, *study(12))
+    assert not row_findings(rules.too_short, *study(9.5))  # within what two noisy numbers differ by
+    assert not row_findings(rules.too_short, *study(8.5, 10.5))  # in the mean of repeats
+    assert row_findings(rules.too_short, *study(12, speed=64))  # speeds in another unit
 
 
 def test_a_speed_that_the_wall_time_does_not_allow():
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
     rows = fixed_work(walls, STEPS, 640)
-    assert not found(rules.speed_times_off, *rows)
+    assert not row_findings(rules.speed_times_off, *rows)
     rows[-1]["value"] = 6400.0
-    (finding,) = found(rules.speed_times_off, *rows)
+    (finding,) = row_findings(rules.speed_times_off, *rows)
     assert "32 ranks" in finding.place
     assert (finding.stated, finding.follows) == ("6400 images/s a rank", "640 images/s, which its wall time leaves")
     assert finding.off == pytest.approx(9)
-    assert not found(rules.too_short, *rows)
+    assert not row_findings(rules.too_short, *rows)
 
 
 def test_the_speed_of_the_whole_job_in_place_of_that_of_a_rank():
@@ -73,12 +70,12 @@ def test_the_speed_of_the_whole_job_in_place_of_that_of_a_rank():
     rows = fixed_work(walls, STEPS, 640)
     for one in rows[-len(STEPS) :]:
         one["value"] *= one["ranks"] / 2
-    (finding,) = found(rules.speed_of_the_job, *rows)
+    (finding,) = row_findings(rules.speed_of_the_job, *rows)
     assert finding.stated == "1.024e+04 images/s on 32, as of one rank"
     assert "32 ranks" in finding.place
-    assert not found(rules.speed_times_off, *rows)
+    assert not row_findings(rules.speed_times_off, *rows)
 
 
 def test_wall_times_without_speeds_have_no_fixed_cost_to_hide():
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
-    assert not found(rules.fixed_cost, *fixed_work(walls, STEPS, 640)[: 2 * len(STEPS)])
+    assert not row_findings(rules.fixed_cost, *fixed_work(walls, STEPS, 640)[: 2 * len(STEPS)])

@@ -7,7 +7,7 @@ from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
 from analysis.study import Study
 from analysis.table import loading, schema
-from tests.helpers.own_records import curve_in_rounds
+from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
 NOTHING = loading.local().table  # no local records

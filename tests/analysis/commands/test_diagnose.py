@@ -5,8 +5,8 @@ import pytest
 from analysis.__main__ import main
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import curve_in_rounds, make_record, save
-from tests.helpers.strategy_records import strategies
+from tests.helpers.own_records import make_record, save
+from tests.helpers.own_studies import curve_in_rounds, strategies
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import tarfile
 import pytest
 
 from analysis.__main__ import main
-from tests.helpers.own_records import curve_in_rounds
+from tests.helpers.own_studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.months import month, month_in_rounds, month_of_allreduce
+from tests.helpers.own_studies import month, month_in_rounds, month_of_allreduce
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from analysis.__main__ import main
-from tests.helpers.long_curves import long_curve
+from tests.helpers.own_studies import long_curve
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,8 @@ import jsonschema
 import pytest
 
 from analysis.commands import schema
-from tests.helpers.own_records import Results, fill
+from tests.helpers.own_records import Results
+from tests.helpers.own_studies import fill
 
 WRITE = "run: python -m analysis.commands.schema"
 

@@ -5,7 +5,8 @@ import pytest
 from analysis import labels
 from analysis.__main__ import main
 from analysis.table import loading
-from tests.helpers.own_records import curve_in_rounds, make_rounds, save
+from tests.helpers.own_records import make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Failure
 
 ARMS = {"swept": {"model": "resnet50"}, "arm_keys": ["distribution.allreduce"]}

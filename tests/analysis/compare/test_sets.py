@@ -4,7 +4,8 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.own_records import Results, curve_in_rounds, make_record, make_rounds, save
+from tests.helpers.own_records import Results, make_record, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 from analysis.diagnose.paired_windows import Arm, curves, exchange_s
 from analysis.diagnose.split import splits
 from analysis.study import Study
-from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
-from tests.helpers.strategy_records import strategies
+from tests.helpers.own_records import make_record, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds, strategies
 from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = Arm(1, 8), Arm(2, 8)

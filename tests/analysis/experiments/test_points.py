@@ -2,7 +2,8 @@ import pytest
 
 from analysis.experiments.points import step_times
 from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
+from tests.helpers.own_records import make_record, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 
 
 def distributions(results):

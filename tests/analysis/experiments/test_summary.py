@@ -7,7 +7,8 @@ from tabulate import tabulate
 from analysis import documents
 from analysis.experiments import summary
 from analysis.table import loading
-from tests.helpers.own_records import QUOTA, Arm, as_sweep, curve_in_rounds, make_record, make_rounds, save
+from tests.helpers.own_records import QUOTA, Arm, as_sweep, make_record, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Epoch
 
 

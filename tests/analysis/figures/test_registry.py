@@ -5,7 +5,8 @@ from analysis.figures import diagnosis, network, plots, registry, scaling, setti
 from analysis.figures.entry import Entry, Kind, captions
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines, study_of
-from tests.helpers.own_records import Results, fill
+from tests.helpers.own_records import Results
+from tests.helpers.own_studies import fill
 from train.record.record import Epoch
 
 # Every figure that the records of conf/experiment have.

@@ -6,9 +6,8 @@ from analysis.experiments import summary
 from analysis.experiments.points import point_bounds
 from analysis.figures import plots, roofline
 from tests.helpers.drawn_figures import drawn
-from tests.helpers.limited_records import limited
-from tests.helpers.own_records import make_record, save
-from tests.helpers.strategy_records import strategies
+from tests.helpers.own_records import limited, make_record, save
+from tests.helpers.own_studies import strategies
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 from analysis.figures import registry
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import Arm, curve_in_rounds, make_rounds, save
+from tests.helpers.own_records import Arm, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,8 @@ import pytest
 from analysis.figures import registry
 from analysis.figures.settings import positioned
 from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
+from tests.helpers.own_records import Arm, make_record, make_rounds, save
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import CoreUse
 
 LINK = "system.link_mbit_per_s"

@@ -10,7 +10,8 @@ from analysis.page.page import page as written
 from analysis.page.scope import Scope
 from analysis.study import Study
 from tests.helpers.browser import Browser
-from tests.helpers.own_records import Results, curve_in_rounds
+from tests.helpers.own_records import Results
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Failure
 from train.record.reproduction import Outcome, Reproduction
 

@@ -8,8 +8,7 @@ from analysis.predict import reading
 from analysis.predict.points import Doubt, joined
 from analysis.table import loading
 from analysis.user_table import table as user_table
-from tests.helpers.limited_records import limited
-from tests.helpers.own_records import Arm, make_record, make_rounds, save
+from tests.helpers.own_records import Arm, limited, make_record, make_rounds, save
 from tests.helpers.tidy_rows import curve as rows_of
 from tests.helpers.tidy_rows import table
 

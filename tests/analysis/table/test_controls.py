@@ -1,10 +1,7 @@
 import pytest
 
 from analysis.table import controls, loading
-from tests.helpers.own_records import QUOTA, Arm, make_rounds, save
-
-NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
-
+from tests.helpers.own_records import NO_ALLREDUCE, QUOTA, Arm, make_rounds, save
 
 def own(results):
     return loading.local(results.folder).table

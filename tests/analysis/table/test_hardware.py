@@ -12,8 +12,8 @@ from analysis.table.hardware import (
     throughput_bounds,
     window_energy_per_image,
 )
-from tests.helpers.limited_records import limited
-from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save, tabulated
+from tests.helpers.own_records import Arm, limited, make_record, make_rounds, save, tabulated
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import CoreUse, Server
 
 

@@ -5,7 +5,8 @@ import pytest
 from analysis.study import Study
 from analysis.table import loading, schema
 from analysis.table.runs import Notice
-from tests.helpers.own_records import QUOTA, Arm, curve_in_rounds, make_record, make_rounds, save, tabulated
+from tests.helpers.own_records import QUOTA, Arm, make_record, make_rounds, save, tabulated
+from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Epoch, Failure
 
 

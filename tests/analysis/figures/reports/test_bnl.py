@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.strategy_records import strategies
+from tests.helpers.own_studies import strategies
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import EPOCHS
+from tests.helpers.own_studies import EPOCHS
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,7 @@ import pytest
 
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.limited_records import limited
-from tests.helpers.own_records import make_record, save
+from tests.helpers.own_records import limited, make_record, save
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +34,7 @@ def test_what_limits_local_points_is_drawn_beside_the_published_ones(results):
     for nodes in (1, 2):
         save(limited(make_record(nodes=nodes, step_s=2.0)), results.folder)
     figure = drawn("001-figure-5", results.table())
-    # 5 images/s a rank (tests/helpers/limited_records.py)
+    # 5 images/s a rank (tests/helpers/own_records.py)
     assert any(x.tolist() == [1, 2] and y.tolist() == pytest.approx([5, 10]) for _, x, y in lines(figure))
     low, high = figure.axes[0].get_ylim()
     assert low < 4 < 10 < high

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.limited_records import limited
-from tests.helpers.own_records import make_record, save
-from tests.helpers.strategy_records import strategies
+from tests.helpers.own_records import limited, make_record, save
+from tests.helpers.own_studies import strategies
 
 pytestmark = pytest.mark.slow
 
