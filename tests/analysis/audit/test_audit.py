@@ -42,15 +42,6 @@ def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
 
 
 @pytest.mark.slow
-def test_the_newest_generation_counts(results):
-    old = make_record()
-    old.environment.git_dirty = True
-    save(old, results.folder)
-    results.add(generation=1)
-    assert "dirty_tree" not in {finding.rule for finding in record_findings(Study(results.folder))}
-
-
-@pytest.mark.slow
 def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(results):
     results.add(nodes=1)
     run = make_record(nodes=4, failure=Failure("killed by signal 9", rank=3, host="host1", phase="timed", step=7))

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from analysis.audit import curves as rules
 from tests.helpers.findings import row_findings
@@ -97,15 +95,6 @@ def test_a_stated_speedup_beyond_ideal_without_its_curve():
     (finding,) = row_findings(rules.beyond_ideal, stated)
     assert finding.off == pytest.approx(0.25)
     assert not row_findings(rules.beyond_ideal, stated | {"value": 7.9})
-
-
-@pytest.mark.slow
-@settings(max_examples=10)
-@given(base=st.floats(0.1, 1e4), shares=st.lists(st.floats(0.3, 1), min_size=3, max_size=3), scale=st.floats(0.1, 1e3))
-def test_a_curve_at_or_below_ideal_is_never_beyond_it_in_any_unit(base, shares, scale):
-    values = {1: base} | {n: base * n * share * (1 - 1e-12) for n, share in zip((2, 4, 8), shares, strict=True)}
-    assert not row_findings(rules.beyond_ideal, *curve("images_per_s", values))
-    assert not row_findings(rules.beyond_ideal, *curve("images_per_s", {n: v * scale for n, v in values.items()}))
 
 
 def test_epoch_times_scale_only_between_runs_of_the_same_epochs():

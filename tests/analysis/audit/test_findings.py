@@ -3,17 +3,7 @@ import math
 import pytest
 from scipy.special import ndtri
 
-from analysis.audit.findings import (
-    efficiency,
-    graded,
-    outside,
-    point_label,
-    point_location,
-    reason,
-    rule,
-    severity,
-    speedup,
-)
+from analysis.audit.findings import efficiency, graded, outside, point_label, point_location, reason, severity, speedup
 from analysis.point_noise import noises
 from analysis.stats.number import between, unknown
 from analysis.stats.verdict import Bounds
@@ -70,22 +60,6 @@ def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():
 def test_an_efficiency_has_the_interval_of_its_speedup():
     found = efficiency(between(3.6, 3.2, 4.0), 4)
     assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.8, 1.0))
-
-
-def test_a_rule_is_listed_by_its_name_and_stays_what_it_was():
-    rules = {}
-
-    @rule(rules)
-    def second(table):
-        """Why."""
-
-    @rule(rules)
-    def first(table):
-        """Why not."""
-
-    assert rules == {"second": second, "first": first}
-    assert list(rules) == ["second", "first"]  # in the order of their modules
-    assert second.__doc__ == "Why."
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import TableError, audit
+from analysis import audit
 from analysis.audit import user_runs, user_tables
-from analysis.table import loading
 from analysis.user_table import table as user_table
 from benchmarks.faults import studies
 from tests.helpers.tidy_rows import curve, table
@@ -41,21 +40,6 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
     (beyond,) = [finding for finding in found if finding.rule == "beyond_ideal"]
     assert (beyond.report, beyond.off) == ("tidy.csv", pytest.approx(0.4))
     assert all(note.startswith("rules that ") for note in notes)
-
-
-@pytest.mark.slow
-def test_the_published_tables_can_be_audited_one_by_one():
-    found, _ = audit.user_table_findings(user_table.read(loading.PUBLISHED / "000_hacksa.csv"))
-    assert {finding.report for finding in found} == {"000"}
-    assert "zero_speed" in {finding.rule for finding in found}
-
-
-def test_a_file_that_is_not_there_or_no_study(tmp_path):
-    with pytest.raises(TableError, match=r"study\.csv: cannot be read: No such file"):
-        user_tables.read(user_table.read(tmp_path / "study.csv"))
-    (tmp_path / "study.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(TableError, match="ranks"):
-        user_tables.read(user_table.read(tmp_path / "study.csv"))
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 import pytest
 
 from analysis import TableError, claims
-from analysis.claims import Claim, checks
+from analysis.claims import Claim
 from analysis.table import loading
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.judged import judged as judged_claims
@@ -113,12 +113,6 @@ def test_a_copied_number_that_was_measured_in_another_way_contradicts_the_head_o
     assert claims.judge([claim], study_of(NOTHING, moved))[0].verdict == "contradicted"
     gone = published[~of_page]
     assert claims.judge([claim], study_of(NOTHING, gone))[0].verdict == "not decidable"
-
-
-def test_the_rule_that_readers_see_does_not_come_from_a_docstring(monkeypatch):
-    monkeypatch.setattr(checks.every, "__doc__", None)
-    claim = Claim("a", "001", "p", "t", "every", {"numbers": {"quantity": "images_per_s"}, "at_least": 1}, "h")
-    assert claim.rule == "every: Every number of a selection is within the limits (at least 1); these runs"
 
 
 def test_no_verdict_is_typed_in():

@@ -1,24 +1,8 @@
 import argparse
-import importlib
-from collections import defaultdict
 
 import pytest
 
-from analysis import __main__
-from analysis.__main__ import COMMANDS
 from analysis.commands import arguments
-
-
-def test_an_option_that_several_commands_have_is_the_same_in_each():
-    helps = defaultdict(set)
-    for module in map(__main__.module, COMMANDS):
-        parser = argparse.ArgumentParser()
-        importlib.import_module(module).declare(parser)
-        for action in parser._actions:
-            for option in action.option_strings:
-                helps[option].add((action.help, action.metavar, action.type))
-    own = {"--experiment", "--file", "--out", "--sign-key", "--strict", "--to"}  # what they say depends on the command
-    assert {option for option, printed in helps.items() if len(printed) > 1} <= own
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis import claims
 from analysis.__main__ import main
-from analysis.commands import audit as command
+from tests.helpers.judged import judged
 from tests.helpers.own_records import Results
 
 pytestmark = pytest.mark.slow
@@ -19,19 +20,11 @@ def _elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A folder with one record. The audit of it and of all published numbers takes seconds: it is made once."""
+    """A folder with one record. The claims are judged once: it takes seconds."""
     results = Results(tmp_path_factory.mktemp("audited"))
     results.add()
-    made, audit = {}, command._audit_all
-
-    def once(options):
-        paths = tuple(options.records)
-        if paths not in made:
-            made[paths] = audit(options)
-        return made[paths]
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "_audit_all", once)
+        patch.setattr(claims, "judge", lambda *_: judged())
         yield str(results.folder)
 
 

@@ -3,7 +3,6 @@ import io
 import json
 import subprocess
 import tarfile
-from pathlib import Path
 
 import pytest
 
@@ -120,12 +119,6 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
             text = path.read_text()
             assert not any(name in text for name in ("owens", "jdoe42", str(tmp_path))), path
     assert "results/weak_scaling/" in (there / "report.html").read_text()
-
-
-def test_nothing_to_pack_is_an_error(tmp_path, capsys):
-    assert main(["bundle", "--results", str(tmp_path), "--out", str(tmp_path / "b.tar.gz")]) == 2
-    assert "no run record in it to pack" in capsys.readouterr().err
-    assert not Path(tmp_path / "b.tar.gz").exists()
 
 
 def test_what_remains_is_shown_first_and_asked_about(results, tmp_path, capsys, monkeypatch):

@@ -119,14 +119,6 @@ def test_a_signed_archive_that_was_changed(packed, tmp_path, capsys, name):
     assert main(["bundle-check", path, "--sign-key", f"{mine}.pub"]) == 1
 
 
-def test_the_manifest_of_a_signed_archive_is_still_what_sha256sum_checks(packed, tmp_path):
-    packed(key(tmp_path))
-    done = subprocess.run(
-        ["sha256sum", "--check", "--strict", "MANIFEST"], cwd=tmp_path / "stage", capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_an_archive_that_should_be_signed_and_is_not(packed, tmp_path):
     assert main(["bundle-check", packed(), "--sign-key", f"{key(tmp_path)}.pub"]) == 1
 
@@ -181,19 +173,12 @@ def with_member(path, member, listed):
     return path
 
 
-def odd(members):
-    return pytest.mark.parametrize("member", members, ids=lambda one: ascii(f"{one.name} {one.type}"))
-
-
-@odd(ODD)
-def test_a_member_that_no_archive_has_is_named(packed, capsys, member):
-    assert main(["bundle-check", with_member(packed(), member, listed=False)]) == 1
-    assert ODD[member] in capsys.readouterr().out.splitlines()
-
-
-@odd([member for member in ODD if "\n" not in member.name])
-def test_so_it_is_where_the_manifest_lists_it(packed, capsys, member):
-    assert main(["bundle-check", with_member(packed(), member, listed=True)]) == 1
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("member", ODD, ids=lambda one: ascii(f"{one.name} {one.type}"))
+def test_a_member_that_no_archive_has_is_named_also_where_the_manifest_lists_it(packed, capsys, member, listed):
+    if listed and "\n" in member.name:
+        return  # no manifest can list it
+    assert main(["bundle-check", with_member(packed(), member, listed)]) == 1
     assert ODD[member] in capsys.readouterr().out.splitlines()
 
 

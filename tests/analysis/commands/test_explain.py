@@ -30,11 +30,6 @@ def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
     assert "'Batch per GPU' -> batch_per_rank, of one rank" in shown
 
 
-def test_an_experiment_without_records_is_said(tmp_path, capsys):
-    assert main(["explain", "--experiment", "fixed_work", "--results", str(tmp_path)]) == 2
-    assert "no complete run of experiment 'fixed_work'" in capsys.readouterr().err
-
-
 def test_the_method_is_checked_against_the_phases_of_local_records(results, capsys):
     # Each run pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step: 5.9 s once.
     for nodes, steps in ((1, 77), (2, 37), (4, 17), (8, 7)):

@@ -157,8 +157,3 @@ def test_failed_runs_of_other_experiments_are_not_named(here, capsys):
     printed = capsys.readouterr().err
     assert "killed in weak_scaling" in printed
     assert "overhead" not in printed
-
-
-def test_results_without_a_record(tmp_path, capsys):
-    assert main(["history", "weak_scaling", "--results", str(tmp_path)]) == 2
-    assert "there are: none" in capsys.readouterr().err

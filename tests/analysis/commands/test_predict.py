@@ -96,12 +96,6 @@ def test_wrong_options_say_what_is_allowed(argv, printed, capsys):
     assert printed in capsys.readouterr().err
 
 
-def test_an_experiment_without_records_names_those_that_are_there(results, capsys):
-    results.add(experiment="fixed_work")
-    assert main(["predict", "--experiment", "weak_scaling", "--results", str(results.folder)]) == 2
-    assert "no complete run of experiment 'weak_scaling' (there are: fixed_work)" in capsys.readouterr().err
-
-
 def test_nothing_predicted_is_not_a_success(tmp_path, capsys):
     (tmp_path / "two.csv").write_text("ranks,images_per_s\n1,100\n2,195\n")
     assert main(["predict", "--file", str(tmp_path / "two.csv"), "--to", "16"]) == 1

@@ -88,12 +88,3 @@ def test_epochs_that_are_stated_are_not_taken_from_the_images():
     ranks, epochs = np.array([2] * 6), np.array([1, 2, 4, 1, 2, 4])
     found = explained(5.0 * epochs, 0, ranks, np.full(6, 100.0), epochs=epochs)
     assert "each epoch or checkpoint" in shapes(found) or "epoch" in found.fit.model.name
-
-
-def test_the_phases_of_local_records_show_what_is_paid_once(results):
-    from analysis.explain import runs
-
-    for nodes in (1, 2, 4):
-        results.add(nodes=nodes, step_s=0.5)
-    points, _ = runs.points(results.table(), "results")
-    assert fit.explain(points).alternatives == ()

@@ -48,27 +48,12 @@ resnet50,1,100,4,32,12,99,101,me
     assert notes[-1].endswith("columns not used: 'who' (not known)")
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_common_names_and_separators(tmp_path, separator):
-    lines = [["GPUs", "Images/sec", "Batch per GPU"], ["1", "100", "32"], ["2", "195", "32"]]
-    (of,), _ = read(tmp_path, "\n".join(separator.join(line) for line in lines))
-    assert of.ranks.tolist() == [1, 2]
-    assert of.batch.tolist() == [32, 32]
-
-
 def test_the_rate_of_a_rank_and_the_batch_of_all_can_be_given_instead(tmp_path):
     text = "GPUs,img/sec per GPU,global batch,low,high,wall time\n1,100,32,99,101,9\n4,95,128,94,96,3\n"
     (of,), _ = read(tmp_path, text)
     assert of.images_per_s.tolist() == [100, 380]
     assert of.batch.tolist() == [32, 32]
     assert of.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
-
-
-def test_what_may_be_of_one_rank_or_of_all_is_named_with_what_it_is_taken_for(tmp_path):
-    (of,), notes = read(tmp_path, "ranks,throughput,batch\n1,100,32\n2,190,32\n")
-    assert (of.images_per_s.tolist(), of.batch.tolist()) == ([100, 190], [32, 32])
-    assert "'throughput' -> images_per_s, of the whole job (guessed: it grows with the ranks)" in notes
-    assert "'batch' -> batch_per_rank, of one rank (guessed: nothing in the table tells)" in notes
 
 
 @pytest.mark.parametrize(
@@ -116,15 +101,6 @@ def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
     assert b.batch.tolist() == [8, 4, 2]
 
 
-def test_one_bad_cell_costs_its_row_alone(tmp_path):
-    (of,), notes = read(tmp_path, "ranks,images_per_s\n1,100\n2,fast\n4,-3\n8,\n16,1500\n")
-    assert of.ranks.tolist() == [1, 16]
-    path = tmp_path / "curve.csv"
-    assert f"{path}, line 3, column 'images_per_s': 'fast' is no number; the row is left out" in notes
-    assert f"{path}, line 4, column 'images_per_s': -3 given, must be more than 0; the row is left out" in notes
-    assert f"{path}, line 5, column 'images_per_s': empty; the row is left out" in notes
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -148,11 +124,6 @@ def test_bad_input_names_the_file_the_line_and_what_is_allowed(tmp_path, text, s
 def test_a_curve_on_a_single_number_of_ranks_is_left_out_beside_others(tmp_path):
     (of,), _ = read(tmp_path, "model,ranks,images_per_s\na,1,100\na,2,190\nb,4,300\n")
     assert of.model == "a"
-
-
-def test_a_file_that_does_not_exist_is_said(tmp_path):
-    with pytest.raises(TableError, match="No such file"):
-        user_table.read(tmp_path / "none.csv")
 
 
 def test_of_a_copied_page_the_page_counts_and_updates_tell_curves_apart():

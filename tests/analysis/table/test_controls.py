@@ -71,6 +71,7 @@ def test_nodes_of_whole_cores_need_no_control(results):
     table = own(results)
     assert set(table["kind"]) == {"measured"}
     assert controls.control_note(table, str.upper) == ""
+    assert set(controls.why_invalid(table)) == {""}
 
 
 def test_what_is_emulated_says_so_and_is_a_machine_of_its_own(results):
@@ -145,8 +146,3 @@ def test_in_strong_scaling_the_control_of_fewer_nodes_has_a_smaller_batch_than_t
     measured = own(results).query("kind == 'measured' and quantity == 'images_per_s'")
     result = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
     assert result.to_dict() == pytest.approx({1: 0, 2: 0.19 / 0.25 - 1, 4: 0.19 / 0.25 - 1})
-
-
-def test_a_real_machine_needs_no_control(results):
-    results.add(nodes=2)
-    assert set(controls.why_invalid(own(results))) == {""}

@@ -7,8 +7,6 @@ from analysis.table import loading, schema
 from tests.helpers.own_records import make_record, save, save_as_it_is
 from train.record.record import Epoch, Failure
 
-ARM_KEYS = ["distribution.backend", "distribution.allreduce"]
-
 
 def values(own, quantity):
     return own.table[own.table.quantity == quantity].set_index("ranks")["value"].to_dict()
@@ -55,20 +53,6 @@ def test_of_training_to_accuracy_runs_with_other_seeds_are_repeats_of_one_series
     assert sorted(runs.groupby("series").size()) == [1, 3]
 
 
-def test_arms_differ_in_horovod_and_allreduce_alone(results):
-    for backend, allreduce, gradients in (
-        ("none", False, "flat"),
-        ("horovod", False, "flat"),
-        ("horovod", True, "flat"),
-        ("horovod", True, "grouped"),
-    ):
-        arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
-        results.add(experiment="overhead", distribution=arm, arm=f"{backend} {allreduce}", arm_keys=ARM_KEYS)
-    runs = loading.local(results.folder).table.drop_duplicates("record")
-    assert [len(rows) for _, rows in sorted(runs.groupby(["gradients", "arms"]))] == [3, 1]
-    assert runs["series"].nunique() == 4
-
-
 def test_the_slowest_rank_gates_the_speed(results):
     run = make_record(nodes=2, batch_per_rank=8, step_s=0.5, steps=4)
     run.ranks[1].phases_s["timed"] = 2.03
@@ -110,22 +94,6 @@ def test_the_newest_complete_generation_counts(results):
     results.add(step_s=0.5, generation=1)
     results.add(step_s=0.1, generation=2, failure=Failure("interrupted"))
     assert values(loading.local(results.folder), "images_per_s") == {1: 16}
-
-
-def test_points_of_one_curve_share_a_series(results):
-    for nodes in (1, 2, 4):
-        results.add(nodes=nodes)
-    results.add(nodes=1, batch_per_rank=16)
-    results.add(nodes=1, model="vgg16")
-    table = loading.local(results.folder).table
-    assert table.groupby("series")["nodes"].unique().map(list).tolist().count([1, 2, 4]) == 1
-    assert table["series"].nunique() == 3
-
-
-def test_points_of_a_strong_scaling_share_a_series_although_their_batches_differ(results):
-    for nodes in (1, 2, 4):
-        results.add(experiment="strong_scaling", nodes=nodes, batch_per_rank=32 // nodes, derived=["batch_per_rank"])
-    assert loading.local(results.folder).table["series"].nunique() == 1
 
 
 def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_not(results):

@@ -56,11 +56,6 @@ def test_a_duplicate_is_named(tmp_path):
         read(tmp_path, {}, {"value": "8.57"})
 
 
-def test_mixed_units_of_one_quantity_are_named(tmp_path):
-    with pytest.raises(TableError, match="unit 'images/min' given"):
-        read(tmp_path, {}, {"nodes": "8", "unit": "images/min"})
-
-
 def test_missing_and_misspelt_columns_are_named(tmp_path):
     path = tmp_path / "numbers.csv"
     pd.DataFrame([ROW]).rename(columns={"value": "valeu"}).drop(columns="unit").to_csv(path, index=False)

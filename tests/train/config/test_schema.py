@@ -108,6 +108,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["system.link_mbit_per_s=100"], "link_mbit_per_s=100.0: needs launcher=emulated launcher.separate_networks"),
         (["system.link_mbit_per_s=0"], "link_mbit_per_s=0.0: must be above 0 Mbit/s, or null for no limit"),
         (["measure.usage_period_s=0.01"], "usage_period_s=0.01: must be 0.1 s or more, or null for no samples"),
+        (["container.name=lxc"], "container.name=lxc: allowed are none, docker, podman, singularity"),
         (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
         (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
         (

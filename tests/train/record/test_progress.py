@@ -167,11 +167,3 @@ def test_times_are_said_as_people_do(seconds, said):
 
 def test_where_nothing_else_is_known_the_time_in_the_phase_is_told():
     assert progress_line(RunProgress("timed", 1000.0), 1005.0) == "timed for 5 s"
-
-
-def test_the_parts_of_all_ranks_by_rank_of_each_the_newest(tmp_path):
-    for rank, pid in ((10, 1), (2, 1), (2, 2)):
-        PartWriter(protocol.part_path(tmp_path, rank, "n", pid), rank=rank, host=f"{rank}-{pid}").add(phase="timed")
-    older = protocol.part_path(tmp_path, 2, "n", 1)
-    os.utime(older, (1, 1))
-    assert [one.host for one in Follower(tmp_path).parts()] == ["2-2", "10-1"]

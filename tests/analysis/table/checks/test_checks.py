@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.table.checks import contradictions
-from analysis.table.checks.check import CHECKS
 from benchmarks.faults import record_edits
 from tests.helpers import noisy_records
 from tests.helpers.own_records import make_record
@@ -56,7 +55,3 @@ def test_of_each_check_the_widest_contradiction_is_told():
     run.ranks[2].step_times_s = run.ranks[2].step_times_s[:5]
     (one,) = [one for one in contradictions(run) if one.rule == "step_counts"]
     assert (one.stated, one.follows, one.off) == ("rank 2: 5 step_times_s", "rank 0: 10 (and 1 more such)", -0.5)
-
-
-def test_every_check_says_why():
-    assert all(check.__doc__ for check in CHECKS.values())

@@ -62,9 +62,7 @@ def test_emulated_nodes_share_no_cores(monkeypatch):
 
 
 def test_variables_that_the_hash_does_not_see_are_warned_of():
-    replaced, kept = checks.tuned({"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x"})
-    assert replaced.startswith("HOROVOD_CYCLE_TIME: set in your environment, but the configuration decides")
-    assert "distribution.cycle_time_ms" in replaced
+    _, kept = checks.tuned({"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x"})
     assert kept.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
     assert checks.tuned({"SLURM_JOB_ID": "1"}) == []
 
@@ -163,6 +161,7 @@ def test_a_program_that_breaks_shows_its_last_lines(tmp_path, program):
 @pytest.mark.parametrize(
     ("variable", "key"),
     [
+        ("HOROVOD_CYCLE_TIME", "distribution.cycle_time_ms"),
         ("HOROVOD_GLOO_IFACE", "launcher.interface"),
         ("HOROVOD_CONTROLLER", "distribution.controller"),
         ("HOROVOD_CPU_OPERATIONS", "distribution.controller"),

@@ -6,7 +6,6 @@ import pytest
 
 from tests.helpers import GOLDEN
 from train.config.checks import ConfigError
-from train.config.compose import load
 from train.config.schema import Container
 from train.launch.job import Shared
 from train.launch.start.containers import wrap
@@ -50,19 +49,6 @@ def test_an_oci_engine_is_told_the_library_path_too():
 
 def test_without_a_container_nothing_changes():
     assert wrap(ARGV, Container("none"), Shared(KIT)) == list(ARGV)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["container.name=lxc"], "container.name=lxc: allowed are none, docker, podman, singularity"),
-        (["container.image=kit:cpu"], "container.image=kit:cpu: there is no container; choose"),
-        (["container=docker", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(overrides, message):
-    with pytest.raises(ConfigError, match=message):
-        load(overrides)
 
 
 @pytest.mark.parametrize("name", ["run_10:30", "a, b", 'quo"te', "my results", "läufe"])

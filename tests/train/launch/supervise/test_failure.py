@@ -123,10 +123,6 @@ def test_a_rank_that_was_killed_is_named_although_its_ssh_ended_after_the_rank_t
     assert find(job(tmp_path, ranks=3), outcome(output=output), all_told, "ssh").rank == 0
 
 
-def test_what_mpirun_says_of_a_signal_is_understood():
-    assert failure.first_to_end(MPI_SIGNAL) == (3, 137)
-
-
 def test_without_a_word_from_the_launcher_the_cause_counts_before_its_consequence(tmp_path):
     left = [failed(0, "HorovodInternalError: peer closed", consequence=True), failed(1, "ValueError: broken")]
     assert find(job(tmp_path), outcome(), left).reason == "ValueError: broken"
