@@ -82,7 +82,7 @@ def copied(runs: int) -> Iterator[list[object]]:
 _AGAINST_ATTACKS = {*CHECKS, *(rule for attack in record_attacks.ATTACKS.values() for rule in attack.rules)}
 
 
-def _attacked(name: str, folders: int) -> int:
+def detections(name: str, folders: int) -> int:
     """In how many folders of records a rule that can see this attack fires; where none can, any that sees another.
 
     With a warning or worse, unless a note counts too.
@@ -103,7 +103,7 @@ def attacks(folders: int) -> Iterator[list[object]]:
     """False alarms on folders of records as the launcher leaves them, and for each attack how often it is found."""
     with ProcessPoolExecutor() as pool:
         names = (*record_attacks.INNOCENT, *record_attacks.ATTACKS)
-        for name, job in {name: pool.submit(_attacked, name, folders) for name in names}.items():
+        for name, job in {name: pool.submit(detections, name, folders) for name in names}.items():
             rules = record_attacks.ATTACKS[name].rules if name in record_attacks.ATTACKS else ()
             by = ", ".join(rules) or ("any of these" if name in record_attacks.INNOCENT else "none of these")
             yield [name, share(job.result(), folders), by]

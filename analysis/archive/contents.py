@@ -21,7 +21,7 @@ ROOT = "bundle"  # the folder that an archive unpacks to
 _GZIP = b"\x1f\x8b"  # its first bytes
 _DAMAGED = (OSError, EOFError, ValueError, tarfile.TarError, zlib.error)
 # Text packs to a tenth. An archive that was made to fill a disk packs to a thousandth, and need not be read to its end.
-_MOST_TIMES, _MOST_BYTES = 100, 1 << 28
+MOST_TIMES, MOST_BYTES = 100, 1 << 28
 _BLOCK_BYTES = 1 << 20
 _UP = {"", ".", ".."}
 
@@ -73,7 +73,7 @@ def _archive_entries(path: Path) -> Iterator[Entry]:
     with path.open("rb") as file:
         if file.read(len(_GZIP)) != _GZIP:
             raise gzip.BadGzipFile("it is not compressed with gzip")
-    most = max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size)
+    most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     with _Forward(path, most) as packed, tarfile.open(fileobj=packed, mode="r:") as tar:
         for member in tar:
             top, _, name = member.name.partition("/")

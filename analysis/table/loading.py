@@ -25,7 +25,7 @@ from train.record import record
 from train.record.record import RecordError, RunRecord
 
 # Records of so many bytes in all are read faster by one process than several are started.
-_FEW_BYTES = 5e6
+FEW_BYTES = 5e6
 _CHUNKS = 8  # that each of several processes reads: one that has done with its own does not wait long for the others
 _LARGEST_CHUNK = 64  # records: what was read of them comes back at once
 # Of all records: what is kept decoded takes four times the memory of its text.
@@ -170,7 +170,7 @@ def _read_elsewhere(path: str) -> Read:
 
 def _read_all(paths: list[str]) -> list[Read]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers == 1 or not any(size > _FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
+    if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
         return [_read(path) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))

@@ -13,7 +13,7 @@ from train.record import source
 
 
 def kept_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes]:
-    """`compose._composed` that keeps its answers as files: each is named after all that it is made from."""
+    """`compose.composed_files` that keeps its answers as files: each is named after all that it is made from."""
     made_from = {name: digest for name, digest in source.files().items() if name.startswith(("conf/", "train/config/"))}
     versions = [importlib.metadata.version(package) for package in ("hydra-core", "omegaconf")]
 
@@ -37,5 +37,5 @@ def compositions_are_kept(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have Hydra compose each choice of files once for all processes and runs: each takes an eighth of a second."""
     folder = Path(request.config.cache.mkdir("compositions"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "_composed", kept_in(folder, compose._composed))
+        patch.setattr(compose, "composed_files", kept_in(folder, compose.composed_files))
         yield

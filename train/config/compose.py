@@ -180,7 +180,7 @@ def _not_allowed(item: Override) -> str | None:
 
 
 @functools.cache
-def _composed(conf: Path, *chosen: str) -> bytes:
+def composed_files(conf: Path, *chosen: str) -> bytes:
     """Return what Hydra composes from the files of a folder with these choices; takes an eighth of a second.
 
     A pickled DictConfig: unpickled, it is a copy in a quarter of the time that copy.deepcopy takes.
@@ -198,7 +198,7 @@ def compose_config(overrides: Sequence[str]) -> DictConfig:
     items = parse(overrides)
     chosen = [item for item in items if _is_group(item.key_or_group) or item.is_sweep_override()]
     try:
-        composed: DictConfig = pickle.loads(_composed(CONF, *(item.input_line or "" for item in chosen)))
+        composed: DictConfig = pickle.loads(composed_files(CONF, *(item.input_line or "" for item in chosen)))
         for item in items:
             if item not in chosen:
                 OmegaConf.update(composed, item.key_or_group, item.value())

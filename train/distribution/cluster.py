@@ -34,7 +34,7 @@ from train.transport.tcp_group import OnWait, TcpGroup, group_from_connections, 
 
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the tasks
 
-_COME_WITHIN_S = 300.0  # the ranks: what starts their processes may take longer on one host than on another
+COME_WITHIN_S = 300.0  # the ranks: what starts their processes may take longer on one host than on another
 _ANSWER_WITHIN_S = 30.0  # the store
 _POLL_S = 0.1
 _PROBES = 64  # tasks that are asked at the same time
@@ -209,7 +209,7 @@ def connect(settings: Settings, workers: int, secret: Secret | None, folder: Pat
             raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
         cluster = Cluster(peers, connect_group(rank, peers, listeners[own.first_task], key))
         hosts = [peer.host for peer in peers]
-        cluster.group.on_wait = time_limit(_COME_WITHIN_S, rank, hosts, "reach all others")
+        cluster.group.on_wait = time_limit(COME_WITHIN_S, rank, hosts, "reach all others")
         cluster.group.barrier()  # all have answered: the ports are TensorFlow's from now on
     cluster.group.on_wait = time_limit(IMPORT_WITHIN_S, rank, hosts, "import TensorFlow")
     return cluster
@@ -255,13 +255,13 @@ def task_listeners(settings: Settings, tasks: Sequence[str], host: str) -> dict[
 
 def wait_for_peers(store: Store, ranks: int, key: bytes) -> list[Peer]:
     """Return what each rank tells the others. Raises ConfigError for those that do not come, OSError as the store."""
-    end = time.monotonic() + _COME_WITHIN_S
+    end = time.monotonic() + COME_WITHIN_S
     peers: dict[int, Peer] = {}
     while missing := [rank for rank in range(ranks) if rank not in peers]:
         peers |= {rank: peer for rank in missing if (peer := store.get(rank, key))}
         if len(peers) < ranks and time.monotonic() > end:
             still = ", ".join(str(rank) for rank in missing if rank not in peers)
-            raise ConfigError(f"rank {still} did not come within {_COME_WITHIN_S:.0f} s: see its log and its host")
+            raise ConfigError(f"rank {still} did not come within {COME_WITHIN_S:.0f} s: see its log and its host")
         time.sleep(_POLL_S if len(peers) < ranks else 0)
     return [peers[rank] for rank in range(ranks)]
 

@@ -28,7 +28,7 @@ from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, che
 from train.distribution.strategy import Report, StrategyRanks, taking_port, time_limited
 from train.transport import PeerLost, RankUnresponsive
 
-_ASK_EVERY_S = 10.0  # whether all tasks still answer
+ASK_EVERY_S = 10.0  # whether all tasks still answer
 _STEP_WITHIN_S = 40.0
 _FIRST_STEP_WITHIN_S = 300.0  # it is traced, which takes minutes on shared cores
 _TIMES_LONGER = 4  # than steps before: where steps are so long, a step may be
@@ -103,7 +103,7 @@ class ParameterServers(StrategyRanks):
         futures = [self._threads.submit(steps, rank) for rank in range(self.workers)]
         busy = {*futures}
         while busy:
-            done, busy = wait(busy, _ASK_EVERY_S, FIRST_EXCEPTION)
+            done, busy = wait(busy, ASK_EVERY_S, FIRST_EXCEPTION)
             for future in done:
                 future.result()
             if busy:

@@ -19,7 +19,7 @@ from train.distribution.cluster import Cluster
 from train.rank import placement
 from train.transport import RankUnresponsive
 
-_READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
+READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 
 Report = Callable[[str], None]  # takes why this process was ended, if it cannot say so itself
 
@@ -90,13 +90,13 @@ def time_limited(cluster: Cluster, report: Report) -> Iterator[None]:
 def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
     """End the parent of this process, unless the other end of the pipe closes within the limit."""
     try:
-        if not select.select([reading], [], [], _READY_WITHIN_S)[0]:
+        if not select.select([reading], [], [], READY_WITHIN_S)[0]:
             parent, why = os.getppid(), "all others answer"
             try:
                 clusters.check_servers(cluster.peers, {*range(len(cluster.peers))} - {cluster.group.rank})
             except RankUnresponsive as error:
                 why = str(error)
-            report(f"TensorFlow did not make its strategy within {_READY_WITHIN_S} s: {why}")
+            report(f"TensorFlow did not make its strategy within {READY_WITHIN_S} s: {why}")
             os.kill(parent, signal.SIGKILL)
     finally:
         os._exit(0)

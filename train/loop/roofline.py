@@ -26,9 +26,9 @@ _DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
 _SMALLEST, _LARGEST = 1024, 8192  # rows: three of the largest take 0.8 GB in fp32
 _LONG_ENOUGH_S = 0.02  # of one product: beside what starts it
 _BURSTS = 3  # of products, of which the fastest counts
-_BURST_S = 0.1
+BURST_S = 0.1
 _BURST_OF_QUOTA_S = 0.4  # of many periods: within one a rank may be faster than its share
-_STREAM_S = 0.3
+STREAM_S = 0.3
 
 
 def measure(context: Context, among: Distribution, arm: int | None = None) -> None:
@@ -37,7 +37,7 @@ def measure(context: Context, among: Distribution, arm: int | None = None) -> No
     arm: whose ranks they are, in a launch in rounds.
     """
     config = context.config
-    burst_s = _BURST_S if config.system.cpus_per_node is None else _BURST_OF_QUOTA_S
+    burst_s = BURST_S if config.system.cpus_per_node is None else _BURST_OF_QUOTA_S
     among.barrier()
     try:
         product = multiply(config.precision, burst_s)
@@ -45,7 +45,7 @@ def measure(context: Context, among: Distribution, arm: int | None = None) -> No
     except tf.errors.ResourceExhaustedError:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
     if among.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
-        received, problems = bandwidth.ring(among, _STREAM_S, context.key)
+        received, problems = bandwidth.ring(among, STREAM_S, context.key)
         context.part.add(transfers=[replace(one, arm=arm) for one in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in problems))
 

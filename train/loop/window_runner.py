@@ -54,7 +54,7 @@ class WindowRunner:
         self.all_ranks, self._core_sets, self._gate = context.all_ranks, context.core_sets, context.gate
         self._listed = context.config.launch.rounds
         self.arms = local_arms(context, learner)
-        self._restore = _restoring(learner.variables())
+        self._restore = restoring(learner.variables())
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
         self._on_cpu = context.config.device == "cpu"
         self._meter = context.meter
@@ -180,7 +180,7 @@ class WindowRunner:
         return _Part(window_s, timed, core_use.since(counted, self._meter))
 
 
-def _restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
+def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
     """Return a function that sets the variables to the values that they have now.
 
     In separate memory: what shares memory with the copy would be copied by the first step that changes it. Raw

@@ -12,7 +12,7 @@ from pathlib import Path
 from train.rank import energy, placement
 from train.record.record import CoreUse
 
-_STAT = Path("/proc/stat")
+STAT = Path("/proc/stat")
 _THREADS = Path("/proc/self/task")
 _CLOCKS = Path("/sys/devices/system/cpu")
 _BUSY = (0, 1, 2)  # user, nice, system; not idle, iowait, irq, softirq
@@ -33,9 +33,9 @@ class Reading:
 
 def read(meter: energy.Meter) -> Reading | None:
     """Return the counters of this process, its cores, and energy; None if the kernel has none."""
-    if not _STAT.exists():
+    if not STAT.exists():
         return None
-    busy_s, steal_s = core_times(_STAT.read_text(), placement.usable_cores())
+    busy_s, steal_s = core_times(STAT.read_text(), placement.usable_cores())
     return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, thread_times(), meter.read())
 
 
@@ -103,7 +103,7 @@ def core_times(stat: str, cores: Collection[int]) -> tuple[float, float]:
 
 def steal(cores: Collection[int]) -> tuple[float, float] | None:
     """Return the time now, and for how long a hypervisor withheld these cores, in s; None if not counted."""
-    return (time.perf_counter(), core_times(_STAT.read_text(), cores)[1]) if _STAT.exists() else None
+    return (time.perf_counter(), core_times(STAT.read_text(), cores)[1]) if STAT.exists() else None
 
 
 def steal_fraction(begin: tuple[float, float] | None, end: tuple[float, float] | None, cores: int) -> float | None:

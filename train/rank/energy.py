@@ -14,7 +14,7 @@ from pathlib import Path
 
 from train.rank.gpus import NOT_COUNTED, GpuCount
 
-_POWER = Path("/sys/class/powercap")
+POWER = Path("/sys/class/powercap")
 # A package; not its parts (intel-rapl:0:0), which it contains, nor the same one by MMIO.
 _PACKAGE = re.compile(r"(intel|amd)-rapl:\d+")
 
@@ -47,10 +47,10 @@ class Meter:
 
     def read(self) -> Reading:
         """Return the counters now. Reading them takes well under a millisecond."""
-        return Reading(tuple(packages(_POWER)) if self._processors else (), self._gpu())
+        return Reading(tuple(packages(POWER)) if self._processors else (), self._gpu())
 
 
-def packages(power: Path = _POWER) -> list[Counter]:
+def packages(power: Path = POWER) -> list[Counter]:
     """Return the counter of each package; empty if there is none, or this user may not read one."""
     try:
         return [
@@ -64,7 +64,7 @@ def _package_folders(power: Path) -> list[Path]:
     return sorted(path for path in power.iterdir() if _PACKAGE.fullmatch(path.name))
 
 
-def why_unreadable(power: Path = _POWER) -> str | None:
+def why_unreadable(power: Path = POWER) -> str | None:
     """Return why the energy of this host's processors cannot be read; None if it can."""
     if packages(power):
         return None

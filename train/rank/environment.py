@@ -21,10 +21,10 @@ from train.rank import variables
 from train.record import protocol
 from train.record.record import Environment, Host
 
-_PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
+PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
 
 _ANSWER_WITHIN_S = 60.0  # git looks at every file, on a shared file system slowly
-_BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
+BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
 
 
 def _output(*command: str) -> str | None:
@@ -69,7 +69,7 @@ def host(usable_cores: Collection[int]) -> Host:
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the installed packages that can change a measurement."""
     installed = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in PACKAGES:
         try:
             installed[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -124,8 +124,8 @@ def git_state() -> tuple[str | None, bool | None]:
     if commit := os.environ.get(protocol.GIT_COMMIT):
         return commit, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
     commit = _output("git", "rev-parse", "HEAD")
-    if commit is None and _BUILT_FROM.exists():
-        commit, _, changed = _BUILT_FROM.read_text().strip().partition(" ")
+    if commit is None and BUILT_FROM.exists():
+        commit, _, changed = BUILT_FROM.read_text().strip().partition(" ")
         return commit, changed != ""
     if commit is None:
         return None, None

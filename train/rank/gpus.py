@@ -19,7 +19,7 @@ import pynvml
 
 from train.record.record import GpuState
 
-_LIBRARY = "libnvidia-ml.so.1"  # NVML itself
+LIBRARY = "libnvidia-ml.so.1"  # NVML itself
 _TIMEOUT_S = 60.0  # a driver that no process holds open takes seconds for each GPU
 
 
@@ -64,7 +64,7 @@ def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
     Another process asks the driver: while a driver hangs, a process inside it can neither continue nor be killed.
     """
     try:
-        ctypes.CDLL(_LIBRARY)
+        ctypes.CDLL(LIBRARY)
     except OSError:
         return Gpus([])
     process = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)

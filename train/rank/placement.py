@@ -12,7 +12,7 @@ import psutil
 from train.record import protocol
 
 # How each launcher tells a process its number on its host. Horovod's variable comes first.
-_LOCAL_RANK_VARIABLES = (
+LOCAL_RANK_VARIABLES = (
     "HOROVOD_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "MV2_COMM_WORLD_LOCAL_RANK",
@@ -63,7 +63,7 @@ def rank_group() -> int:
 
 def local_rank() -> int:
     """Return the rank of this process on its host, before Horovod can be asked; 0 where no launcher set it."""
-    return _first_integer(_LOCAL_RANK_VARIABLES, 0)
+    return _first_integer(LOCAL_RANK_VARIABLES, 0)
 
 
 def local_size() -> int:

@@ -23,7 +23,7 @@ from train.rank import gpus
 from train.record.usage import Sample
 
 _PR_SET_PDEATHSIG = 1
-_KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
+KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
 
 
 class Sampler:
@@ -56,7 +56,7 @@ class Sampler:
         """
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_TIMEOUT_S)
+            self._process.wait(KILL_TIMEOUT_S)
         return self.new_samples(started_at)
 
 

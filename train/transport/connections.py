@@ -17,7 +17,7 @@ from typing import NamedTuple
 from train.rank import placement
 
 SILENCE_S = 20.0  # for which an end waits while it connects
-_PROOF_WITHIN_S = 5.0  # of a caller
+PROOF_WITHIN_S = 5.0  # of a caller
 _MAX_STRANGERS = 64  # callers at a time, beside the ranks that are waited for
 _RETRY_S = 0.1  # after a caller could not be accepted
 _NONCE_BYTES = _MAC_BYTES = 32
@@ -138,7 +138,7 @@ class _Reception:
     async def _hear(self, caller: socket.socket) -> None:
         rank = None
         try:
-            async with asyncio.timeout(_PROOF_WITHIN_S):
+            async with asyncio.timeout(PROOF_WITHIN_S):
                 rank = await self._proved_rank(caller)
         except OSError:
             pass

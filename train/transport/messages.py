@@ -16,7 +16,7 @@ _LENGTH_BYTES = 8
 _RECEIVE_BYTES = 1 << 20  # at once, of a message that is longer than its first piece
 _FIRST_BYTES = 1 << 12  # what is asked for at first: memory for more would take longer than the message
 MAX_BYTES = 1 << 28  # of a message: a thousand ranks send a tenth of it at once
-_LOOK_EVERY_S = 10.0  # whether to wait on
+LOOK_EVERY_S = 10.0  # whether to wait on
 
 OnWait = Callable[[float], None]  # is called with how long the wait has been, in s; raises to end it
 
@@ -61,7 +61,7 @@ class Channel:
         Raises OSError if the other end is gone, or announces more than a message may hold.
         """
         begun_at = time.monotonic()
-        while on_wait and not self._ready.poll(1000 * _LOOK_EVERY_S):
+        while on_wait and not self._ready.poll(1000 * LOOK_EVERY_S):
             on_wait(time.monotonic() - begun_at)
         received = self._connection.recv(_FIRST_BYTES)
         while 0 < len(received) < _LENGTH_BYTES:

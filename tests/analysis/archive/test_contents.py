@@ -93,7 +93,7 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
 )
 def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, more, printed):
     if more[0].size == 1 << 24:
-        monkeypatch.setattr(contents, "_MOST_BYTES", 1 << 20)
+        monkeypatch.setattr(contents, "MOST_BYTES", 1 << 20)
     with pytest.raises(TableError, match=printed):
         read(tar(more))
 

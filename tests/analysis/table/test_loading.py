@@ -113,7 +113,7 @@ def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch
     monkeypatch.setattr(loading.record, "find", lambda folder: [*folder.glob("*/*/*/*/record.json"), gone])
     alone = loading.local(results.folder)
     assert [notice.path for notice in alone.notices] == [str(gone), str(cut)]
-    monkeypatch.setattr(loading, "_FEW_BYTES", 10_000)
+    monkeypatch.setattr(loading, "FEW_BYTES", 10_000)
     together = loading.local(results.folder)
     assert together.table.equals(alone.table)
     assert together.notices == alone.notices

@@ -55,7 +55,7 @@ def test_all_workers_are_found_once_they_have_come(store):
 
 
 def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
-    monkeypatch.setattr(cluster, "_COME_WITHIN_S", 0.1)
+    monkeypatch.setattr(cluster, "COME_WITHIN_S", 0.1)
     store.put(0, worker(), KEY)
     store.put(2, worker(), KEY)
     with pytest.raises(ConfigError, match="rank 1, 3 did not come within 0 s: see its log and its host"):
@@ -219,7 +219,7 @@ workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}) for 
 made = cluster.Cluster(workers, TcpGroup(0, 2, []))
 with strategy.time_limited(made, print):
     pass
-strategy._READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
+strategy.READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
 with strategy.time_limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
     ctypes.PyDLL(None).sleep(60)
 """

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 def roofline(monkeypatch):
     from train.loop import roofline
 
-    monkeypatch.setattr(roofline, "_BURST_S", 0.01)
-    monkeypatch.setattr(roofline, "_STREAM_S", 0.02)
+    monkeypatch.setattr(roofline, "BURST_S", 0.01)
+    monkeypatch.setattr(roofline, "STREAM_S", 0.02)
     return roofline
 
 

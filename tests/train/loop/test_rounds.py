@@ -138,7 +138,7 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     from train.loop import window_runner
 
     begun = []
-    restoring = window_runner._restoring
+    restoring = window_runner.restoring
 
     def noting(variables):
         restore = restoring(variables)
@@ -149,7 +149,7 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
 
         return restore_and_note
 
-    monkeypatch.setattr(window_runner, "_restoring", noting)
+    monkeypatch.setattr(window_runner, "restoring", noting)
     _, before, learner = measured("measure.budget_s=0.001")
     assert len(begun) == 2 * 2 + 2 + 1  # warm-up, one round, and the step that all make at the end
     for values in begun:

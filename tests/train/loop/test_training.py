@@ -16,7 +16,7 @@ def train(monkeypatch):
     from train.loop import roofline
     from train.loop.training import train
 
-    monkeypatch.setattr(roofline, "_BURST_S", 0.01)
+    monkeypatch.setattr(roofline, "BURST_S", 0.01)
     return train
 
 

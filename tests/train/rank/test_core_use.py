@@ -21,7 +21,7 @@ def test_the_times_of_the_cores_that_were_asked_for(monkeypatch):
     assert core_use.core_times(STAT, [0, 1]) == pytest.approx((1.6, 0.3))
 
 
-@pytest.mark.skipif(not core_use._STAT.exists(), reason="no /proc/stat")
+@pytest.mark.skipif(not core_use.STAT.exists(), reason="no /proc/stat")
 def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
     begin = core_use.read(Meter())
     while time.process_time() - begin.own_s < 0.2:
@@ -75,7 +75,7 @@ def test_steal_at_the_start_is_a_share_of_the_time_of_all_cores():
     assert core_use.steal_fraction(None, (14.0, 1.5), cores=2) is None
 
 
-@pytest.mark.skipif(not core_use._STAT.exists(), reason="no /proc/stat")
+@pytest.mark.skipif(not core_use.STAT.exists(), reason="no /proc/stat")
 def test_this_machine_tells_what_was_stolen():
     begin = core_use.steal([0])
     while (end := core_use.steal([0]))[0] == begin[0]:

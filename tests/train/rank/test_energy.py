@@ -27,7 +27,7 @@ def power(tmp_path, monkeypatch):
         count(tmp_path, package, joules)
         (tmp_path / package / "max_energy_range_uj").write_text(f"{round(RANGE_J * 1e6)}\n")
     (tmp_path / "intel-rapl").mkdir()  # the control type, without a counter
-    monkeypatch.setattr(energy, "_POWER", tmp_path)
+    monkeypatch.setattr(energy, "POWER", tmp_path)
     return tmp_path
 
 
@@ -43,7 +43,7 @@ def test_amd_has_counters_too(tmp_path):
     assert energy.packages(tmp_path) == [Counter(1.5, None)]
 
 
-@pytest.mark.skipif(not core_use._STAT.exists(), reason="no /proc/stat")
+@pytest.mark.skipif(not core_use.STAT.exists(), reason="no /proc/stat")
 def test_the_energy_of_a_span_is_that_of_all_packages(power):
     meter = Meter(True, gpu=iter([GpuCount(10.0, 1200.0), GpuCount(12.5, 1100.0)]).__next__)
     begin = core_use.read(meter)

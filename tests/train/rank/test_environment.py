@@ -25,7 +25,7 @@ def test_the_host_is_this_machine(monkeypatch):
 
 
 def test_versions_are_those_of_installed_packages(monkeypatch):
-    monkeypatch.setattr(environment, "_PACKAGES", ("numpy", "no-such-package"))
+    monkeypatch.setattr(environment, "PACKAGES", ("numpy", "no-such-package"))
     import numpy
 
     assert environment.versions() == {"python": platform.python_version(), "numpy": numpy.__version__}
@@ -65,7 +65,7 @@ def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypat
 )
 def test_without_git_the_file_of_the_image_is_read(tmp_path, monkeypatch, outside_a_launcher, written, expected):
     monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))  # no checkout
-    monkeypatch.setattr(environment, "_BUILT_FROM", tmp_path / "commit")
+    monkeypatch.setattr(environment, "BUILT_FROM", tmp_path / "commit")
     if written:
         (tmp_path / "commit").write_text(written)
     assert environment.git_state() == expected

@@ -118,7 +118,7 @@ def driver(monkeypatch, tmp_path):
         unknown = "def __getattr__(name): raise NVMLError(name) if 'NVML' in name.upper() else AttributeError(name)\n"
         (tmp_path / "pynvml.py").write_text(f"import os, time\n{rest}{names}{unknown}def nvmlInit(): {init}\n")
 
-    monkeypatch.setattr(gpus, "_LIBRARY", "libc.so.6")  # one that this machine has
+    monkeypatch.setattr(gpus, "LIBRARY", "libc.so.6")  # one that this machine has
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return write
 

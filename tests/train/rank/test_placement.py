@@ -51,7 +51,7 @@ def test_no_core_is_shared_where_there_are_enough(cores, nodes, ranks_per_node):
 
 @pytest.mark.parametrize("variable", ["HOROVOD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"])
 def test_the_local_rank_is_read_from_any_launcher(monkeypatch, variable):
-    for name in placement._LOCAL_RANK_VARIABLES:
+    for name in placement.LOCAL_RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert placement.local_rank() == 0
     monkeypatch.setenv(variable, "3")

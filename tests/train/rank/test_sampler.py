@@ -45,7 +45,7 @@ def test_samples_end_with_their_process():
 
 
 def test_a_process_that_cannot_be_killed_is_left_behind(monkeypatch):
-    monkeypatch.setattr(sampler, "_KILL_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(sampler, "KILL_TIMEOUT_S", 0.1)
     beside = sampler.Sampler(60, None)
     process = beside._process
     monkeypatch.setattr(process, "kill", lambda: None)  # as if it were inside a driver that hangs

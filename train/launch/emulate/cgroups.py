@@ -124,7 +124,7 @@ def find() -> Means | str:
         for version, parent in hierarchies(own[1].read_text(), own[0].read_text()):
             means = Means(version, parent)
             try:
-                _try(means)
+                try_out(means)
                 _sweep(means)
                 return means
             except OSError as error:
@@ -134,7 +134,7 @@ def find() -> Means | str:
         return "without root they need systemd-run, which is not installed"
     means = Means(2, None, _SCOPE)
     try:
-        _try(means)
+        try_out(means)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         return f"systemd-run --user: {(error.stderr or b'').decode().strip() or error}"
     except OSError as error:
@@ -142,7 +142,7 @@ def find() -> Means | str:
     return means
 
 
-def _try(means: Means) -> None:
+def try_out(means: Means) -> None:
     """Limit a sleeping process. Raises OSError, CalledProcessError or TimeoutExpired where that is not possible."""
     if means.prefix:
         subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=_WITHIN_S)

@@ -35,7 +35,7 @@ _START_TIMEOUT_S = 300  # Horovod's default is 30
 _PROBE_S = 1.0
 # A host is removed from the list only long after training has continued without it (ssh and Gloo give it up within
 # 15 s): Horovod tells rank 0 of every change of the list and waits meanwhile, and rank 0 may be on that host.
-_MISSES = 12  # probes without an answer, two seconds apart
+MISSES = 12  # probes without an answer, two seconds apart
 # For how long a host is left out after a failure of one of its ranks: longer at each failure, between these values.
 _COOLDOWN_S = (12, 60)
 
@@ -46,14 +46,14 @@ class Answering(HostDiscovery):
     def __init__(self, slots: Mapping[str, int]) -> None:
         """slots: ranks of each host."""
         self._slots, self._misses = dict(slots), dict.fromkeys(slots, 0)
-        self._addresses = {host: _sshd_address(host) for host in slots}
+        self._addresses = {host: sshd_address(host) for host in slots}
 
     def find_available_hosts_and_slots(self) -> dict[str, int]:
         """Return the hosts that answered one of the last probes, with their slots."""
         with ThreadPoolExecutor(len(self._slots)) as pool:
-            for host, answers in zip(self._addresses, pool.map(_answers, self._addresses.values()), strict=True):
+            for host, answers in zip(self._addresses, pool.map(is_answering, self._addresses.values()), strict=True):
                 self._misses[host] = 0 if answers else self._misses[host] + 1
-        return {host: slots for host, slots in self._slots.items() if self._misses[host] < _MISSES}
+        return {host: slots for host, slots in self._slots.items() if self._misses[host] < MISSES}
 
 
 class Driver(ElasticDriver):
@@ -85,14 +85,15 @@ def without_pickles(driver: ElasticDriver) -> type[RendezvousHandler]:
     return WithoutPickles
 
 
-def _sshd_address(host: str) -> tuple[str, int]:
+def sshd_address(host: str) -> tuple[str, int]:
     """Address and port of a host's sshd, as the user's ssh would find them."""
     shown = subprocess.run(["ssh", "-G", host], check=True, capture_output=True, text=True).stdout
     settings = dict(line.split(maxsplit=1) for line in shown.splitlines() if " " in line)
     return settings["hostname"], int(settings["port"])
 
 
-def _answers(address: tuple[str, int]) -> bool:
+def is_answering(address: tuple[str, int]) -> bool:
+    """Return whether something listens at this address."""
     try:
         with socket.create_connection(address, timeout=_PROBE_S):
             return True

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from train.record import protocol
 
 _POLL_S = 0.2
-_GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
+GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
 _LAST_WORDS_S = 5.0  # of a group whose command has ended; a process that it left may print on
 _printing = threading.Lock()  # a line and its end are two writes, between which another group's line may come
 _FAILED = "group {group} failed with exit status {code}"
@@ -97,7 +97,7 @@ def _wait(groups: Sequence[_Started]) -> int:
         time.sleep(_POLL_S)
         _note_failed(groups, statuses)
         if statuses and end == math.inf:
-            end = time.monotonic() + _GRACE_S
+            end = time.monotonic() + GRACE_S
     _note_failed(groups, statuses)
     for number, status in statuses.items():
         groups[number].forwards.join(_LAST_WORDS_S)

@@ -19,7 +19,7 @@ from train.rank import host_names, variables
 from train.record import protocol
 
 _POLL_S = 0.2
-_GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
+GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # loaded here: a child of a program with threads should do as little as possible before exec
 
@@ -102,7 +102,7 @@ class JobRun:
         if child and child.poll() is None:
             child.terminate()
             try:
-                child.wait(_GRACE_S)
+                child.wait(GRACE_S)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()

@@ -27,7 +27,7 @@ import psutil
 from train.config.checks import ConfigError
 
 _NAME, _RUNNING = ".launch", "running"
-_BEAT_S = 10.0
+BEAT_S = 10.0
 _DEAD_AFTER_S = 60.0  # without a beat, on another host: clocks differ, and shared folders are slow
 
 
@@ -104,7 +104,7 @@ def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
 
 
 def _beat(file: BinaryIO, ended: threading.Event) -> None:
-    while not ended.wait(_BEAT_S):
+    while not ended.wait(BEAT_S):
         with suppress(OSError):  # a shared folder may be away for a while
             os.utime(file.fileno())
 
@@ -129,7 +129,7 @@ def beats(folder: Path) -> Callable[[], None]:
 
     def beat() -> None:
         nonlocal last
-        if time.monotonic() - last > _BEAT_S:
+        if time.monotonic() - last > BEAT_S:
             last = time.monotonic()
             with suppress(OSError):  # a shared folder may be away for a while
                 os.utime(folder / _RUNNING)

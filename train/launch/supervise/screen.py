@@ -20,15 +20,15 @@ from train.record import progress
 from train.record.progress import Config, Follower, RunProgress, duration
 from train.record.record import RunRecord
 
-_READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
-_SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes; else, as in a log, a line a minute
+READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
+SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes; else, as in a log, a line a minute
 
 
 def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: float) -> Callable[[], None]:
     """Return a function to call while the job runs: every so many seconds it shows how far the run has come."""
     follower, begin = Follower(folder), time.monotonic()
     state: RunProgress | None = None
-    read_at, shown_at = begin - _READ_EVERY_S, begin
+    read_at, shown_at = begin - READ_EVERY_S, begin
 
     def look() -> None:
         nonlocal state, read_at, shown_at
@@ -36,7 +36,7 @@ def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: f
         if now - shown_at < every_s:
             return
         shown_at = now
-        if now - read_at >= _READ_EVERY_S:
+        if now - read_at >= READ_EVERY_S:
             read_at = now
             with contextlib.suppress(OSError):  # a shared folder may be away for a while: the run goes on
                 state = progress.run_progress(follower, config)
@@ -99,7 +99,7 @@ class Screen:
             else:
                 self._say(f"{run.label}: {text}")
 
-        every_s = _SHOW_EVERY_S[self._console.is_terminal]
+        every_s = SHOW_EVERY_S[self._console.is_terminal]
         return lambda folder, asked: teller(folder, asked.config, show, every_s)
 
     def skip(self, run: Run, why: str) -> None:

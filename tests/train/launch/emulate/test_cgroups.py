@@ -82,7 +82,7 @@ def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(cgroups.shutil, "which", lambda command: f"/bin/{command}")
-    monkeypatch.setattr(cgroups, "_try", hangs)
+    monkeypatch.setattr(cgroups, "try_out", hangs)
     assert cgroups.find() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
 
 

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow  # Horovod takes a second to load
 
 def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch):
     answering = {"a", "b"}
-    monkeypatch.setattr(gloo, "_sshd_address", lambda host: (host, 22))
-    monkeypatch.setattr(gloo, "_answers", lambda address: address[0] in answering)
+    monkeypatch.setattr(gloo, "sshd_address", lambda host: (host, 22))
+    monkeypatch.setattr(gloo, "is_answering", lambda address: address[0] in answering)
     found = gloo.Answering({"a": 1, "b": 2})
     assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
     answering.remove("b")
-    for _ in range(gloo._MISSES - 1):
+    for _ in range(gloo.MISSES - 1):
         assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
     assert found.find_available_hosts_and_slots() == {"a": 1}
     answering.add("b")
@@ -29,7 +29,7 @@ def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch)
 
 
 def test_an_address_where_nothing_listens_does_not_answer():
-    assert not gloo._answers(("127.0.0.1", 1))
+    assert not gloo.is_answering(("127.0.0.1", 1))
 
 
 class Driver:

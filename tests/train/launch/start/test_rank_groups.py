@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow  # starts processes
 TELL = "import os; print('group', os.environ['KIT_RANK_GROUP'], 'from rank', os.environ['KIT_FIRST_RANK'])"
 SLEEP = "import time; print('begun', flush=True); time.sleep(600)"
 HASTY = (
-    "import sys; from train.launch.start import rank_groups; rank_groups._GRACE_S = 0.1; sys.exit(rank_groups.main())"
+    "import sys; from train.launch.start import rank_groups; rank_groups.GRACE_S = 0.1; sys.exit(rank_groups.main())"
 )
 
 

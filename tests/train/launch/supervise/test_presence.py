@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_read_holds_nobody_up(tmp_path):
 
 
 def test_the_file_is_kept_fresh(tmp_path, monkeypatch):
-    monkeypatch.setattr(presence, "_BEAT_S", 0.02)
+    monkeypatch.setattr(presence, "BEAT_S", 0.02)
     beaten = threading.Event()
     monkeypatch.setattr(presence.os, "utime", lambda file: beaten.set())
     with presence.alone(tmp_path):

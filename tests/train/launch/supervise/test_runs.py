@@ -166,7 +166,7 @@ def test_in_rounds_each_launch_begins_with_another_host():
 
 
 def test_in_a_log_each_look_is_a_line(planned_runs, monkeypatch, capsys):
-    monkeypatch.setattr(screen, "_SHOW_EVERY_S", {True: 0.0, False: 0.0})
+    monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})
     assert run_all(planned_runs) == []
     shown = capsys.readouterr().out.splitlines()
     told = [line for line in shown if line.startswith(planned_runs[0].label)]

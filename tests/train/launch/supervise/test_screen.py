@@ -36,7 +36,7 @@ def test_it_is_told_at_its_time_what_was_read_at_its_own(clock, tmp_path):
     clock(1.5)
     look()
     assert told[1:] == ["starting for 3 s"]  # nothing is read twice within seconds
-    clock(screen._READ_EVERY_S)
+    clock(screen.READ_EVERY_S)
     look()
     assert told[2:] == ["build"]
 

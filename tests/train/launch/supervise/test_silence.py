@@ -15,17 +15,17 @@ MINUTE_S = 60
 def test_a_host_that_falls_silent_is_given_up_and_then_asked_what_is_left_there():
     of_ssh = dict(option.split("=") for option in SSH_OPTIONS)
     silent_s = int(of_ssh["ServerAliveInterval"]) * (int(of_ssh["ServerAliveCountMax"]) + 1)  # ssh_config(5)
-    assert silent_s + job_run._GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
+    assert silent_s + job_run.GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
 
 
 def test_a_worker_of_a_strategy_that_hangs_is_given_up():
-    assert messages._LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
+    assert messages.LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
 
 
 @pytest.mark.slow
 def test_a_worker_of_parameter_servers_that_does_not_answer_or_makes_no_step_is_given_up():
     from train.distribution import parameter_servers as ps
 
-    asked_s = ps._ASK_EVERY_S + connections.SILENCE_S
+    asked_s = ps.ASK_EVERY_S + connections.SILENCE_S
     assert asked_s < MINUTE_S
-    assert ps.step_limit_s(1.0) + ps._ASK_EVERY_S < MINUTE_S
+    assert ps.step_limit_s(1.0) + ps.ASK_EVERY_S < MINUTE_S
