@@ -24,8 +24,8 @@ def published_numbers_are_read_and_audited_once() -> Iterator[None]:
     read = functools.cache(loading.published)
 
     def once(function: Callable[[pd.DataFrame], Any]) -> Callable[[pd.DataFrame], Any]:
-        found = functools.cache(lambda: function(read()))
-        return lambda table: found() if table is read() else function(table)
+        result = functools.cache(lambda: function(read()))
+        return lambda table: result() if table is read() else function(table)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "published", read)

@@ -55,7 +55,7 @@ def test_a_series_that_another_distribution_measured_says_so(results):
     assert labels.distinctions(local[local["backend"] == "mwms"], local) == ["distribution mwms"]
 
 
-def test_how_a_strategy_differs_from_others_is_said_also_where_it_is_alone(results):
+def test_how_a_strategy_differs_from_others_is_reported_also_where_it_is_alone(results):
     for backend in ("ps", "ps_cpu"):
         results.add(nodes=2, **{"distribution.backend": backend})
     local = results.table()
@@ -63,7 +63,7 @@ def test_how_a_strategy_differs_from_others_is_said_also_where_it_is_alone(resul
     assert printed == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
 
 
-def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_said(results):
+def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_reported(results):
     settings = {"backend": "ps", "allreduce": True, "controller": "gloo"}
     run = make_record(nodes=2, distribution=settings | {"servers": 2, "servers_on": "nodes"})
     run.servers = [Server(rank, f"host{rank}", [0, 1], 1) for rank in (2, 3)]

@@ -23,7 +23,7 @@ def made(results, threshold=0.75, plan=MILLION, to=(), experiments=BOTH):
     return proposal.proposal(Study(results), experiments, threshold, plan, to)
 
 
-def test_weak_and_strong_scaling_are_told_apart_and_judged(results):
+def test_weak_and_strong_scaling_are_distinguished_and_judged(results):
     content = made(results)
     (weak,), (strong,) = content.curves_in("weak"), content.curves_in("strong")
     assert [row.verdict for row in weak.measured] == ["base of the curve", *["meets it"] * 3]

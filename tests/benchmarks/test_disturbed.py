@@ -6,7 +6,7 @@ from tests.helpers.own_records import make_rounds, save
 QUIET = [1.58, 1.59, 1.60, 1.61, 1.62, 1.63, 1.64, 1.65]
 
 
-def test_the_rounds_beside_the_loop_are_told_from_the_others(tmp_path):
+def test_the_rounds_beside_the_loop_are_distinguished_from_the_others(tmp_path):
     ratios = [*QUIET[:4], 0.80, 0.81, 0.82, 0.83, *QUIET[4:]]
     save(make_rounds([(1.0, 2 / ratio, 2 / 1.9) for ratio in ratios]), tmp_path)
     beside, speedup, control = disturbed.compare(tmp_path, {4, 5, 6, 7, 12})

@@ -26,8 +26,8 @@ def test_a_step_that_was_frozen_counts_in_no_turn():
 
 def test_a_turn_of_a_curve_has_the_rates_of_its_round():
     run = make_rounds([(1.0, 1.25, 1.1), (0.8, 1.0, 0.9), (1.6, 2.0, 1.7)])
-    found = rates_of_arms([Turn(0, 1, 0), Turn(2, 3, 2)], run)
-    assert found == [{1: pytest.approx(8), 2: pytest.approx(12.8)}, {1: pytest.approx(5), 2: pytest.approx(8)}]
+    result = rates_of_arms([Turn(0, 1, 0), Turn(2, 3, 2)], run)
+    assert result == [{1: pytest.approx(8), 2: pytest.approx(12.8)}, {1: pytest.approx(5), 2: pytest.approx(8)}]
 
 
 def test_rates_and_speedups_are_compared_turn_by_turn():
@@ -38,8 +38,8 @@ def test_rates_and_speedups_are_compared_turn_by_turn():
         "nodes=2: rate in rounds / alone 0.800, 0.900, n=2 turns",
         "nodes=2: speedup over nodes=1 in rounds / alone 0.800, 0.900, n=2 turns",
     ]
-    [_, said, _] = compare(nested, {1: [8.0], 2: []})
-    assert "raise --steps" in said
+    [_, output, _] = compare(nested, {1: [8.0], 2: []})
+    assert "raise --steps" in output
 
 
 def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
@@ -83,7 +83,7 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
         launch.take_turn(1)
 
 
-def test_the_points_of_a_plan_are_told_from_its_curve():
+def test_the_points_of_a_plan_are_distinguished_from_its_curve():
     asked = launches.overrides(Path("unused"), ["experiment=weak_scaling", "model=tiny", "nodes=2"])
     assert launches.curve_of(asked) == "tiny-rounds"
     assert launches.points_of([*asked, "measure.design=launches"]) == ["tiny-nodes1", "tiny-nodes2"]

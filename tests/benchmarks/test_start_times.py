@@ -6,14 +6,14 @@ from benchmarks.start_times import Start
 
 def test_a_row_has_the_median_ratio_with_its_interval():
     starts = [(Start(0.4 + n / 100, 0.2), Start(0.8 + n / 50, 0.4)) for n in range(8)]
-    found = start_times.row("audit", starts)
-    assert found["ratio"] == "0.50 (0.50 to 0.50)"
-    assert (found["here [s]"], found["other [s]"]) == ("0.44", "0.87")
+    result = start_times.row("audit", starts)
+    assert result["ratio"] == "0.50 (0.50 to 0.50)"
+    assert (result["here [s]"], result["other [s]"]) == ("0.44", "0.87")
     assert start_times.row("audit", starts[:3])["ratio of CPU time"] == "0.50"
 
 
 @pytest.mark.slow
 def test_a_start_is_a_process_with_its_times():
-    found = start_times.start(start_times.ROOT, "list")
-    assert found.cpu_s > 0
-    assert found.wall_s > 0
+    result = start_times.start(start_times.ROOT, "list")
+    assert result.cpu_s > 0
+    assert result.wall_s > 0

@@ -27,10 +27,10 @@ def test_ranks_that_agree_and_one_that_does_not():
     job = thousand_ranks.job_of(8)
     assert thousand_ranks.hold(job) < 1
     last = job.present[-1]
-    _, said = thousand_ranks.refuse(job, replace(last, host=replace(last.host, host="node0000")))
-    assert "other numbers of ranks are on node0000 5, node0001 3" in said
-    _, said = thousand_ranks.refuse(job, replace(last, source_digest="0" * 12))
-    assert said.startswith("rank 7 (node0001): other files than rank 0 (node0000): train/worker.py")
+    _, output = thousand_ranks.refuse(job, replace(last, host=replace(last.host, host="node0000")))
+    assert "other numbers of ranks are on node0000 5, node0001 3" in output
+    _, output = thousand_ranks.refuse(job, replace(last, source_digest="0" * 12))
+    assert output.startswith("rank 7 (node0001): other files than rank 0 (node0000): train/worker.py")
 
 
 @pytest.mark.slow

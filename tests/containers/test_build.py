@@ -13,8 +13,8 @@ BUILD = build.Build("cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1",
 def test_an_image_is_named_and_gets_every_argument_of_the_dockerfile(builder):
     command = build.image_command(builder, BUILD, ["--network=host"])
     asked = set(re.findall(r"^ARG (\w+)", (build.ROOT / "Dockerfile").read_text(), re.MULTILINE))
-    told = {command[i + 1].partition("=")[0] for i, word in enumerate(command) if word == "--build-arg"}
-    assert asked == told
+    output = {command[i + 1].partition("=")[0] for i, word in enumerate(command) if word == "--build-arg"}
+    assert asked == output
     assert command[:4] == [builder, "build", "--tag", "kit:cpu"]
     assert command[-2:] == ["--network=host", str(build.ROOT)]
     assert "COMMIT=abc changed" in command

@@ -71,7 +71,7 @@ def test_the_bandwidth_beside_that_of_the_link_worked_by_hand():
     assert verify_gpu.fastest([plain(run)]) == "1024 MiB on 2 GPUs: bus bandwidth 10.7 GB/s, TCP ring 2.0 GB/s"
 
 
-def test_without_a_gpu_nothing_is_tested_and_that_is_said(monkeypatch, capsys):
+def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsys):
     def none(command):
         raise FileNotFoundError
 

@@ -75,14 +75,14 @@ def test_a_program_is_an_experiment(kit):
 def test_arms_double_the_points(kit):
     with (kit / "conf/experiment/momentum.yaml").open("a") as file:
         file.write(ARMS)
-    found = points(kit, "experiment=momentum", "nodes=2")
-    assert {name: values for name, values in found.items() if name.endswith("-constant-batch-per-rank")} == {
+    result = points(kit, "experiment=momentum", "nodes=2")
+    assert {name: values for name, values in result.items() if name.endswith("-constant-batch-per-rank")} == {
         f"{name}-constant-batch-per-rank": [2, 32, 64] for name in MOMENTA
     }
-    assert {name: values for name, values in found.items() if name.endswith("-constant-global-batch")} == {
+    assert {name: values for name, values in result.items() if name.endswith("-constant-global-batch")} == {
         f"{name}-constant-global-batch": [2, 16, 32] for name in MOMENTA
     }
-    assert len(found) == 18
+    assert len(result) == 18
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")

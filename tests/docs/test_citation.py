@@ -31,18 +31,18 @@ def test_the_date_is_one_and_the_authors_are():
 
 
 def test_what_is_required_is_what_is_locked():
-    said = dict(line.split(" ") for line in CODEMETA["softwareRequirements"])
-    assert PROJECT["requires-python"] == said["Python"] == CODEMETA["runtimePlatform"].removeprefix("Python ")
+    output = dict(line.split(" ") for line in CODEMETA["softwareRequirements"])
+    assert PROJECT["requires-python"] == output["Python"] == CODEMETA["runtimePlatform"].removeprefix("Python ")
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     locked = {package["name"]: package.get("version") for package in packages}
-    assert (locked["tensorflow-cpu"], locked["horovod"]) == (said["TensorFlow"], said["Horovod"])
+    assert (locked["tensorflow-cpu"], locked["horovod"]) == (output["TensorFlow"], output["Horovod"])
 
 
 def test_files_that_are_named_are_there():
     assert all((ROOT / CODEMETA[name]).is_file() for name in ("readme", "softwareHelp"))
 
 
-def test_the_doi_is_one_and_has_its_place():
+def test_the_doi_is_one_and_has_its_line():
     text = (ROOT / "CITATION.cff").read_text()
     assert len(re.findall(r"^(?:# )?doi: 10\.\d{4,}/\S+$", text, re.MULTILINE)) == 1
     doi = CITATION.get("doi")

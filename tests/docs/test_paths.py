@@ -30,8 +30,8 @@ def code(page: Path) -> str:
 
 def paths(page: Path) -> set[str]:
     """The paths in a page's code that begin with a folder of the repository."""
-    found = re.findall(rf"(?<![\w./<-])(?:{'|'.join(ROOMS)})/[\w./*-]*", code(page))
-    return {path.rstrip(".") for path in found if Path(path).stem not in OWN}
+    result = re.findall(rf"(?<![\w./<-])(?:{'|'.join(ROOMS)})/[\w./*-]*", code(page))
+    return {path.rstrip(".") for path in result if Path(path).stem not in OWN}
 
 
 def targets() -> set[str]:

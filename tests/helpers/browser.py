@@ -104,8 +104,8 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What stands in the console: messages, exceptions, and what Chromium itself has to say."""
-        said = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
-        return [json.dumps(event["params"]) for event in self.events if event["method"] in said]
+        output = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+        return [json.dumps(event["params"]) for event in self.events if event["method"] in output]
 
     def screenshot(self) -> bytes:
         """The whole page as PNG."""

@@ -94,15 +94,15 @@ def launch_command(results: Path, *overrides: str) -> list[str]:
 
 def ranks(results: Path) -> list[psutil.Process]:
     """The processes that train below `results`, by rank."""
-    found = []
+    result = []
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
             if words[1:3] == ["-m", "train"] and any(word.startswith(str(results)) for word in words):
-                found.append((process.environ().get("HOROVOD_RANK", ""), process))
+                result.append((process.environ().get("HOROVOD_RANK", ""), process))
         except psutil.Error:
             continue
-    return [process for _, process in sorted(found, key=lambda pair: pair[0])]
+    return [process for _, process in sorted(result, key=lambda pair: pair[0])]
 
 
 def anything(results: Path) -> list[str]:

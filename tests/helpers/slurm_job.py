@@ -33,8 +33,8 @@ def queued(cluster) -> list[str]:
 
 def interrupted(record) -> bool:
     """Whether a record says that Slurm ended the job, and which ranks were where then."""
-    said = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
-    return record.status == "failed" and re.fullmatch(said, record.failure.reason) is not None
+    output = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
+    return record.status == "failed" and re.fullmatch(output, record.failure.reason) is not None
 
 
 def summary(results: Path) -> str:

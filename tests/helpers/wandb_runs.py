@@ -64,8 +64,8 @@ def run_files(results: Path) -> list[Path]:
 
 
 def only(messages: list[Record], kind: str) -> Any:
-    (found,) = [getattr(message, kind) for message in messages if message.WhichOneof("record_type") == kind]
-    return found
+    (result,) = [getattr(message, kind) for message in messages if message.WhichOneof("record_type") == kind]
+    return result
 
 
 def items(updates: Any) -> dict[str, Any]:

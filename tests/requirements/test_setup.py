@@ -113,51 +113,51 @@ def test_an_interrupted_installation_begins_with_an_empty_environment(kit):
 @pytest.mark.parametrize("version", ["3.6", "3.10", "3.14"])
 def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
     name = python(kit, version)
-    status, did, said = set_up(kit, "analysis", PYTHON=name)
+    status, did, output = set_up(kit, "analysis", PYTHON=name)
     assert (status, did) == (1, [])
-    assert f"error: PYTHON={name}: Python {version}.0; TensorFlow 2.21 needs Python 3.11, 3.12\nor 3.13." in said
+    assert f"error: PYTHON={name}: Python {version}.0; TensorFlow 2.21 needs Python 3.11, 3.12\nor 3.13." in output
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_a_python_that_the_lock_is_for_is_taken(kit, version):
-    status, did, said = set_up(kit, "analysis", PYTHON=python(kit, version))
+    status, did, output = set_up(kit, "analysis", PYTHON=python(kit, version))
     assert (status, did) == (0, ["venv", "install --only-group analysis"])
-    assert f"Setting up .venv with Python {version}.0" in said
+    assert f"Setting up .venv with Python {version}.0" in output
 
 
 def test_without_a_python_that_will_do_the_error_says_how_to_get_one(kit):
-    status, did, said = set_up(kit, "analysis", FOUND="")
+    status, did, output = set_up(kit, "analysis", FOUND="")
     assert (status, did) == (1, [])
-    assert "no route to the downloads" in said
+    assert "no route to the downloads" in output
     for way in ("Debian 12 and 13, Ubuntu 24.04   sudo apt-get install python3", "sudo dnf install", "module load"):
-        assert way in said
+        assert way in output
 
 
 def test_an_environment_of_another_python_is_refused_with_two_ways_out(kit):
     set_up(kit, "analysis")
     other = python(kit, "3.12" if VERSION != "3.12" else "3.13")
-    status, did, said = set_up(kit, "cpu", PYTHON=other)
+    status, did, output = set_up(kit, "cpu", PYTHON=other)
     assert (status, did) == (1, [])
-    assert f"error: .venv has Python {VERSION}, and PYTHON={other} is another; leave out PYTHON=" in said
-    assert "make clean-env" in said
+    assert f"error: .venv has Python {VERSION}, and PYTHON={other} is another; leave out PYTHON=" in output
+    assert "make clean-env" in output
 
 
 def test_an_environment_whose_python_is_gone_is_refused(kit):
     (kit / ".venv/bin").mkdir(parents=True)
     (kit / ".venv/bin/python").symlink_to(kit / "python3.9")  # as after an upgrade of the distribution
-    status, did, said = set_up(kit, "analysis")
+    status, did, output = set_up(kit, "analysis")
     assert (status, did) == (1, [])
-    assert "its Python is gone or does not start; remove it with make clean-env" in said
+    assert "its Python is gone or does not start; remove it with make clean-env" in output
 
 
 def test_nothing_is_installed_where_a_check_fails(kit):
     doctor = kit / "train/tools/doctor.py"
     doctor.parent.mkdir(parents=True)
     doctor.write_text("import sys; print('compiler  FAILURE  no g++:', *sys.argv[1:]); sys.exit(1)")
-    status, did, said = set_up(kit, "dev", "cpu")
+    status, did, output = set_up(kit, "dev", "cpu")
     assert (status, did) == (1, [])
-    assert said.splitlines()[0] == "compiler  FAILURE  no g++: --before-setup cpu"
-    assert "nothing was installed" in said
+    assert output.splitlines()[0] == "compiler  FAILURE  no g++: --before-setup cpu"
+    assert "nothing was installed" in output
 
 
 def test_without_uv_its_wheel_is_asked_for_by_hash(kit):
@@ -165,9 +165,9 @@ def test_without_uv_its_wheel_is_asked_for_by_hash(kit):
     (kit / "bin/uv").unlink()
     (kit / "bin/python3").write_text('#!/bin/sh\necho "$@" >>"$LOG"\nexit 1\n')
     (kit / "bin/python3").chmod(0o755)
-    status, did, said = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
+    status, did, output = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
     assert (status, did) == (1, ["-m venv --clear .venv/uv"])
-    assert "put it on PATH (docs.astral.sh/uv), or: sudo apt-get install python3-venv" in said
+    assert "put it on PATH (docs.astral.sh/uv), or: sudo apt-get install python3-venv" in output
     [line] = (ROOT / "requirements/uv.txt").read_text().splitlines()
     assert line.startswith("uv==")
     assert "--hash=sha256:" in line

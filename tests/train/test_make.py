@@ -182,10 +182,10 @@ def test_sigterm_ends_the_command_and_the_target(tmp_path):
 def test_a_command_of_ones_own_is_one_value_whatever_is_in_it():
     command = "horovodrun -np {ranks} python 'my dir/my_train.py' --x \"$HOME\",1"
     variables = make.Variables({"COMMAND": command, "RATE": r"rate on \d+: ([0-9.]+)", "GLOBAL_BATCH": "64"})
-    found = make.overrides(variables)
-    assert "batch_per_rank=null" in found
-    assert "global_batch=64" in found
-    (text,) = [line.partition("=")[2] for line in found if line.startswith("program.command=")]
-    parsed = parse([f"program.command={text}", next(line for line in found if line.startswith("program.rate="))])
+    result = make.overrides(variables)
+    assert "batch_per_rank=null" in result
+    assert "global_batch=64" in result
+    (text,) = [line.partition("=")[2] for line in result if line.startswith("program.command=")]
+    parsed = parse([f"program.command={text}", next(line for line in result if line.startswith("program.rate="))])
     assert [item.value() for item in parsed] == [command, r"rate on \d+: ([0-9.]+)"]
-    assert "program.name='my_train'" in found
+    assert "program.name='my_train'" in result

@@ -52,10 +52,10 @@ def standalone(rank):
 
 def two_that_met(config):
     """The hold of both ranks on the record, and their parts."""
-    told = []
+    output = []
     (first, part), (second, other) = standalone(0), standalone(1)
-    first.meet(config, SWEEP, Ranks(0, told))
-    second.meet(config, SWEEP, Ranks(1, told))
+    first.meet(config, SWEEP, Ranks(0, output))
+    second.meet(config, SWEEP, Ranks(1, output))
     return (first, part), (second, other)
 
 
@@ -102,15 +102,15 @@ def test_ranks_that_never_met_leave_nothing(tmp_path):
 
 def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_repeat(config):
     single = replace(config, nodes=1, global_batch=None).completed()
-    found = []
+    result = []
     for ends in ("failed", "complete", "complete"):
         alone, part = standalone(0)
         alone.meet(single, SWEEP, Single())
         part.add(failure=Failure("x") if ends == "failed" else None, phases_s={"timed": 2.0}, step_times_s=[1.0, 1.0])
         alone.failed() if ends == "failed" else alone.complete(Single())
         run = record.load(alone.folder / record.RECORD_NAME)
-        found.append((run.status, run.repeat, run.generation))
-    assert found == [("failed", 0, 1), ("complete", 0, 2), ("complete", 1, 1)]
+        result.append((run.status, run.repeat, run.generation))
+    assert result == [("failed", 0, 1), ("complete", 0, 2), ("complete", 1, 1)]
     # 4 images a step, 2 steps, in 2 s
     assert run.summary["images_per_s"] == pytest.approx(4.0)
 

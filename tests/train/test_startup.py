@@ -47,5 +47,5 @@ import scipy.stats
 
 @pytest.mark.slow
 def test_a_rank_loads_neither_hydra_nor_what_of_tensorflow_no_model_needs():
-    found = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert set(found.stdout.split()) == {"tensorflow", "tf_keras"}
+    result = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert set(result.stdout.split()) == {"tensorflow", "tf_keras"}

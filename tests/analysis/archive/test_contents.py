@@ -67,7 +67,7 @@ def test_an_archive_that_was_cut_short(read, cut):
         read(packed[:position], compress=bytes)
 
 
-def test_where_an_archive_was_cut_short_is_said(read):
+def test_where_an_archive_was_cut_short_is_reported(read):
     packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))
     with pytest.raises(TableError, match=r"in or after [3-5]\.json: Compressed file ended"):
         read(packed[: len(packed) // 2], compress=bytes)

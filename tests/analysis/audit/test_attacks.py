@@ -18,13 +18,13 @@ def audited(runs, folder):
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.rules])
 def test_records_that_were_edited_and_signed_again_are_found(name, tmp_path):
     """One of the rules that can see it does; benchmarks/audit_power.py counts how often."""
-    found = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
-    fired = {finding.rule for finding in found if ATTACKS[name].as_note or finding.severity != "note"}
+    result = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
+    fired = {finding.rule for finding in result if ATTACKS[name].as_note or finding.severity != "note"}
     assert fired & set(ATTACKS[name].rules)
 
 
 @pytest.mark.parametrize("name", record_attacks.INNOCENT)
 def test_nothing_is_alleged_of_records_as_they_were(name, tmp_path):
-    found = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
-    assert {finding.rule for finding in found if finding.severity != "note"} <= {"failed_run"}
-    assert name != "clean" or {finding.rule for finding in found} <= {"failed_run"}
+    result = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
+    assert {finding.rule for finding in result if finding.severity != "note"} <= {"failed_run"}
+    assert name != "clean" or {finding.rule for finding in result} <= {"failed_run"}

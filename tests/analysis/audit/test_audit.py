@@ -34,9 +34,9 @@ def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
     results.add(nodes=4)
     own = Study(results.folder)
     assert str(path) not in set(own.local["record"])
-    found = {f.rule: f for f in record_findings(own) if f.place == str(path)}
-    assert set(found) == {"batch_and_ranks", "config_hash", "summary"}
-    one = found["batch_and_ranks"]
+    result = {f.rule: f for f in record_findings(own) if f.place == str(path)}
+    assert set(result) == {"batch_and_ranks", "config_hash", "summary"}
+    one = result["batch_and_ranks"]
     assert (one.stated, one.follows, one.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
     assert (one.severity, one.meaning) == ("serious", "It is left out of everything.")
 
@@ -51,9 +51,9 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
     nothing = make_record(nodes=8, failure=Failure("no rank started"))
     nothing.ranks, nothing.environment = [], None
     save(nothing, results.folder)
-    found = [f for f in record_findings(Study(results.folder)) if f.rule == "failed_run"]
-    assert [Path(f.place).parts[-3] for f in found if f.place == str(path)] == [run.config_hash[:8]]
-    assert sorted(f.stated for f in found) == [
+    result = [f for f in record_findings(Study(results.folder)) if f.rule == "failed_run"]
+    assert [Path(f.place).parts[-3] for f in result if f.place == str(path)] == [run.config_hash[:8]]
+    assert sorted(f.stated for f in result) == [
         "killed by signal 9 (rank 3, host host1, phase timed, step 7)", "no rank started",
     ]  # fmt: skip
 
@@ -76,9 +76,9 @@ def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interv
     study("as_slow", [0.98, 1.01, 0.97, 1.02, 0.96, 1.0])
     study("slower", [0.8, 0.9, 0.81, 0.91, 0.82, 0.92])
     study("too_few", [0.8] * 5)
-    found = record_findings(Study(results.folder))
-    rules = {finding.rule: finding for finding in found}
-    assert len(found) == len(rules) == 3
+    result = record_findings(Study(results.folder))
+    rules = {finding.rule: finding for finding in result}
+    assert len(result) == len(rules) == 3
     assert "/too_few/" in rules["few_rounds"].place
     assert "/beyond/" in rules["beyond_ideal"].place
     assert rules["beyond_ideal"].off == pytest.approx(0.13)  # the median of the ratios is 2.26

@@ -41,9 +41,9 @@ def test_clean_curves_of_one_run_a_point_are_hardly_ever_alleged_to_be_beyond_id
         for number in range(100)
         for one in curve("images_per_s", {n: float(n * np.exp(rng.normal(0, noise))) for n in ranks}, gpu=f"G{number}")
     ]
-    said = row_findings(rules.beyond_ideal, *rows)
-    assert len(said) > 80
-    assert sum(finding.severity != "note" for finding in said) <= 5
+    output = row_findings(rules.beyond_ideal, *rows)
+    assert len(output) > 80
+    assert sum(finding.severity != "note" for finding in output) <= 5
 
 
 def repeated(values):

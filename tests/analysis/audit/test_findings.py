@@ -31,7 +31,7 @@ def test_how_bad_it_is(of, off, found):
     assert severity(of, off, "warning") == ("warning" if found == "serious" else found)
 
 
-def test_without_an_interval_it_is_said_what_that_means():
+def test_without_an_interval_it_is_reported_what_that_means():
     assert reason(between(1.3, 1.2, 1.4), 0.3, "the interval says so") == "the interval says so"
     assert reason(unknown(1.1), 0.1, "").startswith("this cannot be judged: each was measured once")
     assert reason(unknown(1.3), 0.3, "") == "each was measured once, but noise of 5% would explain 20% at most"
@@ -46,20 +46,20 @@ def test_the_margin_of_single_runs_follows_from_the_noise_that_is_assumed():
 def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():
     rows = curve("images_per_s", {1: 100.0, 4: 390.0}, kind="stated")
     noisy = noises(table(*curve("images_per_s", {1: 100.0, 4: 390.0})))
-    found = speedup(rows[1], rows[0], noisy)
-    assert found.value == pytest.approx(3.9)
-    assert math.isnan(found.low)  # measured once: no noise is known
+    result = speedup(rows[1], rows[0], noisy)
+    assert result.value == pytest.approx(3.9)
+    assert math.isnan(result.low)  # measured once: no noise is known
     repeats = [row("images_per_s", v, n, repeat=i) for n, vs in {1: (99, 101), 4: (388, 392)}.items()
                for i, v in enumerate(vs)]  # fmt: skip
-    found = speedup({**rows[1], "kind": "measured"}, {**rows[0], "kind": "measured"}, noises(table(*repeats)))
+    result = speedup({**rows[1], "kind": "measured"}, {**rows[0], "kind": "measured"}, noises(table(*repeats)))
     # Deviations of the means ln(101/99)/2 and ln(392/388)/2, 1.2 degrees: t is about 8.2.
     deviation = math.hypot(math.log(101 / 99) / 2, math.log(392 / 388) / 2)
-    assert 3.9 * math.exp(6 * deviation) < found.high < 3.9 * math.exp(12.8 * deviation)
+    assert 3.9 * math.exp(6 * deviation) < result.high < 3.9 * math.exp(12.8 * deviation)
 
 
 def test_an_efficiency_has_the_interval_of_its_speedup():
-    found = efficiency(between(3.6, 3.2, 4.0), 4)
-    assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.8, 1.0))
+    result = efficiency(between(3.6, 3.2, 4.0), 4)
+    assert (result.value, result.low, result.high) == pytest.approx((0.9, 0.8, 1.0))
 
 
 @pytest.mark.parametrize(

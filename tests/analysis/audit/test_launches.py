@@ -50,7 +50,7 @@ def test_a_node_that_is_not_the_same_machine_at_every_point():
     assert not list(rules.unequal_cores([rules.launch(run, "p") for run in divided]))
 
 
-def test_worlds_that_divide_a_node_differently_are_not_compared():
+def test_rank_groups_that_divide_a_node_differently_are_not_compared():
     worlds = [{"settings": {}, "first_rank": 0, "ranks": 1}, {"settings": {}, "first_rank": 1, "ranks": 1}]
     launch = make_record(nodes=2)
     launch.config["worlds"], launch.ranks[0].cores = worlds, [0, 1]

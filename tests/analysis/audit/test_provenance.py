@@ -92,9 +92,9 @@ def test_steps_that_no_clock_gave_say_nothing_of_copies():
 
 
 def started(minute, **run):
-    found = make_record(**run)
-    found.started_at, found.order, found.job_s = f"2026-11-20T12:{minute:02d}:00Z", Order(0, minute, 9), 120.0
-    return found
+    result = make_record(**run)
+    result.started_at, result.order, result.job_s = f"2026-11-20T12:{minute:02d}:00Z", Order(0, minute, 9), 120.0
+    return result
 
 
 def test_launches_on_the_same_cores_come_one_after_the_other():
@@ -147,11 +147,11 @@ def missed(runs):
 
 @pytest.mark.parametrize("after", range(1, 7))
 @pytest.mark.parametrize("failed", [(), (0,), (1, 2), (2, 3)])
-def test_an_experiment_that_was_interrupted_or_failed_in_part_is_not_said_to_lack_launches(tmp_path, after, failed):
-    said = missed(leave(tmp_path, range(after), failed=failed))
-    assert {finding.severity for finding in said} <= {"note"}
+def test_an_experiment_that_was_interrupted_or_failed_in_part_is_not_reported_to_lack_launches(tmp_path, after, failed):
+    output = missed(leave(tmp_path, range(after), failed=failed))
+    assert {finding.severity for finding in output} <= {"note"}
     if after == 6:
-        assert not said
+        assert not output
 
 
 @pytest.mark.parametrize("removed", [*((place,) for place in range(6)), (4, 5), (3, 4, 5), (0, 3, 4), (1, 2)])
@@ -159,10 +159,10 @@ def test_an_experiment_that_was_interrupted_or_failed_in_part_is_not_said_to_lac
 def test_launches_that_were_removed_are_missed(tmp_path, removed, failed):
     """With a warning where a later launch remains."""
     left = [place for place in range(6) if place not in removed]
-    said = missed(leave(tmp_path, left, failed=failed))
+    output = missed(leave(tmp_path, left, failed=failed))
     last = max(place for place in left if place not in failed)
-    assert any(finding.severity == "warning" for finding in said) == (min(removed) < last)
-    assert said
+    assert any(finding.severity == "warning" for finding in output) == (min(removed) < last)
+    assert output
 
 
 def test_the_launches_that_are_missed_are_named(tmp_path):
@@ -175,7 +175,7 @@ def test_the_launches_that_are_missed_are_named(tmp_path):
     assert (finding.stated, finding.severity) == ("no record of resnet50_nodes=2 r2", "note")
 
 
-def test_launches_that_another_plan_has_made_or_that_are_given_up_are_not_missed(tmp_path):
+def test_launches_that_another_plan_has_made_or_that_are_dropped_are_not_missed(tmp_path):
     small, whole = [(1, 0), (1, 1), (1, 2)], tmp_path / "whole"
     runs = leave(whole, range(3), small) + leave(whole, [1, 2, 5])
     assert not missed(runs)  # first one node alone, then two

@@ -12,8 +12,8 @@ from tests.helpers.tidy_rows import curve, table
 
 def audited(study, path):
     """The rules that fire with a warning or worse."""
-    found, _ = audit.user_table_findings(user_table.read(studies.write(study, path)))
-    return {finding.rule for finding in found if finding.severity != "note"}
+    result, _ = audit.user_table_findings(user_table.read(studies.write(study, path)))
+    return {finding.rule for finding in result if finding.severity != "note"}
 
 
 def test_a_plain_study_as_a_tidy_table(tmp_path):
@@ -36,8 +36,8 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
     path = tmp_path / "tidy.csv"
     rows = table(*curve("images_per_s", {1: 100, 2: 190, 4: 560}, report=""))
     rows.to_csv(path, index=False)
-    found, notes = audit.user_table_findings(user_table.read(path))
-    (beyond,) = [finding for finding in found if finding.rule == "beyond_ideal"]
+    result, notes = audit.user_table_findings(user_table.read(path))
+    (beyond,) = [finding for finding in result if finding.rule == "beyond_ideal"]
     assert (beyond.report, beyond.off) == ("tidy.csv", pytest.approx(0.4))
     assert all(note.startswith("rules that ") for note in notes)
 
@@ -69,11 +69,11 @@ def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work
         lines.append(f"{n},{steps},64,{wall_s:.2f},{100 * rng.normal(1, 0.003):.3f}")
     path = tmp_path / "study.csv"
     path.write_text("\n".join(lines))
-    found, _ = audit.user_table_findings(user_table.read(path))
-    assert {finding.rule for finding in found if finding.severity != "note"} == (
+    result, _ = audit.user_table_findings(user_table.read(path))
+    assert {finding.rule for finding in result if finding.severity != "note"} == (
         {"wall_time_misfit"} if faulty else set()
     )
-    assert "unequal_work" not in {finding.rule for finding in found}
+    assert "unequal_work" not in {finding.rule for finding in result}
 
 
 PUBLISHED = Path(__file__).parents[1] / "user_table/published"
@@ -94,9 +94,9 @@ ALLEGED = {
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PUBLISHED.iterdir() if path.name != "README.md"))
 def test_of_published_tables_only_what_is_so_is_alleged(name):
-    told = "1=ranks,2=wall_s,3=model" if name == "bsc_no_headers.txt" else ""
-    found, notes = audit.user_table_findings(user_table.read(PUBLISHED / name, told))
-    assert {one.rule for one in found if one.severity != "note"} == ALLEGED.get(name, set())
+    output = "1=ranks,2=wall_s,3=model" if name == "bsc_no_headers.txt" else ""
+    result, notes = audit.user_table_findings(user_table.read(PUBLISHED / name, output))
+    assert {one.rule for one in result if one.severity != "note"} == ALLEGED.get(name, set())
     assert any(note.startswith("rules that could not run: ") for note in notes)
 
 

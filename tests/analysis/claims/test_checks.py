@@ -16,8 +16,8 @@ NOTHING = loading.local().table  # no local records
 def judged(check, *rows, scope="these runs", **arguments):
     """The verdict and the evidence of one check over made-up rows and what follows from them."""
     claim = Claim("id", "001", "p", "text", check, arguments, "hypothesis", scope)
-    (found,) = claims.judge_numbers([claim], table(*rows), NOTHING, loading.published())
-    return found.verdict, found.evidence
+    (result,) = claims.judge_numbers([claim], table(*rows), NOTHING, loading.published())
+    return result.verdict, result.evidence
 
 
 def verdict(check, *rows, **arguments):
@@ -50,12 +50,12 @@ def test_predicted():
     assert verdict("predicted", *rates, **ask, at_least=1000) == "supported"
     assert verdict("predicted", *rates, **ask, at_least=10000) == "contradicted"
     assert verdict("predicted", *rates, **ask, share=True, at_most=0.5) == "contradicted"
-    told = judged("predicted", *rates, **ask, share=True, about=1)
-    assert told[0] == "not decidable"  # consistent, but not shown: part of the interval is below 0.95
-    assert "resnet50: consistent: for 32 ranks 3200 (" in told[1]
-    told = judged("predicted", *rates[:2], **ask, at_least=1000)
-    assert told[0] == "not decidable"
-    assert "2 numbers of ranks measured, at least 3 are needed" in told[1]
+    output = judged("predicted", *rates, **ask, share=True, about=1)
+    assert output[0] == "not decidable"  # consistent, but not shown: part of the interval is below 0.95
+    assert "resnet50: consistent: for 32 ranks 3200 (" in output[1]
+    output = judged("predicted", *rates[:2], **ask, at_least=1000)
+    assert output[0] == "not decidable"
+    assert "2 numbers of ranks measured, at least 3 are needed" in output[1]
 
 
 def test_predicted__of_times_and_of_nothing():
@@ -64,23 +64,23 @@ def test_predicted__of_times_and_of_nothing():
     ask = {"numbers": {"quantity": "job_s"}, "at": 32}
     assert verdict("predicted", *times, **ask, at_least=30) == "supported"
     assert verdict("predicted", *times, **ask, at_most=30) == "contradicted"
-    told = judged("predicted", *RATES, **ask, share=True, about=1)
-    assert told[0] == "not decidable"
-    assert "no numbers of ranks measured" in told[1]
+    output = judged("predicted", *RATES, **ask, share=True, about=1)
+    assert output[0] == "not decidable"
+    assert "no numbers of ranks measured" in output[1]
 
 
 class TestNotKnown:
     def test_a_number_that_is_not_known_decides_nothing(self):
-        told = judged("every", *RATES, numbers={"quantity": "efficiency_throughput", "ranks": 8}, at_least=0.9)
-        assert told == ("not decidable", "no number is known for quantity efficiency_throughput; ranks 8")
+        output = judged("every", *RATES, numbers={"quantity": "efficiency_throughput", "ranks": 8}, at_least=0.9)
+        assert output == ("not decidable", "no number is known for quantity efficiency_throughput; ranks 8")
 
     def test_one_run_decides_nothing_about_any_run(self):
         numbers = {"quantity": "efficiency_throughput", "ranks": 2}
         two = RATES[:2]
         assert verdict("every", *two, numbers=numbers, at_least=0.9) == "supported"
-        told = judged("every", *two, numbers=numbers, at_least=0.9, scope="any run")
-        assert told[0] == "not decidable"
-        assert "no repeat on this device at this scale" in told[1]
+        output = judged("every", *two, numbers=numbers, at_least=0.9, scope="any run")
+        assert output[0] == "not decidable"
+        assert "no repeat on this device at this scale" in output[1]
 
 
 def test_stated():
@@ -105,9 +105,9 @@ def test_every():
 
 def test_every__says_what_it_is_not_so_for():
     numbers = {"quantity": "efficiency_throughput", "ranks": [2, 4]}
-    told = judged("every", *curve("images_per_s", {1: 100, 2: 190, 4: 360}), numbers=numbers, at_least=0.92)[1]
-    assert told.startswith("claimed: at least 0.92. 0.9 (resnet50, P100, 4 ranks); 0.95")
-    assert told.endswith("2 numbers: 1 contradicted, 1 supported")
+    output = judged("every", *curve("images_per_s", {1: 100, 2: 190, 4: 360}), numbers=numbers, at_least=0.92)[1]
+    assert output.startswith("claimed: at least 0.92. 0.9 (resnet50, P100, 4 ranks); 0.95")
+    assert output.endswith("2 numbers: 1 contradicted, 1 supported")
 
 
 def test_every__superlinear_is_an_interval_above_one():
@@ -130,8 +130,8 @@ def test_formula():
     assert judge(about=3.6, within=0.01) == "supported"
     assert judge(about=3.8, within=0.01) == "contradicted"
     assert judge(about=3.63, within=0.005) == "not decidable"
-    told = judged("formula", *RATES, formula="four / one", numbers=numbers, unit="x", about=3.6)[1]
-    assert told == ("claimed: within 5 % of 3.6. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100")
+    output = judged("formula", *RATES, formula="four / one", numbers=numbers, unit="x", about=3.6)[1]
+    assert output == ("claimed: within 5 % of 3.6. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100")
 
 
 def test_formula__for_each_value():
@@ -142,7 +142,7 @@ def test_formula__for_each_value():
     assert verdict("formula", *rows[:4], **ask) == "supported"  # the other model has no fourth rank
 
 
-def test_formula__of_another_run_is_told_from_the_noise():
+def test_formula__of_another_run_is_distinguished_from_the_noise():
     numbers = {
         "four": {"quantity": "images_per_s", "model": "resnet50", "ranks": 4},
         "six": {"quantity": "images_per_s", "model": "vgg16", "ranks": 4},
@@ -208,9 +208,9 @@ def test_mean():
     assert verdict("mean", *efficiencies(a=0.98, b=0.99, c=0.985), **ask) == "supported"
     assert verdict("mean", *efficiencies(a=0.84, b=0.85, c=0.86), **ask) == "contradicted"
     # ln: mean -0.1158, deviation 0.0478 of 3: t(0.975, 2) = 4.303 leaves 0.791 to 1.003
-    told = judged("mean", *efficiencies(a=0.8796, b=0.8556, c=0.9389), **ask)
-    assert told[0] == "not decidable"
-    assert "0.8907 (0.7912 to 1.003)" in told[1]
+    output = judged("mean", *efficiencies(a=0.8796, b=0.8556, c=0.9389), **ask)
+    assert output[0] == "not decidable"
+    assert "0.8907 (0.7912 to 1.003)" in output[1]
     assert verdict("mean", *efficiencies(a=0.99), **ask) == "not decidable"  # one model
 
 
@@ -251,9 +251,9 @@ def test_trend__none_needs_a_margin():
 def test_trend__quantities_are_not_mixed():
     rows = [*curve("images_per_s", {1: 100, 2: 190, 4: 361}), *curve("job_s", {1: 100, 2: 45, 4: 20})]
     numbers = {"quantity": ["efficiency_throughput", "efficiency_job_time"]}
-    told = judged("trend", *rows, numbers=numbers, direction="falling")  # one falls, the other rises
-    assert told[0] == "contradicted"
-    assert told[1].count("from 3 points of 1 curves") == 2
+    output = judged("trend", *rows, numbers=numbers, direction="falling")  # one falls, the other rises
+    assert output[0] == "contradicted"
+    assert output[1].count("from 3 points of 1 curves") == 2
 
 
 def test_same_trend():
@@ -283,9 +283,9 @@ def batches(*ratios):
 
 def test_same():
     ask = {"ratio": "ratio_batch_64_to_32", "by": ["gpu", "ranks"]}
-    told = judged("same", *batches(1.10, 1.11, 1.12, 1.13), **ask)
-    assert told[0] == "contradicted"
-    assert "P100, 1 rank: 1.115" in told[1]
+    output = judged("same", *batches(1.10, 1.11, 1.12, 1.13), **ask)
+    assert output[0] == "contradicted"
+    assert "P100, 1 rank: 1.115" in output[1]
     assert verdict("same", *batches(0.98, 1.01, 0.99, 1.01), **ask) == "supported"
     assert verdict("same", *batches(0.92, 1.08, 1.02, 0.98), **ask) == "not decidable"  # nothing is rejected
     assert verdict("same", *RATES, **ask) == "not decidable"
@@ -331,9 +331,9 @@ def test_noted():
     ask = {"numbers": {"quantity": "images_per_s"}}
     assert judged("noted", *sheet, *page, **ask, says="update: a") == ("supported", "2 of 2 numbers: update: a")
     assert verdict("noted", *sheet, *page, **ask, says="update: b") == "contradicted"
-    told = judged("noted", *sheet, page[0], page[1] | {"note": "update: b"}, **ask, says="update: a")
-    assert told[0] == "contradicted"
-    assert told[1] == "1 of 2 numbers: update: a; resnet50, P100, 2 ranks, imagenet, batch 64: update: b"
+    output = judged("noted", *sheet, page[0], page[1] | {"note": "update: b"}, **ask, says="update: a")
+    assert output[0] == "contradicted"
+    assert output[1] == "1 of 2 numbers: update: a; resnet50, P100, 2 ranks, imagenet, batch 64: update: b"
     assert verdict("noted", *sheet, page[0], **ask, says="update: a") == "not decidable"
     # The page has it twice, measured in both ways: which of them was copied is not known.
     both = page[1] | {"note": "update: b", "place": "figure 2"}
@@ -343,8 +343,8 @@ def test_noted():
 def test_varies_alone():
     ask = {"numbers": {"quantity": "images_per_s"}, "factor": "gpu", "others": ["machine"]}
     p100, k80 = (row("images_per_s", v, 1, gpu=gpu, machine=gpu + "s") for v, gpu in ((100, "P100"), (30, "K80")))
-    told = judged("varies_alone", p100, k80, **ask)
-    assert told == ("contradicted", "gpu: K80, P100; machine: K80s, P100s; machine changes with gpu") or told == (
+    output = judged("varies_alone", p100, k80, **ask)
+    assert output == ("contradicted", "gpu: K80, P100; machine: K80s, P100s; machine changes with gpu") or output == (
         "contradicted", "gpu: P100, K80; machine: P100s, K80s; machine changes with gpu",
     )  # fmt: skip
     assert verdict("varies_alone", p100, k80 | {"machine": "P100s"}, **ask) == "supported"
@@ -363,16 +363,16 @@ def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
     numbers = {"one": {"quantity": "images_per_s", "ranks": 1}, "two": {"quantity": "images_per_s", "ranks": 2}}
     arguments = {"formula": "two / one", "numbers": numbers, "more_than": 1}
     claim = Claim("id", "001", "p", "text", "formula", arguments, "hypothesis", "any run")
-    (found,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, loading.published())
-    assert (found.verdict, found.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
+    (result,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, loading.published())
+    assert (result.verdict, result.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
 
 
 def of_records(folder, **claimed):
     """The verdict and the evidence on two launches: the speedup is 1.58 (1.27 to 1.96), that of the control 1.9."""
     curve_in_rounds(folder)
     claim = Claim("x", "kit", "", "", "measured", claimed, experiment="weak_scaling")
-    (found,) = claims.judge([claim], Study(folder))
-    return found.verdict, found.evidence
+    (result,) = claims.judge([claim], Study(folder))
+    return result.verdict, result.evidence
 
 
 @pytest.mark.parametrize(
@@ -388,5 +388,5 @@ def test_measured(tmp_path, bounds, verdict):
 
 
 def test_measured__what_was_not_is_not_decidable(tmp_path):
-    said = of_records(tmp_path, quantity="speedup_throughput", ranks=[4], at_least=1)
-    assert said == ("not decidable", "no speedup_throughput was measured on 4 ranks")
+    output = of_records(tmp_path, quantity="speedup_throughput", ranks=[4], at_least=1)
+    assert output == ("not decidable", "no speedup_throughput was measured on 4 ranks")

@@ -100,8 +100,8 @@ def changed(published, name, value, **where):
 )  # fmt: skip
 def test_other_numbers_lead_to_another_verdict(name, quantity, value, where, expected):
     (claim,) = (claim for claim in claims.read() if claim.id == name)
-    ((found),) = claims.judge([claim], study_of(NOTHING, changed(loading.published(), quantity, value, **where)))
-    assert found.verdict == expected
+    ((result),) = claims.judge([claim], study_of(NOTHING, changed(loading.published(), quantity, value, **where)))
+    assert result.verdict == expected
 
 
 @pytest.mark.slow

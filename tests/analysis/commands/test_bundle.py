@@ -58,7 +58,7 @@ def few_figures(monkeypatch):
     monkeypatch.setattr(registry, "figures", few)
 
 
-def test_a_key_that_is_not_there_is_said_before_anything_is_drawn(results, tmp_path, capsys):
+def test_a_key_that_is_not_there_is_reported_before_anything_is_drawn(results, tmp_path, capsys):
     save(named_run(), results.folder)
     arguments = [
         "--results",

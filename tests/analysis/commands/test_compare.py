@@ -21,7 +21,7 @@ def test_the_command_in_three_formats(results, capsys, json_output):
 
 
 @pytest.mark.slow
-def test_an_empty_folder_is_said(tmp_path, capsys):
+def test_an_empty_folder_is_reported(tmp_path, capsys):
     assert main(["compare", "--results", str(tmp_path)]) == 0
     assert f"no complete run in {tmp_path} has a counterpart" in capsys.readouterr().out
 

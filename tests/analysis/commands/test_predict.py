@@ -33,7 +33,7 @@ def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys, json
     assert "--exchange: of what runs? allowed: together with --file" in capsys.readouterr().err
 
 
-def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monkeypatch):
+def test_what_is_wrong_is_reported_before_anything_is_learned(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(calibration, "published_curves", lambda table: pytest.fail("learned from the published curves"))
     path = tmp_path / "curve.csv"
     path.write_text("ranks,images_per_s\n1,100\n2,fast\n")

@@ -12,7 +12,7 @@ from train.record.record import Failure
 ARMS = {"swept": {"model": "resnet50"}, "arm_keys": ["distribution.allreduce"]}
 
 
-def test_what_is_assumed_is_said_below_table_and_figures(results, capsys):
+def test_what_is_assumed_is_reported_below_table_and_figures(results, capsys):
     results.add(experiment="fruit", assumed=["model.name", "weights"])
     results.add(experiment="weak_scaling")
     line = "fruit, assumed, not stated by the report: model.name, weights"
@@ -43,7 +43,7 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, capsys
 
 
 @pytest.mark.parametrize("experiment", ["weak", "nothing"])
-def test_an_experiment_without_runs_is_said(results, experiment, capsys):
+def test_an_experiment_without_runs_is_reported(results, experiment, capsys):
     results.add(experiment="weak_scaling")
     assert main(["summary", experiment, "--results", str(results.folder)]) == 1
     assert f"no complete run of {experiment}" in capsys.readouterr().err
@@ -54,7 +54,7 @@ ONE = "one launch: the interval covers rounds within it (repeatability), not oth
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("launches", "printed"), [(1, True), (2, False)])
-def test_one_launch_in_rounds_is_said(results, launches, printed, capsys):
+def test_one_launch_in_rounds_is_reported(results, launches, printed, capsys):
     for repeat in range(launches):
         save(make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat), results.folder)
     assert main(["summary", "weak_scaling", "--results", str(results.folder)]) == 0

@@ -13,9 +13,9 @@ def test_a_published_curve_is_over_what_the_local_records_sweep():
 
 def test_strong_scaling_is_seen_in_the_numbers():
     strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
-    (found,) = published_curves(table(*strong), {})
-    assert found.on.endswith("global batch 64")
-    assert found.sizes == (1, 2, 4)
+    (result,) = published_curves(table(*strong), {})
+    assert result.on.endswith("global batch 64")
+    assert result.sizes == (1, 2, 4)
 
 
 def test_a_local_curve_has_the_sizes_of_its_axis(results):

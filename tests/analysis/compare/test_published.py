@@ -24,8 +24,8 @@ def weak(results, model="resnet50", efficiency=0.85, step_s=0.5, **more):
 
 def test_speedup_efficiency_and_shape_worked_by_hand(results):
     weak(results)
-    found = compare(results.folder)
-    (speedup,) = rows(found, quantity="speedup_throughput")
+    result = compare(results.folder)
+    (speedup,) = rows(result, quantity="speedup_throughput")
     # the report: 156.33 / 22.84 images/s
     assert (speedup.report, speedup.at, speedup.axis) == ("001", 8, "nodes")
     assert speedup.published.value == pytest.approx(6.8446, abs=1e-4)
@@ -34,13 +34,13 @@ def test_speedup_efficiency_and_shape_worked_by_hand(results):
     assert (speedup.verdict, speedup.note) == ("not decidable", "over 1; no interval")
     # 156.325 / 22.845 to 156.335 / 22.835
     assert speedup.published.interval == pytest.approx((6.84285, 6.84629), abs=1e-5)
-    (share,) = rows(found, quantity="efficiency_throughput")
+    (share,) = rows(result, quantity="efficiency_throughput")
     assert (share.published.value, share.local.value) == pytest.approx((0.85557, 0.85), abs=1e-5)
     assert (share.verdict, share.note) == ("for information", "over 1; judged as the speedup")
-    (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
+    (shape,) = rows(result, quantity="efficiency_throughput_per_doubling")
     assert (shape.published.value, shape.local.value) == pytest.approx((0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5)
     assert shape.verdict == "for information"  # of two points it is the speedup
-    raw = rows(found, quantity="images_per_s")
+    raw = rows(result, quantity="images_per_s")
     assert [(row.at, row.published.value, row.verdict) for row in raw] == [
         (1, 22.84, "for information"),
         (8, 156.33, "for information"),
@@ -51,11 +51,11 @@ def test_speedup_efficiency_and_shape_worked_by_hand(results):
 def test_other_sizes_still_have_a_shape(results):
     results.add(nodes=1, step_s=0.5)
     results.add(nodes=2, step_s=0.5 / 0.95)
-    found = compare(results.folder)
-    assert not rows(found, quantity="speedup_throughput")
-    (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
+    result = compare(results.folder)
+    assert not rows(result, quantity="speedup_throughput")
+    (shape,) = rows(result, quantity="efficiency_throughput_per_doubling")
     assert (shape.local.value, shape.verdict) == (pytest.approx(0.95), "not decidable")  # two runs have no interval
-    assert "weak_scaling, resnet50: local at 1, 2 nodes, report 001 at 1, 8" in found.local_alone
+    assert "weak_scaling, resnet50: local at 1, 2 nodes, report 001 at 1, 8" in result.local_alone
 
 
 def test_repeats_give_the_interval_that_decides(results):
@@ -90,13 +90,13 @@ def test_wall_times_are_compared_as_rates_of_work(results):
         measure = {"name": "quick", "warm_up_steps": 0, "timed_steps": 8 // nodes, "total_steps": 8}
         run = {"experiment": "fixed_work", "model": "vgg19", "nodes": nodes, "measure": measure}
         results.add(**run, steps=8 // nodes, warm_up_steps=0)
-    found = compare(results.folder)
-    (speedup,) = rows(found, quantity="speedup_wall_time", at=2)
+    result = compare(results.folder)
+    (speedup,) = rows(result, quantity="speedup_wall_time", at=2)
     assert speedup.published.value == pytest.approx(193.45 / 101.92)
     # own: 9 steps of 8 images in 0.4 + 6 + 4 s; 5 steps of 16 in 0.4 + 6 + 2 s
     assert speedup.local.value == pytest.approx((80 / 8.4) / (72 / 10.4))
     assert speedup.verdict == "not decidable"
-    assert rows(found, quantity="speedup_job_time")[0].verdict == "for information"
+    assert rows(result, quantity="speedup_job_time")[0].verdict == "for information"
 
 
 @pytest.mark.slow
@@ -154,10 +154,10 @@ def test_shared_cores_decide_nothing(results):
         run = make_record(nodes=nodes)
         run.cores_shared = True
         save(run, results.folder)
-    found = compare(results.folder).rows
-    assert [row.quantity for row in found if row.verdict == "not judged"] == ["speedup_throughput"]
-    assert {row.verdict for row in found} == {"not judged", "for information"}
-    assert all("shared cores" in row.note for row in found)
+    result = compare(results.folder).rows
+    assert [row.quantity for row in result if row.verdict == "not judged"] == ["speedup_throughput"]
+    assert {row.verdict for row in result} == {"not judged", "for information"}
+    assert all("shared cores" in row.note for row in result)
 
 
 def emulated(results, control_off, nodes=(1, 8)):
@@ -172,8 +172,8 @@ def emulated(results, control_off, nodes=(1, 8)):
 @pytest.mark.parametrize(("control_off", "verdict"), [(-0.05, "within"), (-0.2, "not judged")])
 def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, control_off, verdict):
     emulated(results, control_off)
-    found = compare(results.folder)
-    (speedup,) = rows(found, quantity="speedup_throughput")
+    result = compare(results.folder)
+    (speedup,) = rows(result, quantity="speedup_throughput")
     assert speedup.verdict == verdict
     assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
     # The audit says the same of the same points.
@@ -209,9 +209,9 @@ def test_the_same_device_is_preferred_and_the_other_one_named(results):
     weak(results)
     results.add(experiment="tf_benchmarks", ranks_per_node=1)
     results.add(experiment="tf_benchmarks", ranks_per_node=2)
-    found = compare(results.folder)
-    assert {row.published_on.split(",")[0] for row in rows(found, experiment="weak_scaling")} == {"cpu"}
-    assert {row.published_on.split(",")[0] for row in rows(found, experiment="tf_benchmarks")} == {"gpu"}
+    result = compare(results.folder)
+    assert {row.published_on.split(",")[0] for row in rows(result, experiment="weak_scaling")} == {"cpu"}
+    assert {row.published_on.split(",")[0] for row in rows(result, experiment="tf_benchmarks")} == {"gpu"}
 
 
 @pytest.mark.slow
@@ -219,21 +219,21 @@ def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
     accuracy = [0.3, 0.6, 0.69, 0.685]
     epochs = [Epoch(i, 10, 5.0, 1.0, 0.9, 1.0, value) for i, value in enumerate(accuracy, 1)]
     results.add(experiment="caltech256", nodes=2, epochs=epochs)
-    found = compare(results.folder)
-    (final,) = rows(found, quantity="validation_accuracy")
+    result = compare(results.folder)
+    (final,) = rows(result, quantity="validation_accuracy")
     assert (final.report, final.at, final.published.value, final.local.value) == ("004", 2, 0.6888, 0.685)
     assert final.verdict == "not decidable"  # one run
-    (stable,) = rows(found, quantity="epochs_to_stable")
+    (stable,) = rows(result, quantity="epochs_to_stable")
     assert (stable.published.value, stable.local.value, stable.verdict) == (15, 3, "not decidable")
 
 
 @pytest.mark.slow
 def test_what_has_no_counterpart_is_named(results):
     results.add(experiment="overhead")
-    found = compare(results.folder)
-    assert found.rows == []
-    assert found.local_alone == ["overhead, resnet50, 1 runs: no report prints a number for it"]
-    named = "\n".join(found.published_alone)
+    result = compare(results.folder)
+    assert result.rows == []
+    assert result.local_alone == ["overhead, resnet50, 1 runs: no report prints a number for it"]
+    named = "\n".join(result.published_alone)
     for words in (
         "report 000, fixed_work",
         "report 001, strong_scaling",
@@ -267,10 +267,10 @@ def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
     ratios = [6.60, 7.00, 6.62, 6.98, 6.64, 6.96, 6.66, 6.94, 6.68, 6.92, 6.70, 6.90]
     rounds = [(0.5, 8 * 0.5 / ratio) for ratio in ratios]
     save(make_rounds(rounds, [Arm(1), Arm(8)]), results.folder)
-    found = compare(results.folder)
-    (speedup,) = rows(found, quantity="speedup_throughput")
+    result = compare(results.folder)
+    (speedup,) = rows(result, quantity="speedup_throughput")
     assert (speedup.local.value, *speedup.local.interval) == pytest.approx((6.8, 6.6453, 6.9547), abs=1e-4)
     assert (speedup.local.n, speedup.verdict) == (12, "within")
-    (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
+    (shape,) = rows(result, quantity="efficiency_throughput_per_doubling")
     ends = [(ratio / 8) ** (1 / 3) for ratio in (6.6453, 6.9547)]
     assert shape.local.interval == pytest.approx(ends, abs=1e-4)

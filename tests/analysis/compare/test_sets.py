@@ -22,13 +22,13 @@ def test_the_same_points_before_and_after(a, b):
     for repeat, step in enumerate((0.500, 0.502, 0.498)):
         a.add(step_s=step, repeat=repeat)
         b.add(step_s=step / 2, repeat=repeat)
-    found = sets.compare(a.folder, b.folder)
-    first = found.ratios[0]
+    result = sets.compare(a.folder, b.folder)
+    first = result.ratios[0]
     assert (first.by, first.a.n, first.b.n, first.verdict) == ("throughput", 3, 3, "B faster")
     assert first.ratio.value == pytest.approx(2, rel=1e-3)
     # wall: 0.4 + 6 + 6 steps, with 0.5 s a step 9.4 s; with 0.25 s 7.9 s
-    assert found.ratios[1].ratio.value == pytest.approx(9.4 / 7.9, rel=1e-3)
-    assert (found.differences, found.alone) == ([], [])
+    assert result.ratios[1].ratio.value == pytest.approx(9.4 / 7.9, rel=1e-3)
+    assert (result.differences, result.alone) == ([], [])
 
 
 def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
@@ -37,12 +37,12 @@ def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
     for repeat, step in enumerate((0.4, 0.6)):
         a.add(nodes=2, step_s=step, repeat=repeat)
         b.add(nodes=2, step_s=step * 0.9, repeat=repeat)
-    found = sets.compare(a.folder, b.folder).ratios
-    said = {(r.point, r.by): r.verdict for r in found}
-    [one] = [r for r in found if r.point == "resnet50_nodes=1" and r.by == "throughput"]
+    result = sets.compare(a.folder, b.folder).ratios
+    output = {(r.point, r.by): r.verdict for r in result}
+    [one] = [r for r in result if r.point == "resnet50_nodes=1" and r.by == "throughput"]
     assert one.note == "1 launch: with the variance between launches of all curves of this experiment"
-    assert said["resnet50_nodes=1", "throughput"] == "no difference shown"
-    assert said["resnet50_nodes=2", "throughput"] == "no difference shown"
+    assert output["resnet50_nodes=1", "throughput"] == "no difference shown"
+    assert output["resnet50_nodes=2", "throughput"] == "no difference shown"
 
 
 def test_what_differs_in_the_making_is_named(a, b):
@@ -74,19 +74,19 @@ def test_points_without_a_counterpart_and_those_that_are_not_clear(a, b):
     a.add(nodes=4)
     b.add(nodes=1, precision="bf16")
     b.add(nodes=1, batch_per_rank=16)
-    found = sets.compare(a.folder, b.folder)
-    assert found.ratios == []
-    assert found.alone[0].startswith("weak_scaling, resnet50_nodes=1: 1 other configurations in A, 2 in B")
-    assert found.alone[1] == "weak_scaling, resnet50_nodes=4: in A only"
+    result = sets.compare(a.folder, b.folder)
+    assert result.ratios == []
+    assert result.alone[0].startswith("weak_scaling, resnet50_nodes=1: 1 other configurations in A, 2 in B")
+    assert result.alone[1] == "weak_scaling, resnet50_nodes=4: in A only"
 
 
 def test_the_same_configuration_is_paired_before_another(a, b):
     a.add(batch_per_rank=8)
     b.add(batch_per_rank=8, step_s=0.25)
     b.add(batch_per_rank=16)
-    found = sets.compare(a.folder, b.folder)
-    assert [r.ratio.value for r in found.ratios if r.by == "throughput"] == [2]
-    assert found.alone == ["weak_scaling, resnet50_nodes=1: in B only, in this configuration"]
+    result = sets.compare(a.folder, b.folder)
+    assert [r.ratio.value for r in result.ratios if r.by == "throughput"] == [2]
+    assert result.alone == ["weak_scaling, resnet50_nodes=1: in B only, in this configuration"]
 
 
 def test_the_command_says_how_and_writes_json(a, b, capsys):
@@ -95,9 +95,9 @@ def test_the_command_says_how_and_writes_json(a, b, capsys):
         b.add(repeat=repeat, step_s=0.5 + repeat / 100)
     argv = ["compare", f"A={a.folder}", f"B={b.folder}"]
     assert main(argv) == 0
-    said = capsys.readouterr().out
-    assert "not paired" in said
-    assert "no difference shown" in said
+    output = capsys.readouterr().out
+    assert "not paired" in output
+    assert "no difference shown" in output
     assert main([*argv, "--format", "json"]) == 0
     ratios = json.loads(capsys.readouterr().out)["ratios"]
     assert {r["verdict"] for r in ratios} == {"no difference shown"}
@@ -120,8 +120,8 @@ def test_a_folder_without_a_complete_run_is_named(a, tmp_path, capsys):
 def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     for place, factor in ((a, 1.0), (b, 0.5)):
         save(make_rounds([(0.5 * factor, 0.8 * factor, 0.55 * factor)] * 6), place.folder)
-    found = sets.compare(a.folder, b.folder)
-    rates = [one for one in found.ratios if one.quantity == "images_per_s"]
+    result = sets.compare(a.folder, b.folder)
+    rates = [one for one in result.ratios if one.quantity == "images_per_s"]
     assert [(one.point.removeprefix("resnet50-rounds, "), one.by) for one in rates] == [
         ("1 nodes, batch 8", "throughput"),
         ("2 nodes, batch 8", "throughput"),
@@ -133,7 +133,7 @@ def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     assert [one.a.value for one in throughputs] == pytest.approx([16, 20, 16 / 0.55])
     assert [one.b.value for one in throughputs] == pytest.approx([32, 40, 32 / 0.55])
     assert {(one.a.n, one.verdict) for one in rates} == {(1, "no interval")}
-    assert found.alone == []
+    assert result.alone == []
 
 
 @pytest.mark.slow
@@ -167,16 +167,16 @@ def test_a_disturbed_control_is_named_and_not_judged(a, b):
     for place in (a, b):
         rounds = [(0.5, 0.8, 0.7)] * 12  # without allreduce 29 % slower than one node
         save(make_rounds(rounds, system=system, launcher=launcher), place.folder)
-    found = [one for one in sets.compare(a.folder, b.folder).ratios if "2 nodes" in one.point]
-    assert {one.verdict for one in found} == {"not judged"}
-    assert all("A: without allreduce 2 nodes -29 % off one alone" in one.note for one in found)
+    result = [one for one in sets.compare(a.folder, b.folder).ratios if "2 nodes" in one.point]
+    assert {one.verdict for one in result} == {"not judged"}
+    assert all("A: without allreduce 2 nodes -29 % off one alone" in one.note for one in result)
 
 
 def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
     curve_in_rounds(a.folder)
     curve_in_rounds(b.folder)
-    found = sets.compare(a.folder, b.folder)
+    result = sets.compare(a.folder, b.folder)
     points = ("resnet50_nodes=1", "resnet50-rounds, 2 nodes, batch 8")
-    assert {(one.point, one.by) for one in found.ratios if one.by != "throughput"} == {
+    assert {(one.point, one.by) for one in result.ratios if one.by != "throughput"} == {
         (point, by) for point in points for by in ("wall time", "job time")
     }

@@ -36,7 +36,7 @@ def test_an_arm_that_is_faster_has_its_reason_too():
     assert other.reasons == ["exchange"]
 
 
-def test_two_reasons_that_cannot_be_told_apart_are_both_named():
+def test_two_reasons_that_cannot_be_distinguished_are_both_named():
     mixed = [paired_windows(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
     [other] = compared([paired_windows()] * 12, mixed).others
     assert {*other.reasons} == {"exchange", "slower"}

@@ -70,12 +70,12 @@ def test_few_rounds_conclude_nothing():
     assert "Try first" not in sentences
 
 
-def test_nothing_lost_is_said():
+def test_nothing_lost_is_reported():
     rounds = [paired_windows(exchange=0.01 * (-1) ** k, slower=0.01 * (-1) ** (k // 2)) for k in range(16)]
     assert "there is nothing to gain" in " ".join(report(*rounds).split())
 
 
-def test_what_cannot_be_separated_is_said():
+def test_what_cannot_be_separated_is_reported():
     rounds = [paired_windows(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
     sentences = " ".join(report(*rounds).split())
     assert "these rounds do not show which" in sentences

@@ -7,7 +7,7 @@ from analysis.diagnose.verdicts import largest_loss, slowest_rank
 from tests.helpers.steps_apart import ONE, TWO, curve, measured, noisy, paired_windows
 
 
-def test_a_rank_that_is_late_in_every_round_is_named_with_its_place():
+def test_a_rank_that_is_late_in_every_round_is_named_with_its_location():
     result = slowest_rank(curve([paired_windows(waiting=0.3 + 0.01 * k) for k in range(12)]), TWO)
     assert (result.host, result.rank, result.cores) == ("host0", 1, (1,))
     assert result.behind.value == pytest.approx(0.355)

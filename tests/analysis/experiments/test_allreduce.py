@@ -89,7 +89,7 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
     ("arguments", "label"),
     [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
 )
-def test_sizes_are_said_in_binary_units(arguments, label):
+def test_sizes_are_reported_in_binary_units(arguments, label):
     assert allreduce.size_label(arguments) == label
 
 

@@ -27,12 +27,12 @@ def test_with_proportional_noise_alone_it_is_the_line_weighted_by_the_inverse_sq
 def test_alike_times_leave_only_one_noise_and_student_t():
     # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.98, 2) = 4.849 times 0.1 / sqrt(3), whatever the mix.
     times = np.array([10.0, 10.1, 10.2])
-    found = System(np.ones((1, 3, 1)), times, times).solve().coefficient(0).number()
+    result = System(np.ones((1, 3, 1)), times, times).solve().coefficient(0).number()
     half = 4.849 * 0.1 / 3**0.5
-    assert found.value == pytest.approx(10.1, rel=1e-4)
-    assert found.high - found.value == pytest.approx(half, rel=0.08)  # the draws: a standard error of 5 %
-    assert found.value - found.low == pytest.approx(found.high - found.value, rel=0.02)
-    assert found.n == 3
+    assert result.value == pytest.approx(10.1, rel=1e-4)
+    assert result.high - result.value == pytest.approx(half, rel=0.08)  # the draws: a standard error of 5 %
+    assert result.value - result.low == pytest.approx(result.high - result.value, rel=0.02)
+    assert result.n == 3
 
 
 def test_the_same_times_have_the_same_interval_to_the_last_digit():
@@ -42,15 +42,15 @@ def test_the_same_times_have_the_same_interval_to_the_last_digit():
 
 
 def test_a_perfect_line_has_an_interval_of_no_width():
-    found = line([1, 2, 4, 8], [6.0, 7.0, 9.0, 13.0]).solve().coefficient(0).number()
-    assert (found.low, found.value, found.high) == pytest.approx((5, 5, 5), rel=1e-6)
+    result = line([1, 2, 4, 8], [6.0, 7.0, 9.0, 13.0]).solve().coefficient(0).number()
+    assert (result.low, result.value, result.high) == pytest.approx((5, 5, 5), rel=1e-6)
 
 
 def test_one_degree_of_freedom_has_student_t_without_draws():
     # The mean of 10.0 and 10.2, and t(0.975, 1) = 12.706 times 0.1414 / sqrt(2).
     times = np.array([10.0, 10.2])
-    found = System(np.ones((1, 2, 1)), times, times).solve().coefficient(0).number()
-    assert (found.low, found.high) == pytest.approx((10.1 - 1.2706, 10.1 + 1.2706), rel=1e-3)
+    result = System(np.ones((1, 2, 1)), times, times).solve().coefficient(0).number()
+    assert (result.low, result.high) == pytest.approx((10.1 - 1.2706, 10.1 + 1.2706), rel=1e-3)
 
 
 def test_the_noise_at_hand_weighs_the_times():
@@ -63,7 +63,7 @@ def test_the_noise_at_hand_weighs_the_times():
     assert cost.high - cost.low < 0.5
 
 
-def test_costs_that_cannot_be_told_apart_are_not_solved():
+def test_costs_that_cannot_be_distinguished_are_not_solved():
     assert line([3, 3, 3], [1, 2, 3]).solve() is None
     assert line([3], [1]).solve() is None
     apart = line([1, 2, 2, 2], [1, 2, 3, 4]).apart(np.array([True, False, False, False]))
@@ -93,9 +93,9 @@ def test_a_difference_within_a_margin_has_no_small_p():
 
 
 def test_relative_variances_are_additive_first_and_proportional_last():
-    found = relative_s2(np.array([1.0, 100]), np.array([10.0]))
-    assert found[0] == pytest.approx([1, 1], abs=0.02)
-    assert found[-1][1] / found[-1][0] == pytest.approx(1e4, rel=0.02)
+    result = relative_s2(np.array([1.0, 100]), np.array([10.0]))
+    assert result[0] == pytest.approx([1, 1], abs=0.02)
+    assert result[-1][1] / result[-1][0] == pytest.approx(1e4, rel=0.02)
 
 
 def test_two_shapes_of_a_cost_are_one_mixture_that_leans_to_the_one_that_fits():
@@ -127,8 +127,8 @@ def test_the_noise_of_measured_speeds_is_not_that_of_the_wall_times():
 
     def reach(by_speeds):
         solved = System(np.ones((1, 3, 1)), times, times, by_speeds).solve()
-        found = solved.mixture(first, np.zeros(len(MIXES))).number()
-        return (found.high - found.low) / 2 / (0.1 * (2 / 3) ** 0.5)
+        result = solved.mixture(first, np.zeros(len(MIXES))).number()
+        return (result.high - result.low) / 2 / (0.1 * (2 / 3) ** 0.5)
 
     assert reach(by_speeds=False) == pytest.approx(2**0.5, rel=0.03)
     assert 2 < reach(by_speeds=True) < 4.303

@@ -31,20 +31,20 @@ def shapes(found):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_contention_that_grows_with_the_ranks_is_a_constant_where_the_work_is_shared_out(seed):
     """A quarter of a step for each rank: 512 steps / n x n / 4 = 48 s at every point. Nothing is paid once."""
-    found = explained(0.0, seed, speeds=False, step_s=STEP_S * (1 + RANKS / 4))
-    assert found.fit.fixed_s.value == pytest.approx(48, abs=4)
-    assert found.has_fixed_cost is None
-    assert {"each step and rank", "each epoch or checkpoint"} <= shapes(found)
+    result = explained(0.0, seed, speeds=False, step_s=STEP_S * (1 + RANKS / 4))
+    assert result.fit.fixed_s.value == pytest.approx(48, abs=4)
+    assert result.has_fixed_cost is None
+    assert {"each step and rank", "each epoch or checkpoint"} <= shapes(result)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_log_of_all_ranks_is_not_called_once(seed):
     """12 s once, and 0.024 s for each step and rank: 12.3 s more."""
-    found = explained(12 + 0.024 * STEPS * RANKS, seed)
-    assert found.fit.fixed_s.value == pytest.approx(24.3, abs=1.5)
-    assert found.has_fixed_cost is None
-    assert "each step and rank" in shapes(found)
-    assert found.hides_speedup  # the two speedups differ for that, whatever it is paid for
+    result = explained(12 + 0.024 * STEPS * RANKS, seed)
+    assert result.fit.fixed_s.value == pytest.approx(24.3, abs=1.5)
+    assert result.has_fixed_cost is None
+    assert "each step and rank" in shapes(result)
+    assert result.hides_speedup  # the two speedups differ for that, whatever it is paid for
 
 
 def test_evaluation_in_each_epoch_is_not_called_once():
@@ -54,9 +54,9 @@ def test_evaluation_in_each_epoch_is_not_called_once():
 
 def test_the_run_that_decides_is_named_with_both_wall_times():
     """4 times the 16 steps on 32 ranks: 12 s + 64 steps = 36 s once, 4 x 12 s + 64 steps = 72 s if it recurs."""
-    said = " ".join(text.sentences(explained(12.0, 0)))
-    assert "Whether that is paid once cannot be decided: a cost that recurs, for each step and rank or for each" in said
-    assert "One run would decide, 4 times the steps on 32 ranks (64 steps a rank): 36" in said
+    output = " ".join(text.sentences(explained(12.0, 0)))
+    assert "Whether that is paid once cannot be decided: a cost that recurs, for each step and rank or for each" in output
+    assert "One run would decide, 4 times the steps on 32 ranks (64 steps a rank): 36" in output
     assert explained(12.0, 0).decider.others_s[0] == pytest.approx(72, abs=2)
 
 
@@ -64,27 +64,27 @@ def test_the_run_that_decides_is_named_with_both_wall_times():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_several_works_at_one_number_of_ranks_decide(seed, speeds):
     ranks, steps = WORKS
-    found = explained(12.0, seed, ranks, steps, speeds)
-    assert found.has_fixed_cost is True
-    assert found.fit.fixed_s.low < 12 < found.fit.fixed_s.high
+    result = explained(12.0, seed, ranks, steps, speeds)
+    assert result.has_fixed_cost is True
+    assert result.fit.fixed_s.low < 12 < result.fit.fixed_s.high
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cost_that_recurs_beside_a_fixed_one_is_split_off(seed):
     ranks, steps = WORKS
-    found = explained(12 + 0.03 * steps * ranks, seed, ranks, steps)
-    assert found.fit.model.name.startswith("measured speeds, and a cost of each ")
-    assert found.fit.fixed_s.low < 12 < found.fit.fixed_s.high
+    result = explained(12 + 0.03 * steps * ranks, seed, ranks, steps)
+    assert result.fit.model.name.startswith("measured speeds, and a cost of each ")
+    assert result.fit.fixed_s.low < 12 < result.fit.fixed_s.high
 
 
 def test_with_equal_steps_a_cost_of_each_step_is_a_constant():
-    found = explained(2.0, 1, steps=np.full(6, 100.0))
-    assert "each step" in shapes(found)
-    assert found.has_fixed_cost is None
+    result = explained(2.0, 1, steps=np.full(6, 100.0))
+    assert "each step" in shapes(result)
+    assert result.has_fixed_cost is None
 
 
 def test_epochs_that_are_stated_are_not_taken_from_the_images():
     """With 1 and 4 epochs of the same steps the cost of 5 s an epoch is no constant; without them it would be."""
     ranks, epochs = np.array([2] * 6), np.array([1, 2, 4, 1, 2, 4])
-    found = explained(5.0 * epochs, 0, ranks, np.full(6, 100.0), epochs=epochs)
-    assert "each epoch or checkpoint" in shapes(found) or "epoch" in found.fit.model.name
+    result = explained(5.0 * epochs, 0, ranks, np.full(6, 100.0), epochs=epochs)
+    assert "each epoch or checkpoint" in shapes(result) or "epoch" in result.fit.model.name

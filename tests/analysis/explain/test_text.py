@@ -45,7 +45,7 @@ def test_a_misfit_names_the_work_that_would_fit():
     assert said(slow)[-1].endswith("as if it had run 110 steps, not 80.")
 
 
-def test_a_point_without_a_speed_is_told_the_one_it_had():
+def test_a_point_without_a_speed_gets_the_one_it_had():
     unknown = POINTS.assign(images_per_s_per_rank=POINTS["images_per_s_per_rank"].where(POINTS["ranks"] != 32))
     assert said(unknown)[-1].endswith("with the same fixed cost it was about 100 images/s a rank.")
 
@@ -59,7 +59,7 @@ def test_the_assumption_of_a_fit_without_speeds_is_stated():
     assert "the same time at every point, which cannot be tested with these points" in " ".join(said(blind[:3]))
 
 
-def test_a_speed_above_the_ideal_is_said():
+def test_a_speed_above_the_ideal_is_reported():
     fast = POINTS.assign(images_per_s_per_rank=[100.0, 100.0, 101.5, 100.0, 100.0])
     assert any("The speedup by speed is above the ideal: 4.06x on 8 (ideal 4x)." in one for one in said(fast))
 

@@ -23,8 +23,8 @@ def file(tmp_path):
 
 
 def test_what_is_written_is_read(file):
-    found = reference.load(file)
-    assert (found.points, found.made, found.records) == (made().points, made().made, made().records)
+    result = reference.load(file)
+    assert (result.points, result.made, result.records) == (made().points, made().made, made().records)
 
 
 def test_the_schema_beside_the_module_is_that_of_the_file(file):

@@ -12,17 +12,17 @@ def words(ratios, within=0.05):
 
 
 def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
-    found = verdicts.mean_ratio([10, 12], [20, 24])
-    assert (found.value, found.interval) == (2, pytest.approx(ratio_of_means([10, 12], [20, 24]).interval))
+    result = verdicts.mean_ratio([10, 12], [20, 24])
+    assert (result.value, result.interval) == (2, pytest.approx(ratio_of_means([10, 12], [20, 24]).interval))
 
 
 def test_a_single_launch_scatters_as_those_before_worked_by_hand():
     # before: the logarithms have the standard deviation 0.1; the error of the ratio is 0.1 x sqrt(1 + 1/3), 2 degrees
     before = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
     mean = 10 * (1 + 2 * math.cosh(0.1)) / 3
-    found = verdicts.mean_ratio(before, [12])
+    result = verdicts.mean_ratio(before, [12])
     apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
-    assert (found.value, found.low, found.high) == pytest.approx((12 / mean, 12 / mean / apart, 12 / mean * apart))
+    assert (result.value, result.low, result.high) == pytest.approx((12 / mean, 12 / mean / apart, 12 / mean * apart))
 
 
 def test_a_single_launch_before_scatters_as_those_now():
@@ -76,9 +76,9 @@ def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
     # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
     e = math.exp
     older = [[e(0.01), e(-0.01)], [100 * e(0.01), 100 * e(-0.01)]]
-    found = verdicts.mean_ratio([10, 10], [9, 9], older)
+    result = verdicts.mean_ratio([10, 10], [9, 9], older)
     apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
-    assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
+    assert (result.value, result.low, result.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
 
 
 def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():

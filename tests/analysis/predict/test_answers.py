@@ -50,16 +50,16 @@ def test_no_cost_without_the_ranks_of_a_node_and_no_time_that_is_paid_twice():
 def test_a_curve_that_keeps_its_global_batch_is_asked_for_that():
     """t = 0.1 b + 0.05 log2 n with 32 images in all: 16 ranks take 0.2 + 0.2 s for them: 80 images/s."""
     of = curve([0.1 * 32 / n + 0.05 * math.log2(n) for n in (1, 2, 4, 8)], (1, 2, 4, 8), batch=[32, 16, 8, 4])
-    found = answers.answer(of, Question((16,)), LEARNED)
-    assert found.global_batch == 32
-    (target,) = found.targets
+    result = answers.answer(of, Question((16,)), LEARNED)
+    assert result.global_batch == 32
+    (target,) = result.targets
     assert target.batch == 2
     assert target.numbers["images_per_s"].value == pytest.approx(80, rel=0.05)
 
 
 def test_json_has_the_documented_form_and_no_number_that_is_not_known():
-    found = answers.answer(curve(ideal, (1, 2, 4), ranks_per_node=2.0), Question((16, 256)), LEARNED)
-    known, unknown = json.loads(documents.text(answers.as_json([found])))
+    result = answers.answer(curve(ideal, (1, 2, 4), ranks_per_node=2.0), Question((16, 256)), LEARNED)
+    known, unknown = json.loads(documents.text(answers.as_json([result])))
     assert {"model", "ranks", "images_per_s", "supported", "why"} <= set(known)
     assert set(known["images_per_s"]) == {"value", "low", "high", "level", "n", "covers"}
     assert (known["model"], known["ranks"], known["nodes"], known["why"]) == ("resnet50", 16, 8, "")

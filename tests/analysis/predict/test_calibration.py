@@ -20,9 +20,9 @@ def machine(name, jump=1.0, curves=1):
 
 def test_a_curve_is_cut_after_its_third_point_and_each_one_after():
     (of,) = [curve(logarithmic)]
-    found = calibration.cuts([of])
-    assert [(cut.lower.largest, cut.beyond.ranks.tolist()) for cut in found] == [(4, [8, 16]), (8, [16])]
-    assert found[0].measured_s == pytest.approx([1.15, 1.2])
+    result = calibration.cuts([of])
+    assert [(cut.lower.largest, cut.beyond.ranks.tolist()) for cut in result] == [(4, [8, 16]), (8, [16])]
+    assert result[0].measured_s == pytest.approx([1.15, 1.2])
 
 
 def test_what_the_points_below_cannot_carry_is_not_counted():
@@ -104,7 +104,7 @@ def test_a_prediction_never_sees_its_own_machine():
 
 
 def test_the_accuracy_is_that_of_points_above_8_ranks():
-    found = calibration.accuracy(calibration.published_curves(Study().published).checks)
-    assert (found.curves, found.machines) == (31, 6)
-    assert found.largest_error <= 0.035
-    assert found.held / found.points >= 0.85
+    result = calibration.accuracy(calibration.published_curves(Study().published).checks)
+    assert (result.curves, result.machines) == (31, 6)
+    assert result.largest_error <= 0.035
+    assert result.held / result.points >= 0.85

@@ -19,10 +19,10 @@ def proposed(of, *targets, **more):
 
 
 def test_the_points_lie_between_the_largest_one_and_the_target_and_narrow_the_interval():
-    found = proposed(curve(logarithmic, (1, 2, 4)), 64)
-    assert 1 <= len(found) <= 2
-    assert all(4 < point.ranks <= 64 for point in found)
-    assert all(point.after < point.before for point in found)
+    result = proposed(curve(logarithmic, (1, 2, 4)), 64)
+    assert 1 <= len(result) <= 2
+    assert all(4 < point.ranks <= 64 for point in result)
+    assert all(point.after < point.before for point in result)
 
 
 def test_the_gain_is_weighed_against_the_cost():
@@ -41,9 +41,9 @@ def test_what_a_point_costs_worked_by_hand():
 
 
 def test_two_points_become_three_first():
-    found = proposed(curve(logarithmic, (1, 2)), 16)
-    assert math.isnan(found[0].before)
-    assert math.isfinite(found[0].after)
+    result = proposed(curve(logarithmic, (1, 2)), 16)
+    assert math.isnan(result[0].before)
+    assert math.isfinite(result[0].after)
 
 
 def test_nothing_is_proposed_where_points_do_not_help():

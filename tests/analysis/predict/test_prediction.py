@@ -57,41 +57,41 @@ def test_points_known_to_be_noisy_are_smoothed():
 
 def test_the_interval_of_one_doubling_by_hand():
     """Three points on a line and one change of growth of 0: (2 x 0.06^2 + 0) / 3, Student's t with 3 degrees, 2.353."""
-    found = predict(of := curve([1.0, 1.1, 1.21], (1, 2, 4)), weak(of, np.array([8.0])), LEARNED)
+    result = predict(of := curve([1.0, 1.1, 1.21], (1, 2, 4)), weak(of, np.array([8.0])), LEARNED)
     reach = 2.3534 * math.sqrt(2 * 0.06**2 / 3)
-    assert found.low == pytest.approx(8 / 1.331 / math.exp(reach), rel=1e-4)
-    assert found.high == pytest.approx(8 / 1.331 * math.exp(reach), rel=1e-4)
+    assert result.low == pytest.approx(8 / 1.331 / math.exp(reach), rel=1e-4)
+    assert result.high == pytest.approx(8 / 1.331 * math.exp(reach), rel=1e-4)
 
 
 def test_a_curve_that_goes_on_unevenly_has_a_wider_interval():
     def width(times):
-        found = predict(of := curve(times), weak(of, np.array([32.0])), LEARNED)
-        return float(found.high[0] / found.low[0])
+        result = predict(of := curve(times), weak(of, np.array([32.0])), LEARNED)
+        return float(result.high[0] / result.low[0])
 
     assert width([1, 1.3, 1.3, 1.7, 1.7]) > 1.3 * width([1, 1.1, 1.2, 1.3, 1.4])
 
 
 def test_beyond_one_doubling_the_lower_end_is_at_most_the_rate_of_the_largest_point():
     """10 images/s a rank on up to 16 ranks: 320 on 32; on 64 nothing excludes that it stays at 160."""
-    found = predict(of := curve(lambda n: 0.1), weak(of, np.array([32.0, 64.0])), LEARNED)
-    assert found.images_per_s == pytest.approx([320, 640])
-    assert found.low[0] > 270
-    assert 130 < found.low[1] < 160
+    result = predict(of := curve(lambda n: 0.1), weak(of, np.array([32.0, 64.0])), LEARNED)
+    assert result.images_per_s == pytest.approx([320, 640])
+    assert result.low[0] > 270
+    assert 130 < result.low[1] < 160
 
 
 def test_where_a_server_may_saturate_that_holds_from_the_largest_point_on():
-    found = predict(of := curve(lambda n: 0.1, may_saturate=True), weak(of, np.array([16.0, 24.0])), LEARNED)
-    assert found.low[0] > 145
-    assert 130 < found.low[1] < 160
+    result = predict(of := curve(lambda n: 0.1, may_saturate=True), weak(of, np.array([16.0, 24.0])), LEARNED)
+    assert result.low[0] > 145
+    assert 130 < result.low[1] < 160
 
 
 def test_the_link_limits_what_is_predicted():
     """1e6 parameters on 32 nodes of 100 Mbit/s: 2 x 31/32 x 32e6 bits / 1e8 = 0.62 s a step at least."""
     slow = {"parameters": 1e6, "link_mbit_per_s": 100.0, "ranks_per_node": 1.0}
     of = curve([0.1, 0.1, 0.1], ranks=(1, 2, 4), **slow)
-    found = predict(of, weak(of, np.array([32.0])), LEARNED)
-    assert found.high == pytest.approx(32 / metrics.ring_allreduce_min_s(10**6, 32, 100))
-    assert found.high == pytest.approx([32 / 0.62])
+    result = predict(of, weak(of, np.array([32.0])), LEARNED)
+    assert result.high == pytest.approx(32 / metrics.ring_allreduce_min_s(10**6, 32, 100))
+    assert result.high == pytest.approx([32 / 0.62])
 
 
 def test_what_the_jobs_measured_of_processors_and_links_limits_what_is_predicted():
@@ -119,12 +119,12 @@ def test_the_step_without_allreduce_limits_it_too():
 def test_no_value_is_negative_superlinear_or_outside_its_interval(times, per_node, doublings):
     of = curve(times, ranks=2.0 ** np.arange(len(times)), ranks_per_node=per_node)
     at = weak(of, of.largest * 2.0 ** np.arange(doublings + 1))
-    found = predict(of, at, LEARNED)
-    assert (found.low > 0).all()
-    assert (found.low <= found.images_per_s).all()
-    assert (found.images_per_s <= found.high).all()
-    assert (found.images_per_s <= ideal(of, at) * (1 + 1e-12)).all()
-    of_rank = found.images_per_s / at.ranks
+    result = predict(of, at, LEARNED)
+    assert (result.low > 0).all()
+    assert (result.low <= result.images_per_s).all()
+    assert (result.images_per_s <= result.high).all()
+    assert (result.images_per_s <= ideal(of, at) * (1 + 1e-12)).all()
+    of_rank = result.images_per_s / at.ranks
     assert (np.diff(of_rank) <= 1e-9 * of_rank[:-1]).all()
 
 
@@ -151,7 +151,7 @@ def test_a_sound_curve_carries_four_doublings_and_no_more():
         (curve(gentle, doubts=(Doubt("ranks shared cores", (16,)),)), 32, "ranks shared cores: 16 ranks"),
     ],
 )
-def test_what_a_curve_cannot_carry_is_said(of, ranks, reason):
+def test_what_a_curve_cannot_carry_is_reported(of, ranks, reason):
     assert re.fullmatch(reason, why(of, ranks))
 
 
@@ -161,7 +161,7 @@ def test_within_a_node_and_across_nodes_that_were_measured_is_carried():
     assert why(curve(gentle), 32) == ""  # nodes not known
 
 
-def test_no_point_at_all_is_said():
+def test_no_point_at_all_is_reported():
     of = curve([], ranks=())
     assert why_not(of, Sizes(np.array([256.0]), np.ones(1))) == ["no numbers of ranks measured, at least 3 are needed"]
 

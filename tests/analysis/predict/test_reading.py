@@ -24,10 +24,10 @@ def read(tmp_path, text):
     return reading.file(user), [*user.interpretation, *user.notes]
 
 
-def test_how_gradients_are_exchanged_is_known_where_it_is_said(tmp_path):
+def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
     path = written(tmp_path, "ranks,images_per_s\n1,100\n2,190\n4,370\n")
     user = user_table.read(path)
-    (unknown,), (known,), (server,) = (reading.file(user, said) for said in (None, "allreduce", "server"))
+    (unknown,), (known,), (server,) = (reading.file(user, output) for output in (None, "allreduce", "server"))
     assert (unknown.may_saturate, known.may_saturate) == (True, False)
     assert [bool(of.doubts) for of in (unknown, known, server)] == [False, False, True]
     assert not any(of.may_saturate for of in reading.published(loading.published()))

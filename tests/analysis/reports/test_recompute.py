@@ -77,7 +77,7 @@ def test_numbers_worked_by_hand(result, where, computed, agrees):
         assert row["difference"] == row["computed"] - row["stated"]
 
 
-def test_what_cannot_be_recomputed_is_said(result):
+def test_what_cannot_be_recomputed_is_reported(result):
     row = only(result, place="text, part 6 (figure 7)", model="vgg16")
     assert row["stated"] == 6.3
     assert pd.isna(row["computed"])

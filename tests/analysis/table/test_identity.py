@@ -43,7 +43,7 @@ def test_what_was_derived_from_the_axis_does_not_part_a_series():
     assert one["series"] != two["series"]
 
 
-def test_other_swept_keys_are_said_in_words():
+def test_other_swept_keys_are_reported_in_words():
     (one,) = identify([facts({"model": "vgg16", "dataset": "synthetic", "batch_per_rank": 4, "nodes": 2, "seed": 1})])
     assert one["swept"] == "synthetic, batch 4"
     assert phrase("optimizer.momentum", 0.9) == "momentum 0.9"

@@ -73,7 +73,7 @@ def test_a_file_that_is_not_there_or_empty_is_an_error(tmp_path):
         schema.read_csv(tmp_path / "empty.csv", schema.COLUMNS)
 
 
-def test_all_problems_are_told_at_once_but_not_hundreds(tmp_path):
+def test_all_problems_are_reported_at_once_but_not_hundreds(tmp_path):
     with pytest.raises(TableError) as error:
         read(tmp_path, *[{"value": "x", "nodes": str(i + 1)} for i in range(50)])
     assert "50 problems" in str(error.value)

@@ -42,7 +42,7 @@ def test_a_clock_that_is_not_known_is_report(tmp_path):
     assert "How far the clocks of ranks 1 are from rank 0's could not be measured" in " ".join(report(launch).split())
 
 
-def test_with_other_gradients_nothing_is_said_of_a_flat_tensor(tmp_path):
+def test_with_other_gradients_nothing_is_reported_of_a_flat_tensor(tmp_path):
     launch = load(launch_with_timeline(tmp_path))
     launch.run.config["distribution"] |= {"gradients": "separate", "controller": "mpi"}
     lines = report(launch)

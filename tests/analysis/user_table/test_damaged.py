@@ -104,8 +104,8 @@ DAMAGED = {
 
 def check(path):
     runs = table.read(path).runs.sort_values("ranks")
-    found = pd.DataFrame({name: runs[name].to_list() for name in EXPECTED})
-    pd.testing.assert_frame_equal(found, pd.DataFrame(EXPECTED), check_dtype=False, rtol=1e-9)
+    result = pd.DataFrame({name: runs[name].to_list() for name in EXPECTED})
+    pd.testing.assert_frame_equal(result, pd.DataFrame(EXPECTED), check_dtype=False, rtol=1e-9)
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
@@ -138,8 +138,8 @@ def test_in_another_encoding_it_is_the_same(tmp_path, encoding):
 def test_a_bad_cell_is_named_and_costs_itself_alone(tmp_path, cell, says):
     path = tmp_path / "t.csv"
     path.write_text(lines(";", rows=[ROWS[0], [*ROWS[1][:2], cell, *ROWS[1][3:]], ROWS[2]]))
-    found = table.read(path)
-    (note,) = found.notes
+    result = table.read(path)
+    (note,) = result.notes
     assert note.startswith(f"{path}, line 3, column 'Images/s': {says}")
-    assert found.runs["wall_s"].tolist() == EXPECTED["wall_s"]
-    assert found.runs["images_per_s"].isna().tolist() == [False, True, False]
+    assert result.runs["wall_s"].tolist() == EXPECTED["wall_s"]
+    assert result.runs["images_per_s"].isna().tolist() == [False, True, False]

@@ -9,8 +9,8 @@ ROWS = (("GPUs", "img/s"), ("1", "100"), ("2", "190"))
 
 
 def grid(text):
-    (found,) = files.grids(files.Text("t", text))
-    return found
+    (result,) = files.grids(files.Text("t", text))
+    return result
 
 
 @pytest.mark.parametrize(
@@ -39,19 +39,19 @@ def grid(text):
     ],
 )
 def test_each_format_gives_the_same_cells_with_their_lines(text, lines):
-    found = grid(text)
-    assert found.rows == ROWS
-    assert found.lines == lines
+    result = grid(text)
+    assert result.rows == ROWS
+    assert result.lines == lines
 
 
 def test_a_cell_of_several_lines_begins_on_its_first():
-    found = grid('GPUs,img/s,note\n1,100,"a\nb"\n2,190,c\n')
-    assert found.lines == (1, 2, 4)
+    result = grid('GPUs,img/s,note\n1,100,"a\nb"\n2,190,c\n')
+    assert result.lines == (1, 2, 4)
 
 
 def test_cells_under_each_other_with_headers_of_several_words():
-    found = grid("Number of GPUs   Images per second\n1                100\n16               1520\n")
-    assert found.rows[0] == ("Number of GPUs", "Images per second")
+    result = grid("Number of GPUs   Images per second\n1                100\n16               1520\n")
+    assert result.rows[0] == ("Number of GPUs", "Images per second")
 
 
 def test_cells_that_span_rows_and_columns_are_repeated():
@@ -76,7 +76,7 @@ def test_several_tables_with_their_titles():
         (b"a\0b,c\n" * 3, "not a text file"),
     ],
 )
-def test_what_is_no_text_is_said(tmp_path, data, says):
+def test_what_is_no_text_is_reported(tmp_path, data, says):
     path = tmp_path / "t.csv"
     path.write_bytes(data)
     with pytest.raises(TableError, match=says):
@@ -106,9 +106,9 @@ def test_the_sheets_of_a_workbook(tmp_path):
     book.create_sheet("A100").append(["GPUs", None, "img/s"])
     book.save(tmp_path / "t.xlsx")
     first, second = files.texts(tmp_path / "t.xlsx")
-    (found,) = files.grids(first)
+    (result,) = files.grids(first)
     assert first.where.endswith("t.xlsx, sheet 'V100'")
-    assert (found.rows[2:], found.lines[2:]) == (
+    assert (result.rows[2:], result.lines[2:]) == (
         (("GPUs", "img/s", "efficiency"), ("1", "100", "1"), ("2", "190.5", "95.2%")), (3, 4, 5)
     )  # fmt: skip
     assert second.rows == (("GPUs", "", "img/s"),)
@@ -116,7 +116,7 @@ def test_the_sheets_of_a_workbook(tmp_path):
     assert runs["efficiency"].tolist() == pytest.approx([1, 0.952])
 
 
-def test_a_broken_workbook_is_said(tmp_path):
+def test_a_broken_workbook_is_reported(tmp_path):
     import zipfile
 
     pytest.importorskip("openpyxl", reason="make setup-analysis installs it")

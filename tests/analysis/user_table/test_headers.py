@@ -3,6 +3,7 @@ import pytest
 from analysis import TableError
 from analysis.user_table import headers
 
+
 HEADERS = {
     "ranks": (
         "GPUs", "num_gpus", "Number of workers", "np", "#GPUs", "No. of GPUs", "num_replicas", "World Size",
@@ -76,11 +77,11 @@ def test_the_names_of_the_kit_are_known():
 
 
 def test_the_user_says_what_a_header_is():
-    told = headers.parse_overrides("Machine Num=nodes,Speed (a)=images_per_s_per_rank, note=unused,Took=wall_s min")
-    assert headers.read("Machine Num", told).name == "nodes"
-    assert headers.read("speed (A)", told).name == "images_per_s_per_rank"
-    assert headers.read("note", told).name == ""
-    took = headers.read("Took", told)
+    output = headers.parse_overrides("Machine Num=nodes,Speed (a)=images_per_s_per_rank, note=unused,Took=wall_s min")
+    assert headers.read("Machine Num", output).name == "nodes"
+    assert headers.read("speed (A)", output).name == "images_per_s_per_rank"
+    assert headers.read("note", output).name == ""
+    took = headers.read("Took", output)
     assert took.name == "wall_s"
     assert took.unit is not None
     assert took.unit.factor == 60

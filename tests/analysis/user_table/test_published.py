@@ -45,12 +45,12 @@ def test_two_rows_of_headers_in_aligned_text():
 
 
 def test_two_precisions_side_by_side():
-    found = read("dle_gnmt.md")
-    assert column(found.runs, "setting") == ["TF32"] * 3 + ["Mixed precision"] * 3
-    assert column(found.runs, "images_per_s") == [83214, 278576, 519952, 140909, 463144, 822024]
-    assert column(found.runs, "speedup") == [1, 3.348, 6.248, 1, 3.287, 5.834]
-    assert set(found.runs["work"]) == {"tokens"}
-    assert any("its speedup says so" in line for line in found.interpretation)
+    result = read("dle_gnmt.md")
+    assert column(result.runs, "setting") == ["TF32"] * 3 + ["Mixed precision"] * 3
+    assert column(result.runs, "images_per_s") == [83214, 278576, 519952, 140909, 463144, 822024]
+    assert column(result.runs, "speedup") == [1, 3.348, 6.248, 1, 3.287, 5.834]
+    assert set(result.runs["work"]) == {"tokens"}
+    assert any("its speedup says so" in line for line in result.interpretation)
 
 
 def test_lists_of_devices_beside_their_count():

@@ -26,9 +26,9 @@ def test_steps_per_second_and_seconds_per_step_are_rates(tmp_path):
 def test_steps_with_a_global_batch_and_with_none(tmp_path):
     runs = read(tmp_path, "GPUs,global batch,batch per GPU,it/s\n1,4096,32,0.25\n2,4096,32,0.5\n").runs
     assert runs["images_per_s"].tolist() == [1024, 2048]  # with 128 and 64 batches of 32 in a step
-    found = read(tmp_path, "GPUs,s/step,speedup\n8,33.7,1\n16,17,1.98\n")  # one global batch, or speedup would be 4
-    assert found.runs["images_per_s"].tolist() == pytest.approx([1 / 33.7, 1 / 17])
-    assert any("taken as equal in all, at each number of ranks (its speedup says so)" in g for g in found.guesses)
+    result = read(tmp_path, "GPUs,s/step,speedup\n8,33.7,1\n16,17,1.98\n")  # one global batch, or speedup would be 4
+    assert result.runs["images_per_s"].tolist() == pytest.approx([1 / 33.7, 1 / 17])
+    assert any("taken as equal in all, at each number of ranks (its speedup says so)" in g for g in result.guesses)
     runs = read(tmp_path, "GPUs,s/step\n1,1\n2,1.1\n").runs  # one batch a rank
     assert runs["images_per_s"].tolist() == pytest.approx([1, 2 / 1.1])
 
@@ -40,14 +40,14 @@ def test_several_numbers_in_a_cell_are_several_columns(tmp_path):
 
 
 def test_of_two_units_of_one_rate_that_with_more_digits_is_read(tmp_path):
-    found = read(
+    result = read(
         tmp_path,
         "GPUs,Throughput (S/s),Throughput (T/s),Global batch,Global batch (T)\n8,1,2100,64,9e4\n16,2,4180,64,9e4\n",
     )
-    assert found.runs["images_per_s"].tolist() == [2100, 4180]
-    assert set(found.runs["work"]) == {"tokens"}
-    assert found.runs["global_batch"].tolist() == [64, 64]
-    assert any("'Throughput (S/s)' (the same in another unit)" in note for note in found.notes)
+    assert result.runs["images_per_s"].tolist() == [2100, 4180]
+    assert set(result.runs["work"]) == {"tokens"}
+    assert result.runs["global_batch"].tolist() == [64, 64]
+    assert any("'Throughput (S/s)' (the same in another unit)" in note for note in result.notes)
 
 
 def test_ranks_and_batches_in_titles(tmp_path):
@@ -83,8 +83,8 @@ def test_threads_are_ranks_where_nothing_else_is(tmp_path):
 
 
 def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
-    found = read(tmp_path, "ranks,cold (s),warm (s),efficiency\n1,10,5,1\n2,10,6,0.83\n")
-    rows = found.runs.set_index(["setting", "ranks"])["efficiency"]
+    result = read(tmp_path, "ranks,cold (s),warm (s),efficiency\n1,10,5,1\n2,10,6,0.83\n")
+    rows = result.runs.set_index(["setting", "ranks"])["efficiency"]
     assert (rows["warm", 2], rows.isna()["cold", 2]) == (0.83, True)
 
 
@@ -99,9 +99,9 @@ def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
         ("GPUs,img/s\n1,100\n2,190\n4,360\n", "images_per_s", "guessed: it grows with the ranks"),
     ],
 )
-def test_whether_a_rate_is_of_one_rank_is_told_by_the_rest(tmp_path, text, name, why):
-    found = read(tmp_path, text)
-    (reading,) = [str(one) for one in found.readings if one.name == name]
+def test_whether_a_rate_is_of_one_rank_follows_from_the_rest(tmp_path, text, name, why):
+    result = read(tmp_path, text)
+    (reading,) = [str(one) for one in result.readings if one.name == name]
     assert why in reading
 
 
@@ -114,16 +114,16 @@ def test_whether_a_rate_is_of_one_rank_is_told_by_the_rest(tmp_path, text, name,
         ("GPUs,batch,img/s\n1,32,100\n2,32,190\n", "batch_per_rank"),
     ],
 )
-def test_whether_a_batch_is_of_one_rank_is_told_by_the_rest(tmp_path, text, name):
+def test_whether_a_batch_is_of_one_rank_follows_from_the_rest(tmp_path, text, name):
     assert name in {one.name for one in read(tmp_path, text).readings}
 
 
 def test_nodes_and_ranks_per_node_are_ranks(tmp_path):
     runs = read(tmp_path, "Nodes,GPUs per node,img/s\n1,4,100\n2,4,190\n").runs
     assert runs["ranks"].tolist() == [4, 8]
-    found = read(tmp_path, "Machine Num,img/s\n1,100\n2,190\n")
-    assert found.runs["ranks"].tolist() == [1, 2]
-    assert any("each node is taken as one rank" in line for line in found.interpretation)
+    result = read(tmp_path, "Machine Num,img/s\n1,100\n2,190\n")
+    assert result.runs["ranks"].tolist() == [1, 2]
+    assert any("each node is taken as one rank" in line for line in result.interpretation)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_nodes_and_ranks_per_node_are_ranks(tmp_path):
         ("ranks;steps;batch_per_rank;wall_s;images_per_s\n1;3200;64;205;1.001\n2;1600;64;104;1.985\n", [1001, 1985]),
     ],
 )
-def test_what_a_mark_means_is_told_by_the_rest(tmp_path, text, values):
+def test_what_a_mark_means_follows_from_the_rest(tmp_path, text, values):
     assert read(tmp_path, text).runs["images_per_s"].tolist() == values
 
 
@@ -151,15 +151,15 @@ def test_where_nothing_tells_between_semicolons_it_is_asked_for(tmp_path):
 
 
 def test_elsewhere_it_is_read_as_in_english_and_said(tmp_path):
-    found = read(tmp_path, "ranks\timages_per_s\n1\t1,180\n2\t2,290\n")
-    assert found.runs["images_per_s"].tolist() == [1180, 2290]
-    assert any("'1,180' is read with a thousands mark: a guess; if not, say" in one for one in found.interpretation)
+    result = read(tmp_path, "ranks\timages_per_s\n1\t1,180\n2\t2,290\n")
+    assert result.runs["images_per_s"].tolist() == [1180, 2290]
+    assert any("'1,180' is read with a thousands mark: a guess; if not, say" in one for one in result.interpretation)
 
 
 def test_merged_cells_have_the_value_above(tmp_path):
-    found = read(tmp_path, "model,ranks,images_per_s\na,1,100\n,2,190\nb,1,50\n,2,97\n")
-    assert found.runs["model"].tolist() == ["a", "a", "b", "b"]
-    assert any("blank cells have the value above them" in line for line in found.interpretation)
+    result = read(tmp_path, "model,ranks,images_per_s\na,1,100\n,2,190\nb,1,50\n,2,97\n")
+    assert result.runs["model"].tolist() == ["a", "a", "b", "b"]
+    assert any("blank cells have the value above them" in line for line in result.interpretation)
 
 
 def test_a_trailing_separator_shifts_nothing(tmp_path):
@@ -169,10 +169,10 @@ def test_a_trailing_separator_shifts_nothing(tmp_path):
 
 
 def test_rows_that_are_left_out_are_named(tmp_path):
-    found = read(tmp_path, "ranks,images_per_s\n1,100\n2,190,3\nx,5\nTotal,290\n8\n4,OOM\n2,190\n")
-    assert found.runs["line"].tolist() == [2, 8]
+    result = read(tmp_path, "ranks,images_per_s\n1,100\n2,190,3\nx,5\nTotal,290\n8\n4,OOM\n2,190\n")
+    assert result.runs["line"].tolist() == [2, 8]
     where = f"{tmp_path / 't.csv'}, line"
-    assert found.notes == (
+    assert result.notes == (
         f"{where} 3: 3 cells, and 2 headers; the row is left out",
         f"{where} 5: 'Total': no point; the row is left out",
         f"{where} 6: 1 cells, and 2 headers; separated by ','; the row is left out",
@@ -198,10 +198,10 @@ def test_curves_across_a_table(tmp_path, text):
 
 
 def test_one_row_a_setting_with_its_curve_across(tmp_path):
-    found = read(tmp_path, "Images/s by number of GPUs\nModel,1,2,4\nresnet50,100,190,360\nvgg16,50,90,160\n")
-    assert found.runs["model"].tolist() == ["resnet50"] * 3 + ["vgg16"] * 3
-    assert found.runs["images_per_s"].tolist() == [100, 190, 360, 50, 90, 160]
-    assert found.runs["place"][4] == "t.csv, line 4, '2'"
+    result = read(tmp_path, "Images/s by number of GPUs\nModel,1,2,4\nresnet50,100,190,360\nvgg16,50,90,160\n")
+    assert result.runs["model"].tolist() == ["resnet50"] * 3 + ["vgg16"] * 3
+    assert result.runs["images_per_s"].tolist() == [100, 190, 360, 50, 90, 160]
+    assert result.runs["place"][4] == "t.csv, line 4, '2'"
 
 
 def test_two_columns_of_one_quantity_are_two_curves(tmp_path):
@@ -235,8 +235,8 @@ def test_titles_within_a_table_tell_curves_apart(tmp_path):
 
 
 def test_columns_of_words_that_are_not_known_tell_curves_apart(tmp_path):
-    found = read(tmp_path, "GPUs,nccl,note,img/s\n1,yes,a,100\n2,yes,b,190\n1,no,c,100\n2,no,d,150\n")
-    assert found.runs["setting"].tolist() == ["nccl yes", "nccl yes", "nccl no", "nccl no"]
+    result = read(tmp_path, "GPUs,nccl,note,img/s\n1,yes,a,100\n2,yes,b,190\n1,no,c,100\n2,no,d,150\n")
+    assert result.runs["setting"].tolist() == ["nccl yes", "nccl yes", "nccl no", "nccl no"]
 
 
 def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
@@ -262,7 +262,7 @@ def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
         ("just words\n", "no headers that are known"),
     ],
 )
-def test_what_cannot_be_read_is_said(tmp_path, text, says):
+def test_what_cannot_be_read_is_reported(tmp_path, text, says):
     with pytest.raises(TableError) as error:
         read(tmp_path, text)
     assert says in str(error.value)

@@ -13,12 +13,12 @@ KEY = b"k" * 64
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 def test_one_rank_sends_then_all_do_and_all_copy(size):
-    found = on_all_ranks(size, lambda rank: bandwidth.measure(rank, 0.2, lambda: KEY))
-    assert all(problems == [] for _, problems in found)
-    measured = [[transfer.what for transfer in transfers] for transfers, _ in found]
+    result = on_all_ranks(size, lambda rank: bandwidth.measure(rank, 0.2, lambda: KEY))
+    assert all(problems == [] for _, problems in result)
+    measured = [[transfer.what for transfer in transfers] for transfers, _ in result]
     assert measured[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
     assert measured[0] == ["tcp_ring", "memory_copy"]
-    for transfer in (transfer for transfers, _ in found for transfer in transfers):
+    for transfer in (transfer for transfers, _ in result for transfer in transfers):
         assert transfer.transferred_bytes >= 1 << 20
         assert transfer.time_s > 0
         assert bool(transfer.source) == (transfer.what != "memory_copy")
@@ -31,11 +31,11 @@ def test_a_link_that_cannot_be_measured_is_a_note_on_every_rank(monkeypatch):
 
     monkeypatch.setattr(connections, "open_connection", refused)
     monkeypatch.setattr(connections.accept, "__defaults__", (1, 0.2))
-    found = on_all_ranks(2, lambda rank: bandwidth.measure(rank, 0.05, lambda: KEY))
-    for transfers, problems in found:
+    result = on_all_ranks(2, lambda rank: bandwidth.measure(rank, 0.05, lambda: KEY))
+    for transfers, problems in result:
         assert [transfer.what for transfer in transfers] == ["memory_copy"]
         assert "tcp_stream: rank 0: no TCP connection to 127.0.0.1" in problems[0]
-    assert found[0][1] == found[1][1]
+    assert result[0][1] == result[1][1]
 
 
 def test_bytes_and_their_time_count_from_the_end_of_the_first_block_on(monkeypatch):

@@ -75,10 +75,10 @@ def measured(allreduce, config, distribution, monkeypatch):
     return context.part.part, context.clock
 
 
-def test_every_size_is_timed_and_what_was_not_measured_is_said(allreduce, config, monkeypatch):
+def test_every_size_is_timed_and_what_was_not_measured_is_reported(allreduce, config, monkeypatch):
     part, clock = measured(allreduce, config, Pair(allreduce), monkeypatch)
-    found = sorted((of.round, of.message_bytes, len(of.times_s)) for of in part.allreduces)
-    assert found == [(number, size, 2) for number in range(3) for size in (1024, 2048, 4096)]
+    result = sorted((of.round, of.message_bytes, len(of.times_s)) for of in part.allreduces)
+    assert result == [(number, size, 2) for number in range(3) for size in (1024, 2048, 4096)]
     orders = {tuple(of.message_bytes for of in part.allreduces if of.round == number) for number in range(3)}
     assert len(orders) > 1
     assert all(time_s > 0 for of in part.allreduces for time_s in of.times_s)

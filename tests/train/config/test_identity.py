@@ -124,12 +124,12 @@ def test_the_roles_of_arms_do_not_change_what_is_measured():
 
 def keys(section, prefix=""):
     """The dotted keys of a section, and of the sections below it."""
-    found = set()
+    result = set()
     for name, kind in get_type_hints(section).items():
-        found.add(f"{prefix}{name}")
+        result.add(f"{prefix}{name}")
         for inner in filter(is_dataclass, (kind, *get_args(kind))):
-            found |= keys(inner, f"{prefix}{name}.")
-    return found
+            result |= keys(inner, f"{prefix}{name}.")
+    return result
 
 
 def test_every_key_that_does_not_count_is_one_of_the_schema():

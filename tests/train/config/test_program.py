@@ -31,9 +31,9 @@ def test_hosts_with_their_processes():
     ],
 )
 def test_what_cannot_be_run_is_named(command, problem):
-    found = program.command_problem(command)
-    assert found.startswith(problem)
-    assert bool(found) == bool(problem)
+    result = program.command_problem(command)
+    assert result.startswith(problem)
+    assert bool(result) == bool(problem)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_what_cannot_be_run_is_named(command, problem):
     ],
 )
 def test_what_finds_no_rate_is_named(rate, problem):
-    found = program.rate_problem(rate)
-    assert found.startswith(problem)
-    assert bool(found) == bool(problem)
+    result = program.rate_problem(rate)
+    assert result.startswith(problem)
+    assert bool(result) == bool(problem)
 
 
 def test_the_configuration_names_the_key():

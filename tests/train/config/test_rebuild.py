@@ -26,13 +26,13 @@ def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
 
 
 def test_rebuilt_values_are_checked():
-    found = values(load([]))
+    result = values(load([]))
     with pytest.raises(ConfigError, match="nodes=0: must be 1 or more"):
-        rebuild(found | {"nodes": 0})
+        rebuild(result | {"nodes": 0})
     with pytest.raises(
         ConfigError, match=r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"
     ):
-        rebuild(found | {"nodes": "two"})
-    del found["device"]
+        rebuild(result | {"nodes": "two"})
+    del result["device"]
     with pytest.raises(ConfigError, match="missing required field `device`"):
-        rebuild(found)
+        rebuild(result)

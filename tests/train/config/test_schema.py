@@ -127,7 +127,7 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
 @pytest.mark.parametrize(
     "overrides", [["batch_per_rank=null", "global_batch=33", "nodes=2"], [*PS, "distribution.servers=3"]]
 )
-def test_a_point_that_cannot_be_where_others_can_is_told_apart(overrides):
+def test_a_point_that_cannot_be_where_others_can_is_distinguished(overrides):
     with pytest.raises(LeftOut):
         load(overrides)
 

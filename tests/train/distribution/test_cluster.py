@@ -124,7 +124,7 @@ def test_ranks_connect_at_the_port_of_the_first_though_strangers_knock():
         assert gathered == {0: ["rank 0", "rank 1"], 1: ["rank 0", "rank 1"]}
 
 
-def test_tensorflow_is_told_all_addresses_and_which_worker_this_is():
+def test_tensorflow_gets_all_addresses_and_which_worker_this_is():
     made = Cluster([worker(1), worker(2)], TcpGroup(0, 2, []))
     assert json.loads(made.config()) == {
         "cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]},
@@ -226,10 +226,10 @@ with strategy.time_limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
 
 
 def test_a_rank_that_hangs_while_a_strategy_is_made_is_named_by_the_rank_that_waits(tmp_path):
-    said = tmp_path / "said"
-    done = subprocess.run([sys.executable, "-c", HANGS, str(said)], cwd=ROOT, capture_output=True, text=True)
+    output = tmp_path / "said"
+    done = subprocess.run([sys.executable, "-c", HANGS, str(output)], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
-    assert re.fullmatch(r"TensorFlow did not .* 0\.5 s: rank 1 \(n1\) at 127.* does not answer", said.read_text())
+    assert re.fullmatch(r"TensorFlow did not .* 0\.5 s: rank 1 \(n1\) at 127.* does not answer", output.read_text())
 
 
 def test_a_rank_is_waited_for_as_long_as_all_its_servers_answer(monkeypatch):

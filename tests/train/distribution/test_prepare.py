@@ -28,8 +28,8 @@ def test_nothing_that_is_timed_has_a_timeline_whatever_the_user_has_set(prepared
 
 
 def test_a_timeline_is_beside_the_record(prepared, tmp_path):
-    found = prepared("experiment=timeline", "model=tiny", **{TIMELINE: "/home/me/mine.json"})
-    assert found[TIMELINE] == str(tmp_path / "horovod-timeline.json")
+    result = prepared("experiment=timeline", "model=tiny", **{TIMELINE: "/home/me/mine.json"})
+    assert result[TIMELINE] == str(tmp_path / "horovod-timeline.json")
 
 
 @pytest.mark.parametrize("launcher", ["local", "ssh", "slurm"])

@@ -43,7 +43,7 @@ def test_many_entries_are_not_all_listed(tmp_path):
         files.root(config(tmp_path), has_mark, "a mark")
 
 
-def test_damages_are_told_apart_in_order(tmp_path):
+def test_damages_are_distinguished_in_order(tmp_path):
     jpeg, png = b"\xff\xd8\xff\xe0" + bytes(9000) + b"\xff\xd9", b"\x89PNG\r\n\x1a\n" + bytes(50) + b"IEND\xaeB`\x82"
     contents = {
         "whole.jpg": jpeg,

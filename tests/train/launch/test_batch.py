@@ -66,10 +66,10 @@ def test_the_cost_says_how_long_nodes_wait():
     known = Durations({"resnet50-rounds": [240.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
     assert batch.idle_node_s(job, known) == 2 * 1.25 * 240
     assert batch.separate_idle_node_s(job, known) == 3 * 36 + 2 * 72
-    said = (
+    output = (
         "nodes wait for 0.2 node-hours of it in rounds, while fewer measure, and for 0.1 in launches of single points"
     )
-    assert said in batch.cost(job, known)
+    assert output in batch.cost(job, known)
     [alone] = batch.jobs(large_runs(), Durations(), Options(WEAK))
     assert "nodes wait" not in batch.cost(alone, Durations())
 

@@ -76,7 +76,7 @@ def test_in_elastic_training_the_elastic_launcher_starts_the_ranks():
     assert make_job(point.config, FOLDER, Setting()).exchange.controller == "elastic"
 
 
-def test_ranks_in_a_container_are_told_what_an_image_does_not_know(monkeypatch):
+def test_ranks_in_a_container_get_what_an_image_does_not_know(monkeypatch):
     monkeypatch.setattr(jobs.environment, "git_state", lambda: ("0a1b2c", True))
     point = last_point("container=podman", "container.image=kit:cpu")
     job = make_job(point.config, FOLDER, Setting(image_digest="sha256:12"))

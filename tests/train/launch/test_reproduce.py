@@ -21,10 +21,10 @@ def asked(tmp_path, *more):
 
 
 def test_the_experiments_of_a_report_are_those_whose_files_name_it_in_the_order_of_its_figures():
-    found = {report: [part.experiment for part in of] for report, of in reproduce.parts().items()}
-    assert sorted(found) == ["000", "001", "002", "003", "004"]
-    assert found["001"] == ["ranks_threads", "batch_sweep", "weak_scaling", "strong_scaling", "imdb_wiki"]
-    assert found["002"] == ["bnl_throughput"]
+    result = {report: [part.experiment for part in of] for report, of in reproduce.parts().items()}
+    assert sorted(result) == ["000", "001", "002", "003", "004"]
+    assert result["001"] == ["ranks_threads", "batch_sweep", "weak_scaling", "strong_scaling", "imdb_wiki"]
+    assert result["002"] == ["bnl_throughput"]
 
 
 def test_nodes_are_asked_for_where_an_experiment_has_them():
@@ -35,7 +35,7 @@ def test_nodes_are_asked_for_where_an_experiment_has_them():
     assert (sweep.figures, weak.figures) == ("figures 3 and 4", "figures 5 and 6")
 
 
-def test_what_of_a_report_is_reproduced_is_said_as_its_description_says_it():
+def test_what_of_a_report_is_reproduced_is_reported_as_its_description_says_it():
     for report, parts in reproduce.parts().items():
         for part in parts:
             assert ", ".join(filter(None, (f"report {report}", part.figures))) in part.shows
@@ -125,7 +125,7 @@ def test_each_plan_is_carried_out_and_what_came_of_it_is_kept(tmp_path, called):
     assert kept.outcomes[1].why == "no data"
 
 
-def test_what_comes_after_an_interruption_is_said_not_to_have_run(tmp_path, called):
+def test_what_comes_after_an_interruption_is_reported_not_to_have_run(tmp_path, called):
     called[1][0] = 130
     assert reproduce.reproduce("001", plans(tmp_path), asked(tmp_path), False, tmp_path) == 130
     assert len(called[0]) == 1
@@ -152,9 +152,9 @@ def test_a_report_that_is_none(monkeypatch, capsys):
 def test_a_mistake_of_the_user_ends_it_before_anything_is_measured(monkeypatch, capsys, tmp_path, given, said):
     monkeypatch.setattr(sys, "argv", ["reproduce", "001", given, f"results={tmp_path / 'results'}"])
     assert reproduce.main() == 2
-    told = capsys.readouterr()
-    assert told.err.startswith(f"error: {said}")
-    assert (told.out, [*tmp_path.iterdir()]) == ("", [])
+    output = capsys.readouterr()
+    assert output.err.startswith(f"error: {said}")
+    assert (output.out, [*tmp_path.iterdir()]) == ("", [])
 
 
 def test_what_an_experiment_of_the_report_can_have_is_no_mistake(tmp_path):

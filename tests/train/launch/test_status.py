@@ -60,14 +60,14 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
         "weak_scaling tiny-nodes1 r0.2: step about 20 of 100, about 40 s left, 8 images/s"
     ]
     (folder / "run.json").write_text("{")
-    [said] = under_way([home], 1012.0)
-    assert "its files cannot be read" in said
+    [output] = under_way([home], 1012.0)
+    assert "its files cannot be read" in output
     presence.end(folder)
     assert under_way([home], 1012.0) == []
     assert state_of(home, 0, None) == "failed"
 
 
-def test_a_run_of_1024_ranks_is_told_in_one_line(tmp_path):
+def test_a_run_of_1024_ranks_is_reported_in_one_line(tmp_path):
     home = tmp_path / "weak_scaling" / "tiny-nodes256" / "0a1b2c3d"
     folder = home / "r0"
     folder.mkdir(parents=True)

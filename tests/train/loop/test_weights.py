@@ -41,7 +41,7 @@ def test_weights_that_are_not_published_are_refused():
 
 
 @pytest.mark.slow
-def test_a_file_brings_its_values_and_is_told_by_its_digest(tmp_path):
+def test_a_file_brings_its_values_and_is_identified_by_its_digest(tmp_path):
     saved, path = tiny(), tmp_path / "tiny.h5"
     for variable in saved.variables:
         variable.assign(np.full(variable.shape, 0.25))

@@ -226,8 +226,8 @@ def own_model(tmp_path, monkeypatch):
         (tmp_path / f"{file}.py").write_text(code)
         monkeypatch.setattr(train.models, "__path__", [*train.models.__path__, str(tmp_path)])
         monkeypatch.delitem(sys.modules, f"train.models.{file}", raising=False)
-        monkeypatch.setattr(train.models, "MODELS", found := find(train.models.__path__))
-        return found
+        monkeypatch.setattr(train.models, "MODELS", result := find(train.models.__path__))
+        return result
 
     return add
 

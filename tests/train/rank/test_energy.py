@@ -53,7 +53,7 @@ def test_the_energy_of_a_span_is_that_of_all_packages(power):
     assert (used.energy_j, used.gpu_energy_j, used.gpu_clock_mhz) == (4.25, 2.5, 1100.0)
 
 
-def test_a_counter_that_began_anew_is_continued_and_not_known_without_its_range():
+def test_a_counter_that_began_again_is_continued_and_not_known_without_its_range():
     begin, end = [Counter(RANGE_J - 10, RANGE_J), Counter(1.0, RANGE_J)], [Counter(5.0, RANGE_J), Counter(2.0, RANGE_J)]
     assert energy.processors_j(begin, end) == pytest.approx(15 + 1)
     assert energy.processors_j([Counter(9.0, None)], [Counter(5.0, None)]) is None
@@ -79,7 +79,7 @@ def test_why_nothing_can_be_read(power, tmp_path, monkeypatch):
     assert "intel-rapl:1/energy_uj: invalid literal" in energy.why_unreadable(power)
 
 
-def test_a_counter_that_only_root_may_read_is_said(power, monkeypatch):
+def test_a_counter_that_only_root_may_read_is_reported(power, monkeypatch):
     """As on most machines since 2020. The tests may run as root, whom no file refuses: so reading it is what fails."""
     read_text = Path.read_text
 

@@ -102,9 +102,9 @@ def test_the_environment_of_a_rank_is_collected():
     }
     command = [sys.executable, "-c", _IN_A_RANK]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["image"], found["image_digest"]) == ("kit:cpu", "sha256:0a")
-    assert "gloo" in found["horovod_built_with"]
-    assert found["versions"]["horovod"]
-    assert (found["mpi"] is None) == ("mpi" not in found["horovod_built_with"])
-    assert [host["host"] for host in found["hosts"]] == [socket.gethostname()]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["image"], result["image_digest"]) == ("kit:cpu", "sha256:0a")
+    assert "gloo" in result["horovod_built_with"]
+    assert result["versions"]["horovod"]
+    assert (result["mpi"] is None) == ("mpi" not in result["horovod_built_with"])
+    assert [host["host"] for host in result["hosts"]] == [socket.gethostname()]

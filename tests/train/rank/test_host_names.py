@@ -29,5 +29,5 @@ def test_256_hosts_are_one_short_text():
     assert folded(name for name in names if name != names[100]) == "node[0000-0099,0101-0255].cluster.example.org"
 
 
-def test_what_is_said_alike_is_said_once():
+def test_equal_messages_are_reported_once():
     assert hosts_by_text([("n1", "down"), ("n3", "full"), ("n2", "down")]) == {"down": "n[1-2]", "full": "n3"}

@@ -60,12 +60,12 @@ def test_the_local_rank_is_read_from_any_launcher(monkeypatch, variable):
 
 def test_all_threads_of_a_process_move():
     before, at_rest, done = placement.usable_cores(), threading.Event(), threading.Event()
-    found = []
+    result = []
 
     def other():
         at_rest.set()
         done.wait(240)
-        found.append(os.sched_getaffinity(0))
+        result.append(os.sched_getaffinity(0))
 
     thread = threading.Thread(target=other)
     thread.start()
@@ -77,7 +77,7 @@ def test_all_threads_of_a_process_move():
         done.set()
         thread.join()
         placement.move(before)
-    assert found == [set(before[-1:])]
+    assert result == [set(before[-1:])]
 
 
 def test_a_rank_is_counted_from_the_first_of_its_group(monkeypatch):

@@ -34,7 +34,7 @@ NO_LAUNCHER = Expected()
 DETAILS = [Details({"nodes": 2, "model": {"name": "tiny"}}, FILES, PACKAGES)] * 4
 
 
-def test_ranks_in_their_places_are_not_complained_of(config):
+def test_ranks_on_their_hosts_and_cores_are_accepted(config):
     assert misplaced(GOOD, config, hosts=2) == []
 
 
@@ -83,11 +83,11 @@ def test_by_hand_a_slurm_step_says_how_many_hosts_there_must_be(config):
 
 def test_heterogeneous_hardware_is_noted():
     assert roll_call.remarks([host("a"), host("b")], load([])) == []
-    [said] = roll_call.remarks([host("a"), host("b", cores=8), host("c", cores=8)], load([]))
-    assert said.endswith("slowest host: a: 4 cores, Xeon, no GPU; b, c: 8 cores, Xeon, no GPU")
+    [output] = roll_call.remarks([host("a"), host("b", cores=8), host("c", cores=8)], load([]))
+    assert output.endswith("slowest host: a: 4 cores, Xeon, no GPU; b, c: 8 cores, Xeon, no GPU")
 
 
-def test_what_256_hosts_share_is_said_once():
+def test_what_256_hosts_share_is_reported_once():
     config = load(["experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=2"])
     ranks = [present(2 * node + local, f"n{node}", (0, 1)) for node in range(256) for local in (0, 1)]
     [problem] = misplaced(ranks, config, hosts=256)
@@ -99,11 +99,11 @@ def test_a_precision_that_hosts_emulate_is_noted_for_each_of_them():
         state = HostState(None, None, None, None, None, None, None, list(flags), [], None)
         return replace(host(name), state=state)
 
-    found = [with_flags("a", "avx512_bf16"), with_flags("b", "avx2"), host("c")]
-    [said] = roll_call.remarks(found, load(["precision=bf16"]))
-    assert "precision=bf16 is emulated on b: the processor has neither AVX512_BF16 nor AMX_BF16" in said
-    assert roll_call.remarks(found, load([])) == []
-    assert roll_call.remarks(found, load(["precision=bf16", "device=gpu"])) == []
+    result = [with_flags("a", "avx512_bf16"), with_flags("b", "avx2"), host("c")]
+    [output] = roll_call.remarks(result, load(["precision=bf16"]))
+    assert "precision=bf16 is emulated on b: the processor has neither AVX512_BF16 nor AMX_BF16" in output
+    assert roll_call.remarks(result, load([])) == []
+    assert roll_call.remarks(result, load(["precision=bf16", "device=gpu"])) == []
 
 
 def hold(config, everyone, details=DETAILS, expected=NO_LAUNCHER):

@@ -59,8 +59,8 @@ def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted
 
 def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():
     left = part(0, 4.0, attachments={"confusion.csv": "ab"})
-    found = JobEnd(started_at=0.0, job_s=10.0, cores_shared=False, attachments={"horovod-timeline.json": "cd"})
-    assert assemble([left], IDENTITY, found).attachments == {"confusion.csv": "ab", "horovod-timeline.json": "cd"}
+    result = JobEnd(started_at=0.0, job_s=10.0, cores_shared=False, attachments={"horovod-timeline.json": "cd"})
+    assert assemble([left], IDENTITY, result).attachments == {"confusion.csv": "ab", "horovod-timeline.json": "cd"}
 
 
 def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
@@ -93,7 +93,7 @@ def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     assert record.ranks[1].phases_s == {"start": 0.5, "warm_up": 2.0, "timed": 7.5}  # it died in this phase
 
 
-def test_the_cause_is_told_from_its_consequences():
+def test_the_cause_is_distinguished_from_its_consequences():
     lost = part(0, 4.0, failure=Failure("lost a peer", rank=0, consequence=True))
     spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
     assert assemble([lost, spoilt], IDENTITY, ENDING).failure.step == 7

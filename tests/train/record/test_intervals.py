@@ -21,8 +21,8 @@ def _missed(n, k):
 @pytest.mark.parametrize(("n", "k"), ORDERS.items())
 def test_the_order_statistics_are_those_of_the_sign_test(n, k):
     assert _missed(n, k) <= 0.05 < _missed(n, k + 1)
-    found = intervals._order(n, 0.95)
-    assert found == k if n < 12 else k < found < k + 1
+    result = intervals._order(n, 0.95)
+    assert result == k if n < 12 else k < result < k + 1
 
 
 def test_between_two_orders_it_interpolates_as_hettmansperger_and_sheather():
@@ -30,14 +30,14 @@ def test_between_two_orders_it_interpolates_as_hettmansperger_and_sheather():
     share = (0.05 - 158 / 4096) / (440 / 4096)
     between = 9 * share / (3 + 6 * share)
     assert intervals._order(12, 0.95) == pytest.approx(3 + between)
-    found = median_interval([float(i) for i in (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)])
-    assert (found.low, found.high) == (pytest.approx(3 + between), pytest.approx(10 - between))
+    result = median_interval([float(i) for i in (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)])
+    assert (result.low, result.high) == (pytest.approx(3 + between), pytest.approx(10 - between))
 
 
 def test_six_values_are_the_least():
     assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
-    found = median_interval([3.0, 1.0, 2.0, 6.0, 4.0, 5.0])
-    assert (found.value, found.low, found.high, found.n) == (3.5, 1.0, 6.0, 6)
+    result = median_interval([3.0, 1.0, 2.0, 6.0, 4.0, 5.0])
+    assert (result.value, result.low, result.high, result.n) == (3.5, 1.0, 6.0, 6)
 
 
 def test_a_level_that_so_few_values_cannot_have_is_no_interval():
@@ -68,12 +68,12 @@ def test_over_two_groups_the_interval_reaches_over_those_of_both():
     order = (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)
     slow, fast = ([start + 0.01 * (i - 1) for i in order] for start in (1.0, 1.5))
     values = [value for pair in zip(slow, fast, strict=True) for value in pair]
-    found = median_interval(values)
-    assert found.value == pytest.approx((1.11 + 1.5) / 2)
+    result = median_interval(values)
+    assert result.value == pytest.approx((1.11 + 1.5) / 2)
     # Of 12 values the interval begins between the third and the fourth (above).
     between = 9 * (0.05 - 158 / 4096) / (440 / 4096) / (3 + 6 * (0.05 - 158 / 4096) / (440 / 4096))
-    assert found.low == pytest.approx(1.02 + 0.01 * between)
-    assert found.high == pytest.approx(1.59 - 0.01 * between)
+    assert result.low == pytest.approx(1.02 + 0.01 * between)
+    assert result.high == pytest.approx(1.59 - 0.01 * between)
 
 
 @pytest.mark.parametrize(("disturbed", "grouped"), [(5, False), (6, True), (12, True), (18, True), (19, False)])
@@ -104,11 +104,11 @@ def test_by_chance_few_samples_of_one_group_are_taken_for_two(draw, at_most):
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))
 def test_the_interval_holds_the_median_and_scales_with_the_unit(values, factor):
-    found = median_interval(values)
-    assert found.low <= found.value <= found.high
+    result = median_interval(values)
+    assert result.low <= result.value <= result.high
     scaled = median_interval([factor * value for value in values])
-    assert scaled.low == pytest.approx(factor * found.low)
-    assert scaled.high == pytest.approx(factor * found.high)
+    assert scaled.low == pytest.approx(factor * result.low)
+    assert scaled.high == pytest.approx(factor * result.high)
 
 
 def logs(*launches):
@@ -118,13 +118,13 @@ def logs(*launches):
 
 def test_two_launches_have_the_interval_of_student_with_one_degree():
     # Medians 0 and 0.2: mean 0.1, variance 0.02; t of one degree 12.706, of the mean of two sqrt(0.02 / 2) = 0.1.
-    found = launches_interval(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
-    assert (found.covers, found.n, found.value) == ("launches", 12, pytest.approx(math.exp(0.1)))
-    assert math.log(found.low) == pytest.approx(0.1 - 1.2706, abs=1e-4)
-    assert math.log(found.high) == pytest.approx(0.1 + 1.2706, abs=1e-4)
+    result = launches_interval(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
+    assert (result.covers, result.n, result.value) == ("launches", 12, pytest.approx(math.exp(0.1)))
+    assert math.log(result.low) == pytest.approx(0.1 - 1.2706, abs=1e-4)
+    assert math.log(result.high) == pytest.approx(0.1 + 1.2706, abs=1e-4)
     # Another launch: variance 0.02 (1 + 1 / 2).
     further = 12.706 * math.sqrt(0.03)
-    assert [math.log(end) for end in found.another] == pytest.approx([0.1 - further, 0.1 + further], abs=1e-3)
+    assert [math.log(end) for end in result.another] == pytest.approx([0.1 - further, 0.1 + further], abs=1e-3)
 
 
 def test_curves_that_are_measured_alike_tell_the_variance_between_launches_together():
@@ -133,13 +133,13 @@ def test_curves_that_are_measured_alike_tell_the_variance_between_launches_toget
     apart, close = logs(still, [0.2] * 3), logs(still, [math.sqrt(0.0002)] * 3)
     known = intervals.launch_spread([apart, close, logs(still)])
     assert (known.variance, known.degrees) == (pytest.approx(0.01005), 2)
-    found = launches_interval(close, spread=known)
+    result = launches_interval(close, spread=known)
     half = 4.30265 * math.sqrt(0.01005 / 2)
     centre = math.sqrt(0.0002) / 2
-    assert [math.log(found.low), math.log(found.high)] == pytest.approx([centre - half, centre + half], rel=1e-4)
+    assert [math.log(result.low), math.log(result.high)] == pytest.approx([centre - half, centre + half], rel=1e-4)
     # Its own variance, 0.02, is larger than what they have in common.
-    found = launches_interval(apart, spread=known)
-    assert math.log(found.high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
+    result = launches_interval(apart, spread=known)
+    assert math.log(result.high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
 
 
 def test_what_rounds_explain_is_not_between_launches():
@@ -156,11 +156,11 @@ def test_one_launch_covers_launches_only_where_others_told_how_they_differ():
     values = logs([-0.01, 0.0, 0.01] * 4)
     alone = launches_interval(values)
     assert (alone, alone.covers, alone.another) == (median_interval(values[0]), "rounds", None)
-    found = launches_interval(values, spread=intervals.Spread(0.0004, 4))
+    result = launches_interval(values, spread=intervals.Spread(0.0004, 4))
     # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
     half = 2.77645 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
-    assert (found.covers, math.log(found.high)) == ("launches", pytest.approx(half, rel=1e-4))
-    assert math.log(found.another[1]) == pytest.approx(2.77645 * math.sqrt(2 * (half / 2.77645) ** 2), rel=1e-4)
+    assert (result.covers, math.log(result.high)) == ("launches", pytest.approx(half, rel=1e-4))
+    assert math.log(result.another[1]) == pytest.approx(2.77645 * math.sqrt(2 * (half / 2.77645) ** 2), rel=1e-4)
 
 
 @given(
@@ -169,26 +169,26 @@ def test_one_launch_covers_launches_only_where_others_told_how_they_differ():
     st.integers(0, 9),
 )
 def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(launches, variance, degrees):
-    found, rounds = (
+    result, rounds = (
         launches_interval(launches, spread=intervals.Spread(variance, degrees)),
         median_interval([value for values in launches for value in values]),
     )
     if rounds is None:
-        assert found is None
+        assert result is None
     else:
-        assert found.low <= rounds.low <= rounds.high <= found.high
-        assert found.another is None or found.another[0] <= found.low <= found.high <= found.another[1]
+        assert result.low <= rounds.low <= rounds.high <= result.high
+        assert result.another is None or result.another[0] <= result.low <= result.high <= result.another[1]
 
 
 def test_differences_have_no_logarithms():
-    found = launches_interval([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
+    result = launches_interval([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
     # Variance 0.02, mean 0.
-    assert (found.value, found.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
+    assert (result.value, result.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
 
 
 def test_launches_of_one_value_have_the_interval_of_their_median():
-    found = launches_interval([[value] for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
-    assert (found.value, found.low, found.high, found.n, found.covers) == (3.5, 1.0, 6.0, 6, "launches")
+    result = launches_interval([[value] for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
+    assert (result.value, result.low, result.high, result.n, result.covers) == (3.5, 1.0, 6.0, 6, "launches")
     assert launches_interval([[1.0], [2.0], [3.0]]) is None
     assert launches_interval([[1.0, 2.0], []]) is None
 

@@ -26,7 +26,7 @@ def test_only_a_complete_readable_record_counts_as_measured(tmp_path: Path):
     leave(paths.new_run(point, 0)[0], job_s=7.0)
     leave(paths.new_run(point, 0)[0], status="failed")
     (paths.new_run(point, 0)[0] / RECORD_NAME).write_text("{")
-    found = paths.completed(point, 0)
-    assert found is not None
-    assert found.job_s == 7.0
+    result = paths.completed(point, 0)
+    assert result is not None
+    assert result.job_s == 7.0
     assert paths.completed(point, 1) is None

@@ -39,7 +39,7 @@ def test_before_a_rank_has_begun_nothing_is_known(tmp_path):
     assert run_progress(Follower(tmp_path), configured()) is None
 
 
-def test_before_the_timed_steps_the_phase_is_told(tmp_path):
+def test_before_the_timed_steps_the_phase_is_reported(tmp_path):
     writer(tmp_path).add(phase="first_step", phases_s={"start": 2.0, "import": 3.0})
     seen = run_progress(Follower(tmp_path), configured())
     assert progress_line(seen, 1010.0) == "first step"
@@ -88,7 +88,7 @@ def add_rounds(folder, numbers, rank=0, window_s=2.5):
         part.add(windows=[Window(number, 0, 2.0, [1.0, 1.0]), Window(number, 1, window_s, [1.0, 1.0])])
 
 
-def test_of_rounds_the_speedup_so_far_is_told_with_its_interval(tmp_path):
+def test_of_rounds_the_speedup_so_far_is_reported_with_its_interval(tmp_path):
     config = configured("measure.budget_s=100", rounds=ARMS)
     add_rounds(tmp_path, range(3))
     # Of the largest batch: the last window of two ranks, 16 images in 2.5 s.
@@ -122,16 +122,16 @@ def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
     config = configured("measure.budget_s=100", rounds=arms, groups=groups)
-    said = progress_line(run_progress(Follower(tmp_path), config), 1020.0)
-    assert "with 0.8x (0.8 to 0.8, covers rounds)" in said
+    output = progress_line(run_progress(Follower(tmp_path), config), 1020.0)
+    assert "with 0.8x (0.8 to 0.8, covers rounds)" in output
 
 
-def test_of_a_sweep_the_round_is_told(tmp_path):
+def test_of_a_sweep_the_round_is_reported(tmp_path):
     config = load(["experiment=allreduce_bench", "nodes=2"])
     part = writer(tmp_path)
     part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
-    said = progress_line(run_progress(Follower(tmp_path), values(config)), 1020.0)
-    assert said.startswith(f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed")
+    output = progress_line(run_progress(Follower(tmp_path), values(config)), 1020.0)
+    assert output.startswith(f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed")
 
 
 def test_only_what_is_new_is_read(tmp_path, monkeypatch):
@@ -161,9 +161,9 @@ def test_of_a_rank_that_was_started_again_the_newer_process_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("seconds", "said"), [(9.4, "9 s"), (99.0, "99 s"), (120.0, "2 min"), (5900.0, "98 min"), (12000.0, "3 h 20 min")]
 )
-def test_times_are_said_as_people_do(seconds, said):
+def test_times_are_reported_as_people_do(seconds, said):
     assert progress.duration(seconds) == said
 
 
-def test_where_nothing_else_is_known_the_time_in_the_phase_is_told():
+def test_where_nothing_else_is_known_the_time_in_the_phase_is_reported():
     assert progress_line(RunProgress("timed", 1000.0), 1005.0) == "timed for 5 s"

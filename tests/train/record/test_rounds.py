@@ -72,7 +72,7 @@ CONFIG = {
 }
 
 
-def test_an_arm_of_a_world_has_its_settings_and_its_ranks():
+def test_an_arm_of_a_rank_group_has_its_settings_and_its_ranks():
     assert rounds.arms(CONFIG) == [Arm(1, 8, "base"), Arm(2, 4, "control")]
     assert [list(rounds.ranks_of(CONFIG, place)) for place in (0, 1)] == [[0], [1, 2]]
     assert rounds.config_of(CONFIG, 1) == {
@@ -97,7 +97,7 @@ def test_an_arm_of_several_passes_counts_the_images_of_each():
     assert (alone["global_batch"], alone["distribution"]["backward_passes_per_step"]) == (24, 3)
 
 
-def test_without_worlds_an_arm_is_the_first_ranks_of_the_job():
+def test_without_rank_groups_an_arm_is_the_first_ranks_of_the_job():
     alone = CONFIG | {"worlds": []}
     assert list(rounds.ranks_of(alone, 1)) == [0, 1]
     assert rounds.config_of(alone, 1)["threads_per_rank"] == 2

@@ -51,6 +51,6 @@ def test_lists_of_seconds_are_read_too():
 @pytest.mark.parametrize(
     "packed", [{}, {"ticks_per_s": 0, "ticks": [1]}, {"ticks_per_s": 1, "ticks": [1.5]}, {"ticks_per_s": 1, "ticks": 2}]
 )
-def test_ticks_that_are_none_are_refused_with_their_place(packed):
+def test_ticks_that_are_none_are_refused_with_their_location(packed):
     with pytest.raises(record.RecordError, match=r"not a whole run record: .*ranks\[0\]\.windows\[0\]\.step_times_s"):
         record.loads(_edited(packed), "r")

@@ -98,7 +98,7 @@ def test_an_archive_with_a_wrong_checksum_is_not_done(server, tmp_path, kind):
     assert kind == "zip" or not (tmp_path / "one.txt").exists()
 
 
-def test_a_zip_with_a_password_is_said(server, tmp_path):
+def test_a_zip_with_a_password_is_reported(server, tmp_path):
     content = bytearray(zipped(b"content"))
     for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # the flag of encryption, in both headers
         content[content.index(signature) + flags] |= 1

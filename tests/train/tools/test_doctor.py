@@ -15,7 +15,7 @@ Version = namedtuple("Version", "major minor micro")
 
 
 @pytest.mark.parametrize("version", [(3, 11, 2), (3, 12, 1), (3, 13, 0)])
-def test_which_python_is_used_is_said(monkeypatch, version):
+def test_which_python_is_used_is_reported(monkeypatch, version):
     monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
     check = doctor.check_python()
     assert (check.state, check.fix) == (doctor.OK, "")
@@ -39,9 +39,9 @@ def test_a_fix_of_several_lines_is_printed_below_itself(capsys):
 def test_what_is_short_fails_with_its_fix():
     for check in (doctor.check_disk, doctor.check_memory):
         assert check(0.0)[1::2] == (doctor.OK, "")
-        name, state, found, fix = check(1e9)
+        name, state, result, fix = check(1e9)
         assert (state, bool(fix)) == (doctor.FAILURE, True), name
-        assert "1000000000.0 GiB needed" in found
+        assert "1000000000.0 GiB needed" in result
 
 
 def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
@@ -51,7 +51,7 @@ def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
 
 
 @pytest.mark.parametrize(("cxx", "taken", "why"), [("", "c++", "the first on PATH"), ("my-c++ -m64", "my-c++", "CXX=")])
-def test_which_compiler_is_used_is_said_and_why(monkeypatch, tmp_path, cxx, taken, why):
+def test_which_compiler_is_used_is_reported_and_why(monkeypatch, tmp_path, cxx, taken, why):
     for name in ("c++", "my-c++", "make"):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {name} 12.2\n")
         (tmp_path / name).chmod(0o755)
@@ -102,9 +102,9 @@ def test_a_host_that_cannot_resolve_its_own_name_is_a_warning(monkeypatch):
     monkeypatch.setattr(doctor.socket, "gethostname", lambda: "localhost")
     assert doctor.check_own_name()[1] == doctor.OK
     monkeypatch.setattr(doctor.socket, "gethostname", lambda: "no-such-host.invalid")
-    name, state, found, fix = doctor.check_own_name()
+    name, state, result, fix = doctor.check_own_name()
     assert (name, state) == ("own name", doctor.WARNING)
-    assert found.startswith("no-such-host.invalid cannot be resolved")
+    assert result.startswith("no-such-host.invalid cannot be resolved")
     assert fix == 'echo "127.0.1.1 no-such-host.invalid" | sudo tee -a /etc/hosts'
 
 
@@ -116,16 +116,16 @@ def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
     image = tmp_path / "some.sif"
     image.write_bytes(b"")
     # The SHA-256 of nothing.
-    found = f"singularity has {image}, sha256:e3b0c44298fc"
-    assert doctor.check_container("singularity", "cpu", str(image)) == ("container", doctor.OK, found, "")
+    result = f"singularity has {image}, sha256:e3b0c44298fc"
+    assert doctor.check_container("singularity", "cpu", str(image)) == ("container", doctor.OK, result, "")
 
 
 def test_more_ranks_than_cores_is_a_warning():
     cores = len(os.sched_getaffinity(0))
     assert doctor.check_cores(cores)[1] == doctor.OK
-    found, quotas = doctor.check_cores(cores + 1), cgroups.find()
-    assert found[1] == (doctor.WARNING if isinstance(quotas, str) else doctor.OK)
-    assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in found[2]
+    result, quotas = doctor.check_cores(cores + 1), cgroups.find()
+    assert result[1] == (doctor.WARNING if isinstance(quotas, str) else doctor.OK)
+    assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in result[2]
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_the_table_has_each_fix_below_its_check(capsys):
 
 def test_ranks_that_do_not_fit_are_a_warning_with_the_estimate():
     # A thousand ranks of ResNet50 need more than a terabyte.
-    name, state, found, fix = doctor.check_rank_memory(1000)
+    name, state, result, fix = doctor.check_rank_memory(1000)
     assert (name, state) == ("memory", doctor.WARNING)
-    assert "GiB a rank of resnet50" in found
+    assert "GiB a rank of resnet50" in result
     assert fix.startswith("1000 ranks of about ")
 
 

@@ -58,7 +58,7 @@ def test_other_bytes_than_expected_are_removed_and_both_checksums_named(server, 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_server_that_brings_nothing_is_given_up_and_the_part_is_kept(server, tmp_path):
+def test_a_server_that_brings_nothing_is_dropped_and_the_part_is_kept(server, tmp_path):
     server.content = b"0123456789"
     server.break_after = [4, 0, 0, 0, 0, 0]
     with pytest.raises(ConfigError, match=r"tried 5 times. 4 bytes are kept in .*data.part"):
@@ -74,7 +74,7 @@ def test_a_file_larger_than_the_disk_is_refused_before_it_is_fetched(server, tmp
         download.download(server.url, tmp_path / "data", None)
 
 
-def test_a_missing_file_is_said_at_once(server, tmp_path):
+def test_a_missing_file_is_reported_at_once(server, tmp_path):
     with pytest.raises(ConfigError, match="must begin with http"):
         download.download("file:///etc/hostname", tmp_path / "data", None)
 
@@ -120,7 +120,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
 
 
 @pytest.mark.parametrize("length", ["ten", "-1", "1e3", "²"])
-def test_a_length_that_is_no_number_is_said(server, tmp_path, length):
+def test_a_length_that_is_no_number_is_reported(server, tmp_path, length):
     server.content, server.headers = b"0123456789", {"Content-Length": length}
     with pytest.raises(ConfigError, match="the server says Content-Length: "):
         download.download(server.url, tmp_path / "data", None, pause_s=0)

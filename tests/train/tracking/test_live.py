@@ -37,7 +37,7 @@ def sampled(until_s: int):
     return [(at + 0.5, 0.5 * at, 100, None, None) for at in range(until_s)]
 
 
-def test_each_epoch_is_told_once_when_it_has_ended():
+def test_each_epoch_is_reported_once_when_it_has_ended():
     logged = Logged()
     assert [row["epochs/epoch"] for row in logged.new_rows([part(epochs=EPOCHS[:1])])] == [1]
     assert logged.new_rows([part(epochs=EPOCHS[:1])]) == []
@@ -45,7 +45,7 @@ def test_each_epoch_is_told_once_when_it_has_ended():
     assert logged.new_rows([part(epochs=EPOCHS[:1])]) == []  # a rank that became rank 0 has not all of them yet
 
 
-def test_a_second_is_told_when_every_rank_has_left_its_samples():
+def test_a_second_is_reported_when_every_rank_has_left_its_samples():
     logged = Logged()
     rows = logged.new_rows([part(samples=sampled(6)), part(1, samples=sampled(4))])
     assert [row["usage/time_s"] for row in rows] == [1, 2]  # second 3 has a sample of each, and may get more
@@ -54,14 +54,14 @@ def test_a_second_is_told_when_every_rank_has_left_its_samples():
     assert logged.new_rows([part(samples=sampled(9)), part(1)]) == []
 
 
-def test_the_phase_is_told_when_it_is_another_one():
+def test_the_phase_is_reported_when_it_is_another_one():
     logged = Logged()
-    told = logged.new_summary([part(phase="timed", phases_s={"start": 1.0}), part(1, phases_s={"start": 2.0})])
-    assert told == {"status": "running", "phase": "timed", "phases_s/start": 2.0}
+    output = logged.new_summary([part(phase="timed", phases_s={"start": 1.0}), part(1, phases_s={"start": 2.0})])
+    assert output == {"status": "running", "phase": "timed", "phases_s/start": 2.0}
     assert logged.new_summary([part(phase="timed", phases_s={"start": 1.5})]) == {}
 
 
-def test_with_its_record_a_run_is_told_what_is_left():
+def test_with_its_record_a_run_gets_what_is_left():
     logged = Logged()
     logged.new_rows([part(epochs=EPOCHS[:2], samples=sampled(4))])
     one = rank(0, [0.25, 0.5], 0.75)
@@ -116,28 +116,28 @@ def log_of(folder: Path) -> str:
 
 def epochs_in(results: Path) -> list[int]:
     """The epochs that W&B's offline files have so far; a message that is being written does not count."""
-    found = []
+    result = []
     for file in run_files(results):
         try:
             for message in wandb_log.messages(file.read_bytes()):
-                found += [row["epochs/epoch"] for row in history([wandb_log.Record.FromString(message)])
+                result += [row["epochs/epoch"] for row in history([wandb_log.Record.FromString(message)])
                           if "epochs/epoch" in row]  # fmt: skip
         except wandb_log.LogError:
             pass
-    return found
+    return result
 
 
 @pytest.mark.slow
 def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
-    told = ["tracking.tags=[mine]", "tracking.notes=why", "tracking.group=study"]
-    folder, asked, writer = begin(tmp_path, *told)
+    output = ["tracking.tags=[mine]", "tracking.notes=why", "tracking.group=study"]
+    folder, asked, writer = begin(tmp_path, *output)
     watchers = Watchers(timeout_s=300)
     watchers.watch(folder, asked)()
     wait_for(lambda: epochs_in(tmp_path) == [1])  # on disk, before there is a record
     writer.add(epochs=EPOCHS[1:2])
     record = end(folder, writer)
     assert watchers.finish() == []
-    assert mirror_records([folder / "record.json"], load(told).tracking) == []  # nothing is left to do
+    assert mirror_records([folder / "record.json"], load(output).tracking) == []  # nothing is left to do
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
     rows = history(messages)

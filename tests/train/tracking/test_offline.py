@@ -270,11 +270,11 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     with pytest.raises(SystemExit) as stop:
         main(["sync", str(tmp_path / "results")])
-    said = capfd.readouterr().err
+    output = capfd.readouterr().err
     assert stop.value.code == 1
-    assert "1 of 1 W&B runs were not uploaded" in said
-    assert "WANDB_API_KEY" in said
-    assert "No API key configured" in said
+    assert "1 of 1 W&B runs were not uploaded" in output
+    assert "WANDB_API_KEY" in output
+    assert "No API key configured" in output
     assert file.read_bytes() == text
 
 

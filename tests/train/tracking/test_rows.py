@@ -17,7 +17,7 @@ def test_resumed_training_has_its_own_times_at_the_last_steps():
     ]
 
 
-def test_steps_that_failed_before_their_losses_were_known_keep_their_places():
+def test_steps_that_failed_before_their_losses_were_known_keep_their_positions():
     record = run_record(ranks=[rank(0, [0.25, 0.5], 0.75)], losses=[3.0])
     assert rows.step_rows(record) == [
         {"timed/step": 0, "timed/step_time_s": 0.25, "timed/loss": 3.0},

@@ -29,9 +29,9 @@ def hosts(monkeypatch):
 @pytest.mark.slow
 def test_the_error_holds_what_the_clock_is_off(hosts):
     behind_s = [0.0, 0.0, 3600.0, -0.25]
-    found = hosts(["a", "a", "b", "c"], behind_s)
-    assert all(failed == [] for _, failed in found)
-    first, second, *others = [offset for offset, _ in found]
+    result = hosts(["a", "a", "b", "c"], behind_s)
+    assert all(failed == [] for _, failed in result)
+    first, second, *others = [offset for offset, _ in result]
     assert first == second == clock_offset.Offset(0.0, 0.0)  # on one host there is one clock
     for offset, truth_s in zip(others, behind_s[2:], strict=True):
         assert 0 < offset.error_s < 0.25
@@ -41,7 +41,7 @@ def test_the_error_holds_what_the_clock_is_off(hosts):
 
 
 @pytest.mark.slow
-def test_a_clock_that_cannot_be_asked_for_is_said_on_every_rank(hosts, monkeypatch):
+def test_a_clock_that_cannot_be_asked_for_is_reported_on_every_rank(hosts, monkeypatch):
     def refused(address):
         raise ConnectionError("no TCP connection")
 

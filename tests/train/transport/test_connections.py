@@ -22,24 +22,24 @@ def address_of(listener):
 
 def connecting(listener, key, rank=1):
     """A thread that connects, and the list in which it leaves the connection, or why there is none."""
-    found = []
+    result = []
 
     def connect():
         try:
-            found.append(connections.connect(address_of(listener), key, rank))
+            result.append(connections.connect(address_of(listener), key, rank))
         except ConnectionError as error:
-            found.append(error)
+            result.append(error)
 
     thread = threading.Thread(target=connect)
     thread.start()
-    return thread, found
+    return thread, result
 
 
 def test_both_ends_know_the_secret_and_one_says_its_rank(listener):
-    thread, found = connecting(listener, KEY, rank=7)
+    thread, result = connecting(listener, KEY, rank=7)
     [(rank, accepted)] = connections.accept(listener, KEY)
     thread.join()
-    with accepted, found[0] as connected:
+    with accepted, result[0] as connected:
         assert rank == 7
         connected.sendall(b"hello")
         assert accepted.recv(5) == b"hello"
@@ -48,23 +48,23 @@ def test_both_ends_know_the_secret_and_one_says_its_rank(listener):
 def test_one_with_another_secret_is_turned_away_and_the_next_one_heard(listener):
     stranger, refused = connecting(listener, b"x" * 64, rank=1)
     time.sleep(0.1)
-    known, found = connecting(listener, KEY, rank=2)
+    known, result = connecting(listener, KEY, rank=2)
     [(rank, accepted)] = connections.accept(listener, KEY)
     stranger.join()
     known.join()
-    with accepted, found[0]:
+    with accepted, result[0]:
         assert rank == 2
     assert isinstance(refused[0], ConnectionError)
 
 
 def test_ones_that_say_nothing_keep_no_rank_waiting(listener):
     silent = [socket.create_connection(address_of(listener)) for _ in range(10)]
-    known, found = connecting(listener, KEY)
+    known, result = connecting(listener, KEY)
     began = time.monotonic()
     [(_, accepted)] = connections.accept(listener, KEY)
     assert time.monotonic() - began < connections.PROOF_WITHIN_S
     known.join()
-    with accepted, found[0]:
+    with accepted, result[0]:
         for one in silent:
             assert one.recv(100)  # the nonce
             assert one.recv(1) == b""
@@ -99,12 +99,12 @@ def test_what_one_end_proved_is_no_proof_by_the_other(listener):
 
 
 def test_ranks_that_do_not_come_are_counted_also_where_strangers_do(listener):
-    thread, found = connecting(listener, KEY)
+    thread, result = connecting(listener, KEY)
     silent = socket.create_connection(address_of(listener))
     with pytest.raises(TimeoutError, match=r"1 of 2 came within 0\.5 s"):
         connections.accept(listener, KEY, 2, 0.5)
     thread.join()
-    found[0].close()
+    result[0].close()
     silent.close()
 
 

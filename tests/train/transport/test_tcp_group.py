@@ -30,20 +30,20 @@ def folder(tmp_path):
 
 def together(work, size):
     """What `work(rank)` returns, or raises, on each of so many ranks at once."""
-    found = {}
+    result = {}
 
     def one(rank):
         try:
-            found[rank] = work(rank)
+            result[rank] = work(rank)
         except Exception as error:
-            found[rank] = error
+            result[rank] = error
 
     threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(240)
-    return [found[rank] for rank in range(size)]
+    return [result[rank] for rank in range(size)]
 
 
 def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder):
@@ -90,9 +90,9 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
             return None
         here.gather(rank, int)
 
-    found = together(work, 3)
-    assert found[lost] is None
-    assert all(isinstance(error, PeerLost) for rank, error in enumerate(found) if rank != lost)
+    result = together(work, 3)
+    assert result[lost] is None
+    assert all(isinstance(error, PeerLost) for rank, error in enumerate(result) if rank != lost)
 
 
 def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
@@ -246,7 +246,7 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
 
 def test_no_module_of_the_ranks_unpickles_what_comes_from_another_process():
     of_files = {"train/datasets/cifar10.py", "train/config/compose.py"}  # of a data set, and of this process
-    found = {
+    result = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "train").rglob("*.py")
         if any(
@@ -255,4 +255,4 @@ def test_no_module_of_the_ranks_unpickles_what_comes_from_another_process():
         )
         or "multiprocessing" in path.read_text()
     }
-    assert found - {"train/distribution/horovod.py"} <= of_files
+    assert result - {"train/distribution/horovod.py"} <= of_files

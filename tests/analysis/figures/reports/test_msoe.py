@@ -6,7 +6,7 @@ from tests.helpers.own_studies import EPOCHS
 pytestmark = pytest.mark.slow
 
 
-def test_local_fruit_and_local_caltech256_are_told_apart(results):
+def test_local_fruit_and_local_caltech256_are_distinguished(results):
     for experiment in ("fruit", "caltech256"):
         for nodes in (2, 4):
             results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, epochs=EPOCHS)

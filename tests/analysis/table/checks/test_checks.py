@@ -49,7 +49,7 @@ def test_what_nothing_else_in_a_record_tells_cannot_be_found(name):
     assert not result(record_edits.edit(noisy_records.epochs(rng), field, rng))
 
 
-def test_of_each_check_the_widest_contradiction_is_told():
+def test_of_each_check_the_widest_contradiction_is_reported():
     run = make_record(nodes=3, steps=10)
     run.ranks[1].step_times_s.pop()
     run.ranks[2].step_times_s = run.ranks[2].step_times_s[:5]

@@ -5,7 +5,7 @@ from train.config.checks import ConfigError
 from train.launch.emulate import networks
 
 
-def test_the_user_is_told_how_nodes_are_emulated():
+def test_the_user_reads_how_nodes_are_emulated():
     plan = planned("experiment=weak_scaling", "model=resnet50", "nodes=8", no_quotas=None)
     [note] = plan.launcher.notes(plan.points[0].config)
     assert note.startswith("Nodes are emulated: each is limited to 20 % of a core from its warm-up on.")

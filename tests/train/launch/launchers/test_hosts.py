@@ -21,8 +21,8 @@ def test_fit_hosts_are_fit(tmp_path):
 
 
 def test_each_unfit_host_is_named_with_what_to_do(tmp_path):
-    found = [replace(GOOD, sees_results=False), replace(OTHER, has_image=False, has_singularity=False)]
-    folder, image, engine = problem_lines(unfit(found, tmp_path, "/images/kit.sif"))
+    result = [replace(GOOD, sees_results=False), replace(OTHER, has_image=False, has_singularity=False)]
+    folder, image, engine = problem_lines(unfit(result, tmp_path, "/images/kit.sif"))
     assert folder.startswith("launcher.hosts: a: does not see")
     assert str(tmp_path) in folder
     assert "RESULTS=" in folder
@@ -36,9 +36,9 @@ def test_two_names_of_one_host_are_not_two_nodes():
 
 
 def test_what_256_hosts_have_in_common_is_one_line(tmp_path):
-    found = [replace(GOOD, name=f"n{i:03d}", hostname=f"n{i:03d}", sees_results=False) for i in range(256)]
+    result = [replace(GOOD, name=f"n{i:03d}", hostname=f"n{i:03d}", sees_results=False) for i in range(256)]
     down = [("n256", "did not answer within 40 s")]
-    lines = problem_lines([*down, *unfit(found, tmp_path, None)])
+    lines = problem_lines([*down, *unfit(result, tmp_path, None)])
     assert [line.partition(":")[2].partition(" does")[0].partition(" did")[0] for line in lines] == [
         " n256:", " n[000-255]:",
     ]  # fmt: skip

@@ -16,14 +16,14 @@ LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], fr
 @pytest.fixture
 def asked(monkeypatch):
     """Two hosts that answer; what they are asked."""
-    said = []
+    output = []
 
     def ask(*what):
-        said.append(what)
+        output.append(what)
         return (SMALL, LARGE)
 
     monkeypatch.setattr(hosts, "ask", ask)
-    return said
+    return output
 
 
 def test_the_smallest_host_decides_on_cores_and_memory(asked, tmp_path):

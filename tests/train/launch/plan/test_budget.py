@@ -17,8 +17,8 @@ def left(monkeypatch):
 
 def test_what_a_launch_takes_is_read_from_its_record(tmp_path):
     point = curve(tmp_path)
-    found = cost(add(point, 0, [1.6, 1.6 * math.exp(0.02)], job_s=23.0))
-    assert found == Cost(before_s=10.0, after_s=3.0, round_s=5.0, scatter=pytest.approx(0.02 / math.sqrt(2)))
+    result = cost(add(point, 0, [1.6, 1.6 * math.exp(0.02)], job_s=23.0))
+    assert result == Cost(before_s=10.0, after_s=3.0, round_s=5.0, scatter=pytest.approx(0.02 / math.sqrt(2)))
     assert cost(add(point, 1, ALIKE)).scatter == 0.01  # at least
 
 

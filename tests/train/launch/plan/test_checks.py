@@ -19,7 +19,7 @@ def test_the_memory_of_a_rank_adds_up():
     assert checks.memory_per_rank_bytes(config) == 614_000_000
 
 
-def test_too_little_memory_is_said_with_the_estimate():
+def test_too_little_memory_is_reported_with_the_estimate():
     config = load(["model=vgg16", "nodes=8", "batch_per_rank=1"])
     assert checks.memory_shortage(config, 10**12) is None
     # 138 million parameters are 0.52 GiB in fp32: seven copies, the process and the activations are above 4 GiB.
@@ -69,10 +69,10 @@ def test_variables_that_the_hash_does_not_see_are_warned_of():
 
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
     points = points_of("experiment=weak_scaling", "model=tiny", "nodes=2", "precision=bf16")
-    [said] = checks.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
-    assert "precision=bf16 is emulated on a, c" in said
-    assert "neither AVX512_BF16 nor AMX_BF16" in said
-    assert "tiny-nodes1, tiny-nodes2" in said
+    [output] = checks.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
+    assert "precision=bf16 is emulated on a, c" in output
+    assert "neither AVX512_BF16 nor AMX_BF16" in output
+    assert "tiny-nodes1, tiny-nodes2" in output
     assert checks.emulated_precision(points, {"a": ["avx2", "amx_bf16"]}) == []
     assert checks.emulated_precision(points, {}) == []  # not known beforehand
     assert checks.emulated_precision(points_of("experiment=weak_scaling", "model=tiny"), {"a": ["avx2"]}) == []
@@ -123,7 +123,7 @@ def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_there_is_said(tmp_path):
+def test_what_is_there_is_reported(tmp_path):
     (there, *_) = [p for p in points(fruit(tmp_path / "fruit/unpacked").parent) if p.config.nodes == 2]
     assert checks.check_input([there], hosts_apart=False) == [
         f"fruit in {tmp_path}/fruit: 12 training and 6 validation samples"
@@ -143,7 +143,7 @@ def program(tmp_path, monkeypatch):
     return replace
 
 
-def test_what_would_fail_is_said_in_full(tmp_path, program):
+def test_what_would_fail_is_reported_in_full(tmp_path, program):
     program(lines=20, status=2)
     with pytest.raises(ConfigError, match=r"\Aline 1\nline 2\n(.*\n)+line 20\Z"):
         checks.check_input(points(tmp_path), hosts_apart=False)

@@ -22,9 +22,9 @@ def rates(launches, **arms):
 
 
 def test_an_arm_that_is_clearly_slower_is_behind_whatever_the_machine_does_meanwhile():
-    found = contest.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
-    assert list(found) == ["slow"]
-    assert found["slow"] == pytest.approx(1 - 7 / 10.2, abs=0.03)
+    result = contest.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
+    assert list(result) == ["slow"]
+    assert result["slow"] == pytest.approx(1 - 7 / 10.2, abs=0.03)
 
 
 def test_two_launches_tell_nothing_nor_do_two_arms_after_three():
@@ -34,13 +34,13 @@ def test_two_launches_tell_nothing_nor_do_two_arms_after_three():
     assert contest.slower_arms({}) == {}
 
 
-def test_of_equal_arms_none_is_given_up_in_most_contests():
+def test_of_equal_arms_none_is_dropped_in_most_contests():
     """Ten equal arms, looked at after each of 3 to 10 launches; every tenth launch is disturbed, by a third."""
     random, contests, wrong = np.random.default_rng(1), 150, 0
     for _ in range(contests):
         times = random.lognormal(0, 0.05, (10, 10)) * np.where(random.random((10, 10)) < 0.1, 1.33, 1.0)
-        found = {str(arm): dict(enumerate(1 / of)) for arm, of in enumerate(times)}
-        looks = ({arm: dict(list(of.items())[:n]) for arm, of in found.items()} for n in range(3, 11))
+        result = {str(arm): dict(enumerate(1 / of)) for arm, of in enumerate(times)}
+        looks = ({arm: dict(list(of.items())[:n]) for arm, of in result.items()} for n in range(3, 11))
         wrong += any(contest.slower_arms(look) for look in looks)
     assert wrong / contests <= 0.05
 
@@ -60,10 +60,10 @@ def runs(tmp_path):
 
 
 def test_the_arm_that_is_slower_is_launched_no_more(runs):
-    found = {run.point.arm: contest.slower_by(run, runs) for run in runs[9:12]}
-    assert found["as-configured"] is None
-    assert found["gradients-grouped"] is None
-    assert found["gradients-separate"] == pytest.approx(0.5, abs=0.05)
+    result = {run.point.arm: contest.slower_by(run, runs) for run in runs[9:12]}
+    assert result["as-configured"] is None
+    assert result["gradients-grouped"] is None
+    assert result["gradients-separate"] == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_arm_that_the_others_are_compared_with_is_never_dropped(runs):

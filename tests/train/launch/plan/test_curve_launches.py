@@ -19,9 +19,9 @@ def test_launches_that_agree_are_precise(tmp_path):
     point = curve(tmp_path)
     records = [add(point, repeat, rounds_of(1.6)) for repeat in range(4)]
     assert curve_launches.is_precise(records, 0.05)
-    found = curve_launches.speedups(records)
-    assert set(found) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
-    two = found["nodes2-batch_per_rank1"]
+    result = curve_launches.speedups(records)
+    assert set(result) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
+    two = result["nodes2-batch_per_rank1"]
     assert two.value == pytest.approx(1.6, rel=1e-4)
     assert (two.n, two.covers) == (16, "launches")
 
@@ -51,10 +51,10 @@ def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tm
         "nodes2-batch_per_rank1-without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
     )
     records = [add(point, 1, rounds_of(1.5)), add(point, 2, rounds_of(1.7))]
-    said = curve_launches.result(run, records, None, is_last=True)
-    assert ", covers launches; another launch " in said
-    assert "; for ± 5 % about " in said
-    assert said.endswith("with a larger measure.budget_s the same command goes on")
+    output = curve_launches.result(run, records, None, is_last=True)
+    assert ", covers launches; another launch " in output
+    assert "; for ± 5 % about " in output
+    assert output.endswith("with a larger measure.budget_s the same command goes on")
     too_few = curve_launches.result(run, [add(point, 3, [1.6])], None, is_last=True)
     assert "too few rounds for an interval" in too_few
     assert "the time ended before ± 5 %" in too_few
@@ -66,10 +66,10 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
     for repeat in (0, 1):
         for speedup in speedups:
             last = add(point, repeat, rounds_of(speedup))
-    found = curve_launches.curve_records(tmp_path, "weak_scaling")
-    assert {home: len(records) for home, records in found.items()} == {Run(point, 0).home: 6}
-    assert curve_launches.spread(list(found.values()), last).degrees == 5
-    assert curve_launches.spread([*found.values(), *found.values()], last).degrees == 10
+    result = curve_launches.curve_records(tmp_path, "weak_scaling")
+    assert {home: len(records) for home, records in result.items()} == {Run(point, 0).home: 6}
+    assert curve_launches.spread(list(result.values()), last).degrees == 5
+    assert curve_launches.spread([*result.values(), *result.values()], last).degrees == 10
     failed = add(point, 2, rounds_of(1.6), status="failed")
     assert failed not in curve_launches.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]
 

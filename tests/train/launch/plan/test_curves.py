@@ -88,7 +88,7 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
         ),
     ],
 )
-def test_what_cannot_share_a_launch_is_measured_in_launches_of_its_own(overrides, reason):
+def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):
     points = points_of(*overrides, "model=tiny", "nodes=2", cores=4)
     plan = curves.plan(points, cores=4)
     assert plan.curves == ()

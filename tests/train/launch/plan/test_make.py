@@ -152,8 +152,8 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
     plan = planned("experiment=strategies", "model=tiny", "nodes=2", *over_hosts)
     assert "ps" in {point.arm for point in plan.points}
     assert "ps-cpu" not in {point.arm for point in plan.points}
-    [said] = plan.left_out
-    assert said.startswith(
+    [output] = plan.left_out
+    assert output.startswith(
         "distribution.backend=ps_cpu: one process cannot be on 2 hosts; with launcher=ssh give nodes=1"
     )
 
@@ -171,7 +171,7 @@ def test_emulated_nodes_that_cannot_be_are_an_error_that_names_what_was_asked_fo
         points_of("experiment=weak_scaling", *emulated, f"distribution={backend}", no_quotas=None)
     plan = planned("experiment=strategies", *emulated, no_quotas=None)
     assert backend not in {point.config.distribution.backend for point in plan.points}
-    assert [said for said in plan.left_out if said.startswith(f"distribution.backend={backend}: {why}")]
+    assert [output for output in plan.left_out if output.startswith(f"distribution.backend={backend}: {why}")]
 
 
 def test_an_experiment_of_which_no_point_is_left_is_an_error():
@@ -286,9 +286,9 @@ def test_the_base_is_as_stated_else_the_arm_that_does_least(own):
 
 
 def test_of_competing_arms_that_are_the_same_the_base_is_measured(own):
-    found = own({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
-    assert [(point.arm, point.role) for point in found.points] == [("mine", "base")]
-    assert found.left_out == ("same: the same as mine here",)
+    result = own({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
+    assert [(point.arm, point.role) for point in result.points] == [("mine", "base")]
+    assert result.left_out == ("same: the same as mine here",)
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_a_timeline_is_one_launch_also_on_emulated_nodes():
 
 
 def test_an_allreduce_needs_two_ranks():
-    found = {p.config.ranks for p in points_of("experiment=allreduce_bench", "nodes=6", cores=8)}
-    assert found == {2, 4, 6}
+    result = {p.config.ranks for p in points_of("experiment=allreduce_bench", "nodes=6", cores=8)}
+    assert result == {2, 4, 6}
 
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():

@@ -21,7 +21,7 @@ def test_the_command_is_the_golden_one(controller, nodes):
     assert on_this_machine(job(controller, nodes)) == golden(f"local-{controller}")
 
 
-def test_the_mpirun_of_mpich_is_told_the_same_in_its_own_words():
+def test_the_mpirun_of_mpich_gets_the_same_in_its_own_words():
     of_mpich = replace(job(nodes=1, ranks_per_node=2), exchange=Exchange("mpi", mpirun=MPICH), env={})
     assert on_this_machine(of_mpich) == golden("local-mpich")
 
@@ -83,5 +83,5 @@ def test_a_command_runs_in_the_folder_of_the_kit_with_its_words_kept():
     assert (host, line) == ("n1", f"cd {ROOT} && echo 'two words'")
 
 
-def test_a_host_that_no_longer_answers_is_given_up():
+def test_a_host_that_no_longer_answers_is_dropped():
     assert "-o ServerAliveInterval=5 -o ServerAliveCountMax=2" in ssh_prefix()

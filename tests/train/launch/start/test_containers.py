@@ -41,7 +41,7 @@ def test_another_mpi_is_bound_over_the_one_of_the_image():
     assert wrap(ARGV, container, Shared(KIT, writes=(RUN,))) == golden("singularity-mpi_home")
 
 
-def test_an_oci_engine_is_told_the_library_path_too():
+def test_an_oci_engine_gets_the_library_path_too():
     argv = wrap(ARGV, Container("docker", "kit:mvapich2", mpi_home="/opt/mvapich2"), Shared(KIT))
     assert "LD_LIBRARY_PATH=/opt/mvapich2/lib" in argv
     assert "type=bind,source=/opt/mvapich2,target=/opt/mvapich2,readonly" in argv

@@ -18,14 +18,14 @@ def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch)
     answering = {"a", "b"}
     monkeypatch.setattr(gloo, "sshd_address", lambda host: (host, 22))
     monkeypatch.setattr(gloo, "is_answering", lambda address: address[0] in answering)
-    found = gloo.Answering({"a": 1, "b": 2})
-    assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
+    result = gloo.Answering({"a": 1, "b": 2})
+    assert result.find_available_hosts_and_slots() == {"a": 1, "b": 2}
     answering.remove("b")
     for _ in range(gloo.MISSES - 1):
-        assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
-    assert found.find_available_hosts_and_slots() == {"a": 1}
+        assert result.find_available_hosts_and_slots() == {"a": 1, "b": 2}
+    assert result.find_available_hosts_and_slots() == {"a": 1}
     answering.add("b")
-    assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
+    assert result.find_available_hosts_and_slots() == {"a": 1, "b": 2}
 
 
 def test_an_address_where_nothing_listens_does_not_answer():
@@ -62,7 +62,7 @@ def test_what_horovod_would_unpickle_is_not_read_by_the_store_and_all_else_is_ke
     assert driver.registered == ()
 
 
-def test_rank_0_is_told_of_changed_hosts_by_a_file_of_the_run(tmp_path, monkeypatch):
+def test_rank_0_learns_of_changed_hosts_by_a_file_of_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(gloo.Driver, "folder", tmp_path, raising=False)
     driver = object.__new__(gloo.Driver)
     assert protocol.read_hosts_change(tmp_path) == protocol.HostsChange(0, 0)

@@ -38,7 +38,7 @@ def test_the_digest_of_a_sif_is_that_of_the_file(engine, tmp_path):
     assert installed.digest(Container("singularity", str(tmp_path / "kit.sif"))) == f"sha256:{expected}"
 
 
-def test_what_is_missing_is_said_with_what_makes_it(engine, tmp_path, monkeypatch):
+def test_what_is_missing_is_reported_with_what_makes_it(engine, tmp_path, monkeypatch):
     engine("podman", "Error: kit:cpu: image not known", status=125)
     builds = "podman does not have it; make image VARIANT=cpu CONTAINER=podman builds it"
     with pytest.raises(ConfigError, match=f"container.image=kit:cpu: {builds}$"):
@@ -128,7 +128,7 @@ def test_over_ssh_the_mpirun_of_this_machine_counts_and_must_be_open_mpi(command
         LAUNCHERS["ssh"].mpirun(remote)
 
 
-def test_no_mpirun_is_said_before_anything_starts(command):
+def test_no_mpirun_is_reported_before_anything_starts(command):
     command("cat", "")
     with pytest.raises(ConfigError, match=r"this machine has no mpirun .*\(there is no command mpirun\); install one"):
         installed.implementation(installed.NO_CONTAINER)

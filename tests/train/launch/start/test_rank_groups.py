@@ -28,7 +28,7 @@ def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
     return subprocess.run(argv, capture_output=True, text=True, timeout=300)  # shorter than they sleep
 
 
-def test_each_group_is_told_its_number_and_its_first_rank():
+def test_each_group_gets_its_number_and_its_first_rank():
     done = run(python(TELL), python(TELL, first_rank=3))
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == ["[group 0] group 0 from rank 0", "[group 1] group 1 from rank 3"]

@@ -35,8 +35,8 @@ def done(rank: int) -> Part:
 
 
 def failed(rank: int, reason: str, consequence: bool = False, step: int | None = None) -> Part:
-    found = Failure(reason, rank, f"host-of-{rank}", "timed", step, consequence=consequence)
-    return Part(rank=rank, host=f"host-of-{rank}", phase="timed", failure=found)
+    result = Failure(reason, rank, f"host-of-{rank}", "timed", step, consequence=consequence)
+    return Part(rank=rank, host=f"host-of-{rank}", phase="timed", failure=result)
 
 
 def side_by_side(tmp_path: Path) -> Job:
@@ -66,47 +66,47 @@ def test_all_ranks_done_is_no_failure(tmp_path):
 
 def test_an_interruption_that_came_when_all_ranks_were_done_is_no_failure(tmp_path):
     assert find(job(tmp_path), outcome(0, ended_by="SIGTERM"), [done(0), done(1)]) is None
-    found = find(job(tmp_path), outcome(ended_by="SIGTERM"), [running(0, "warm_up")])
-    assert found.reason == "interrupted by SIGTERM; rank 0 on host-of-0 in phase warm_up"
-    assert (found.rank, found.phase) == (None, "warm_up")
+    result = find(job(tmp_path), outcome(ended_by="SIGTERM"), [running(0, "warm_up")])
+    assert result.reason == "interrupted by SIGTERM; rank 0 on host-of-0 in phase warm_up"
+    assert (result.rank, result.phase) == (None, "warm_up")
 
 
 def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(tmp_path):
     (tmp_path / "rank-1.log").touch()
     parts = [failed(0, "HorovodInternalError: peer closed", consequence=True), running(1, "timed")]
-    found = find(job(tmp_path), outcome(output=GLOO), parts)
-    assert (found.rank, found.host, found.exit_code, found.phase) == (1, "host-of-1", 137, "timed")
-    assert "killed by SIGKILL" in found.reason
-    assert found.log == str(tmp_path / "rank-1.log")
+    result = find(job(tmp_path), outcome(output=GLOO), parts)
+    assert (result.rank, result.host, result.exit_code, result.phase) == (1, "host-of-1", 137, "timed")
+    assert "killed by SIGKILL" in result.reason
+    assert result.log == str(tmp_path / "rank-1.log")
 
 
 def test_a_rank_that_ended_before_it_wrote_anything_is_on_the_host_of_its_node(tmp_path):
-    found = find(job(tmp_path), outcome(output=GLOO), [])
-    assert (found.rank, found.host, found.phase) == (1, "n2", None)
+    result = find(job(tmp_path), outcome(output=GLOO), [])
+    assert (result.rank, result.host, result.phase) == (1, "n2", None)
 
 
-def test_a_crash_is_told_with_what_is_known_to_cause_it(tmp_path):
-    found = find(job(tmp_path), outcome(output=GLOO.replace("137", "139")), [])
-    assert found.reason.startswith("killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own")
+def test_a_crash_is_reported_with_what_is_known_to_cause_it(tmp_path):
+    result = find(job(tmp_path), outcome(output=GLOO.replace("137", "139")), [])
+    assert result.reason.startswith("killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own")
 
 
 def test_a_rank_that_could_say_why_is_quoted(tmp_path):
     parts = [running(0), failed(1, "NotFinite: the loss is not finite", step=3)]
-    found = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
-    assert (found.rank, found.reason, found.step, found.exit_code) == (1, "NotFinite: the loss is not finite", 3, 1)
+    result = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
+    assert (result.rank, result.reason, result.step, result.exit_code) == (1, "NotFinite: the loss is not finite", 3, 1)
 
 
 def test_the_cause_counts_although_a_rank_that_only_lost_it_ended_first(tmp_path):
     parts = [failed(0, "ValueError: broken"), failed(1, "HorovodInternalError: peer closed", consequence=True)]
-    found = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
-    assert (found.rank, found.reason, found.exit_code) == (0, "ValueError: broken", None)
-    assert found.log == str(tmp_path / "rank-0.log")
+    result = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
+    assert (result.rank, result.reason, result.exit_code) == (0, "ValueError: broken", None)
+    assert result.log == str(tmp_path / "rank-0.log")
 
 
 def test_where_every_failure_is_a_consequence_the_first_counts(tmp_path):
     parts = [running(0), failed(1, "HorovodInternalError: peer closed", consequence=True)]
-    found = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
-    assert (found.rank, found.consequence) == (1, True)
+    result = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
+    assert (result.rank, result.consequence) == (1, True)
 
 
 def test_a_rank_that_was_killed_is_named_although_its_ssh_ended_after_the_rank_that_lost_it(tmp_path):
@@ -116,9 +116,9 @@ def test_a_rank_that_was_killed_is_named_although_its_ssh_ended_after_the_rank_t
         "The first process to do so was:\nProcess name: 0\nExit code: 1\n"
     )
     lost = failed(0, "HorovodInternalError: peer closed", consequence=True)
-    found = find(job(tmp_path, ranks=3), outcome(output=output), [lost, running(1), running(2)], "ssh")
-    assert (found.rank, found.host, found.exit_code, found.phase) == (1, "host-of-1", 255, "timed")
-    assert "killed by a signal" in found.reason
+    result = find(job(tmp_path, ranks=3), outcome(output=output), [lost, running(1), running(2)], "ssh")
+    assert (result.rank, result.host, result.exit_code, result.phase) == (1, "host-of-1", 255, "timed")
+    assert "killed by a signal" in result.reason
     all_told = [lost, failed(1, "HorovodInternalError: peer closed", consequence=True), running(2)]
     assert find(job(tmp_path, ranks=3), outcome(output=output), all_told, "ssh").rank == 0
 
@@ -139,9 +139,9 @@ def test_elastic_training_is_done_when_the_ranks_at_its_end_are(tmp_path):
 
 
 def test_timeouts_and_interrupts_are_called_so(tmp_path):
-    found = find(job(tmp_path), outcome(ended_by="timeout"), [running(0, "init")])
-    assert "launcher.timeout_s=60" in found.reason
-    assert found.phase == "init"
+    result = find(job(tmp_path), outcome(ended_by="timeout"), [running(0, "init")])
+    assert "launcher.timeout_s=60" in result.reason
+    assert result.phase == "init"
     assert find(job(tmp_path), outcome(ended_by="SIGINT"), []).reason == "interrupted by SIGINT"
 
 
@@ -152,17 +152,17 @@ CANCELLED = (
 
 
 def test_a_cancelled_job_says_by_whom_and_which_ranks_were_where(tmp_path):
-    found = find(
+    result = find(
         job(tmp_path, ranks=3),
         outcome(output=CANCELLED, ended_by="SIGTERM"),
         [running(0), running(1), done(2)],
         "slurm",
     )
-    assert found.reason == (
+    assert result.reason == (
         "interrupted by SIGTERM (Slurm: STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42); ranks 0-1 on host-of-[0-1] "
         "in phase timed; rank 2 on host-of-2 finished"
     )
-    assert found.rank is None
+    assert result.rank is None
 
 
 # As srun and Slurm say it five minutes after a node has crashed: rank 0 has given its peer up a moment before.
@@ -172,24 +172,24 @@ NODE_FAILED = "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: No
 def test_a_node_that_slurm_gave_up_is_named_with_its_rank_and_not_the_rank_that_lost_it(tmp_path):
     lost = replace(failed(0, "an exchange failed", consequence=True), host="n1")
     parts = [lost, replace(running(1), host="n2")]
-    found = find(job(tmp_path), outcome(output=NODE_FAILED, ended_by="SIGTERM"), parts, "slurm")
-    assert found.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
-    assert (found.rank, found.host, found.phase) == (1, "n2", "timed")
-    assert found.log == str(tmp_path / "launcher.log")
+    result = find(job(tmp_path), outcome(output=NODE_FAILED, ended_by="SIGTERM"), parts, "slurm")
+    assert result.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
+    assert (result.rank, result.host, result.phase) == (1, "n2", "timed")
+    assert result.log == str(tmp_path / "launcher.log")
 
 
 def test_a_rank_that_others_waited_for_is_named_although_the_job_was_then_ended(tmp_path):
     (tmp_path / "rank-0.log").write_text(WAITED)
     parts = [failed(0, "an exchange failed", consequence=True), running(1)]
-    found = find(job(tmp_path), outcome(ended_by="SIGTERM"), parts, "slurm")
-    assert found.reason.startswith("rank 1 (host-of-1) stopped answering: ")
-    assert found.reason.endswith(", until SIGTERM ended the job")
-    assert (found.rank, found.host) == (1, "host-of-1")
+    result = find(job(tmp_path), outcome(ended_by="SIGTERM"), parts, "slurm")
+    assert result.reason.startswith("rank 1 (host-of-1) stopped answering: ")
+    assert result.reason.endswith(", until SIGTERM ended the job")
+    assert (result.rank, result.host) == (1, "host-of-1")
 
 
 def test_a_single_process_killed_by_a_signal(tmp_path):
-    found = find(job(tmp_path, "none", 1), outcome(-9), [running(0)])
-    assert (found.rank, found.exit_code) == (0, 137)
+    result = find(job(tmp_path, "none", 1), outcome(-9), [running(0)])
+    assert (result.rank, result.exit_code) == (0, 137)
 
 
 @pytest.mark.parametrize(
@@ -201,26 +201,26 @@ def test_what_each_launcher_says_of_the_rank_that_ended_first(output, found):
 
 
 def test_sshs_own_exit_status_is_no_exit_of_the_rank(tmp_path):
-    found = find(job(tmp_path), outcome(output=GLOO.replace("137", "255")), [], "ssh")
-    assert (found.rank, found.host) == (1, "n2")
-    assert "its host or the link to it is gone" in found.reason
+    result = find(job(tmp_path), outcome(output=GLOO.replace("137", "255")), [], "ssh")
+    assert (result.rank, result.host) == (1, "n2")
+    assert "its host or the link to it is gone" in result.reason
 
 
 def test_what_ssh_says_of_a_host_is_quoted(tmp_path):
     output = "[1]<stderr>:Offending key in known_hosts:3\n[1]<stderr>:Host key verification failed.\n"
-    found = find(job(tmp_path), outcome(output=output + GLOO.replace("137", "255")), [], "ssh")
-    assert found.reason.endswith("ssh ended with exit status 255; it printed last: Host key verification failed.")
+    result = find(job(tmp_path), outcome(output=output + GLOO.replace("137", "255")), [], "ssh")
+    assert result.reason.endswith("ssh ended with exit status 255; it printed last: Host key verification failed.")
 
 
 def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path):
     parts = [running(0), failed(1, "peer closed", consequence=True), running(2)]
-    found = find(side_by_side(tmp_path), outcome(1, in_group(1, GLOO, 1)), parts)
-    assert (found.rank, found.host, found.exit_code) == (2, "host-of-2", 137)  # rank 1 of the group from rank 1 on
+    result = find(side_by_side(tmp_path), outcome(1, in_group(1, GLOO, 1)), parts)
+    assert (result.rank, result.host, result.exit_code) == (2, "host-of-2", 137)  # rank 1 of the group from rank 1 on
 
 
 def test_a_rank_group_of_one_rank_has_the_exit_status_of_that_rank(tmp_path):
-    found = find(side_by_side(tmp_path), outcome(137, in_group(0, "", 137)), [running(0), done(1), done(2)])
-    assert (found.rank, found.exit_code) == (0, 137)
+    result = find(side_by_side(tmp_path), outcome(137, in_group(0, "", 137)), [running(0), done(1), done(2)])
+    assert (result.rank, result.exit_code) == (0, 137)
 
 
 def test_all_rank_groups_must_finish(tmp_path):
@@ -231,8 +231,8 @@ def test_all_rank_groups_must_finish(tmp_path):
 def test_a_rank_group_that_ended_sooner_but_only_followed_is_not_the_cause(tmp_path):
     parts = [failed(0, "the meeting failed", consequence=True), running(1), running(2)]
     output = in_group(0, "", 1) + in_group(1, GLOO, 1)
-    found = find(side_by_side(tmp_path), outcome(1, output), parts)
-    assert (found.rank, found.exit_code) == (2, 137)
+    result = find(side_by_side(tmp_path), outcome(1, output), parts)
+    assert (result.rank, result.exit_code) == (2, 137)
 
 
 def test_a_rank_that_was_never_started_says_what_kept_it_and_names_a_log_that_is_there(tmp_path):
@@ -243,9 +243,9 @@ def test_a_rank_that_was_never_started_says_what_kept_it_and_names_a_log_that_is
         "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job "
         "to be terminated. The first process to do so was:\nProcess name: 0\nExit code: 1\n"
     )
-    found = find(job(tmp_path), outcome(output=full), [])
-    assert found.reason == "ended with exit status 1; it printed last: [Errno 28] No space left on device"
-    assert found.log == str(tmp_path / "launcher.log")
+    result = find(job(tmp_path), outcome(output=full), [])
+    assert result.reason == "ended with exit status 1; it printed last: [Errno 28] No space left on device"
+    assert result.log == str(tmp_path / "launcher.log")
 
 
 def test_a_rank_that_fails_before_it_has_a_log_says_what_it_printed(tmp_path):
@@ -254,21 +254,21 @@ def test_a_rank_that_fails_before_it_has_a_log_says_what_it_printed(tmp_path):
         "[1]<stderr>:OSError: [Errno 28] No space left on device: '/r/rank-1.log'\n[1]<stderr>:\n"
         "Process 1 exit with status code 1.\n" + GLOO.replace("137", "1")
     )
-    found = find(job(tmp_path), outcome(output=printed), [])
-    assert found.reason.endswith("it printed last: OSError: [Errno 28] No space left on device: '/r/rank-1.log'")
+    result = find(job(tmp_path), outcome(output=printed), [])
+    assert result.reason.endswith("it printed last: OSError: [Errno 28] No space left on device: '/r/rank-1.log'")
 
 
 def test_a_rank_that_aborts_says_why(tmp_path):
     (tmp_path / "rank-1.log").write_text("terminate called\n  what():  Unable to find address for: n1.invalid\n\n")
-    found = find(job(tmp_path), outcome(output=GLOO.replace("137", "134")), [running(0), running(1, "init")])
-    assert found.reason == "killed by SIGABRT; it printed last: what():  Unable to find address for: n1.invalid"
-    assert found.log == str(tmp_path / "rank-1.log")
+    result = find(job(tmp_path), outcome(output=GLOO.replace("137", "134")), [running(0), running(1, "init")])
+    assert result.reason == "killed by SIGABRT; it printed last: what():  Unable to find address for: n1.invalid"
+    assert result.log == str(tmp_path / "rank-1.log")
 
 
 def test_a_launcher_that_fails_itself_says_why(tmp_path):
     raised = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
-    found = find(job(tmp_path), outcome(output=raised), [])
-    assert "exit status 1 (socket.gaierror: [Errno -2] Name or service not known); ranks that did not" in found.reason
+    result = find(job(tmp_path), outcome(output=raised), [])
+    assert "exit status 1 (socket.gaierror: [Errno -2] Name or service not known); ranks that did not" in result.reason
 
 
 # Rank 1 was stopped: Gloo gave it up after five minutes, then Horovod's launcher killed it.
@@ -282,14 +282,14 @@ WAITED = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81
 def test_a_rank_that_stood_still_is_named_and_not_taken_for_one_that_ran_out_of_memory(tmp_path):
     here = replace(job(tmp_path), nodes=Nodes(("localhost",) * 2))
     (tmp_path / "rank-0.log").write_text(WAITED)
-    found = find(here, outcome(output=STOOD_STILL), [failed(0, "an exchange failed", consequence=True), running(1)])
-    assert found.reason.startswith("rank 1 (host-of-1) stopped answering: ")
-    assert (found.rank, found.host, found.phase) == (1, "host-of-1", "timed")
-    assert "memory" not in found.reason
+    result = find(here, outcome(output=STOOD_STILL), [failed(0, "an exchange failed", consequence=True), running(1)])
+    assert result.reason.startswith("rank 1 (host-of-1) stopped answering: ")
+    assert (result.rank, result.host, result.phase) == (1, "host-of-1", "timed")
+    assert "memory" not in result.reason
 
 
 def test_a_rank_that_the_launcher_killed_after_another_was_lost_is_no_cause(tmp_path):
     here = replace(job(tmp_path), nodes=Nodes(("localhost",) * 2))
     closed = failed(0, "an exchange with the other ranks failed: Connection closed by peer", consequence=True)
-    found = find(here, outcome(output=STOOD_STILL), [closed, running(1)])
-    assert (found.rank, "memory" in found.reason) == (0, False)
+    result = find(here, outcome(output=STOOD_STILL), [closed, running(1)])
+    assert (result.rank, "memory" in result.reason) == (0, False)

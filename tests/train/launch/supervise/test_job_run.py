@@ -87,7 +87,7 @@ def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path
         outcome.output == f"told {outcome.started_at!r}\nn2: did not answer; processes of the job may be left there\n"
     )
     assert outcome.node_quotas == Watching.quotas
-    assert [said for said in launcher.said if isinstance(said, str)] == ["set up", "ended elsewhere", "removed"]
+    assert [output for output in launcher.said if isinstance(output, str)] == ["set up", "ended elsewhere", "removed"]
 
 
 def test_the_watcher_is_given_the_processes_of_the_job(tmp_path):

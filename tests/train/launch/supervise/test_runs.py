@@ -169,5 +169,5 @@ def test_in_a_log_each_look_is_a_line(planned_runs, monkeypatch, capsys):
     monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})
     assert run_all(planned_runs) == []
     shown = capsys.readouterr().out.splitlines()
-    told = [line for line in shown if line.startswith(planned_runs[0].label)]
-    assert told[0].startswith(f"{planned_runs[0].label}: starting for ")
+    output = [line for line in shown if line.startswith(planned_runs[0].label)]
+    assert output[0].startswith(f"{planned_runs[0].label}: starting for ")

@@ -22,35 +22,35 @@ def clock(monkeypatch):
     return pass_s
 
 
-def test_it_is_told_at_its_time_what_was_read_at_its_own(clock, tmp_path):
-    told = []
-    look = screen.teller(tmp_path, values(load(["model=tiny"])), told.append, every_s=1.0)
+def test_it_is_reported_at_its_time_what_was_read_at_its_own(clock, tmp_path):
+    output = []
+    look = screen.teller(tmp_path, values(load(["model=tiny"])), output.append, every_s=1.0)
     look()
-    assert told == []
+    assert output == []
     clock(1.5)
     look()
     look()
-    assert told == ["starting for 2 s"]
+    assert output == ["starting for 2 s"]
     part = PartWriter(protocol.part_path(tmp_path, 0, "n1", 7), began_at=time.time())
     part.add(phase="build")
     clock(1.5)
     look()
-    assert told[1:] == ["starting for 3 s"]  # nothing is read twice within seconds
+    assert output[1:] == ["starting for 3 s"]  # nothing is read twice within seconds
     clock(screen.READ_EVERY_S)
     look()
-    assert told[2:] == ["build"]
+    assert output[2:] == ["build"]
 
 
 def test_a_folder_that_is_away_does_not_end_the_run(clock, tmp_path, monkeypatch):
     def away(*_):
         raise OSError("stale file handle")
 
-    told = []
+    output = []
     monkeypatch.setattr(screen.progress, "run_progress", away)
-    look = screen.teller(tmp_path, {}, told.append, every_s=60.0)
+    look = screen.teller(tmp_path, {}, output.append, every_s=60.0)
     clock(60.0)
     look()
-    assert told == ["starting for 60 s"]
+    assert output == ["starting for 60 s"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])

@@ -12,18 +12,18 @@ from train.transport import connections, messages
 MINUTE_S = 60
 
 
-def test_a_host_that_falls_silent_is_given_up_and_then_asked_what_is_left_there():
+def test_a_host_that_falls_silent_is_dropped_and_then_asked_what_is_left_there():
     of_ssh = dict(option.split("=") for option in SSH_OPTIONS)
     silent_s = int(of_ssh["ServerAliveInterval"]) * (int(of_ssh["ServerAliveCountMax"]) + 1)  # ssh_config(5)
     assert silent_s + job_run.GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
 
 
-def test_a_worker_of_a_strategy_that_hangs_is_given_up():
+def test_a_worker_of_a_strategy_that_hangs_is_dropped():
     assert messages.LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
 
 
 @pytest.mark.slow
-def test_a_worker_of_parameter_servers_that_does_not_answer_or_makes_no_step_is_given_up():
+def test_a_worker_of_parameter_servers_that_does_not_answer_or_makes_no_step_is_dropped():
     from train.distribution import parameter_servers as ps
 
     asked_s = ps.ASK_EVERY_S + connections.SILENCE_S
