@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,13 +35,14 @@ LONGEST = (
     "test_watching.py",
 )
 
+_ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|end_to_end)", re.MULTILINE)
+
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave unread what is slow as a whole where slow tests are not asked for: TensorFlow takes seconds to import."""
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
-    text = collection_path.read_text()
-    return "\npytestmark = pytest.mark.slow" in text or "\npytestmark = pytest.mark.end_to_end" in text or None
+    return bool(_ALL_SLOW.search(collection_path.read_text())) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

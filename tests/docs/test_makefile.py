@@ -10,7 +10,10 @@ import pytest
 
 from tests.helpers import ROOT
 
-pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)"),
+]
 
 # It takes the place of the environment's Python: it writes its arguments and its variables down.
 STUB = f"""#!{sys.executable}
@@ -56,7 +59,6 @@ def commands(kit, *words):
     return [json.loads(line) for line in (kit / "log").read_text().splitlines()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", [name for name in help_targets() if name not in ("help", "clean-env")])
 def test_no_value_is_run(kit, monkeypatch, target):
     values = dict.fromkeys(sorted(variables() - {"ARGS", "DEVICE", "PYTHON"}), NASTY) | dict.fromkeys(SWITCHES, "0")

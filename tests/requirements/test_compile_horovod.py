@@ -14,6 +14,8 @@ from tests.helpers import ROOT
 sys.path.insert(0, str(ROOT / "requirements"))
 import compile_horovod
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 def _program(folder: Path, name: str, text: str) -> Path:
     """A program that runs these lines of shell."""
@@ -106,8 +108,7 @@ def _another_header(machine, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [_a_newer_compiler, _an_mpi, _an_option, _flags, _another_tensorflow, _another_python, _another_header],
+    "change", [_a_newer_compiler, _an_mpi, _an_option, _flags, _another_tensorflow, _another_python, _another_header]
 )
 def test_what_changes_the_library_changes_the_key(machine, tmp_path, monkeypatch, change):
     before = _key(machine, tmp_path)

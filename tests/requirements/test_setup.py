@@ -9,6 +9,8 @@ import pytest
 
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.slow  # starts processes
+
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # In place of uv. It writes down what it is asked for; it finds the Python that $FOUND names, and can fetch none.
 UV = """#!/bin/sh

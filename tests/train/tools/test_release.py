@@ -6,6 +6,8 @@ import pytest
 
 from train.tools import release
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 @pytest.fixture
 def kit(tmp_path):

@@ -9,6 +9,8 @@ from train.launch.job import MPICH, OPEN_MPI
 from train.launch.launchers import LAUNCHERS
 from train.launch.start import installed
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
