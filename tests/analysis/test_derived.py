@@ -14,10 +14,7 @@ def test_what_follows_from_a_curve():
 
 def test_wall_time_speedup_is_of_images_per_second():
     # 500 steps in 100 s; 2 x 240 steps in 60 s: 480 / 60 over 500 / 100 = 1.6, though 100 / 60 = 1.67
-    rows = [
-        *curve("wall_s", {1: 100, 2: 60}),
-        *curve("steps_per_rank_planned", {1: 500, 2: 240}, kind="planned"),
-    ]
+    rows = [*curve("wall_s", {1: 100, 2: 60}), *curve("steps_per_rank_planned", {1: 500, 2: 240}, kind="planned")]
     result = computed(table(*rows)).set_index(["quantity", "ranks"])["value"]
     assert result["speedup_wall_time", 2] == pytest.approx(1.6)
 

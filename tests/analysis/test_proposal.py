@@ -3,8 +3,8 @@ import pytest
 from analysis import TableError, proposal
 from analysis.proposal import Plan
 from analysis.study import Study
-from tests.helpers.own_studies import long_curve
 from tests.helpers.own_records import Arm, make_rounds, save
+from tests.helpers.own_studies import long_curve
 
 pytestmark = pytest.mark.slow
 MILLION = Plan()

@@ -18,10 +18,13 @@ from train.record.record import (
     Epoch,
     Host,
     HostState,
+    MatrixProduct,
     Rank,
     Role,
     RunRecord,
+    Transfer,
     Usage,
+    Work,
 )
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.

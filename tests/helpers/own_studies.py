@@ -1,4 +1,4 @@
-"""Studies in a results folder, with known numbers: curves in rounds, strategies, months, and all experiments of the kit."""
+"""Studies in a results folder, with known numbers: curves in rounds, strategies, months, and all experiments."""
 
 from __future__ import annotations
 

@@ -52,10 +52,7 @@ def settings(folder: Path) -> dict[str, str]:
     volumes = ", ".join(f'"{path}:{path}:ro"' for path in sorted(programs))
     (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
     (folder / "containers.conf").write_text(_CONTAINERS.format(volumes=volumes))
-    return {
-        "CONTAINERS_CONF": str(folder / "containers.conf"),
-        "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
-    }
+    return {"CONTAINERS_CONF": str(folder / "containers.conf"), "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf")}
 
 
 def import_image(settings: Mapping[str, str], folder: Path, kit: Path, variables: Mapping[str, str]) -> None:

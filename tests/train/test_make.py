@@ -73,9 +73,7 @@ def test_what_measures_later_has_no_summary(variables):
 
 
 def test_diagnose_reads_records_of_an_experiment_or_measures():
-    assert commands("diagnose", EXPERIMENT="x", RESULTS="r") == [
-        ("analysis", "diagnose", "x", "--draw", "--results=r"),
-    ]
+    assert commands("diagnose", EXPERIMENT="x", RESULTS="r") == [("analysis", "diagnose", "x", "--draw", "--results=r")]
     assert [command[0] for command in commands("diagnose")] == ["train.launch", "analysis"]
 
 

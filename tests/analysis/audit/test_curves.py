@@ -112,8 +112,7 @@ def test_points_that_divide_a_fixed_work_must_do_it_all():
     assert finding.off == pytest.approx(-0.008)
     assert finding.severity == "note"
     assert not row_findings(
-        rules.unequal_work,
-        *curve("steps_per_rank_planned", {1: 500, 4: 125}, kind="planned", experiment="fixed_work"),
+        rules.unequal_work, *curve("steps_per_rank_planned", {1: 500, 4: 125}, kind="planned", experiment="fixed_work")
     )
 
 

@@ -25,7 +25,9 @@ def test_a_speed_of_zero_is_no_measurement():
 
 
 def test_a_window_of_few_steps():
-    (finding,) = row_findings(rules.few_steps, *curve("steps_per_rank_planned", {8: 62, 16: 29, 32: 15}, kind="planned"))
+    (finding,) = row_findings(
+        rules.few_steps, *curve("steps_per_rank_planned", {8: 62, 16: 29, 32: 15}, kind="planned")
+    )
     assert finding.stated == "15 steps"
     assert finding.place.endswith("32 ranks, and 1 more")
     assert not row_findings(rules.few_steps, *curve("steps_per_rank_planned", {8: 62, 16: 30}, kind="planned"))
@@ -123,4 +125,6 @@ def test_two_curves_that_agree_in_all_digits_under_two_names():
 def test_repeats_that_are_numbered_are_no_configuration_measured_twice():
     twice = [row("images_per_s", value, 1, repeat=i) for i, value in enumerate((50, 52))]
     assert not row_findings(rules.measured_twice, *twice)
-    assert row_findings(rules.measured_twice, *(one | {"repeat": None, "experiment": str(one["value"])} for one in twice))
+    assert row_findings(
+        rules.measured_twice, *(one | {"repeat": None, "experiment": str(one["value"])} for one in twice)
+    )

@@ -5,7 +5,6 @@ from tests.helpers.findings import record_findings
 from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record.record import Work
 
-
 COMMAND = ["python", "-m", "train", "experiment=weak_scaling", "model=resnet50", "nodes=2", "batch_per_rank=8"]
 
 

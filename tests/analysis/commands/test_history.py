@@ -5,8 +5,8 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.own_studies import month, month_in_rounds, month_of_allreduce
 from tests.helpers.own_records import make_record, save
+from tests.helpers.own_studies import month, month_in_rounds, month_of_allreduce
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow  # reads launches of several months

@@ -9,6 +9,7 @@ from analysis.experiments.arms import link_rates
 from analysis.table import loading
 from tests.helpers.own_records import NO_ALLREDUCE, Arm, make_rounds, save
 
+
 def emulated(link: float | None) -> dict:
     system = {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.4, "link_mbit_per_s": link}
     launcher = {"name": "emulated", "flat_within_fraction": 0.1}

@@ -55,7 +55,9 @@ def test_evaluation_in_each_epoch_is_not_called_once():
 def test_the_run_that_decides_is_named_with_both_wall_times():
     """4 times the 16 steps on 32 ranks: 12 s + 64 steps = 36 s once, 4 x 12 s + 64 steps = 72 s if it recurs."""
     output = " ".join(text.sentences(explained(12.0, 0)))
-    assert "Whether that is paid once cannot be decided: a cost that recurs, for each step and rank or for each" in output
+    assert (
+        "Whether that is paid once cannot be decided: a cost that recurs, for each step and rank or for each" in output
+    )
     assert "One run would decide, 4 times the steps on 32 ranks (64 steps a rank): 36" in output
     assert explained(12.0, 0).decider.others_s[0] == pytest.approx(72, abs=2)
 

@@ -2,8 +2,8 @@ import pytest
 
 from analysis.history import points, sessions, verdicts
 from analysis.study import Study, record_files
-from tests.helpers.own_studies import EPOCHS, month, month_in_rounds, month_of_allreduce
 from tests.helpers.own_records import make_record, save
+from tests.helpers.own_studies import EPOCHS, month, month_in_rounds, month_of_allreduce
 from train.record.record import Resize
 
 

@@ -1,7 +1,7 @@
 from analysis.history import sessions
 from analysis.study import Study, record_files
-from tests.helpers.own_studies import month
 from tests.helpers.own_records import make_record, save
+from tests.helpers.own_studies import month
 from train.record.record import HostState
 
 

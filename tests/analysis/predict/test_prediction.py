@@ -111,11 +111,7 @@ def test_the_step_without_allreduce_limits_it_too():
     assert predict(of, weak(of, np.array([16.0])), LEARNED).high[0] <= 16
 
 
-@given(
-    st.lists(st.floats(0.9, 1.5), min_size=3, max_size=6),
-    st.sampled_from([1.0, 4.0, math.nan]),
-    st.integers(0, 4),
-)
+@given(st.lists(st.floats(0.9, 1.5), min_size=3, max_size=6), st.sampled_from([1.0, 4.0, math.nan]), st.integers(0, 4))
 def test_no_value_is_negative_superlinear_or_outside_its_interval(times, per_node, doublings):
     of = curve(times, ranks=2.0 ** np.arange(len(times)), ranks_per_node=per_node)
     at = weak(of, of.largest * 2.0 ** np.arange(doublings + 1))

@@ -3,6 +3,7 @@ import pytest
 from analysis.table import controls, loading
 from tests.helpers.own_records import NO_ALLREDUCE, QUOTA, Arm, make_rounds, save
 
+
 def own(results):
     return loading.local(results.folder).table
 

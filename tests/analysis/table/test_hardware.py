@@ -61,11 +61,7 @@ def test_arms_of_as_many_ranks_share_their_limits(results):
     run = limited(make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)]), arms=(0, 1))
     run.ranks[0].matrix_products[0].times_s = [0.01]  # alone the rank is twice as fast
     assert [throughput_bounds(run, index).get(COMPUTE) for index in (0, 1, 2)] == pytest.approx([10, 10, 10])
-    assert [throughput_bounds(run, index).get(LINK) for index in (0, 1, 2)] == [
-        None,
-        pytest.approx(16 / 0.1),
-        None,
-    ]
+    assert [throughput_bounds(run, index).get(LINK) for index in (0, 1, 2)] == [None, pytest.approx(16 / 0.1), None]
     save(run, results.folder)
     table = results.table()
     result = table[table["quantity"].eq(COMPUTE)]

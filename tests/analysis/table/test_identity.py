@@ -53,12 +53,7 @@ def test_other_swept_keys_are_reported_in_words():
 
 def test_arms_share_a_comparison_but_no_series():
     keys = ["nodes", "distribution"]
-    with_, without = identify(
-        [
-            facts({}, "with", keys),
-            facts({}, "without", keys, **{"distribution.backend": "none"}),
-        ]
-    )
+    with_, without = identify([facts({}, "with", keys), facts({}, "without", keys, **{"distribution.backend": "none"})])
     assert with_["series"] != without["series"]
     assert with_["arms"] == without["arms"]
 

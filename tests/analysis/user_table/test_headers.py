@@ -3,7 +3,6 @@ import pytest
 from analysis import TableError
 from analysis.user_table import headers
 
-
 HEADERS = {
     "ranks": (
         "GPUs", "num_gpus", "Number of workers", "np", "#GPUs", "No. of GPUs", "num_replicas", "World Size",
@@ -39,7 +38,9 @@ HEADERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "header"), [(name, header) for name, headers in HEADERS.items() for header in headers])
+@pytest.mark.parametrize(
+    ("name", "header"), [(name, header) for name, headers in HEADERS.items() for header in headers]
+)
 def test_headers_as_people_write_them(name, header):
     assert headers.read(header).name == name
 

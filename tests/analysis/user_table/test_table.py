@@ -10,44 +10,127 @@ def read(tmp_path, text, told="", name="t.csv"):
     return table.read(path, told)
 
 
-def test_rates_of_the_job_and_of_a_rank_follow_from_each_other(tmp_path):
-    runs = read(tmp_path, "GPUs,images/s per GPU,global batch\n1,100,32\n4,95,128\n").runs
-    assert runs["images_per_s"].tolist() == [100, 380]
-    assert runs["batch_per_rank"].tolist() == [32, 32]
+CURVE = {"ranks": [1, 2, 4], "images_per_s": [100, 190, 360], "speedup": [1, 1.9, 3.6]}
+# What is tested: the table, and what columns of its runs hold.
+READ = {
+    "the rate of a rank": (
+        "GPUs,images/s per GPU,global batch\n1,100,32\n4,95,128\n",
+        {"images_per_s": [100, 380], "batch_per_rank": [32, 32]},
+    ),
+    "seconds of a step": ("GPUs,batch per GPU,ms/step\n1,32,320\n2,32,400\n", {"images_per_s": [100, 160]}),
+    "steps a second": ("GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n", {"images_per_s": [96, 160]}),
+    "steps of 128 and of 64 batches of 32": (
+        "GPUs,global batch,batch per GPU,it/s\n1,4096,32,0.25\n2,4096,32,0.5\n",
+        {"images_per_s": [1024, 2048]},
+    ),
+    "steps of one batch a rank": ("GPUs,s/step\n1,1\n2,1.1\n", {"images_per_s": [1, 2 / 1.1]}),
+    "several numbers in a cell": (
+        "Throughput\n#GPU;mine (GPU/CPU);theirs\n1;228/219;225\n2;427/415;424\n",
+        {
+            "setting": ["mine GPU"] * 2 + ["mine CPU"] * 2 + ["theirs"] * 2,
+            "images_per_s": [228, 427, 219, 415, 225, 424],
+        },
+    ),
+    "epochs in cells": ("GPUs,epochs,time\n1,90E,10 h\n8,90E,1.4 h\n", {"epochs": [90, 90]}),
+    "threads where nothing else is ranks": ("threads,time (s)\n1,10\n2,6\n", {"ranks": [1, 2]}),
+    "threads beside ranks": (
+        "ranks,threads,time (s)\n1,4,10\n2,4,6\n1,8,8\n2,8,5\n",
+        {"ranks": [1, 2, 1, 2], "setting": ["threads 4"] * 2 + ["threads 8"] * 2},
+    ),
+    "nodes and ranks per node": ("Nodes,GPUs per node,img/s\n1,4,100\n2,4,190\n", {"ranks": [4, 8]}),
+    "a mark of thousands, as rates grow": (
+        "ranks,images_per_s\n1,320\n2,615\n4,1.180\n8,2.290\n", {"images_per_s": [320, 615, 1180, 2290]}
+    ),
+    "a mark of decimals, as rates grow": (
+        "ranks,images_per_s\n1,0.9\n2,1.752\n4,3.400\n", {"images_per_s": [0.9, 1.752, 3.4]}
+    ),
+    "a decimal comma in another column": (
+        "ranks;images_per_s;x\n1;1.180;2,5\n2;2.290;3,5\n", {"images_per_s": [1180, 2290]}
+    ),
+    "both marks in one column": (
+        "ranks\timages_per_s\n1\t1,180.5\n2\t2,290\n", {"images_per_s": [1180.5, 2290]}
+    ),
+    "a mark that the wall times tell": (
+        "ranks;steps;batch_per_rank;wall_s;images_per_s\n1;3200;64;205;1.001\n2;1600;64;104;1.985\n",
+        {"images_per_s": [1001, 1985]},
+    ),
+    "a trailing separator": ("ranks,images_per_s,\n1,100,\n2,190,\n", {"ranks": [1, 2], "images_per_s": [100, 190]}),
+    "a trailing separator in rows": (
+        "ranks,images_per_s\n1,100,\n2,190,\n", {"ranks": [1, 2], "images_per_s": [100, 190]}
+    ),
+    "a curve across": ("GPUs,1,2,4\nimages/s,100,190,360\nSpeedup,1,1.9,3.6\n", CURVE),
+    "a curve across, its ranks in words": (
+        "Metric,1 GPU,2 GPUs,4 GPUs\nimages/s,100,190,360\nSpeedup,1,1.9,3.6\n", CURVE
+    ),
+    "a curve in one row": (
+        "Throughput 1 GPU,Throughput 2 GPUs,Throughput 4 GPUs,Speedup 2 GPUs,Speedup 4 GPUs,Speedup 1 GPU\n"
+        "100,190,360,1.9,3.6,1\n",
+        CURVE,
+    ),
+    "one row a model with its curve": (
+        "Images/s by number of GPUs\nModel,1,2,4\nresnet50,100,190,360\nvgg16,50,90,160\n",
+        {
+            "model": ["resnet50"] * 3 + ["vgg16"] * 3,
+            "images_per_s": [100, 190, 360, 50, 90, 160],
+            "place": [f"t.csv, line {line}, '{ranks}'" for line in (3, 4) for ranks in (1, 2, 4)],
+        },
+    ),
+    "two columns of one quantity": (
+        "GPUs,FP32 (img/s),FP16 (img/s)\n1,100,200\n2,190,380\n",
+        {"setting": ["FP32", "FP32", "FP16", "FP16"], "images_per_s": [100, 190, 200, 380]},
+    ),
+    "a column a repeat": ("GPUs,Run 1 (img/s),Run 2 (img/s)\n1,100,101\n2,190,191\n", {"repeat": [1, 1, 2, 2]}),
+    "two rows of headers and one of units": (
+        ",Init,Train,Speedup\nGPUs,time,time,(train)\n,[s],[min],\n1,68,2,1\n2,142,1,2\n",
+        {"wall_s": [120, 60], "init_s": [68, 142]},
+    ),
+    "titles within a table": (
+        "GPUs,img/s\nResNet,\n1,100\n2,190\nVGG,\n1,50\n2,90\n", {"setting": ["ResNet", "ResNet", "VGG", "VGG"]}
+    ),
+    "words of an unknown column": (
+        "GPUs,nccl,note,img/s\n1,yes,a,100\n2,yes,b,190\n1,no,c,100\n2,no,d,150\n",
+        {"setting": ["nccl yes", "nccl yes", "nccl no", "nccl no"]},
+    ),
+}  # fmt: skip
 
 
-def test_steps_per_second_and_seconds_per_step_are_rates(tmp_path):
-    runs = read(tmp_path, "GPUs,batch per GPU,ms/step\n1,32,320\n2,32,400\n").runs
-    assert runs["images_per_s"].tolist() == pytest.approx([100, 160])
-    runs = read(tmp_path, "GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n").runs
-    assert runs["images_per_s"].tolist() == pytest.approx([96, 160])
+@pytest.mark.parametrize(("text", "columns"), READ.values(), ids=READ)
+def test_a_table_is_read(tmp_path, text, columns):
+    runs = read(tmp_path, text).runs
+    for name, values in columns.items():
+        assert runs[name].tolist() == (values if isinstance(values[0], str) else pytest.approx(values)), name
 
 
-def test_steps_with_a_global_batch_and_with_none(tmp_path):
-    runs = read(tmp_path, "GPUs,global batch,batch per GPU,it/s\n1,4096,32,0.25\n2,4096,32,0.5\n").runs
-    assert runs["images_per_s"].tolist() == [1024, 2048]  # with 128 and 64 batches of 32 in a step
-    result = read(tmp_path, "GPUs,s/step,speedup\n8,33.7,1\n16,17,1.98\n")  # one global batch, or speedup would be 4
-    assert result.runs["images_per_s"].tolist() == pytest.approx([1 / 33.7, 1 / 17])
-    assert any("taken as equal in all, at each number of ranks (its speedup says so)" in g for g in result.guesses)
-    runs = read(tmp_path, "GPUs,s/step\n1,1\n2,1.1\n").runs  # one batch a rank
-    assert runs["images_per_s"].tolist() == pytest.approx([1, 2 / 1.1])
-
-
-def test_several_numbers_in_a_cell_are_several_columns(tmp_path):
-    runs = read(tmp_path, "Throughput\n#GPU;mine (GPU/CPU);theirs\n1;228/219;225\n2;427/415;424\n").runs
-    assert runs["setting"].tolist() == ["mine GPU"] * 2 + ["mine CPU"] * 2 + ["theirs"] * 2
-    assert runs["images_per_s"].tolist() == [228, 427, 219, 415, 225, 424]
-
-
-def test_of_two_units_of_one_rate_that_with_more_digits_is_read(tmp_path):
-    result = read(
-        tmp_path,
-        "GPUs,Throughput (S/s),Throughput (T/s),Global batch,Global batch (T)\n8,1,2100,64,9e4\n16,2,4180,64,9e4\n",
-    )
-    assert result.runs["images_per_s"].tolist() == [2100, 4180]
-    assert set(result.runs["work"]) == {"tokens"}
-    assert result.runs["global_batch"].tolist() == [64, 64]
-    assert any("'Throughput (S/s)' (the same in another unit)" in note for note in result.notes)
+@pytest.mark.parametrize(
+    ("text", "columns", "guess"),
+    [
+        (
+            "GPUs,s/step,speedup\n8,33.7,1\n16,17,1.98\n",  # one global batch, or the speedup would be 4
+            {"images_per_s": [1 / 33.7, 1 / 17]},
+            "taken as equal in all, at each number of ranks (its speedup says so)",
+        ),
+        (
+            "GPUs,Throughput (S/s),Throughput (T/s),Global batch,Global batch (T)\n8,1,2100,64,9e4\n16,2,4180,64,9e4\n",
+            {"images_per_s": [2100, 4180], "work": ["tokens"] * 2, "global_batch": [64, 64]},
+            "'Throughput (S/s)' (the same in another unit)",
+        ),
+        ("Machine Num,img/s\n1,100\n2,190\n", {"ranks": [1, 2]}, "each node is taken as one rank"),
+        (
+            "ranks\timages_per_s\n1\t1,180\n2\t2,290\n",
+            {"images_per_s": [1180, 2290]},
+            "'1,180' is read with a thousands mark: a guess; if not, say",
+        ),
+        (
+            "model,ranks,images_per_s\na,1,100\n,2,190\nb,1,50\n,2,97\n",
+            {"model": ["a", "a", "b", "b"]},
+            "blank cells have the value above them",
+        ),
+    ],
+)
+def test_a_table_is_read_by_a_guess_that_is_reported(tmp_path, text, columns, guess):
+    test_a_table_is_read(tmp_path, text, columns)
+    result = table.read(tmp_path / "t.csv")
+    assert any(guess in line for line in (*result.interpretation, *result.guesses, *result.notes))
 
 
 def test_ranks_and_batches_in_titles(tmp_path):
@@ -68,18 +151,6 @@ def test_cells_across_are_what_their_unit_says_and_a_ratio_beside_them_is_of_the
 def test_resolutions_are_no_ranks(tmp_path):
     with pytest.raises(TableError, match="no column of ranks"):
         read(tmp_path, "Resolution,batch size,img/s\n192x160,32,100\n128x128x128,32,190\n")
-
-
-def test_epochs_in_cells(tmp_path):
-    runs = read(tmp_path, "GPUs,epochs,time\n1,90E,10 h\n8,90E,1.4 h\n").runs
-    assert runs["epochs"].tolist() == [90, 90]
-
-
-def test_threads_are_ranks_where_nothing_else_is(tmp_path):
-    assert read(tmp_path, "threads,time (s)\n1,10\n2,6\n").runs["ranks"].tolist() == [1, 2]
-    runs = read(tmp_path, "ranks,threads,time (s)\n1,4,10\n2,4,6\n1,8,8\n2,8,5\n").runs
-    assert runs["ranks"].tolist() == [1, 2, 1, 2]
-    assert runs["setting"].tolist() == ["threads 4"] * 2 + ["threads 8"] * 2
 
 
 def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
@@ -118,28 +189,6 @@ def test_whether_a_batch_is_of_one_rank_follows_from_the_rest(tmp_path, text, na
     assert name in {one.name for one in read(tmp_path, text).readings}
 
 
-def test_nodes_and_ranks_per_node_are_ranks(tmp_path):
-    runs = read(tmp_path, "Nodes,GPUs per node,img/s\n1,4,100\n2,4,190\n").runs
-    assert runs["ranks"].tolist() == [4, 8]
-    result = read(tmp_path, "Machine Num,img/s\n1,100\n2,190\n")
-    assert result.runs["ranks"].tolist() == [1, 2]
-    assert any("each node is taken as one rank" in line for line in result.interpretation)
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("ranks,images_per_s\n1,320\n2,615\n4,1.180\n8,2.290\n", [320, 615, 1180, 2290]),
-        ("ranks,images_per_s\n1,0.9\n2,1.752\n4,3.400\n", [0.9, 1.752, 3.4]),
-        ("ranks;images_per_s;x\n1;1.180;2,5\n2;2.290;3,5\n", [1180, 2290]),
-        ("ranks\timages_per_s\n1\t1,180.5\n2\t2,290\n", [1180.5, 2290]),
-        ("ranks;steps;batch_per_rank;wall_s;images_per_s\n1;3200;64;205;1.001\n2;1600;64;104;1.985\n", [1001, 1985]),
-    ],
-)
-def test_what_a_mark_means_follows_from_the_rest(tmp_path, text, values):
-    assert read(tmp_path, text).runs["images_per_s"].tolist() == values
-
-
 def test_where_nothing_tells_between_semicolons_it_is_asked_for(tmp_path):
     text = "ranks;images_per_s\n1;1.180\n2;2.290\n"
     with pytest.raises(
@@ -148,24 +197,6 @@ def test_where_nothing_tells_between_semicolons_it_is_asked_for(tmp_path):
         read(tmp_path, text)
     assert read(tmp_path, text, "decimal=,").runs["images_per_s"].tolist() == [1180, 2290]
     assert read(tmp_path, text, "decimal=.").runs["images_per_s"].tolist() == [1.18, 2.29]
-
-
-def test_elsewhere_it_is_read_as_in_english_and_said(tmp_path):
-    result = read(tmp_path, "ranks\timages_per_s\n1\t1,180\n2\t2,290\n")
-    assert result.runs["images_per_s"].tolist() == [1180, 2290]
-    assert any("'1,180' is read with a thousands mark: a guess; if not, say" in one for one in result.interpretation)
-
-
-def test_merged_cells_have_the_value_above(tmp_path):
-    result = read(tmp_path, "model,ranks,images_per_s\na,1,100\n,2,190\nb,1,50\n,2,97\n")
-    assert result.runs["model"].tolist() == ["a", "a", "b", "b"]
-    assert any("blank cells have the value above them" in line for line in result.interpretation)
-
-
-def test_a_trailing_separator_shifts_nothing(tmp_path):
-    for text in ("ranks,images_per_s,\n1,100,\n2,190,\n", "ranks,images_per_s\n1,100,\n2,190,\n"):
-        runs = read(tmp_path, text).runs
-        assert (runs["ranks"].tolist(), runs["images_per_s"].tolist()) == ([1, 2], [100, 190])
 
 
 def test_rows_that_are_left_out_are_named(tmp_path):
@@ -181,62 +212,11 @@ def test_rows_that_are_left_out_are_named(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "GPUs,1,2,4\nimages/s,100,190,360\nSpeedup,1,1.9,3.6\n",
-        "Metric,1 GPU,2 GPUs,4 GPUs\nimages/s,100,190,360\nSpeedup,1,1.9,3.6\n",
-        "Throughput 1 GPU,Throughput 2 GPUs,Throughput 4 GPUs,Speedup 2 GPUs,Speedup 4 GPUs,Speedup 1 GPU\n"
-        "100,190,360,1.9,3.6,1\n",
-    ],
-)
-def test_curves_across_a_table(tmp_path, text):
-    runs = read(tmp_path, text).runs
-    assert runs["ranks"].tolist() == [1, 2, 4]
-    assert runs["images_per_s"].tolist() == [100, 190, 360]
-    assert runs["speedup"].tolist() == [1, 1.9, 3.6]
-
-
-def test_one_row_a_setting_with_its_curve_across(tmp_path):
-    result = read(tmp_path, "Images/s by number of GPUs\nModel,1,2,4\nresnet50,100,190,360\nvgg16,50,90,160\n")
-    assert result.runs["model"].tolist() == ["resnet50"] * 3 + ["vgg16"] * 3
-    assert result.runs["images_per_s"].tolist() == [100, 190, 360, 50, 90, 160]
-    assert result.runs["place"][4] == "t.csv, line 4, '2'"
-
-
-def test_two_columns_of_one_quantity_are_two_curves(tmp_path):
-    runs = read(tmp_path, "GPUs,FP32 (img/s),FP16 (img/s)\n1,100,200\n2,190,380\n").runs
-    assert runs["setting"].tolist() == ["FP32", "FP32", "FP16", "FP16"]
-    assert runs["images_per_s"].tolist() == [100, 190, 200, 380]
-
-
 def test_labels_that_differ_in_case_alone_are_one(tmp_path):
     text = "GPUs,Throughput - mixed precision,Throughput - FP32,Speedup (Mixed Precision)\n1,200,100,1\n2,380,190,1.9\n"
     runs = read(tmp_path, text).runs
     assert runs["speedup"].tolist()[:2] == [1, 1.9]
     assert runs["setting"].nunique() == 2
-
-
-def test_columns_of_runs_are_repeats(tmp_path):
-    runs = read(tmp_path, "GPUs,Run 1 (img/s),Run 2 (img/s)\n1,100,101\n2,190,191\n").runs
-    assert runs["repeat"].tolist() == [1, 1, 2, 2]
-
-
-def test_two_header_rows_and_a_row_of_units(tmp_path):
-    text = ",Init,Train,Speedup\nGPUs,time,time,(train)\n,[s],[min],\n1,68,2,1\n2,142,1,2\n"
-    runs = read(tmp_path, text).runs
-    assert runs["wall_s"].tolist() == [120, 60]
-    assert runs["init_s"].tolist() == [68, 142]
-
-
-def test_titles_within_a_table_tell_curves_apart(tmp_path):
-    runs = read(tmp_path, "GPUs,img/s\nResNet,\n1,100\n2,190\nVGG,\n1,50\n2,90\n").runs
-    assert runs["setting"].tolist() == ["ResNet", "ResNet", "VGG", "VGG"]
-
-
-def test_columns_of_words_that_are_not_known_tell_curves_apart(tmp_path):
-    result = read(tmp_path, "GPUs,nccl,note,img/s\n1,yes,a,100\n2,yes,b,190\n1,no,c,100\n2,no,d,150\n")
-    assert result.runs["setting"].tolist() == ["nccl yes", "nccl yes", "nccl no", "nccl no"]
 
 
 def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):

@@ -86,10 +86,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
         ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
         ([*PS_CPU, "distribution.elastic=true"], "elastic=True: CentralStorageStrategy cannot go on with"),
-        (
-            [*PS_CPU, "distribution.compression=fp16"],
-            "compression=fp16: CentralStorageStrategy cannot compress",
-        ),
+        ([*PS_CPU, "distribution.compression=fp16"], "compression=fp16: CentralStorageStrategy cannot compress"),
         ([*PS_CPU, "distribution.op=adasum"], "op=adasum: CentralStorageStrategy cannot combine gradients"),
         ([*PS_CPU, "distribution.autotune=true"], "autotune=True: it is Horovod's; with backend=ps_cpu set false"),
         ([*PS_CPU, "distribution.controller=mpi"], "controller=mpi: backend=ps_cpu starts one process, and no ranks"),

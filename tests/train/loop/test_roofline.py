@@ -149,11 +149,7 @@ def test_a_layer_that_is_not_known_is_an_error(roofline):
 # (GFLOPS, which are multiply-adds there).
 @pytest.mark.parametrize(
     ("model", "size", "published", "within"),
-    [
-        ("resnet50", 224, 3.8e9, 0.1e9),
-        ("vgg19", 224, 19.63e9, 0.005e9),
-        ("googlenet", 224, 1.5e9, 0.1e9),
-    ],
+    [("resnet50", 224, 3.8e9, 0.1e9), ("vgg19", 224, 19.63e9, 0.005e9), ("googlenet", 224, 1.5e9, 0.1e9)],
 )
 def test_forward_counts_are_the_published_ones(roofline, model, size, published, within):
     built = build(model, size, 3, 1000)

@@ -42,10 +42,7 @@ COUNTS = {
     ),
 }
 # For smaller images: only a first dense layer has fewer weights. AlexNet's reads 1 x 1 x 256, not 6 x 6 x 256.
-SMALLER = {
-    "alexnet_67": ("alexnet", 61_838_248 - 35 * 256 * 4096),
-    "googlenet_64": ("googlenet", 6_998_552),
-}
+SMALLER = {"alexnet_67": ("alexnet", 61_838_248 - 35 * 256 * 4096), "googlenet_64": ("googlenet", 6_998_552)}
 SLOW_TO_BUILD = {"resnet101v2", "inceptionv3", "inceptionv4"}  # two to four seconds each
 NORMALISED = {"resnet50", "resnet101v2", "inceptionv3", "inceptionv4", "tiny", "digits_cnn"}
 

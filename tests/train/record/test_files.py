@@ -1,5 +1,4 @@
 import errno
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path):
     assert path.read_bytes() == b"first"
 
 
-def test_writing_never_replaces(tmp_path: Path):
+def test_writing_never_replaces(tmp_path):
     path = tmp_path / "record.json"
     files.write_once(path, b"first")
     with pytest.raises(OSError, match="ever replaced") as raised:
@@ -33,7 +32,7 @@ def test_writing_never_replaces(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_leaves_no_half_record(tmp_path: Path, monkeypatch):
+def test_a_full_disk_leaves_no_half_record(tmp_path, monkeypatch):
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -9,7 +9,7 @@ def leave(folder: Path, **changes) -> None:
     (folder / RECORD_NAME).write_bytes(dumps(bare_record(**changes)))
 
 
-def test_generations_add_and_replace_nothing(tmp_path: Path):
+def test_generations_add_and_replace_nothing(tmp_path):
     point = paths.point_folder(tmp_path, "weak_scaling", "tiny-nodes1", "0123456789abcdef")
     assert point == tmp_path / "weak_scaling/tiny-nodes1/01234567"
     first, generation = paths.new_run(point, 0)
@@ -20,7 +20,7 @@ def test_generations_add_and_replace_nothing(tmp_path: Path):
     assert paths.generations(point, 0) == [1, 2]
 
 
-def test_only_a_complete_readable_record_counts_as_measured(tmp_path: Path):
+def test_only_a_complete_readable_record_counts_as_measured(tmp_path):
     point = tmp_path / "point"
     assert paths.completed(point, 0) is None
     leave(paths.new_run(point, 0)[0], job_s=7.0)

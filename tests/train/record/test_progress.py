@@ -148,7 +148,6 @@ def test_only_what_is_new_is_read(tmp_path, monkeypatch):
 
 
 def test_of_a_rank_that_was_started_again_the_newer_process_is_read(tmp_path):
-    import os
 
     writer(tmp_path, pid=7, gpu="old")
     writer(tmp_path, pid=8, gpu="new")

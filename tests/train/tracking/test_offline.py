@@ -34,7 +34,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path,
     return load(path), path, wandb_log.read(file)
 
 
-def test_run_is_named_and_grouped_after_the_record(mirrored: tuple[RunRecord, Path, list[Record]]) -> None:
+def test_run_is_named_and_grouped_after_the_record(mirrored):
     record, path, messages = mirrored
     run = only(messages, "run")
     assert (run.project, run.run_group, run.job_type) == ("scaling", "weak_scaling", "resnet50-nodes2")
@@ -44,15 +44,13 @@ def test_run_is_named_and_grouped_after_the_record(mirrored: tuple[RunRecord, Pa
     assert only(messages, "exit").exit_code == 0
 
 
-def test_configuration_is_mirrored(mirrored: tuple[RunRecord, Path, list[Record]]) -> None:
+def test_configuration_is_mirrored(mirrored):
     record, _, messages = mirrored
     config = items(only(messages, "run").config.update)
     assert {key: value for key, value in config.items() if key != "_wandb"} == record.config
 
 
-def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(
-    mirrored: tuple[RunRecord, Path, list[Record]],
-) -> None:
+def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(mirrored):
     assert history(mirrored[2]) == [
         {"timed/step": 0, "timed/step_time_s": 0.375, "timed/loss": 2.0},
         {"timed/step": 1, "timed/step_time_s": 0.5, "timed/loss": 1.5},
@@ -75,9 +73,7 @@ def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(
     ]
 
 
-def test_summary_holds_status_phases_and_the_summary_of_the_record(
-    mirrored: tuple[RunRecord, Path, list[Record]],
-) -> None:
+def test_summary_holds_status_phases_and_the_summary_of_the_record(mirrored):
     final: dict[str, Any] = {}
     for message in mirrored[2]:
         final |= items(message.summary.update)
@@ -93,7 +89,7 @@ def test_summary_holds_status_phases_and_the_summary_of_the_record(
     assert "phases_s/import" not in final
 
 
-def test_record_file_is_the_artifact(mirrored: tuple[RunRecord, Path, list[Record]]) -> None:
+def test_record_file_is_the_artifact(mirrored):
     record, path, messages = mirrored
     artifact = only(messages, "artifact")
     (file,) = artifact.manifest.contents
@@ -102,7 +98,7 @@ def test_record_file_is_the_artifact(mirrored: tuple[RunRecord, Path, list[Recor
     assert json.loads(artifact.metadata) == {"sha256": record.sha256}
 
 
-def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
+def test_what_the_model_answered_is_a_chart_and_images(tmp_path):
     seen = Predictions.empty(2, ("cat", "dog"))
     labels, answers = np.array([0, 0, 1]), np.array([0, 1, 1])
     seen.add(np.zeros((3, 4, 4, 1), np.float32), labels, np.ones(3, np.float32), answers, np.full(3, 0.75, np.float32))
@@ -132,7 +128,7 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
     assert sorted(entry.path for entry in artifact.manifest.contents) == sorted(["record.json", *record.attachments])
 
 
-def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> None:
+def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
     failed = run_record(
         status="failed", failure=Failure("rank 1 was killed"), ranks=[], losses=[2.0], epochs=[], cores_shared=True
     )
@@ -144,7 +140,7 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> No
     assert rows.summary(failed)["failure"] == "rank 1 was killed"
 
 
-def test_a_record_is_mirrored_once(tmp_path: Path) -> None:
+def test_a_record_is_mirrored_once(tmp_path):
     path = put(tmp_path, run_record())
     mirror_records([path], WANDB)
     before = run_files(tmp_path)
@@ -153,7 +149,7 @@ def test_a_record_is_mirrored_once(tmp_path: Path) -> None:
     assert len(before) == 1
 
 
-def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_path: Path) -> None:
+def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_path):
     path = put(tmp_path, run_record())
     identity = folders.run_id(load(path), path.parent)
     unfinished = tmp_path / "weak_scaling" / "wandb" / f"offline-run-20200101_000000-{identity}"
@@ -164,7 +160,7 @@ def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_pa
     assert only(wandb_log.read(file), "run").run_id == identity
 
 
-def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypatch):
     path = put(tmp_path, run_record())
 
     def interrupt(record: RunRecord) -> list[dict[str, float]]:
@@ -180,7 +176,7 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path: Path, mon
     assert len(history(wandb_log.read(file))) == 4
 
 
-def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path):
     broken = put(tmp_path, run_record(repeat=1))
     broken.write_bytes(broken.read_bytes()[:-10])
     whole = put(tmp_path, run_record(repeat=2))
@@ -192,7 +188,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
     assert len(run_files(tmp_path)) == 1
 
 
-def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path: Path) -> None:
+def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path):
     path = put(tmp_path, run_record())
     text, environment = path.read_bytes(), dict(os.environ)
     mirror_records([path], WANDB)
@@ -204,7 +200,7 @@ def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path: Path) 
     assert not [command for command in commands if b"wandb-core" in command]
 
 
-def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeypatch):
     path = put(tmp_path, run_record())
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
@@ -218,9 +214,7 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path: Path, m
     assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
 
 
-def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(tmp_path, monkeypatch):
     path = put(tmp_path, run_record())
     monkeypatch.setenv("WANDB_SWEEP_ID", "a1b2c3d4")
     assert mirror_records([path], WANDB) == []
@@ -228,7 +222,7 @@ def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(
     assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
 
 
-def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
+def test_long_runs_span_blocks_of_the_file(tmp_path):
     times_s = [step / 1000 for step in range(300)]  # as a clock that counts nanoseconds gives them
     path = put(tmp_path, run_record(ranks=[rank(0, times_s, 1.0)], losses=[], epochs=[]))
     mirror_records([path], WANDB)
@@ -241,13 +235,13 @@ def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [lambda log: log[:-1], lambda log: log[:40] + b"\xff" + log[41:], lambda log: b"x" + log]
 )
-def test_the_reader_refuses_a_damaged_file(mirrored: tuple[RunRecord, Path, list[Record]], damage: Any) -> None:
+def test_the_reader_refuses_a_damaged_file(mirrored, damage):
     (file,) = run_files(mirrored[1].parents[4])
     with pytest.raises(wandb_log.LogError):
         list(wandb_log.messages(damage(file.read_bytes())))
 
 
-def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path: Path) -> None:
+def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path):
     path = put(tmp_path, run_record())
     program = (
         "import sys; from pathlib import Path; from train.tracking.offline import mirror_records;"
@@ -259,9 +253,7 @@ def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path: Path) -> None
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
-def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_sync_without_a_key_says_what_to_do_and_loses_nothing(tmp_path, monkeypatch, capfd):
     path = put(tmp_path / "results", run_record())
     mirror_records([path], WANDB)
     (file,) = run_files(tmp_path / "results")
@@ -278,7 +270,7 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
     assert file.read_bytes() == text
 
 
-def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_without_a_network_is_an_error(tmp_path, monkeypatch):
     path = put(tmp_path, run_record())
     mirror_records([path], WANDB)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -295,7 +287,7 @@ def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.glob("wandb/logs/*.log"))
 
 
-def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path: Path) -> None:
+def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path):
     uploaded = put(tmp_path, run_record(repeat=1))
     put(tmp_path, run_record(repeat=2))  # never mirrored
     mirror_records([uploaded], WANDB)
@@ -304,7 +296,7 @@ def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path: Path) -> No
     assert upload_runs(tmp_path) == 0
 
 
-def test_sync_of_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sync_of_a_folder_that_is_not_there_is_an_error(tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["sync", str(tmp_path / "nowhere")])
     assert stop.value.code == 2

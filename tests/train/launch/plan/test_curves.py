@@ -67,8 +67,7 @@ def test_batches_that_are_swept_are_curves_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("control", "expected"),
-    [("all", [(2, 1, False), (4, 1, False)]), ("largest", [(4, 1, False)]), ("none", [])],
+    ("control", "expected"), [("all", [(2, 1, False), (4, 1, False)]), ("largest", [(4, 1, False)]), ("none", [])]
 )
 def test_the_control_is_measured_where_it_is_asked_for(control, expected):
     [curve] = planned("experiment=weak_scaling", "model=tiny", "nodes=4", f"measure.control={control}").curves
@@ -82,10 +81,7 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
         (["experiment=accuracy_digits"], "epochs"),
         (["experiment=equivalence"], "dataset.name=digits"),
         (["experiment=weak_scaling", "distribution.controller=mpi"], "distribution.controller=mpi"),
-        (
-            ["experiment=weak_scaling", "distribution=mwms"],
-            "distribution.backend=mwms: its ranks work all together",
-        ),
+        (["experiment=weak_scaling", "distribution=mwms"], "distribution.backend=mwms: its ranks work all together"),
     ],
 )
 def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):

@@ -1,4 +1,6 @@
-from dataclasses import replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,18 @@ MPI_SIGNAL = "mpirun noticed that process rank 3 with PID 0 on node vm exited on
 MPI_EXIT = "job to be terminated. The first process to do so was:\n\n  Process name: [[57417,1],1]\n  Exit code:    1\n"
 SRUN = "srun: error: n2: task 1: Exited with exit code 3\n"
 SRUN_SIGNAL = "srun: error: n2: task 1: Killed\nsrun: error: n1: task 0: Terminated\n"
+CANCELLED = (
+    "0: slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42 ***\n"
+    "srun: error: n2: task 1: Terminated\n"
+)
+# As srun and Slurm say it five minutes after a node has crashed: rank 0 has given its peer up a moment before.
+NODE_FAILED = "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: Node failure on n2\n"
+# Rank 1 was stopped: Gloo gave it up after five minutes, then Horovod's launcher killed it.
+STOOD_STILL = (
+    "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
+    "Process 1 exit with status code 137.\nThe first process to do so was:\nProcess name: 0\nExit code: 1\n"
+)
+WAITED = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81] Timed out waiting 300000ms for recv"
 
 
 def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
@@ -60,77 +74,157 @@ def find(job: Job, outcome: Outcome, parts: list[Part], launcher: str = "local")
     return failure.find(job, LAUNCHERS[launcher], outcome, parts, 60)
 
 
-def test_all_ranks_done_is_no_failure(tmp_path):
-    assert find(job(tmp_path), outcome(0), [done(0), done(1)]) is None
+LOST_0 = failed(0, "HorovodInternalError: peer closed", consequence=True)
+LOST_1 = failed(1, "HorovodInternalError: peer closed", consequence=True)
+# Rank 0 lost the others and ended first; then the ssh of rank 2, which was terminated, and that of rank 1.
+SSH_ENDED = (
+    "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
+    "Process 2 exit with status code 143.\nProcess 1 exit with status code 255.\n"
+    "The first process to do so was:\nProcess name: 0\nExit code: 1\n"
+)
+SHM_FULL = (  # as with a full /dev/shm
+    "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
+    "Terminating remaining workers after failure of Process 0.\n"
+    "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
+    "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job "
+    "to be terminated. The first process to do so was:\nProcess name: 0\nExit code: 1\n"
+)
+NO_LOG = (
+    '[1]<stderr>:  File "/kit/train/__main__.py", line 47, in redirect_output\n[0]<stderr>:other\n'
+    "[1]<stderr>:OSError: [Errno 28] No space left on device: '/r/rank-1.log'\n[1]<stderr>:\n"
+    "Process 1 exit with status code 1.\n"
+)
+UNKNOWN_HOST = "[1]<stderr>:Offending key in known_hosts:3\n[1]<stderr>:Host key verification failed.\n"
+RAISED = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
 
 
-def test_an_interruption_that_came_when_all_ranks_were_done_is_no_failure(tmp_path):
-    assert find(job(tmp_path), outcome(0, ended_by="SIGTERM"), [done(0), done(1)]) is None
-    result = find(job(tmp_path), outcome(ended_by="SIGTERM"), [running(0, "warm_up")])
-    assert result.reason == "interrupted by SIGTERM; rank 0 on host-of-0 in phase warm_up"
-    assert (result.rank, result.phase) == (None, "warm_up")
+@dataclass(frozen=True)
+class Case:
+    """How a job ended, and what is found: fields of the failure, and a pattern of its reason."""
+
+    output: str
+    parts: Sequence[Part]
+    fields: dict[str, object]
+    reason: str = ""
+    exit_code: int = 1
+    ended_by: str | None = None
+    launcher: str = "local"
+    controller: str = "gloo"
+    ranks: int = 2
+    logs: dict[str, str] | None = None  # of the job
 
 
-def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(tmp_path):
-    (tmp_path / "rank-1.log").touch()
-    parts = [failed(0, "HorovodInternalError: peer closed", consequence=True), running(1, "timed")]
-    result = find(job(tmp_path), outcome(output=GLOO), parts)
-    assert (result.rank, result.host, result.exit_code, result.phase) == (1, "host-of-1", 137, "timed")
-    assert "killed by SIGKILL" in result.reason
-    assert result.log == str(tmp_path / "rank-1.log")
+RANK_1 = {"rank": 1, "host": "host-of-1"}
+CASES = {
+    "interrupted, with a rank in its warm-up": Case(
+        "", [running(0, "warm_up")], {"rank": None, "phase": "warm_up"},
+        "interrupted by SIGTERM; rank 0 on host-of-0 in phase warm_up$", ended_by="SIGTERM",
+    ),
+    "interrupted before a rank came": Case("", [], {"rank": None}, "interrupted by SIGINT$", ended_by="SIGINT"),
+    "timed out": Case("", [running(0, "init")], {"phase": "init"}, "launcher.timeout_s=60", ended_by="timeout"),
+    "killed, although its peer complains": Case(
+        GLOO, [LOST_0, running(1)], RANK_1 | {"exit_code": 137, "phase": "timed", "log": "rank-1.log"},
+        "killed by SIGKILL", logs={"rank-1.log": ""},
+    ),
+    "ended before it wrote anything": Case(GLOO, [], {"rank": 1, "host": "n2", "phase": None}),
+    "crashed, with what is known to cause it": Case(
+        GLOO.replace("137", "139"), [], {},
+        "killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own",
+    ),
+    "a rank that could tell why": Case(
+        MPI_EXIT, [running(0), failed(1, "NotFinite: the loss is not finite", step=3)],
+        {"rank": 1, "step": 3, "exit_code": 1}, "NotFinite: the loss is not finite$", controller="mpi",
+    ),
+    "the cause, although one that only lost it ended first": Case(
+        MPI_EXIT, [failed(0, "ValueError: broken"), LOST_1], {"rank": 0, "exit_code": None, "log": "rank-0.log"},
+        "ValueError: broken$", controller="mpi",
+    ),
+    "consequences alone: the first": Case(
+        MPI_EXIT, [running(0), LOST_1], {"rank": 1, "consequence": True}, controller="mpi"
+    ),
+    "killed, although its ssh ended after the rank that lost it": Case(
+        SSH_ENDED, [LOST_0, running(1), running(2)], RANK_1 | {"exit_code": 255, "phase": "timed"},
+        "killed by a signal", launcher="ssh", ranks=3,
+    ),
+    "all told, the first": Case(SSH_ENDED, [LOST_0, LOST_1, running(2)], {"rank": 0}, launcher="ssh", ranks=3),
+    "the cause without a word of the launcher": Case(
+        "", [LOST_0, failed(1, "ValueError: broken")], {"rank": 1}, "ValueError: broken$"
+    ),
+    "a rank without a part": Case("", [done(0)], {}, r"ranks that did not finish: \[1\]", exit_code=0),
+    "a rank that did not finish": Case("", [done(0), running(1)], {}, r"did not finish: \[1\]", exit_code=0),
+    "cancelled, by whom, and where each rank was": Case(
+        CANCELLED, [running(0), running(1), done(2)], {"rank": None},
+        r"interrupted by SIGTERM \(Slurm: STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42\); ranks 0-1 on "
+        r"host-of-\[0-1\] in phase timed; rank 2 on host-of-2 finished$",
+        ended_by="SIGTERM", launcher="slurm", ranks=3,
+    ),
+    "a node that Slurm gave up, and not the rank that lost it": Case(
+        NODE_FAILED,
+        [replace(failed(0, "an exchange failed", consequence=True), host="n1"), replace(running(1), host="n2")],
+        {"rank": 1, "host": "n2", "phase": "timed", "log": "launcher.log"},
+        "node n2 failed: Slurm gave it up and ended the job by SIGTERM$", ended_by="SIGTERM", launcher="slurm",
+    ),
+    "a rank that others waited for, before the job was ended": Case(
+        "", [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1,
+        r"rank 1 \(host-of-1\) stopped answering: .*, until SIGTERM ended the job$",
+        ended_by="SIGTERM", launcher="slurm", logs={"rank-0.log": WAITED},
+    ),
+    "one process killed by a signal": Case(
+        "", [running(0)], {"rank": 0, "exit_code": 137}, exit_code=-9, controller="none", ranks=1
+    ),
+    "the exit status of ssh": Case(
+        GLOO.replace("137", "255"), [], {"rank": 1, "host": "n2"}, "its host or the link to it is gone", launcher="ssh"
+    ),
+    "the words of ssh": Case(
+        UNKNOWN_HOST + GLOO.replace("137", "255"), [], {},
+        "ssh ended with exit status 255; it printed last: Host key verification failed.$", launcher="ssh",
+    ),
+    "a rank that was never started": Case(
+        SHM_FULL, [], {"log": "launcher.log"},
+        r"ended with exit status 1; it printed last: \[Errno 28\] No space left on device$",
+    ),
+    "a rank that fails before it has a log": Case(
+        NO_LOG + GLOO.replace("137", "1"), [], {},
+        r"it printed last: OSError: \[Errno 28\] No space left on device: '/r/rank-1.log'$",
+    ),
+    "a rank that aborts": Case(
+        GLOO.replace("137", "134"), [running(0), running(1, "init")], {"log": "rank-1.log"},
+        r"killed by SIGABRT; it printed last: what\(\):  Unable to find address for: n1.invalid$",
+        logs={"rank-1.log": "terminate called\n  what():  Unable to find address for: n1.invalid\n\n"},
+    ),
+    "a launcher that fails itself": Case(
+        RAISED, [], {},
+        r"exit status 1 \(socket.gaierror: \[Errno -2\] Name or service not known\); ranks that did not",
+    ),
+    "a rank that stood still, on this machine": Case(
+        STOOD_STILL, [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1 | {"phase": "timed"},
+        r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", launcher="here", logs={"rank-0.log": WAITED},
+    ),
+    "a rank that the launcher killed after another was lost": Case(
+        STOOD_STILL,
+        [failed(0, "an exchange with the other ranks failed: Connection closed by peer", consequence=True), running(1)],
+        {"rank": 0}, "(?!.*memory)", launcher="here",
+    ),
+}  # fmt: skip
 
 
-def test_a_rank_that_ended_before_it_wrote_anything_is_on_the_host_of_its_node(tmp_path):
-    result = find(job(tmp_path), outcome(output=GLOO), [])
-    assert (result.rank, result.host, result.phase) == (1, "n2", None)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_failure_of_a_job(tmp_path, case):
+    for name, text in (case.logs or {}).items():
+        (tmp_path / name).write_text(text)
+    made = job(tmp_path, case.controller, case.ranks)
+    if case.launcher == "here":
+        made = replace(made, nodes=Nodes(("localhost",) * case.ranks))
+    launcher = "local" if case.launcher == "here" else case.launcher
+    result = find(made, outcome(case.exit_code, case.output, case.ended_by), list(case.parts), launcher)
+    fields = case.fields | ({"log": str(tmp_path / str(case.fields["log"]))} if "log" in case.fields else {})
+    assert {name: getattr(result, name) for name in fields} == fields
+    assert re.search(case.reason, result.reason)
 
 
-def test_a_crash_is_reported_with_what_is_known_to_cause_it(tmp_path):
-    result = find(job(tmp_path), outcome(output=GLOO.replace("137", "139")), [])
-    assert result.reason.startswith("killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own")
-
-
-def test_a_rank_that_could_say_why_is_quoted(tmp_path):
-    parts = [running(0), failed(1, "NotFinite: the loss is not finite", step=3)]
-    result = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
-    assert (result.rank, result.reason, result.step, result.exit_code) == (1, "NotFinite: the loss is not finite", 3, 1)
-
-
-def test_the_cause_counts_although_a_rank_that_only_lost_it_ended_first(tmp_path):
-    parts = [failed(0, "ValueError: broken"), failed(1, "HorovodInternalError: peer closed", consequence=True)]
-    result = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
-    assert (result.rank, result.reason, result.exit_code) == (0, "ValueError: broken", None)
-    assert result.log == str(tmp_path / "rank-0.log")
-
-
-def test_where_every_failure_is_a_consequence_the_first_counts(tmp_path):
-    parts = [running(0), failed(1, "HorovodInternalError: peer closed", consequence=True)]
-    result = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
-    assert (result.rank, result.consequence) == (1, True)
-
-
-def test_a_rank_that_was_killed_is_named_although_its_ssh_ended_after_the_rank_that_lost_it(tmp_path):
-    output = (
-        "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
-        "Process 2 exit with status code 143.\nProcess 1 exit with status code 255.\n"
-        "The first process to do so was:\nProcess name: 0\nExit code: 1\n"
-    )
-    lost = failed(0, "HorovodInternalError: peer closed", consequence=True)
-    result = find(job(tmp_path, ranks=3), outcome(output=output), [lost, running(1), running(2)], "ssh")
-    assert (result.rank, result.host, result.exit_code, result.phase) == (1, "host-of-1", 255, "timed")
-    assert "killed by a signal" in result.reason
-    all_told = [lost, failed(1, "HorovodInternalError: peer closed", consequence=True), running(2)]
-    assert find(job(tmp_path, ranks=3), outcome(output=output), all_told, "ssh").rank == 0
-
-
-def test_without_a_word_from_the_launcher_the_cause_counts_before_its_consequence(tmp_path):
-    left = [failed(0, "HorovodInternalError: peer closed", consequence=True), failed(1, "ValueError: broken")]
-    assert find(job(tmp_path), outcome(), left).reason == "ValueError: broken"
-
-
-def test_ranks_that_did_not_finish_are_listed_although_the_launcher_returned_zero(tmp_path):
-    assert "ranks that did not finish: [1]" in find(job(tmp_path), outcome(0), [done(0)]).reason
-    assert "ranks that did not finish: [1]" in find(job(tmp_path), outcome(0), [done(0), running(1)]).reason
+@pytest.mark.parametrize("ended_by", [None, "SIGTERM"])
+def test_all_ranks_done_is_no_failure_whatever_came_then(tmp_path, ended_by):
+    assert find(job(tmp_path), outcome(0, ended_by=ended_by), [done(0), done(1)]) is None
 
 
 def test_elastic_training_is_done_when_the_ranks_at_its_end_are(tmp_path):
@@ -138,158 +232,37 @@ def test_elastic_training_is_done_when_the_ranks_at_its_end_are(tmp_path):
     assert find(job(tmp_path, "elastic"), outcome(0), [resized, running(1)], "ssh") is None
 
 
-def test_timeouts_and_interrupts_are_called_so(tmp_path):
-    result = find(job(tmp_path), outcome(ended_by="timeout"), [running(0, "init")])
-    assert "launcher.timeout_s=60" in result.reason
-    assert result.phase == "init"
-    assert find(job(tmp_path), outcome(ended_by="SIGINT"), []).reason == "interrupted by SIGINT"
-
-
-CANCELLED = (
-    "0: slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42 ***\n"
-    "srun: error: n2: task 1: Terminated\n"
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [(MPI_SIGNAL, (3, 137)), (MPI_EXIT, (1, 1)), (SRUN, (1, 3)), (SRUN_SIGNAL, (1, 137)), ("nothing", None)],
 )
+def test_what_each_launcher_says_of_the_rank_that_ended_first(output, expected):
+    assert failure.first_to_end(output) == expected
 
 
-def test_a_cancelled_job_says_by_whom_and_which_ranks_were_where(tmp_path):
-    result = find(
-        job(tmp_path, ranks=3),
-        outcome(output=CANCELLED, ended_by="SIGTERM"),
-        [running(0), running(1), done(2)],
-        "slurm",
-    )
-    assert result.reason == (
-        "interrupted by SIGTERM (Slurm: STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42); ranks 0-1 on host-of-[0-1] "
-        "in phase timed; rank 2 on host-of-2 finished"
-    )
-    assert result.rank is None
-
-
-# As srun and Slurm say it five minutes after a node has crashed: rank 0 has given its peer up a moment before.
-NODE_FAILED = "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: Node failure on n2\n"
-
-
-def test_a_node_that_slurm_gave_up_is_named_with_its_rank_and_not_the_rank_that_lost_it(tmp_path):
-    lost = replace(failed(0, "an exchange failed", consequence=True), host="n1")
-    parts = [lost, replace(running(1), host="n2")]
-    result = find(job(tmp_path), outcome(output=NODE_FAILED, ended_by="SIGTERM"), parts, "slurm")
-    assert result.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
-    assert (result.rank, result.host, result.phase) == (1, "n2", "timed")
-    assert result.log == str(tmp_path / "launcher.log")
-
-
-def test_a_rank_that_others_waited_for_is_named_although_the_job_was_then_ended(tmp_path):
-    (tmp_path / "rank-0.log").write_text(WAITED)
-    parts = [failed(0, "an exchange failed", consequence=True), running(1)]
-    result = find(job(tmp_path), outcome(ended_by="SIGTERM"), parts, "slurm")
-    assert result.reason.startswith("rank 1 (host-of-1) stopped answering: ")
-    assert result.reason.endswith(", until SIGTERM ended the job")
-    assert (result.rank, result.host) == (1, "host-of-1")
-
-
-def test_a_single_process_killed_by_a_signal(tmp_path):
-    result = find(job(tmp_path, "none", 1), outcome(-9), [running(0)])
-    assert (result.rank, result.exit_code) == (0, 137)
+GROUP_1_KILLED = in_group(1, GLOO, 1)
 
 
 @pytest.mark.parametrize(
-    ("output", "found"),
-    [(MPI_SIGNAL, (3, 137)), (MPI_EXIT, (1, 1)), (SRUN, (1, 3)), (SRUN_SIGNAL, (1, 137)), ("nothing", None)],
+    ("exit_code", "output", "parts", "expected"),
+    [
+        # rank 1 of the group from rank 1 on
+        (1, GROUP_1_KILLED, [running(0), failed(1, "peer closed", consequence=True), running(2)], (2, 137)),
+        (137, in_group(0, "", 137), [running(0), done(1), done(2)], (0, 137)),
+        # the group that ended sooner only followed
+        (
+            1,
+            in_group(0, "", 1) + GROUP_1_KILLED,
+            [failed(0, "the meeting failed", consequence=True), running(1), running(2)],
+            (2, 137),
+        ),
+    ],
 )
-def test_what_each_launcher_says_of_the_rank_that_ended_first(output, found):
-    assert failure.first_to_end(output) == found
-
-
-def test_sshs_own_exit_status_is_no_exit_of_the_rank(tmp_path):
-    result = find(job(tmp_path), outcome(output=GLOO.replace("137", "255")), [], "ssh")
-    assert (result.rank, result.host) == (1, "n2")
-    assert "its host or the link to it is gone" in result.reason
-
-
-def test_what_ssh_says_of_a_host_is_quoted(tmp_path):
-    output = "[1]<stderr>:Offending key in known_hosts:3\n[1]<stderr>:Host key verification failed.\n"
-    result = find(job(tmp_path), outcome(output=output + GLOO.replace("137", "255")), [], "ssh")
-    assert result.reason.endswith("ssh ended with exit status 255; it printed last: Host key verification failed.")
-
-
-def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path):
-    parts = [running(0), failed(1, "peer closed", consequence=True), running(2)]
-    result = find(side_by_side(tmp_path), outcome(1, in_group(1, GLOO, 1)), parts)
-    assert (result.rank, result.host, result.exit_code) == (2, "host-of-2", 137)  # rank 1 of the group from rank 1 on
-
-
-def test_a_rank_group_of_one_rank_has_the_exit_status_of_that_rank(tmp_path):
-    result = find(side_by_side(tmp_path), outcome(137, in_group(0, "", 137)), [running(0), done(1), done(2)])
-    assert (result.rank, result.exit_code) == (0, 137)
+def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path, exit_code, output, parts, expected):
+    result = find(side_by_side(tmp_path), outcome(exit_code, output), parts)
+    assert (result.rank, result.exit_code, result.host) == (*expected, f"host-of-{expected[0]}")
 
 
 def test_all_rank_groups_must_finish(tmp_path):
     assert find(side_by_side(tmp_path), outcome(0), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), outcome(0), [done(0), done(1)]).reason
-
-
-def test_a_rank_group_that_ended_sooner_but_only_followed_is_not_the_cause(tmp_path):
-    parts = [failed(0, "the meeting failed", consequence=True), running(1), running(2)]
-    output = in_group(0, "", 1) + in_group(1, GLOO, 1)
-    result = find(side_by_side(tmp_path), outcome(1, output), parts)
-    assert (result.rank, result.exit_code) == (2, 137)
-
-
-def test_a_rank_that_was_never_started_says_what_kept_it_and_names_a_log_that_is_there(tmp_path):
-    full = (  # as with a full /dev/shm
-        "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
-        "Terminating remaining workers after failure of Process 0.\n"
-        "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
-        "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job "
-        "to be terminated. The first process to do so was:\nProcess name: 0\nExit code: 1\n"
-    )
-    result = find(job(tmp_path), outcome(output=full), [])
-    assert result.reason == "ended with exit status 1; it printed last: [Errno 28] No space left on device"
-    assert result.log == str(tmp_path / "launcher.log")
-
-
-def test_a_rank_that_fails_before_it_has_a_log_says_what_it_printed(tmp_path):
-    printed = (
-        '[1]<stderr>:  File "/kit/train/__main__.py", line 47, in redirect_output\n[0]<stderr>:other\n'
-        "[1]<stderr>:OSError: [Errno 28] No space left on device: '/r/rank-1.log'\n[1]<stderr>:\n"
-        "Process 1 exit with status code 1.\n" + GLOO.replace("137", "1")
-    )
-    result = find(job(tmp_path), outcome(output=printed), [])
-    assert result.reason.endswith("it printed last: OSError: [Errno 28] No space left on device: '/r/rank-1.log'")
-
-
-def test_a_rank_that_aborts_says_why(tmp_path):
-    (tmp_path / "rank-1.log").write_text("terminate called\n  what():  Unable to find address for: n1.invalid\n\n")
-    result = find(job(tmp_path), outcome(output=GLOO.replace("137", "134")), [running(0), running(1, "init")])
-    assert result.reason == "killed by SIGABRT; it printed last: what():  Unable to find address for: n1.invalid"
-    assert result.log == str(tmp_path / "rank-1.log")
-
-
-def test_a_launcher_that_fails_itself_says_why(tmp_path):
-    raised = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
-    result = find(job(tmp_path), outcome(output=raised), [])
-    assert "exit status 1 (socket.gaierror: [Errno -2] Name or service not known); ranks that did not" in result.reason
-
-
-# Rank 1 was stopped: Gloo gave it up after five minutes, then Horovod's launcher killed it.
-STOOD_STILL = (
-    "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
-    "Process 1 exit with status code 137.\nThe first process to do so was:\nProcess name: 0\nExit code: 1\n"
-)
-WAITED = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81] Timed out waiting 300000ms for recv"
-
-
-def test_a_rank_that_stood_still_is_named_and_not_taken_for_one_that_ran_out_of_memory(tmp_path):
-    here = replace(job(tmp_path), nodes=Nodes(("localhost",) * 2))
-    (tmp_path / "rank-0.log").write_text(WAITED)
-    result = find(here, outcome(output=STOOD_STILL), [failed(0, "an exchange failed", consequence=True), running(1)])
-    assert result.reason.startswith("rank 1 (host-of-1) stopped answering: ")
-    assert (result.rank, result.host, result.phase) == (1, "host-of-1", "timed")
-    assert "memory" not in result.reason
-
-
-def test_a_rank_that_the_launcher_killed_after_another_was_lost_is_no_cause(tmp_path):
-    here = replace(job(tmp_path), nodes=Nodes(("localhost",) * 2))
-    closed = failed(0, "an exchange with the other ranks failed: Connection closed by peer", consequence=True)
-    result = find(here, outcome(output=STOOD_STILL), [closed, running(1)])
-    assert (result.rank, "memory" in result.reason) == (0, False)
