@@ -18,6 +18,7 @@ from tabulate import tabulate
 from analysis.history import verdicts
 from analysis.stats import repeats
 from analysis.stats.number import Number
+from benchmarks.coverage import merged
 from train.record import intervals
 
 _ROUNDS, _SCATTER = 12, 0.04  # of a launch; of a round
@@ -56,14 +57,14 @@ def speedups(rng: np.random.Generator, launches: int, between: float) -> list[li
     return np.exp(rng.normal(means[:, None], _SCATTER, (launches, _ROUNDS))).tolist()
 
 
-def of_speedups(rng: np.random.Generator, pair: Pair) -> Number:
+def speedup_ratio(rng: np.random.Generator, pair: Pair) -> Number:
     """The ratio of the speedups of the first curve, as `compare` makes it."""
     sides = [[speedups(rng, n, pair.between) for _ in range(pair.curves)] for n in (pair.a, pair.b)]
     spread = intervals.launch_spread([curve for side in sides for curve in side])
     return repeats.ratio_of_medians(sides[0][0], sides[1][0], spread, spread)
 
 
-def of_rates(rng: np.random.Generator, pair: Pair) -> Number:
+def rate_ratio(rng: np.random.Generator, pair: Pair) -> Number:
     """The ratio of the mean rates of the first curve, as `history` makes it."""
     scatter = max(pair.between, _MIN_SCATTER)
     sides = [[np.exp(rng.normal(0, scatter, n)).tolist() for _ in range(pair.curves)] for n in (pair.a, pair.b)]
@@ -83,11 +84,11 @@ def line(pair: Pair, pairs: int) -> dict[str, str]:
     """A line of the table."""
     rng = np.random.default_rng(7)
     return {
-        "launches differ by": f"{100 * pair.between:g} %",
         "launches": f"{pair.a} and {pair.b}",
         "curves": str(pair.curves),
-        "speedups called different": share([of_speedups(rng, pair) for _ in range(pairs)]),
-        "rates called different": share([of_rates(rng, pair) for _ in range(pairs)]),
+        "launches differ by": f"{100 * pair.between:g} %",
+        "speedups called different": share([speedup_ratio(rng, pair) for _ in range(pairs)]),
+        "rates called different": share([rate_ratio(rng, pair) for _ in range(pairs)]),
     }
 
 
@@ -96,7 +97,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.identical_pairs", description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=2000, help="simulated for each line")
     pairs = parser.parse_args().pairs
-    print(tabulate([line(pair, pairs) for pair in PAIRS], headers="keys", tablefmt="github", disable_numparse=True))
+    rows = merged((line(pair, pairs) for pair in PAIRS), by=["launches", "curves"])
+    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
     print(f"\n{pairs} pairs a line, standard error at most {0.5 / pairs**0.5:.3f}")
 
 

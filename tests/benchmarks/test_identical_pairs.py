@@ -19,5 +19,5 @@ def test_identical_pairs_are_seldom_called_different(pair):
 
 def test_a_pair_that_differs_is_found():
     rng = np.random.default_rng(3)
-    ratios = [identical_pairs.of_speedups(rng, Pair(0.3, 3, 1, 1)).value for _ in range(50)]
+    ratios = [identical_pairs.speedup_ratio(rng, Pair(0.3, 3, 1, 1)).value for _ in range(50)]
     assert np.std(np.log(ratios)) == pytest.approx(0.3 * np.sqrt(1 / 3 + 1), rel=0.3)
