@@ -2,15 +2,17 @@
 
     python -m benchmarks.history_power [--studies 2000]
 
-Prints the tables of docs/history.md. A study has six points with three quantities each, a throughput, a wall time and
+Prints the table of docs/history.md. A study has six points with three quantities each, a throughput, a wall time and
 a job time, measured by some launches on each of some sessions; on the newest one all are slower by a factor, or the
-job times alone, as where a file system is slow. Launches scatter, and so do sessions (one factor for all values of an
-session, as a machine has good and bad days). In brackets the 95 % interval of the share (Clopper and Pearson).
+job times alone, as where a file system is slow. Launches scatter, and so do sessions (one factor for all values of a
+session, as a machine has good and bad days).
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ import numpy as np
 from tabulate import tabulate
 
 from analysis.history import verdicts
-from benchmarks.audit_power import share
+from benchmarks.coverage import merged
 
 SEED = 19
 POINTS = 6
@@ -38,11 +40,16 @@ class Truth:
     older: int = 0  # sessions of an older state of the machine, each with as many launches
     lost: int = POINTS + TIMES  # how many of the values are slower: the last ones, which are the job times
 
-    def words(self) -> list[object]:
-        """The truth as cells of a table."""
-        scatter = [f"{self.scatter:.0%}", f"{self.drift:.0%}"]
-        loses = f"{self.slower:.0%}" + ("" if self.lost == POINTS + TIMES else ", job times alone")
-        return [loses, self.launches, self.before, self.older, *scatter]
+    def cells(self) -> dict[str, str]:
+        """Return the truth as cells of a table."""
+        return {
+            "truly slower by": f"{self.slower:.0%}" + ("" if self.lost == POINTS + TIMES else ", job times alone"),
+            "sessions before": str(self.before),
+            "older": str(self.older),
+            "launches scatter": f"{self.scatter:.0%}",
+            "sessions scatter": f"{self.drift:.0%}",
+            "launches": str(self.launches),
+        }
 
 
 def study(rng: np.random.Generator, truth: Truth) -> list[verdicts.VerdictName]:
@@ -62,20 +69,22 @@ def study(rng: np.random.Generator, truth: Truth) -> list[verdicts.VerdictName]:
     return [verdicts.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
-def line(truth: Truth, studies: int) -> list[object]:
-    """How many studies call any point slower, any faster, and how many values each verdict has."""
+def line(truth: Truth, studies: int) -> dict[str, str]:
+    """Return the shares of studies that call any value slower or faster, and of values with each verdict."""
     rng = np.random.default_rng(SEED)
-    slower = faster = 0
-    counts = {name: 0 for name in verdicts.VERDICTS}
-    for _ in range(studies):
-        found = study(rng, truth)
-        slower += "slower" in found
-        faster += "faster" in found
-        for verdict in found:
-            counts[verdict] += 1
-    every = sum(counts.values()) or 1
-    points = [f"{counts[name] / every:.2f}" for name in ("as before", "not decidable", "slower")]
-    return [*truth.words(), share(slower, studies), share(faster, studies), *points]
+    verdicts_of_studies = [study(rng, truth) for _ in range(studies)]
+    counts = Counter(itertools.chain.from_iterable(verdicts_of_studies))
+
+    def studies_with(name: verdicts.VerdictName) -> str:
+        return f"{sum(name in one for one in verdicts_of_studies) / studies:.3f}"
+
+    return {
+        **truth.cells(),
+        "studies: any value slower": studies_with("slower"),
+        "any faster": studies_with("faster"),
+        "values: as before": f"{counts['as before'] / max(counts.total(), 1):.2f}",
+        "values: slower": f"{counts['slower'] / max(counts.total(), 1):.2f}",
+    }
 
 
 TRUTHS = (
@@ -83,7 +92,7 @@ TRUTHS = (
     *(Truth(n, 1, 0.03) for n in (3, 6)),
     *(Truth(1, m, 0.01) for m in (3, 6)),
     Truth(3, 1, 0.01, older=6),
-    *(Truth(n, 3, 0.01, drift) for n in (1, 3, 6) for drift in (0.01, 0.02, 0.03)),
+    *(Truth(n, 3, 0.01, drift) for drift in (0.01, 0.02, 0.03) for n in (1, 3, 6)),
     *(Truth(n, 1, 0.01, slower=0.05) for n in (3, 6)),
     *(Truth(n, 1, 0.01, slower=0.10) for n in (2, 3, 6)),
     *(Truth(n, 1, 0.03, slower=0.10) for n in (3, 6)),
@@ -95,23 +104,21 @@ TRUTHS = (
     *(Truth(n, 1, 0.01, slower=0.10, lost=POINTS) for n in (3, 6)),
     Truth(6, 1, 0.03, slower=0.20, lost=POINTS),
 )
-HEADERS = (
-    "truly slower by", "launches", "sessions before", "older", "launches scatter", "sessions scatter",
-    "studies: any value slower", "any faster", "values: as before", "not decidable", "slower",
-)  # fmt: skip
 
 
-def lines(studies: int) -> Iterator[list[object]]:
-    """One line a truth."""
+def lines(studies: int) -> Iterator[dict[str, str]]:
+    """Yield a line for each truth."""
     with ProcessPoolExecutor() as pool:
         yield from pool.map(line, TRUTHS, [studies] * len(TRUTHS))
 
 
 def main() -> None:
+    """Print the table; studies that differ in the number of launches alone share a row."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=2000, help="studies a line")
     options = parser.parse_args()
-    print(tabulate(lines(options.studies), HEADERS, tablefmt="github", disable_numparse=True))
+    rows = merged(lines(options.studies), by=[name for name in TRUTHS[0].cells() if name != "launches"])
+    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,11 @@ def test_a_study_that_did_not_change_one_that_lost_a_fifth_and_one_that_cannot_t
 
 def test_a_line_counts_studies_and_points():
     line = history_power.line(Truth(6, 1, 0.01, slower=0.2), 3)
-    assert line[:6] == ["20%", 6, 1, 0, "1%", "0%"]
-    assert line[6].startswith("1.000 (")
-    assert line[8:] == ["0.00", "0.00", "1.00"]
+    assert {name: line[name] for name in ("truly slower by", "launches", "sessions before", "launches scatter")} == {
+        "truly slower by": "20%",
+        "launches": "6",
+        "sessions before": "1",
+        "launches scatter": "1%",
+    }
+    assert line["studies: any value slower"] == "1.000"
+    assert [line[name] for name in ("values: as before", "values: slower")] == ["0.00", "1.00"]
