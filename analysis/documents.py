@@ -22,7 +22,7 @@ def about(text: str) -> Meta:
 
 
 # How likely a verdict is by chance.
-PValue = Annotated[float | None, about("Holm's p value, over all that are judged together; null: not judged")]
+PValue = Annotated[float | None, about("p value, Holm-corrected; null: not judged")]
 
 
 class Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -33,12 +33,12 @@ class Number(Document):
     """A number with its interval."""
 
     value: Annotated[float | None, about("null: not known")]
-    low: Annotated[float | None, about("lower end of its interval; null: none, or not known")]
+    low: Annotated[float | None, about("lower end of its interval; null: none")]
     high: Annotated[float | None, about("upper end")]
-    level: Annotated[float | None, about("of the interval: 0.95 measured, 0.9 predicted, 1 rounded; null: none")]
-    n: Annotated[int, about("how many rounds, launches, runs or points it is from")]
-    covers: Annotated[Covers, about("how else the number could have come out; empty: no interval")]
-    another: Annotated[list[float] | UnsetType, about("ends of the range where another launch is expected")] = UNSET
+    level: Annotated[float | None, about("0.95 measured, 0.9 predicted, 1 rounded; null: none")]
+    n: Annotated[int, about("number of rounds, launches, runs or points")]
+    covers: Annotated[Covers, about("source of variation; empty: no interval")]
+    another: Annotated[list[float] | UnsetType, about("range in which another launch is expected")] = UNSET
 
 
 D = TypeVar("D", bound=Document)

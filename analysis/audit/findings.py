@@ -31,10 +31,10 @@ class Finding:
     place: Annotated[str, about("table, figure, file or record, and the point")]
     rule: Annotated[str, about("its name in docs/audit.md")]
     severity: Annotated[Severity, about("how bad it is")]
-    stated: Annotated[str, about("what is stated, with its unit")]
-    follows: Annotated[str, about("what follows instead, with its unit")]
-    off: Annotated[float | None, about("stated / follows - 1; null: it is no number")]
-    meaning: Annotated[str, about("what it means, and what to do")]
+    stated: Annotated[str, about("value and unit")]
+    follows: Annotated[str, about("value and unit that follow instead")]
+    off: Annotated[float | None, about("stated / follows - 1; null: not a number")]
+    meaning: Annotated[str, about("meaning, and what to do")]
 
 
 def finding(

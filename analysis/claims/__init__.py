@@ -86,15 +86,15 @@ class JudgedClaim(Document):
     id: Annotated[str, about("its name in analysis/published/claims.toml")]
     report: Annotated[str, about("000 to 004")]
     place: Annotated[str, about("where the report says it")]
-    text: Annotated[str, about("what it says, in other words")]
+    text: Annotated[str, about("paraphrased")]
     hypothesis: Annotated[str, about("what must hold for it to be right")]
     data: Annotated[str, about("the numbers that bear on it")]
-    rule: Annotated[str, about("the check that decides it, with its bounds")]
-    scope: Annotated[Scope, about("what it is about")]
+    rule: Annotated[str, about("check and bounds")]
+    scope: Annotated[Scope, about("what it holds for")]
     verdict: Annotated[VerdictName, about("on the hypothesis")]
     evidence: Annotated[str, about("the numbers that decide it")]
-    these_runs: Annotated[str, about("if not decidable: what these runs say, with a number and n; else empty")]
-    remark: Annotated[str, about("what a reader should know beside them")]
+    these_runs: Annotated[str, about("what these runs say, if not decidable")]
+    remark: Annotated[str, about("for the reader")]
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ JSON_VERSION = 2  # of all documents that --format json prints (docs/json.md)
 class Audit(Document):
     """The findings, and the claims with their verdicts."""
 
-    version: Annotated[int, about("2; raised where a name of any document changes or goes")]
+    version: Annotated[int, about("2; raised when a name changes or is removed")]
     findings: Annotated[Sequence[Finding], about("by report, then the serious ones first")]
     claims: Annotated[Sequence[JudgedClaim], about("as `claims` prints them; empty for FILE")]
     notes: Annotated[Sequence[str], about("what was left out of FILE")]
-    read_as: Annotated[Sequence[str], about("how each column of FILE was read, and what was guessed")]
+    read_as: Annotated[Sequence[str], about("how each column of FILE was read")]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Explained(Document):
     curves: Annotated[Sequence[ExplainedCurve], about("those that could be split")]
     not_split: Annotated[Mapping[str, str], about("the name of each other curve, and why it could not be split")]
     notes: Annotated[Sequence[str], about("what was left out of the input")]
-    read_as: Annotated[Sequence[str], about("how each column of the table was read, and what was guessed")]
+    read_as: Annotated[Sequence[str], about("how each column was read")]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

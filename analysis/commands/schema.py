@@ -1,6 +1,6 @@
 """The types of what the commands print with `--format json`, and what is generated from them.
 
-`python -m analysis.commands.schema` writes analysis/output.schema.json and the tables of docs/json.md.
+`python -m analysis.commands.schema` writes analysis/output.schema.json and the lists of docs/json.md.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ DOCUMENTS: dict[str, list[Any]] = {
     "history": [History],
     "check_reference": [ReferenceCheck],
 }
-_TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
-_TABLE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->\n", re.DOTALL)
+_COMMENT = r"<!-- (\w+) -->\n"
+_LIST = re.compile(_COMMENT + ".*?<!-- end -->\n", re.DOTALL)
 
 Schema = dict[str, Any]
 
@@ -66,49 +66,54 @@ def json_schema() -> Schema:
 
 
 def page(text: str) -> str:
-    """Return the text of docs/json.md with its tables as the types have them; a comment before each names its type."""
+    """Return the text of docs/json.md with its lists as the types have them; a comment before each names its type."""
     types = json_schema()["$defs"]
 
-    def table(match: re.Match[str]) -> str:
-        rows = "\n".join(_rows(types, types[match[1]], shown={*_TABLE.findall(text)}))
-        return f"<!-- {match[1]} -->\n| name | value | what |\n| --- | --- | --- |\n{rows}\n<!-- end -->\n"
+    def items(match: re.Match[str]) -> str:
+        lines = "\n".join(_items(types, types[match[1]], shown=_anchors(text)))
+        return f"<!-- {match[1]} -->\n{lines}\n<!-- end -->\n"
 
-    return _TABLE.sub(table, text)
+    return _LIST.sub(items, text)
 
 
-def _rows(types: Schema, schema: Schema, shown: set[str], path: str = "") -> Iterator[str]:
-    """Yield a row for each name in an object, and for those of the objects in it that have no separate table."""
+def _anchors(text: str) -> dict[str, str]:
+    """Return the heading above the list of each type."""
+    sections = [section.partition("\n") for section in text.split("\n## ")]
+    return {name: heading for heading, _, body in sections for name in re.findall(_COMMENT, body)}
+
+
+def _items(types: Schema, schema: Schema, shown: dict[str, str], indent: str = "") -> Iterator[str]:
+    """Yield a line for each name in an object, and below it for those of the objects in it that have no other list."""
     for name, value in schema["properties"].items():
-        absent = "" if name in schema["required"] else "; may be absent"
-        yield f"| `{path}{name}` | {_type(value, shown)} | {value['description']}{absent} |"
-        inner, dots = _inner(value)
+        absent = "" if name in schema["required"] else ", may be absent"
+        meaning = f": {value['description']}" if "description" in value else ""
+        yield f"{indent}- `{name}` ({_type(value, shown)}{absent}){meaning}"
+        inner = _inner(value)
         if inner and inner not in shown:
-            yield from _rows(types, types[inner], shown, f"{path}{name}{dots}.")
+            yield from _items(types, types[inner], shown, f"{indent}  ")
 
 
-def _inner(value: Schema) -> tuple[str, str]:
-    """Return the type of the objects in a value ("" if there are none), and how its path goes on."""
+def _inner(value: Schema) -> str:
+    """Return the type of the objects in a value; "" if there are none."""
     for one in value.get("anyOf", [value]):
         if "$ref" in one:
-            return one["$ref"].rpartition("/")[2], ""
+            return str(one["$ref"].rpartition("/")[2])
         if one.get("type") == "array":
-            inner, dots = _inner(one["items"])
-            return inner, f"[]{dots}"
-    return "", ""
+            return _inner(one["items"])
+    return ""
 
 
-def _type(value: Schema, shown: set[str]) -> str:
-    """Return the type of a value in words."""
+def _type(value: Schema, shown: dict[str, str]) -> str:
+    """Return the type of a value, by its name in JSON Schema or as a link to the list of its names."""
     if "anyOf" in value:
         return " or ".join(_type(one, shown) for one in value["anyOf"])
     if "enum" in value:
         return ", ".join(f"`{one}`" if one else "empty" for one in value["enum"])
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})" if name in shown else "object"
-    kind, inner = str(value["type"]), value.get("items") or value.get("additionalProperties")
-    listed = f" of {_type(inner, shown)}" if inner and _inner(value)[0] in ("", *shown) else ""
-    return _TYPES.get(kind, kind) + listed
+        return f"[{name}](#{shown[name]})" if name in shown else "object"
+    inner = value.get("items") or value.get("additionalProperties")
+    return str(value["type"]) + (f" of {_type(inner, shown)}" if inner else "")
 
 
 if __name__ == "__main__":

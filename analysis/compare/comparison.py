@@ -44,7 +44,7 @@ class ReportComparison(Document):
     allowed: Annotated[AllowedRange, about("by analysis/compare/tolerances.toml")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the comparison")]
-    note: Annotated[str, about("what a reader should know")]
+    note: Annotated[str, about("for the reader")]
 
 
 @dataclass(frozen=True)

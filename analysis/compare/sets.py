@@ -54,7 +54,7 @@ class SetRatio(Document):
     ratio: Annotated[documents.Number, about("B / A")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the ratio")]
-    note: Annotated[str, about("why it is not judged, or how the spread between launches is known")]
+    note: Annotated[str, about("why it is not judged, or where the spread between launches is from")]
 
 
 @dataclass(frozen=True)

@@ -17,40 +17,40 @@ from analysis.documents import Document, Number, about, filled, number
 class DiagnosedPoint(Document):
     """A point of a curve: its step, and the parts of it as docs/diagnose.md explains them."""
 
-    nodes: Annotated[int, about("how many")]
-    ranks: Annotated[int, about("how many")]
+    nodes: int
+    ranks: int
     batch_per_rank: Annotated[int, about("images of a rank in one step")]
     measured_s: Annotated[Number, about("time of a step [s]")]
-    parts_s: Annotated[Mapping[Part, Number], about("its parts [s]; together they are the measured step")]
+    parts_s: Annotated[Mapping[Part, Number], about("its parts [s]; they add up")]
     efficiency_throughput: Annotated[Number, about("over the fewest nodes")]
-    efficiency_without: Annotated[Mapping[Part, Number], about("the most efficiency that is left with one part gone")]
+    efficiency_without: Annotated[Mapping[Part, Number], about("efficiency without one part, at most")]
     exchange_alone_s: Annotated[Number | None, about("exchange of the gradients by itself [s]; null: not measured")]
-    exchange_hidden_s: Annotated[Number | None, about("what of it no step waits for [s]; below zero: more is exposed")]
+    exchange_hidden_s: Annotated[Number | None, about("hidden part of it [s]; below zero: more is exposed")]
 
 
 class LateRank(Document):
     """The rank whose gradients are ready last."""
 
-    host: Annotated[str, about("its host")]
-    rank: Annotated[int, about("its number")]
+    host: str
+    rank: int
     cores: Annotated[Sequence[int], about("that it is bound to")]
-    behind_s: Annotated[Number, about("how long after the mean of the other ranks its gradients are ready [s]")]
-    certain: Annotated[bool, about("whether it is significantly behind")]
-    others_fraction: Annotated[float | None, about("of its cores' time that other processes took; null: not known")]
-    stolen_fraction: Annotated[float | None, about("the same of the hypervisor")]
+    behind_s: Annotated[Number, about("delay of its gradients after the mean of the others [s]")]
+    certain: Annotated[bool, about("whether the delay is significant")]
+    others_fraction: Annotated[float | None, about("share of its cores that other processes took")]
+    stolen_fraction: Annotated[float | None, about("share that the hypervisor took")]
 
 
 class DiagnosedCurve(Document):
     """The diagnosis of one curve."""
 
-    model: Annotated[str, about("its name")]
-    series: Annotated[str, about("what tells it from other series of its model, in words")]
-    machine: Annotated[str, about("that measured it, in words")]
+    model: str
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    machine: Annotated[str, about("that measured it")]
     design: Annotated[Literal["rounds", "launches"], about("how it was measured")]
-    launches: Annotated[int, about("how many")]
+    launches: int
     points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
     largest_loss: Annotated[Part | None, about("at the largest point; null: not decided")]
-    candidates: Annotated[Sequence[Part], about("all losses that could be the largest")]
+    candidates: Annotated[Sequence[Part], about("losses that could be the largest")]
     slowest_rank: Annotated[LateRank | None, about("of the largest point; null: not known")]
     sentences: Annotated[Sequence[str], about("the diagnosis in words")]
 
@@ -58,30 +58,30 @@ class DiagnosedCurve(Document):
 class ArmDifference(Document):
     """How the steps of one arm differ from those of the base."""
 
-    arm: Annotated[str, about("its name")]
+    arm: str
     longer_s: Annotated[Number, about("step of the arm less that of the base in the same repeat [s]")]
-    parts_longer_s: Annotated[Mapping[Part, Number], about("the same of each part [s]; together they are all of it")]
+    parts_longer_s: Annotated[Mapping[Part, Number], about("by part [s]; they add up")]
     differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
-    reasons: Annotated[Sequence[Part], about("the parts that differ significantly the same way, and may differ most")]
+    reasons: Annotated[Sequence[Part], about("significant parts of the same sign that may be the largest")]
 
 
 class ArmComparison(Document):
     """The arms of one model on as many nodes."""
 
-    model: Annotated[str, about("its name")]
-    machine: Annotated[str, about("that measured them, in words")]
+    model: str
+    machine: Annotated[str, about("that measured them")]
     nodes: Annotated[int, about("of all arms; their parts are in `curves`")]
     base: Annotated[str, about("the arm that the others are compared with")]
     others: Annotated[Sequence[ArmDifference], about("in the order of their names")]
-    sentences: Annotated[Sequence[str], about("the comparison in words, and what the records do not show")]
+    sentences: Annotated[Sequence[str], about("in words, with what the records do not show")]
 
 
 class JobPhases(Document):
     """The phases of the launches of one single point."""
 
-    model: Annotated[str, about("its name")]
-    series: Annotated[str, about("what tells it from other series of its model, in words")]
-    nodes: Annotated[int, about("how many")]
+    model: str
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    nodes: int
     batch_per_rank: Annotated[int, about("images of a rank in one step")]
     job_s: Annotated[Number, about("wall time of a job [s]")]
     parts_s: Annotated[

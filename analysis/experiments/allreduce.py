@@ -31,7 +31,7 @@ class AllreducePoint(Document):
     cycle_time_ms: Annotated[float, about("of Horovod [ms]")]
     ranks: Annotated[int, about("of the job")]
     message_bytes: Annotated[int, about("of one rank")]
-    launches: Annotated[int, about("how many")]
+    launches: int
     allreduce_s: Annotated[NumberJson, about("mean over rounds [s]")]
     bus_bandwidth_bytes_per_s: Annotated[NumberJson, about("harmonic mean over rounds")]
 

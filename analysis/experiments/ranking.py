@@ -64,19 +64,19 @@ class Contest:
 class RankedArm(Document):
     """An arm of a contest."""
 
-    arm: Annotated[str, about("its name")]
+    arm: str
     settings: Annotated[Mapping[str, Any], about("each key in which it differs from the base, with its value")]
     images_per_s: Annotated[documents.Number, about("of the whole job")]
     ratio: Annotated[documents.Number, about("to the base, in the same repeat; all ratios together hold at 95 %")]
-    verdict: Annotated[ArmVerdict, about("beside the base")]
+    verdict: Annotated[ArmVerdict, about("relative to the base")]
 
 
 class RankedContest(Document):
     """The arms of one model on one machine, ranked."""
 
-    model: Annotated[str, about("its name")]
-    machine: Annotated[str, about("that measured it, in words")]
-    ranks: Annotated[int, about("how many")]
+    model: str
+    machine: Annotated[str, about("that measured it")]
+    ranks: int
     arms: Annotated[Sequence[RankedArm], about("the fastest first")]
     winner: Annotated[str | None, about("the fastest of the arms that are faster than the base; null: none is")]
 

@@ -48,22 +48,22 @@ Optional = documents.Number | UnsetType
 class SummaryPoint(Document):
     """A point of an experiment that trains; it has those numbers that are known."""
 
-    experiment: Annotated[str, about("its name")]
-    model: Annotated[str, about("its name")]
-    nodes: Annotated[int | None, about("how many")]
-    ranks: Annotated[int | None, about("how many")]
-    ranks_per_node: Annotated[int | None, about("how many")]
-    threads_per_rank: Annotated[int | None, about("how many")]
+    experiment: str
+    model: str
+    nodes: int | None
+    ranks: int | None
+    ranks_per_node: int | None
+    threads_per_rank: int | None
     batch_per_rank: Annotated[int | None, about("images of a rank in one step")]
     global_batch: Annotated[int | None, about("images of all ranks in one step")]
     arm: Annotated[str, about("its name, as `without-allreduce` of the control; empty: the experiment has one arm")]
     axis: Annotated[str, about("the swept parameter of the curve")]
     axis_value: Annotated[float | str | None, about("its value here")]
-    series: Annotated[str, about("what tells it from other series of its model, in words")]
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
     design: Annotated[Literal["rounds", "launches"], about("how it was measured")]
     rounds: Annotated[int, about("how many; 0 for launches")]
-    launches: Annotated[int, about("how many")]
-    note: Annotated[str, about("what a reader should know")]
+    launches: int
+    note: Annotated[str, about("for the reader")]
     images_per_s: Annotated[documents.Number, about("of the whole job")]
     compute_limit_images_per_s: Annotated[Optional, about("bound by the processors, as the same jobs measured")] = UNSET
     compute_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET

@@ -28,7 +28,7 @@ class EqualTimePerImage(Document):
     """The test that an image takes the same time at every point."""
 
     verdict: Annotated[EqualTime, about("of the test")]
-    p: Annotated[float | None, about("how likely the time would seem to change so much by chance; null: not tested")]
+    p: Annotated[float | None, about("p value; null: not tested")]
 
 
 class CurveFinding(Document):
@@ -48,7 +48,7 @@ class CurveFit(Document):
 
     name: Annotated[str, about("the model, and the points that it was fitted to")]
     assumes: Annotated[str, about("what it assumes of the time per image")]
-    reasonable: Annotated[bool, about("whether it could as well be concluded from")]
+    reasonable: Annotated[bool, about("whether the runs allow it as well")]
     ranks: Annotated[Sequence[int], about("of its points")]
     runs: Annotated[int, about("how many runs it was fitted to")]
     fixed_s: Annotated[Number, about("its fixed cost [s]")]
@@ -58,16 +58,16 @@ class CurveFit(Document):
 class CurvePoint(Document):
     """A point of a curve that was split."""
 
-    ranks: Annotated[int, about("how many")]
+    ranks: int
     steps_per_rank: Annotated[float, about("steps of each rank within the wall time")]
     batch_per_rank: Annotated[float, about("images of a rank in one step")]
     images_per_rank: Annotated[float, about("their product")]
-    runs: Annotated[int, about("how many")]
+    runs: int
     wall_s: Annotated[float, about("mean wall time [s]")]
     images_per_s_per_rank: Annotated[float | None, about("harmonic mean, measured; null: not known, or contradicted")]
     fitted_s: Annotated[float | None, about("wall time by the fit [s]")]
-    misfit_p: Annotated[float | None, about("how likely it is so far from the others by chance, over the curve")]
-    steps_that_fit: Annotated[float | None, about("how many steps would have taken that long")]
+    misfit_p: Annotated[float | None, about("p value of its misfit, over the curve")]
+    steps_that_fit: Annotated[float | None, about("steps that would take that long")]
     fixed_fraction: Annotated[float | None, about("the fixed cost over the wall time")]
     beyond_speed_s: Annotated[float | None, about("what the measured speed leaves of the wall time [s]")]
     ideal: Annotated[float, about("the ideal speedup, over the first point that the fit uses")]
@@ -92,10 +92,10 @@ class FixedCostPhases(Document):
 class ExplainedCurve(Document):
     """The explanation of one curve."""
 
-    curve: Annotated[str, about("its name")]
-    fixed_cost_paid: Annotated[FixedCostPaid, about("yes only if no cost that recurs fits as well")]
-    recurring_cost_fits: Annotated[Sequence[str], about("what a cost that recurs may be paid for instead")]
-    decided_by: Annotated[str | None, about("the one run that would decide; null: nothing to decide, or no run would")]
+    curve: str
+    fixed_cost_paid: Annotated[FixedCostPaid, about("yes only if no recurring cost fits as well")]
+    recurring_cost_fits: Annotated[Sequence[str], about("recurring costs that fit as well")]
+    decided_by: Annotated[str | None, about("the run that would decide; null: none")]
     model: Annotated[str, about("the model that was concluded from, as in docs/explain.md")]
     assumes: Annotated[str, about("what it assumes of the time per image")]
     fixed_s: Annotated[Number, about("the fixed cost of each run [s]")]
@@ -104,7 +104,7 @@ class ExplainedCurve(Document):
     ]
     images_per_s_per_rank_implied: Annotated[Number | None, about("the speed that the wall times imply")]
     equal_time_per_image: Annotated[EqualTimePerImage, about("whether an image takes the same time at every point")]
-    findings: Annotated[Sequence[CurveFinding], about("numbers that contradict each other")]
+    findings: Annotated[Sequence[CurveFinding], about("contradictory numbers")]
     fits: Annotated[Sequence[CurveFit], about("each model or choice of points; the first is concluded from")]
     points: Annotated[Sequence[CurvePoint], about("by ranks, and by falling work")]
     phases: Annotated[Sequence[FixedCostPhases], about("of local records; else empty")]

@@ -17,17 +17,15 @@ from analysis.stats.number import unknown
 class PointChange(Document):
     """A point before and now."""
 
-    experiment: Annotated[str, about("its name")]
-    model: Annotated[str, about("its name")]
-    ranks: Annotated[int, about("how many")]
-    point: Annotated[str, about("nodes, and what else tells the point apart, in words")]
+    experiment: str
+    model: str
+    ranks: int
+    point: Annotated[str, about("nodes, and what else distinguishes the point")]
     machine: Annotated[str, about("that it was measured on")]
-    quantity: Annotated[
-        Quantity, about("a speedup is over the smallest point; the bandwidth is of the largest message")
-    ]
+    quantity: Annotated[Quantity, about("speedup: over the smallest point; bandwidth: of the largest message")]
     unit: Annotated[Unit, about("of its values")]
-    before: Annotated[Sequence[float], about("one value a launch: of earlier sessions made alike, or the reference")]
-    now: Annotated[Sequence[float], about("one value a launch: of the newest session")]
+    before: Annotated[Sequence[float], about("one value a launch, of earlier comparable sessions or the reference")]
+    now: Annotated[Sequence[float], about("one value a launch, of the newest session")]
     ratio: Annotated[Number, about("mean now over mean before")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the point")]
@@ -37,7 +35,7 @@ class PointChange(Document):
 class SessionValues(Document):
     """The values of a point in one session."""
 
-    session: Annotated[int, about("its number")]
+    session: int
     launches: Annotated[Sequence[float], about("one value a launch")]
 
 
@@ -50,7 +48,7 @@ class PointHistory(PointChange):
 class ProvenanceChange(Document):
     """A difference from the session before."""
 
-    what: Annotated[str, about("its name")]
+    what: str
     before: Annotated[str, about("in the session before")]
     now: Annotated[str, about("in this one")]
 
@@ -80,17 +78,17 @@ class MachineHistory(Document):
 class History(Document):
     """The points of an experiment over time."""
 
-    within: Annotated[float, about("up to this fraction off a value counts as the same")]
+    within: Annotated[float, about("a smaller relative difference counts as the same")]
     machines: Annotated[Sequence[MachineHistory], about("one entry a machine")]
 
 
 class ReferenceCheck(Document):
     """A reference beside what was measured since it was written."""
 
-    reference: Annotated[str, about("its name")]
+    reference: str
     first_day: Annotated[str, about("of its launches")]
     last_day: Annotated[str, about("of its launches")]
-    within: Annotated[float, about("up to this fraction off a value counts as the same")]
+    within: Annotated[float, about("a smaller relative difference counts as the same")]
     made: Annotated[Provenances, about("the provenance of the launches of the reference")]
     points: Annotated[Sequence[PointChange], about("each point of the reference")]
 

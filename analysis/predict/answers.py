@@ -46,21 +46,19 @@ class Target:
 class PredictedTarget(Document):
     """A curve at one number of ranks."""
 
-    model: Annotated[str, about("its name")]
-    ranks: Annotated[int, about("the number that was asked for")]
+    model: str
+    ranks: Annotated[int, about("requested")]
     images_per_s: Annotated[documents.Number, about("of the whole job; all null if not supported")]
     supported: Annotated[bool, about("whether the points support a prediction")]
-    why: Annotated[str, about("the reason why not; else empty")]
-    curve: Annotated[str, about("what tells the curve from others of the model, in words")]
-    may_saturate: Annotated[bool, about("whether the lower end allows for a server that saturates beyond the points")]
-    nodes: Annotated[int | None, about("that so many ranks take; null: `ranks_per_node` is not known")]
+    why: Annotated[str, about("reason if not supported; else empty")]
+    curve: Annotated[str, about("what distinguishes it from other curves of the model")]
+    may_saturate: Annotated[bool, about("whether a server that saturates beyond the points is allowed for")]
+    nodes: Annotated[int | None, about("null: `ranks_per_node` is not known")]
     measured: Annotated[float | UnsetType, about("images/s of a point that `--up-to` left out")] = UNSET
-    speedup: Annotated[documents.Number | UnsetType, about("over the smallest point; where supported")] = UNSET
-    efficiency: Annotated[documents.Number | UnsetType, about("over the smallest point; where supported")] = UNSET
-    wall_s: Annotated[documents.Number | UnsetType, about("of the job that was asked for [s]; where supported")] = UNSET
-    cost: Annotated[documents.Number | UnsetType, about("of that job, in the unit of `--price`; where supported")] = (
-        UNSET
-    )
+    speedup: Annotated[documents.Number | UnsetType, about("over the smallest point")] = UNSET
+    efficiency: Annotated[documents.Number | UnsetType, about("over the smallest point")] = UNSET
+    wall_s: Annotated[documents.Number | UnsetType, about("of the requested job [s]")] = UNSET
+    cost: Annotated[documents.Number | UnsetType, about("of that job, in the unit of `--price`")] = UNSET
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from train.record import recorded_config
 class RankTimeline(Document):
     """When the gradients of a rank were ready."""
 
-    rank: Annotated[int, about("its number")]
-    host: Annotated[str, about("its host")]
+    rank: int
+    host: str
     computing_s: Annotated[Number | None, about("until its local gradients are ready [s]; null: a GPU computes")]
     ready_after_first_s: Annotated[Number | None, about("how long after the first rank's [s]; null: a GPU computes")]
     clock_error_s: Annotated[float | None, about("largest error of its time on rank 0's clock [s]; null: not known")]
@@ -28,16 +28,16 @@ class RankTimeline(Document):
 class LaunchTimeline(Document):
     """The parts of the steps of a launch; each number is a median over its timed steps."""
 
-    model: Annotated[str, about("its name")]
-    point: Annotated[str, about("its name")]
+    model: str
+    point: str
     config_hash: Annotated[str, about("of its configuration")]
     launched: Annotated[str, about("UTC")]
-    hosts: Annotated[int, about("how many")]
+    hosts: int
     batch_per_rank: Annotated[int, about("images of a rank in one step")]
     gradients: Annotated[Literal["flat", "grouped", "separate"], about("how they are exchanged")]
     controller: Annotated[Literal["gloo", "mpi"], about("of Horovod")]
     cycle_time_ms: Annotated[float | None, about("of Horovod [ms]; null: not set")]
-    timed_steps: Annotated[int, about("how many")]
+    timed_steps: int
     parts_s: Annotated[Mapping[str, Number], about("of a step of rank 0 [s], where there are; empty: a GPU computes")]
     overlapped_s: Annotated[Mapping[str, Number], about("of these, while rank 0 computed [s]")]
     ranks: Annotated[Sequence[RankTimeline], about("all of them")]

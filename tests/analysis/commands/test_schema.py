@@ -20,11 +20,11 @@ def test_the_schema_and_the_page_are_those_of_the_types():
     assert page == schema.page(page), WRITE
 
 
-def test_the_page_has_a_table_for_each_document():
+def test_the_page_has_a_list_for_each_document():
     page = schema.PAGE.read_text()
     for document in (one for documents in schema.DOCUMENTS.values() for one in documents):
         (kind,) = getattr(document, "__args__", [document])
-        assert f"<!-- {kind.__name__} -->\n| name | value | what |" in page
+        assert f"<!-- {kind.__name__} -->\n- `" in page
 
 
 @pytest.fixture(scope="module")
