@@ -2,6 +2,7 @@ import pytest
 
 from analysis import TableError
 from analysis.appendix import contents
+from analysis.experiments.summary import SummaryPoint
 from analysis.figures import diagnosis, network, registry, scaling, settings, training
 from analysis.figures.entry import Kind
 from analysis.study import Study
@@ -14,6 +15,11 @@ def test_the_kits_own_claims_come_first_and_name_their_experiment():
     assert [claim.report for claim in appendix.claims[:4]] == ["kit"] * 4
     assert appendix.claims_of("weak_scaling") == ["C1"]
     assert len(appendix.claims) == 4 + 74
+
+
+def test_the_kits_own_claims_are_of_quantities_that_the_summary_has():
+    own = [claim for claim in contents.read().claims if claim.report == "kit"]
+    assert {claim.arguments["quantity"] for claim in own} <= set(SummaryPoint.__struct_fields__)
 
 
 def test_a_claim_that_records_decide_has_the_verdict_that_is_expected_of_them():
