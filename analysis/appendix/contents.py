@@ -130,7 +130,7 @@ def _check(data: Path, experiments: Iterable[Experiment], all_claims: Iterable[C
     names = [experiment.name for experiment in experiments]
     files = sorted(path.stem for path in (ROOT / "conf/experiment").glob("*.yaml"))
     if sorted(names) != files:
-        differing = ", ".join(sorted(set(names) ^ set(files))) or "one is there twice"
+        differing = ", ".join(sorted(set(names) ^ set(files))) or "one occurs twice"
         raise TableError(f"{data}: experiments must be the files of conf/experiment, each once: {differing}")
     by_id = {claim.id: claim for claim in all_claims}
     for experiment in experiments:
@@ -139,7 +139,7 @@ def _check(data: Path, experiments: Iterable[Experiment], all_claims: Iterable[C
                 raise TableError(f"{data}: {experiment.name}: code {place} given, must be FILE:FUNCTION that exists")
         for id in experiment.verdicts:
             if id not in by_id or by_id[id].experiment != experiment.name:
-                raise TableError(f"{data}: {experiment.name}: verdicts: {id} is no claim that its records decide")
+                raise TableError(f"{data}: {experiment.name}: verdicts: {id} is not a claim that its records decide")
 
 
 def _is_defined(place: str) -> bool:

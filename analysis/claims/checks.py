@@ -265,58 +265,31 @@ class Check:
 
 
 _ALL = (
-    Check(
-        stated,
-        "The derived numbers that the report states follow from its primary numbers, as `tables` recomputes them",
-    ),
-    Check(
-        formula,
-        "What follows from a few numbers by arithmetic is within the limits; with `each`: for each value of columns",
-    ),
-    Check(every, "Every number of a selection is within the limits"),
+    Check(stated, "The report's derived numbers follow from its primary ones, as `tables` recomputes them"),
+    Check(formula, "A number computed from a few others is within bounds; with `each`: for each value of columns"),
+    Check(every, "Every number of a selection is within bounds"),
     Check(varies_alone, "What is compared differs in the column `factor`, and not always in one of `others` too"),
-    Check(reviewed, "Lines of the report, which a reader has compared: no number decides it"),
-    Check(spread, "The largest and the smallest of a selection differ by no more than the limits say"),
+    Check(reviewed, "A reader compared lines of the report: no number decides it"),
+    Check(spread, "Largest and smallest of a selection differ within bounds"),
     Check(order, "The claimed one of column `among` is the highest (or lowest) at each value of the columns `at`"),
     Check(
         flat_from,
-        "From one value of a column on a quantity no longer rises by more than a margin, and up to it it does",
+        "A quantity rises by more than a margin up to one value of a column, and no more from there on",
         own_margin=True,
     ),
-    Check(
-        averages.mean,
-        "The geometric mean of a selection is within the limits; each value of the columns `unit` counts once",
-    ),
-    Check(
-        averages.mean_ratio,
-        "The geometric mean of a formula, worked out for each value of some columns, is within the limits",
-    ),
+    Check(averages.mean, "The geometric mean of a selection is within bounds; each value of `unit` counts once"),
+    Check(averages.mean_ratio, "The geometric mean of a formula over the values of some columns is within bounds"),
     Check(
         averages.trend,
         'A quantity rises or falls with the size; "none": it changes by less than a margin at each doubling',
         own_margin=True,
     ),
-    Check(
-        averages.same_trend,
-        "One of a column changes with the size as the others do: at each doubling by the same factor, within a margin",
-    ),
-    Check(
-        averages.same,
-        "Two settings give the same throughput: in each group of cells the mean ratio is within a margin of 1",
-    ),
-    Check(averages.irreconcilable, "Speed and wall time contradict each other: no fixed cost reconciles them"),
-    Check(
-        averages.predicted,
-        "What the measured points carry for more ranks is within the limits, with the 90 % interval of `make predict`",
-    ),
-    Check(noted, "The page that a report copied notes the same of each number that was copied: how it was measured"),
-    Check(
-        measured,
-        "A quantity of every point of local records is within the limits, by its 95 % interval",
-    ),
-    Check(
-        averaging_loses,
-        "Averaging gradients over ranks makes training less precise: local records of the same steps decide it",
-    ),
+    Check(averages.same_trend, "One of a column changes at each doubling as the others do, within a margin"),
+    Check(averages.same, "In each group of cells the mean throughputs of two settings are the same, within a margin"),
+    Check(averages.irreconcilable, "No fixed cost reconciles speed and wall time"),
+    Check(averages.predicted, "The prediction for more ranks is within bounds, by the 90 % interval of `make predict`"),
+    Check(noted, "The copied page notes the same way of measuring beside each copied number"),
+    Check(measured, "A quantity of every point of local records is within bounds, by its 95 % interval"),
+    Check(averaging_loses, "Local records show other losses on several ranks than on one, for the same steps"),
 )
 CHECKS: dict[str, Check] = {check.judge.__name__: check for check in _ALL}

@@ -293,7 +293,7 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 def in_these_runs(result: Result) -> str:
     """Return what the numbers themselves say, whatever other runs would: how many are as claimed, and n."""
     if not result.numbers:
-        return "nothing: the numbers that would decide it are not known"
+        return "no number decides it"
     allowed = [bounds.allow(number.value) for number, bounds in result.numbers]
     values = [number.value for number, _ in result.numbers]
     n = sum(max(1, number.n) for number, _ in result.numbers)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from analysis import TableError, claims
+from analysis import TableError
 from analysis.appendix import contents
 from analysis.page import appendix as page
-from analysis.study import Study
 from train.record import files
 
 
@@ -29,8 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def text(style: str = "sc", data: Path = contents.DATA, minutes: Path = contents.MINUTES) -> str:
     """Return the appendix in a style. Raises TableError where its data are wrong."""
-    appendix = contents.read(data, minutes)
-    return page.appendix_text(appendix, claims.judge(appendix.claims, Study()), style)
+    return page.appendix_text(contents.read(data, minutes), style)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis.appendix.contents import Appendix, Experiment, code_of, label
 from analysis.appendix.evaluation import Evaluation
-from analysis.claims import Judged
+from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
 
 STYLES = ("sc", "eurosys")
@@ -39,7 +39,7 @@ def minutes(appendix: Appendix, command: str) -> str:
     """Return the machine minutes of a command as text."""
     measured = appendix.minutes.get(command)
     if measured is None:
-        return "not measured"
+        return "-"
     return "below 1" if measured.minutes < 0.95 else f"{measured.minutes:.0f}"
 
 
@@ -65,26 +65,28 @@ def _output_row(number: int, one: Experiment) -> dict[str, str]:
     }
 
 
-def _claim_row(appendix: Appendix, number: int, one: Judged) -> dict[str, str]:
+def _claim_row(appendix: Appendix, number: int, claim: Claim) -> dict[str, str]:
     names = [experiment.name for experiment in appendix.experiments]
-    decided = label(names.index(one.claim.experiment), "E") if one.claim.experiment else "`make claims`"
     return {
         "": label(number, "C"),
-        "claim": f"`{one.claim.id}`",
-        "hypothesis": one.claim.hypothesis,
-        "decided by": decided,
-        "expected verdict": appendix.expected_verdict(one.claim) or one.verdict,
-        "code": f"`{code_of(one.claim)}`",
+        "claim": f"`{claim.id}`",
+        "hypothesis": claim.hypothesis,
+        "decided by": label(names.index(claim.experiment), "E"),
+        "expected verdict": appendix.expected_verdict(claim),
     }
 
 
-def _check_rows(judged: Sequence[Judged]) -> list[dict[str, str]]:
-    used = {one.claim.check for one in judged}
-    return [{"check": f"`{name}`", "rule": check.rule} for name, check in CHECKS.items() if name in used]
+def _check_rows(appendix: Appendix) -> list[dict[str, str]]:
+    used = {claim.check: code_of(claim) for claim in appendix.claims}
+    return [
+        {"check": f"`{name}`", "rule": check.rule, "code": f"`{used[name]}`"}
+        for name, check in CHECKS.items()
+        if name in used
+    ]
 
 
-def appendix_text(appendix: Appendix, judged: Sequence[Judged], style: str) -> str:
-    """Return the appendix in one of STYLES. judged: its claims, from the published numbers alone."""
+def appendix_text(appendix: Appendix, style: str) -> str:
+    """Return the appendix in one of STYLES."""
     steps = [
         {"step": str(number), "command": f"`{one.command}`", "machine minutes": minutes(appendix, one.command),
          "makes": one.makes, "expected": one.expected}
@@ -100,8 +102,8 @@ def appendix_text(appendix: Appendix, judged: Sequence[Judged], style: str) -> s
         steps=steps,
         experiments=experiments,
         outputs=[_output_row(number, one) for number, one in enumerate(appendix.experiments)],
-        claims=[_claim_row(appendix, number, one) for number, one in enumerate(judged)],
-        checks=_check_rows(judged),
+        claims=[_claim_row(appendix, number, one) for number, one in enumerate(appendix.claims) if one.experiment],
+        checks=_check_rows(appendix),
         measured=measured,
         table=table,
     )  # fmt: skip

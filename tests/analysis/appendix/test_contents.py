@@ -49,7 +49,7 @@ def test_every_figure_that_is_named_can_be_drawn():
         ("analysis/speedups.py:curve", "analysis/speedups.py:curvee", "code analysis/speedups.py:curvee given"),
         ("analysis/explain/fit.py:explain", "analysis/explain/none.py:explain", "code analysis/explain/none.py"),
         ('name = "fruit"', 'name = "vegetables"', "fruit, vegetables"),
-        ("004-averaging-loses-precision", "000-vgg19-best", "000-vgg19-best is no claim that its records decide"),
+        ("004-averaging-loses-precision", "000-vgg19-best", "000-vgg19-best is not a claim that its records decide"),
         ('quantity = "speedup_throughput"\nranks', 'nothing = "x"\nexperiment = 1\n[', "not a readable"),
     ],
 )
