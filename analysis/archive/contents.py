@@ -44,9 +44,9 @@ def read(path: Path) -> Contents:
         for name, problem, content in _folder_entries(path) if path.is_dir() else _archive_entries(path):
             at = f", in or after {shown(name)}"
             if not name.isprintable():
-                problem = "is no name that `bundle` gives"
+                problem = "is not a name that `bundle` writes"
             elif not problem and (name in contents.digests or name in contents.outside):
-                problem = "is there twice"
+                problem = "occurs twice"
             if problem or content is None:
                 contents.extra.append(f"extra: {shown(name)} {problem}")
             elif name in OUTSIDE:
@@ -63,7 +63,7 @@ def _folder_entries(folder: Path) -> Iterator[Entry]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            yield name, "is no plain file", None
+            yield name, "is not a regular file", None
         elif path.is_file():
             with path.open("rb") as content:
                 yield name, "", content
@@ -83,11 +83,11 @@ def _archive_entries(path: Path) -> Iterator[Entry]:
                 yield member.name, f"is not within the folder {ROOT}", None
             elif not member.isdir():
                 plain = member.isreg() and not member.issparse()
-                yield name, "" if plain else "is no plain file", tar.extractfile(member) if plain else None
+                yield name, "" if plain else "is not a regular file", tar.extractfile(member) if plain else None
         packed.seek(tar.offset)
         while block := packed.read(_BLOCK_BYTES):  # zeros, up to the checksum of the compression
             if any(block):
-                raise tarfile.ReadError("what follows is no file")
+                raise tarfile.ReadError("what follows is not a file")
 
 
 class _Forward(gzip.GzipFile):

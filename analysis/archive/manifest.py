@@ -49,7 +49,7 @@ def parse(content: str, where: str) -> dict[str, str]:
         if not separator or not re.fullmatch("[0-9a-f]{64}", stated) or not name:
             raise TableError(f"{where}: line {number}: {line[:80]!r} given, must be a SHA-256, two spaces and a file")
         if name in digests:
-            raise TableError(f"{where}: line {number}: {shown(name)} is there twice, must be once")
+            raise TableError(f"{where}: line {number}: {shown(name)} occurs twice, must be once")
         digests[name] = stated
     return digests
 

@@ -62,7 +62,7 @@ def printed_rate(text: str, pattern: str | None, global_batch: float) -> Printed
     else:
         kind, known = rows(text, "")
         found = [rate for row in known if (rate := _rate(row, global_batch))]
-        hint = "the output is no log that is known; say with RATE= how it prints its rate"
+        hint = "unknown log format: set RATE= to how it prints its rate"
     values = sorted({value for value, _ in found})
     if not values:
         raise RateError(f"no rate was printed: {hint}")

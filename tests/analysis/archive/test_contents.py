@@ -87,7 +87,7 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
         ((member("bundle/x", 1 << 40, tarfile.XHDTYPE), b""), "in or after MANIFEST: it unpacks to more than 268 MB"),
         ((member("bundle/back", -512), b""), "in or after back: a file lies within the one before"),
         ((member("bundle/zeros", 1 << 24), bytes(1 << 24)), "in or after zeros: it unpacks to more than"),
-        ((member("bundle/one"), b"x" * 512), "in or after one: what follows is no file"),
+        ((member("bundle/one"), b"x" * 512), "in or after one: what follows is not a file"),
     ],
     ids=["longer than the archive", "skipped", "header", "negative", "zeros", "no header"],
 )
@@ -99,7 +99,7 @@ def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, mor
 
 
 def test_what_comes_after_the_end_of_an_archive(read):
-    with pytest.raises(TableError, match="what follows is no file"):
+    with pytest.raises(TableError, match="what follows is not a file"):
         read(tar() + tar())
     with pytest.raises(TableError, match="Not a gzipped file"):
         read(gzip.compress(tar()) + b"more", compress=bytes)
@@ -128,4 +128,4 @@ def test_a_folder_is_read_without_following_links_or_waiting_for_pipes(tmp_path)
     (tmp_path / "link").symlink_to("/etc")
     result = contents.read(tmp_path)
     assert set(result.digests) == {"README.txt", "results/a/record.json"}
-    assert result.extra == ["extra: link is no plain file", "extra: pipe is no plain file"]
+    assert result.extra == ["extra: link is not a regular file", "extra: pipe is not a regular file"]

@@ -132,7 +132,7 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         if controller != "gloo":
             return f"distribution.controller={controller}: ranks that wait take time from those that work"
         if point.config.system.cpus_per_node is not None and (why := _not_in_turn(point.config.distribution)):
-            return f"{why}, and each arm of emulated nodes is joined anew"
+            return f"{why}, and each arm of emulated nodes joins again"
     if len({_process(point.config) for point in group}) > 1:
         if hosts_apart:
             return f"launcher={config.launcher.name}: processes of different setups share a launch on one machine only"
