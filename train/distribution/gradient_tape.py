@@ -36,7 +36,7 @@ def flat_exchange(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
     """Return an exchange of tensors of one type as a single tensor, which holds their values one after the other.
 
     Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are ready again, a
-    bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
+    bit for each, in messages of 64 bits: one tensor needs one message. See docs/tuning.md.
     """
 
     def exchange_all(tensors: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
