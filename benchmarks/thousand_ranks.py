@@ -3,8 +3,8 @@
     python -m benchmarks.thousand_ranks [--ranks 1024]
 
 The ranks are threads or small processes on this machine; what they call is the real code. What is not in here is
-Gloo's mesh of connections, half a million of 1,024 ranks, and Horovod's own negotiation. docs/clusters.md has the
-numbers.
+Gloo's mesh of connections, half a million of 1,024 ranks, and Horovod's own negotiation. docs/clusters.md says what
+follows.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks.thousand_record [--ranks 1024] [--steps 1000] [--cpu]
 
-The parts are made up; all that reads them is the real code. docs/clusters.md has the numbers.
+The parts are made up; all that reads them is the real code. docs/clusters.md says what follows.
 """
 
 from __future__ import annotations
