@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import matplotlib as mpl
 
 from analysis.figures import plots
 from analysis.figures.files import small_font
 from analysis.figures.plots import MM, Line
-from analysis.proposal import Curve, Proposal, Section
+from analysis.proposal import Curve, Kind, Proposal, Section
 from analysis.stats.number import Number
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw(content: Proposal) -> Figure:
     figure = _figure(_PAGE_MM[0] - 2 * _MARGIN_MM, 8 + _PANELS_MM * len(kinds), layout="constrained")
     panels = figure.subplots(len(kinds), 3, squeeze=False)
     for kind, axes in zip(kinds, panels, strict=True):
-        _panels(list(axes), content.curves_in(kind), content.threshold, kind)
+        _panels(list(axes), content, kind)
     return plots.legend(figure)
 
 
@@ -41,32 +41,37 @@ def _figure(width_mm: float, height_mm: float, layout: str | None = None) -> Fig
     return Figure(figsize=(width_mm * MM, height_mm * MM), layout=layout)  # type: ignore[arg-type]
 
 
-def _kinds(content: Proposal) -> list:
-    return [kind for kind in ("weak", "strong") if content.curves_in(kind)]
+def _kinds(content: Proposal) -> list[Kind]:
+    return [kind for kind in get_args(Kind) if content.curves_in(kind)]
 
 
-def _panels(panels: Sequence[Axes], curves: Sequence[Curve], threshold: float, kind: str) -> None:
-    nodes = sorted({row.nodes for curve in curves for row in curve.rows})
+def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
+    # Both rows share a legend: a colour stands for one curve in all of them.
+    curves = [(number, curve) for number, curve in enumerate(content.curves) if curve.kind == kind]
+    nodes = sorted({row.nodes for _, curve in curves for row in curve.rows})
     for axes, quantity in zip(panels, _QUANTITIES, strict=True):
-        for nth, curve in enumerate(curves):
-            plots.draw(axes, _lines(curve, quantity, plots.COLOURS[nth % len(plots.COLOURS)], nth))
+        for number, curve in curves:
+            plots.draw(axes, _lines(curve, quantity, number))
         plots.doubling(axes, nodes, "nodes")
     first = min(nodes)
-    for curve, colour in zip(curves, plots.COLOURS, strict=False):
+    for number, curve in curves:
         ends = [first, nodes[-1]]
-        panels[0].plot(ends, [curve.rows[0].images_per_s.value * n / first for n in ends], ":", color=colour, lw=0.7)
+        ideal = [curve.rows[0].images_per_s.value * n / first for n in ends]
+        panels[0].plot(ends, ideal, ":", color=plots.nth_colour(number), lw=0.7)
     plots.logarithmic(panels[0], f"{kind} scaling: images/s")
     plots.ideal(panels[1], nodes)
     plots.logarithmic(panels[1], "speedup", base=2)
     plots.fraction(panels[2], "efficiency")
-    panels[2].axhline(threshold, color=plots.RED, linestyle="--", lw=0.8, label=f"threshold {100 * threshold:g} %")
+    label = f"threshold {100 * content.threshold:g} %"
+    panels[2].axhline(content.threshold, color="black", linestyle="--", lw=0.8, label=label)
 
 
-def _lines(curve: Curve, quantity: str, colour: str, nth: int) -> list[Line]:
-    """The measured sizes as a line, and predicted ones hollow and dotted; sizes that are not valid are hollow."""
+def _lines(curve: Curve, quantity: str, number: int) -> list[Line]:
+    """Return the measured sizes as a line, and predicted ones hollow and dotted; invalid sizes are hollow, too."""
+    colour = plots.nth_colour(number)
     measured = curve.measured
     predicted = [row for row in curve.rows if row.predicted]
-    lines = [_line(curve.name, measured, quantity, colour, plots.nth_marker(nth), "-")]
+    lines = [_line(curve.name, measured, quantity, colour, plots.nth_marker(number), "-")]
     if predicted:
         lines.append(_line("predicted", predicted, quantity, colour, "o", ":", hollow=True))
     return lines
@@ -150,7 +155,7 @@ class _Pages:
             ))
             for nth in range(3)
         ]  # fmt: skip
-        _panels(panels, content.curves_in(kind), content.threshold, kind)  # type: ignore[arg-type]
+        _panels(panels, content, kind)  # type: ignore[arg-type]
         handles: dict = {}
         for axes in panels:
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))

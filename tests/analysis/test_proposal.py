@@ -1,6 +1,9 @@
+import matplotlib as mpl
 import pytest
 
 from analysis import TableError, proposal
+from analysis.figures import plots
+from analysis.figures import proposal as figures
 from analysis.proposal import Plan
 from analysis.study import Study
 from tests.helpers.own_records import Arm, make_rounds, save
@@ -80,3 +83,16 @@ def test_points_that_shared_cores_support_nothing(tmp_path):
 def test_without_a_curve_it_says_what_there_is(results):
     with pytest.raises(TableError, match=r"records of overhead .*strong_scaling, weak_scaling"):
         made(results, experiments=("overhead",))
+
+
+def test_a_colour_stands_for_one_curve_in_weak_and_strong_scaling(results):
+    content = made(results)
+    with mpl.rc_context(fname=plots.STYLE):
+        figure = figures.draw(content)
+    colours = {
+        (line.get_label(), line.get_color())
+        for axes in figure.axes
+        for line in axes.lines
+        if line.get_label() in {curve.name for curve in content.curves}
+    }
+    assert len(colours) == len({colour for _, colour in colours}) == len(content.curves)
