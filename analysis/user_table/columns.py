@@ -19,7 +19,6 @@ _COUNTS = ("nodes", "ranks_per_node", "ranks", "repeat", "n")
 _WHOLE = ("batch_per_rank", "global_batch", "batch", "steps_per_rank", "images")  # as good as always
 _RATES = ("rate", "images_per_s", "images_per_s_per_rank")
 _LEAST, _MOST = 1e-9, 1e12
-_WEAK = re.compile(r"\b(?:threads?|cores?|cpus?)\b|^(?:scale|n|p)$", re.I)  # ranks only where nothing else is
 _EXTENT = re.compile(r"resol|size|shape|dim|grid|image|input|matrix|kernel", re.I)  # of 128x128, which are no ranks
 _SECONDS = re.compile(r"(?:^|[_\W])s(?:ec|econd)?s?$", re.I)
 # The kinds of units that cells may have, for each kind of quantity.
@@ -60,13 +59,13 @@ def read(table: Long, overrides: Mapping[str, str]) -> tuple[list[Quantity], lis
     columns, notes = _one_each([_as_ranks(column, table) for column in table.columns], table)
     columns, quantities = _with_sizes(columns, table)
     shown = {mark for column in columns if len(marks := numbers.marks(column.cells)) == 1 for mark in marks}
-    common = overrides.get("decimal") or table.grid.decimal or (shown.pop() if len(shown) == 1 else "")
+    elsewhere = shown.pop() if len(shown) == 1 else ""
     read_columns = []
     for column in columns:
         if column.header.name in headers.TEXT:
             read_columns.append(Quantity(column.header.name, column.header, (), column.cells, column.at))
         elif column.header.name:
-            mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), common)
+            mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), elsewhere)
             cells = numbers.column(column.cells, mark or ".")
             if not mark:
                 cells = [_without_ambiguous(cell, text) for cell, text in zip(cells, column.cells, strict=True)]
@@ -119,7 +118,9 @@ def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], lis
             notes.append(f"columns '{first.header.text}' and '{text}' are equal: the first is used")
         else:
             both = f"columns '{first.header.text}' and '{text}' are both {name}, and differ"
-            weaker = [one for one in (column, first) if _WEAK.search(one.header.text)]
+            strengths = [headers.strength(one.header.text) for one in (column, first)]
+            least = max(min(strengths) + 1, headers.WEAK)
+            weaker = [one for one, strength in zip((column, first), strengths, strict=True) if strength >= least]
             if name == "ranks" and len(weaker) == 1:  # threads of a rank, or a size: as unknown as any other setting
                 unique = [one for one in [*unique, column] if one is not weaker[0]] + [weaker[0].named("", "not known")]
                 continue
@@ -137,20 +138,40 @@ def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], l
         if not _has_sizes(column, named):
             sized.append(column)
             continue
-        read = [units.sizes_in(cell) or units.Sizes() for cell in column.cells]
+        read, guess = _of_nodes([units.sizes_in(cell) or units.Sizes() for cell in column.cells])
         cells = tuple(str(one.ranks or one.nodes or cell) for one, cell in zip(read, column.cells, strict=True))
         sized.append(Column(replace(column.header, name="ranks"), cells, column.at))
         for name in {"nodes", "ranks_per_node"} - named:
             values = [getattr(one, name) for one in read]
             if any(values):
                 found = tuple(PrintedNumber(value) if value else Missing("", False) for value in values)
-                more.append(Quantity(name, Header(column.header.text, name), found, column.cells, column.at))
+                more.append(Quantity(name, Header(column.header.text, name), found, column.cells, column.at, guess))
+        batches = [headers.batches_in(cell).get("batch", "") for cell in column.cells]
+        if all(batches) and not any("batch" in name for name in named):
+            header = Header(column.header.text, "batch")
+            more.append(
+                Quantity("batch", header, tuple(PrintedNumber(int(one)) for one in batches), column.cells, column.at)
+            )
+        elif len({*read}) < len({*column.cells}):  # the rest of the words tells curves apart
+            more.append(Quantity("setting", Header(column.header.text, "setting"), (), column.cells, column.at))
         if "gpu" not in named and all(one.gpu for one in read):
             more.append(
                 Quantity("gpu", Header(column.header.text, "gpu"), (), tuple(one.gpu for one in read), column.at)
             )
         named |= {"ranks", *(one.name for one in more)}
     return (sized if named & {"ranks", "nodes"} else _numbered(sized, table)), more
+
+
+def _of_nodes(sizes: Sequence[units.Sizes]) -> tuple[list[units.Sizes], str]:
+    """Return sizes of which some state nodes alone with the ranks per node of the others, and that guess."""
+    each = {one.ranks_per_node for one in sizes if one.ranks}
+    if len(each) != 1 or not all(one.nodes for one in sizes) or all(one.ranks for one in sizes) or 0 in each:
+        return list(sizes), ""
+    (ranks_per_node,) = each
+    return [
+        one if one.ranks else replace(one, ranks=one.nodes * ranks_per_node, ranks_per_node=ranks_per_node)
+        for one in sizes
+    ], "as in the rows that state it"
 
 
 def _has_sizes(column: Column, named: set[str]) -> bool:
@@ -167,7 +188,9 @@ def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:
     """Return the columns of a table without numbers of ranks, with those in words, as "Parallel 4", or in its title."""
     for position, column in enumerate(columns):
         digits = [re.findall(r"(?<![\w.])\d+(?![\w.%])", cell) for cell in column.cells]
-        in_words = column.header.name in ("", *headers.TEXT) and not _plain(column.cells)
+        named = not column.header.name and column.header.why == "not known"
+        words = all(re.search(r"[A-Za-z]{2,}", cell) for cell in column.cells)
+        in_words = (named or column.header.name in headers.TEXT) and words
         if in_words and all(len(one) == 1 for one in digits) and len({one[0] for one in digits}) == len(digits) > 1:
             ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in digits), column.at)
             return [*columns[:position], ranks, *columns[position + 1 :]]
@@ -183,24 +206,26 @@ def _ranks_stated(texts: Sequence[str]) -> str:
     return stated.pop() if len(stated) == 1 else ""
 
 
-def _mark(column: Column, columns: Sequence[Column], table: Long, override: str, common: str) -> tuple[str, str]:
+def _mark(column: Column, columns: Sequence[Column], table: Long, override: str, elsewhere: str) -> tuple[str, str]:
     """Return the decimal mark of a column, "" where it cannot be determined; and what was guessed.
 
-    override: by COLUMNS. common: of the file, or of all columns that show one.
+    override: by COLUMNS. elsewhere: that of all columns that show one.
     """
     marks = numbers.marks(column.cells)
     if override or len(marks) == 1:
         return override or next(iter(marks)), ""
     ambiguous = next((cell for cell in column.cells if numbers.depends_on_mark([cell])), "")
     if not ambiguous:
-        return common or ".", ""
+        return elsewhere or table.grid.decimal or ".", ""
     fitting = numbers.decide(column.cells, _fitting(column, columns, len(table.lines)))
-    mark = fitting or common or ("" if "';'" in table.grid.format else ".")
-    if fitting:
+    certain = fitting if column.header.name in _COUNTS + _WHOLE + _RATES else ""
+    mark = certain or elsewhere or fitting or table.grid.decimal or ("" if "';'" in table.grid.format else ".")
+    if mark == elsewhere and not certain:
+        reason = "as in other columns"
+    elif mark == fitting:
         reason = "the rest of its column, or what it is of, says so"
     else:
-        other = "," if mark == "." else "."
-        reason = "as in other columns" if common else f'a guess; if not, say COLUMNS="decimal={other}"'
+        reason = f'a guess; if not, say COLUMNS="decimal={"," if mark == "." else "."}"'
     kind = "a decimal" if mark in ambiguous else "a thousands"
     return mark, f"'{ambiguous}' is read with {kind} mark: {reason}" if mark else ""
 

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ class Grid:
     """The cells of one table as text, row by row, with the line of the file on which each row begins.
 
     format: how it was read, in words. title: what stands above it. decimal: the mark before decimals, "" for either.
+    heads: how many of the first rows the format declares as headers. above: the paragraph above it. loose: whether it
+    may be no table at all.
     """
 
     where: str
@@ -43,7 +46,10 @@ class Grid:
     rows: Rows
     lines: tuple[int, ...]
     title: str = ""
+    above: str = ""
     decimal: str = ""
+    heads: int = 0
+    loose: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,17 +163,30 @@ def grids(file: Text) -> list[Grid]:
         raise TableError(f"{file.where}: it is empty")
     if text[0] in "[{" and (content := _json(text)) is not None:
         return [_grid(file, "JSON", enumerate(_json_rows(content, file.where)), decimal=".")]
-    if re.search(r"<table\b", text, re.I):
-        return _html(file)
-    if re.search(r"\\begin\{tabular|\\\\\s*(?:\\hline)?\s*$", text, re.M) and text.count("&") > 2:
-        return [_grid(file, "LaTeX", _latex(file))]
-    return _markdown(file) or [_separated(file) or _grid(file, "aligned text", _aligned(file))]
+    found = [*_html(file), *_latex(file), *_lined(file)]
+    taken = {line for one in found for line in range(one.lines[0], one.lines[-1] + 1)}
+    found += [one for one in _fenced(file) if not taken & {*one.lines}]
+    if not found:
+        return [_whole(file)]
+    about = _titles(file.lines)
+    return [
+        replace(one, title=one.title or about[one.lines[0] - 1][0], above=about[one.lines[0] - 1][1])
+        for one in sorted(found, key=lambda one: one.lines[0])
+    ]
 
 
-def _grid(file: Text, kind: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "") -> Grid:
+def _whole(file: Text) -> Grid:
+    """Return a text that is one table: separated values, or columns aligned by spaces."""
+    return _separated(file) or _grid(file, "aligned text", _aligned(file))
+
+
+def _grid(
+    file: Text, kind: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "", heads: int = 0
+) -> Grid:
     """Return rows, each with its line, as a grid."""
     pairs = list(rows)
-    return Grid(file.where, kind, tuple(tuple(row) for _, row in pairs), tuple(n for n, _ in pairs), title, decimal)
+    cells, lines = tuple(tuple(row) for _, row in pairs), tuple(number for number, _ in pairs)
+    return Grid(file.where, kind, cells, lines, title, decimal=decimal, heads=heads)
 
 
 def _json(text: str) -> Any:
@@ -222,36 +241,127 @@ def markup(text: str) -> str:
     text = html.unescape(re.sub(r"<br\s*/?>", " ", text))
     text = re.sub(r"</?[a-zA-Z][^>]*>", "", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"\*\*|__|``?|~~", "", text)
+    text = re.sub(r"\*\*|__|``?|~~", "", re.sub(r"\\([~*_<>#])", r"\1", text))
     text = re.sub(r"\$([^$]*)\$", lambda math: math[1].replace(r"\pm", "±").replace(r"\times", "×"), text)
     text = re.sub(r"^\s*([*_])(.*)\1\s*$", r"\2", text)
     return re.sub(r"\s+", " ", text).strip()
 
 
-def _markdown(file: Text) -> list[Grid]:
-    """Return the tables of Markdown: rows of cells between '|', of which an early one has dashes alone."""
-    tables: list[Grid] = []
-    rows: list[tuple[int, tuple[str, ...]]] = []
+_UNDERLINE = re.compile(r"([=\-~^\"'`#*+.])\1{2,}")
+_TITLE = re.compile(r"\s*(?:(#+)\s+(.*?)\s*#*|(\*\*[^*]+\*\*[^|*.]{0,40}?):?|(?:\*\*)?((?:Table|Tab\.)\W*\d.*))\s*$")
+
+
+def _titles(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Return, for each line, the title above it, with that of the section around it, and the paragraph above it."""
+    titles: list[tuple[str, str]] = []
     headings: dict[int, str] = {}
-    title = ""
+    styles: list[str] = []  # of underlines, in the order of their levels
+    title, paragraph, ended = "", "", True
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        titles.append((title, paragraph))
+        words = line.strip()
+        heading, underline = _TITLE.match(line), _UNDERLINE.fullmatch(below.strip())
+        if heading or (underline and words and not re.search(r"\s{2,}|^[|+=-]", words)):
+            if not heading and underline and underline[1] not in styles:
+                styles.append(underline[1])
+            level = len(heading[1] or " " * 7) if heading else styles.index(below.strip()[0]) + 1
+            text = markup(next(filter(None, heading.groups()[1:]), "")) if heading else markup(words)
+            headings = {above: heading_text for above, heading_text in headings.items() if above < level}
+            headings[level] = text
+            over = [heading_text for above, heading_text in headings.items() if 2 < above < level][-1:]
+            title, paragraph = ", ".join([*over, text]), ""
+        elif not words:
+            ended = True
+        elif not re.match(r"[|+=<]|-{3}", words):
+            paragraph, ended = (words if ended else f"{paragraph} {words}"), False
+    return titles
+
+
+def _lined(file: Text) -> Iterator[Grid]:
+    """Yield the tables of Markdown and reStructuredText, and such that are drawn with lines."""
+    rows: list[tuple[int, str]] = []
     for number, line in enumerate([*file.lines, ""], 1):
-        if re.search(r"(?<!\\)\|", line):
-            cells = re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", line.strip()))
-            rows.append((number, tuple(markup(cell.replace("\\|", "|")) for cell in cells)))
+        if re.search(r"(?<!\\)\|", line) or re.fullmatch(r"\s*\+(?:[-=]+\+)+\s*", line):
+            rows.append((number, line.strip()))
             continue
-        dashes = [at for at, (_, row) in enumerate(rows) if all(re.fullmatch(r":?-+:?", cell) for cell in row)]
-        if dashes and dashes[0] <= 2:
-            cells_alone = [row for at, row in enumerate(rows) if at not in dashes]
-            tables.append(_grid(file, "Markdown", cells_alone, title))
+        if table := _markdown(file, rows):
+            yield table
         rows = []
-        heading = re.match(r"\s*(?:(#+)\s+(.*?)\s*#*|\*\*(.*?)\*\*:?|(?:\*\*)?((?:Table|Tab\.)\W*\d.*))\s*$", line)
-        if heading:
-            level = len(heading[1]) if heading[1] else 7
-            headings = {above: text for above, text in headings.items() if above < level}
-            headings[level] = markup(heading[2] or heading[3] or heading[4])
-            over = [text for above, text in headings.items() if 2 < above < level][-1:]
-            title = ", ".join([*over, headings[level]])
-    return tables
+    yield from _simple_tables(file)
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    cells = re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", line))
+    return tuple(markup(cell.replace("\\|", "|")) for cell in cells)
+
+
+def _markdown(file: Text, lines: Sequence[tuple[int, str]]) -> Grid | None:
+    """Return the table of lines with '|': of which an early one has dashes alone, or that have rules between them."""
+    rules = [at for at, (_, line) in enumerate(lines) if re.fullmatch(r"\+(?:[-=]+\+)+", line)]
+    if len(rules) > 1:
+        return _drawn(file, lines, rules)
+    rows = [(number, _cells(line)) for number, line in lines]
+    dashes = [at for at, (_, row) in enumerate(rows) if all(re.fullmatch(r":?-+:?", cell) for cell in row)]
+    if not dashes or dashes[0] > 2:
+        return None
+    return _grid(file, "Markdown", [row for at, row in enumerate(rows) if at not in dashes], heads=dashes[0])
+
+
+def _drawn(file: Text, lines: Sequence[tuple[int, str]], rules: Sequence[int]) -> Grid | None:
+    """Return a table drawn with '+--+': a row a line or, where each row is between two rules, of several lines."""
+    between = [lines[start + 1 : end] for start, end in pairwise(rules)]
+    one_a_line = sum(map(len, between)) > 2 * len(between) or len(between) < 3
+    rows = [[row] for rows in between for row in rows] if one_a_line else [rows for rows in between if rows]
+    joined = [
+        (
+            row[0][0],
+            tuple(" ".join(filter(None, cells)) for cells in zip(*(_cells(line) for _, line in row), strict=False)),
+        )
+        for row in rows
+    ]
+    double = next((at for at, rule in enumerate(rules) if "=" in lines[rule][1]), 1)
+    heads = sum(map(len, between[:double])) if one_a_line else double
+    return _grid(file, "a drawn table", joined, heads=heads) if joined else None
+
+
+def _simple_tables(file: Text) -> Iterator[Grid]:
+    """Yield the simple tables of reStructuredText: columns under rules of '='."""
+    rules = [at for at, line in enumerate(file.lines) if re.fullmatch(r"\s*=+(?: +=+)+\s*", line)]
+    while len(rules) > 1:
+        top, *rest = rules
+        marks = file.lines[top]
+        ends = [at for at in rest if file.lines[at].strip() == marks.strip()][:2]
+        if not ends:
+            rules = rest
+            continue
+        edges = [match.span() for match in re.finditer("=+", marks)]
+        edges[-1] = (edges[-1][0], 10_000)
+        rows = [
+            (at + 1, tuple(markup(file.lines[at][start:end]) for start, end in edges))
+            for at in range(top + 1, ends[-1])
+            if at not in ends and file.lines[at].strip()
+        ]
+        if rows:
+            yield _grid(file, "reStructuredText", rows, heads=ends[0] - top - 1 if len(ends) > 1 else 0)
+        rules = [at for at in rest if at > ends[-1]]
+
+
+def _fenced(file: Text) -> Iterator[Grid]:
+    """Yield the blocks of code in Markdown that may be tables of separated values, or of aligned text."""
+    start = 0
+    for number, line in enumerate(file.lines, 1):
+        if not re.match(r"\s*(?:```|~~~)", line):
+            continue
+        if start and number - start > 2:
+            blank = [""] * start
+            part = Text(file.where, "\n".join([*blank, *file.lines[start : number - 1]]))
+            try:
+                grid = _whole(part)
+            except TableError:
+                grid = _grid(part, "", [])
+            if grid.rows:
+                yield replace(grid, format=f"a block of code, {grid.format}", loose=True)
+        start = 0 if start else number
 
 
 class _Rows(HTMLParser):
@@ -325,6 +435,8 @@ class _Rows(HTMLParser):
 
 
 def _html(file: Text) -> list[Grid]:
+    if not re.search(r"<table\b", file.text, re.I):
+        return []
     parser = _Rows()
     parser.feed(file.text)
     parser.close()
@@ -335,15 +447,24 @@ _RULE = r"\\(?:hline|toprule|midrule|bottomrule|cline\{[^}]*\}|cmidrule(?:\([^)]
 _LATEX_CHARACTERS = {r"\times": "×", r"\pm": "±", r"\%": "%", r"\,": "", "~": " ", r"\#": "#", r"\_": "_"}
 
 
-def _latex(file: Text) -> Iterator[tuple[int, list[str]]]:
+def _latex(file: Text) -> list[Grid]:
+    """Return the tables of LaTeX, or rows of one."""
+    text = re.sub(r"(?<!\\)%.*", "", "\n".join(file.lines))
+    parts = [*re.finditer(r"\\begin\{tabular.*?\\end\{tabular", text, re.S)]
+    if not parts and re.search(r"\\\\\s*(?:\\hline)?\s*$", text, re.M) and text.count("&") > 2:
+        return [_grid(file, "LaTeX", _latex_rows(text, 1))]
+    rows = [[*_latex_rows(part[0], text[: part.start()].count("\n") + 1)] for part in parts]
+    return [_grid(file, "LaTeX", one) for one in rows if one]
+
+
+def _latex_rows(body: str, line: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a LaTeX table: cells between '&', which \\multicolumn repeats."""
-    body = re.sub(r"(?<!\\)%.*", "", "\n".join(file.lines))
     passed = 0
     for part in re.split(r"(\\\\(?:\[[^\]]*\])?)", body):
         text = re.split(rf"{_RULE}|\\begin\{{tabular\}}\{{[^}}]*\}}", part)[-1].lstrip()
         if "&" in text:
             cells = [cell for one in re.split(r"(?<!\\)&", text) for cell in _latex_cell(one)]
-            yield body[: passed + len(part) - len(text)].count("\n") + 1, cells
+            yield body[: passed + len(part) - len(text)].count("\n") + line, cells
         passed += len(part)
 
 
@@ -406,16 +527,16 @@ _PHRASE = rf"{_WORD}(?: {_WORD})*"  # words with single spaces between them
 def _aligned(file: Text) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of columns of text that stand under each other, separated by spaces or tabs."""
     lines = [(number, _tabs_out(line)) for number, line in enumerate(file.lines, 1) if re.search(r"\w", line)]
-    texts_of_lines = [line for _, line in lines]
+    texts_one_a_line = [line for _, line in lines]
     for pattern in (_PHRASE, _WORD):
-        rows = [re.findall(pattern, line) for line in texts_of_lines]
+        rows = [re.findall(pattern, line) for line in texts_one_a_line]
         if len(lengths := {len(row) for row in rows}) == 1 and lengths != {1}:
             break
     else:
-        numbered = [line for line in texts_of_lines if sum(map(has_value, line.split())) * 2 > len(line.split())]
+        numbered = [line for line in texts_one_a_line if sum(map(has_value, line.split())) * 2 > len(line.split())]
         phrases = any(len(re.findall(_PHRASE, line)) > 1 for line in numbered)
-        edges = _edges(_PHRASE if phrases else _WORD, numbered or texts_of_lines)
-        rows = [_placed(line, edges) for line in texts_of_lines]
+        edges = _edges(_PHRASE if phrases else _WORD, numbered or texts_one_a_line)
+        rows = [_placed(line, edges) for line in texts_one_a_line]
     yield from ((number, [markup(cell) for cell in row]) for (number, _), row in zip(lines, rows, strict=True))
 
 

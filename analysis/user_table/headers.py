@@ -39,12 +39,34 @@ EXAMPLES = {
 
 
 @dataclass(frozen=True)
+class StatedSizes:
+    """What a header says of the points below it: a number of ranks or nodes as text, and a batch; "" for nothing.
+
+    kind: "ranks", "nodes", or "" for a number alone. batch_name: of NAMES, or "batch".
+    """
+
+    size: str = ""
+    kind: str = ""
+    batch: str = ""
+    batch_name: str = ""
+
+    def merged(self, other: StatedSizes) -> StatedSizes | None:
+        """Return what both say together; None where they contradict."""
+        if (self.size and other.size and self.size != other.size) or (
+            self.batch and other.batch and (self.batch, self.batch_name) != (other.batch, other.batch_name)
+        ):
+            return None
+        size, batch = (self if self.size else other), (self if self.batch else other)
+        return StatedSizes(size.size, size.kind, batch.batch, batch.batch_name)
+
+
+@dataclass(frozen=True)
 class Header:
     """One header as it is understood.
 
     name: of NAMES; "batch" or "rate" where it does not say of what (SCOPED); "scaling" for a speedup or an efficiency;
     "" where it is not known, and `why` says why it is not used. label: its words that say neither quantity nor unit, as
-    "TF32". overridden: whether the user gave the name.
+    "TF32". sizes: those that it states. overridden: whether the user gave the name.
     """
 
     text: str
@@ -52,6 +74,7 @@ class Header:
     unit: Unit | None = None
     label: str = ""
     why: str = ""
+    sizes: StatedSizes = StatedSizes()
     overridden: bool = False
 
     @property
@@ -97,14 +120,15 @@ _TIME_WORDS = (
     + any_of("time duration elapsed runtime walltime took makespan wall", r"times(?! \w)", "run time", "wall-?clock")
     + r"\b"
 )
-_PACE = rf"\b{any_of('throughput speed perf performance rate through-put')}\b"
+_PACE = rf"\b{any_of('throughput throughout throuthput speed perf performance rate through-put')}\b"
 _RATE_IN_WORDS = (
     rf"\b(?:{WORK}\s*(?:/|\bper\b|\bp\b| )\s*{any_of('s sec secs second seconds min minute minutes h hour hours')}"
     rf"(?:\s*(?:/|\bper\b)\s*(?:{RANK}|{NODE}))?|fps|tps|wps)\b"
 )
 # Headers that no rule is about, and why.
 _NOT_USED = {
-    "not measured": any_of("ideal theoretical expected perfect linear target predicted estimated projected"),
+    "not measured": any_of("ideal theoretical expected perfect linear target predicted est estimated projected"),
+    "a difference": any_of("saved savings? reduction difference diff delta gain improvement change"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
     "not about speed": any_of(
         "mem memory ram vram gb mb gib mib bandwidth gbps gb/s mb/s [gtp]?flops? mfu util\\w* usage power watts?"
@@ -113,7 +137,7 @@ _NOT_USED = {
     ),
     "a part of the time": any_of(
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
-        " eval\\w* validation val inference test latency p\\d\\d"
+        " eval\\w* validation val infer\\w* test latency p\\d\\d"
         " broadcast compute computation optimizer checkpoint\\w*",
         "all reduce", "data load\\w*",
     ),
@@ -132,7 +156,7 @@ _WHOLE_HEADERS = {
     "epochs": rf"(?:{_COUNT} ?)?epochs?",
     "steps_per_rank": rf"(?:{_COUNT} ?)?(?:planned )?(?:steps?|iterations?|iters?)(?: ?(?:per|/)? ?{RANK})?"
     rf"(?: planned)?|batches per (?:epoch|{RANK})",
-    "images": rf"(?:{_COUNT} ?)?(?:train(?:ing)? )?(?:images|samples|examples|data ?set size)",
+    "images": rf"(?:{_COUNT} ?)?(?:train(?:ing)? )?(?:images|samples|examples|rows|records|data ?set size)",
     "wall_s": "train|training",
     "model": any_of(
         "models? networks? net arch architecture backbone workloads? topology cnn dnn", "model (?:name|size)",
@@ -154,7 +178,11 @@ _WHOLE_HEADERS = {
     ),
 }  # fmt: skip
 _RANKS_ALONE = any_of(
-    "np nprocs? p n parallelism cores? threads? scale", "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?"
+    "np nprocs? p n parallelism cores? threads? scale mpi cpus?",
+    "(?:openmp|omp|rayon) (?:threads?|cores?)",
+    "world(?: size)?",
+    "degree of parallelism",
+    "(?:tpu|cpu) cores?",
 )
 
 
@@ -168,16 +196,82 @@ def read(text: str, overrides: Mapping[str, str] = {}) -> Header:
         )
     if re.sub(r"\W+", "_", plain(text)) in NAMES:  # the names of the kit itself
         return Header(text, re.sub(r"\W+", "_", plain(text)))
-    phrase, unit = _without_unit(_phrase(text))
-    name, why = _name(phrase, unit)
-    return Header(text, name, unit, _label(text) if name else "", why)
+    sizes, words = sizes_in(text)
+    phrase, unit = _without_unit(_phrase(words))
+    name, why = _name(phrase, unit) if words or not sizes.size else ("", "")
+    return Header(text, name, unit, _label(words), why, sizes)
+
+
+_BATCH_STATED = re.compile(
+    r"\(?\b(?:(local|global|total)[ _-])?(?:batch[ _-]?size|bsz?|batch)( per (?:gpu|device))?\s*[=:]?\s*"
+    r"(\d[\d,]*k?)\b\)?",
+    re.I,
+)
+_SCOPES = {"": "batch", "local": "batch_per_rank", "global": "global_batch", "total": "global_batch"}
+_SIZED = rf"(?:{RANK}|{NODE}|threads?|cores?)(?:\(s\))?"
+_SIZES = (
+    re.compile(rf"(?<![\w.])(?P<n>\d{{1,6}})\s*[x×]?\s*-?(?P<unit>{_SIZED})(?![a-z/])(?! ?(?:/|per))", re.I),
+    re.compile(rf"\b(?P<unit>{_SIZED})\s*[=:]?\s*(?P<n>\d{{1,6}})$", re.I),
+    re.compile(r"\b(?P<n>\d{1,4})(?P<unit>P)\b"),  # processes
+    re.compile(rf"^(?P<n>\d{{1,4}})(?P<unit>[x×]) (?={WORK})", re.I),
+)
+_BASED = re.compile(r"\b(?:vs\.?|versus|over|relative to|compared (?:to|with)|to|against|per)\b", re.I)
+
+
+def batches_in(text: str) -> dict[str, str]:
+    """Return the batches that a text states, by name: "batch" where it does not say of what."""
+    matches = reversed([*_BATCH_STATED.finditer(text)])
+    code = re.search(r"(?<![a-z0-9])(\d+)bsz?(?![a-z0-9])", text, re.I)  # "1n8g_dp_4bs"
+    stated = {
+        "batch_per_rank" if one[2] else _SCOPES[(one[1] or "").lower()]: re.sub("[kK]$", "000", one[3].replace(",", ""))
+        for one in matches
+    }
+    return stated or ({"batch": code[1]} if code else {})
+
+
+def sizes_in(text: str) -> tuple[StatedSizes, str]:
+    """Return the sizes that a header states, and its other words."""
+    batch_name, batch = next(iter(batches_in(text).items()), ("", ""))
+    rest = _BATCH_STATED.sub(" ", text) if batch else text
+    size, kind = "", ""
+    if plain_size := ranks_in(rest):
+        size, kind, rest = str(plain_size[0]), plain_size[1], ""
+    elif re.fullmatch(r"\(?\d{1,4} ?[x×*] ?\d{1,4}\)?", rest.strip()):
+        size, kind, rest = rest.strip(" ()"), "", ""
+    elif not _BASED.search(rest) or re.match(r"\d", rest):
+        for match in filter(None, (pattern.search(rest) for pattern in _SIZES)):
+            size, kind = match["n"], "nodes" if re.fullmatch(NODE, match["unit"], re.I) else "ranks"
+            rest = f"{rest[: match.start()]} {rest[match.end() :]}"
+            break
+    if not size and not batch:
+        return StatedSizes(), text
+    little = r"(?:on|with|at|for|using|number of|num|#|no\.)"
+    rest = re.sub(r"\s+", " ", re.sub(r"\(\s*\)|\[\s*\]", " ", rest)).strip(" -,@:()[]")
+    rest = re.sub(rf"^{little}\b|\b{little}$", "", rest, flags=re.I).strip(" -,@:")
+    return StatedSizes(size, kind, batch, batch_name), rest
+
+
+# Words of other languages in public tables.
+_FOREIGN = {
+    "加速比": "speedup", "吞吐量": "throughput", "吞吐": "throughput", "耗时": "time", "用时": "time", "时间": "time",
+    "效率": "efficiency", "显卡数": "gpus", "卡数": "gpus", "卡": "gpus", "节点数": "nodes", "节点": "nodes",
+    "机器数": "nodes", "线程数": "threads", "线程": "threads", "进程数": "processes", "进程": "processes",
+    "批大小": "batch size", "模型": "model", "数据集": "dataset", "单位": "", "训练": "training", "秒": "s",
+    "张": "images", "：": ":", "（": "(", "）": ")",
+    "sek": "s", "zeit": "time", "laufzeit": "runtime", "dauer": "duration", "durchsatz": "throughput",
+    "latenz": "latency", "beschleunigung": "speedup", "effizienz": "efficiency", "knoten": "nodes", "kerne": "cores",
+    "prozesse": "processes", "temps": "time", "tiempo": "time", "tempo": "time", "eficiencia": "efficiency",
+}  # fmt: skip
 
 
 def _phrase(text: str) -> str:
     """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
-    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text.strip())
+    for word, meaning in _FOREIGN.items():
+        edge = r"\b" if word.isascii() and word.isalpha() else ""
+        text = re.sub(rf"{edge}{re.escape(word)}{edge}", f" {meaning} ", text, flags=re.I)
+    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", re.sub(r"[(\[]M[)\]]", "(million)", text.strip()))
     text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
-    text = re.sub(r"#\s*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z])", " ", text))
+    text = re.sub(r"#[\s-]*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z]+(?![A-Za-z/]))", " ", text))
     return re.sub(r"\s+", " ", text).strip(" :.,").lower()
 
 
@@ -188,16 +282,17 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
         if unit and (unit.kind not in ("number", "count") or (unit.work and "batch" in phrase)):
             rest = f"{phrase[: match.start()]} {phrase[match.end() :]}"
             return re.sub(r"\s+", " ", rest).strip(), unit
-    if rate := re.search(_RATE_IN_WORDS, phrase):
-        return phrase, units.read(rate[0])
+    for rate in (re.search(r"\b[a-z]+-[a-z]+/s(?:ec)?\b", phrase), re.search(_RATE_IN_WORDS, phrase)):
+        if rate:
+            return phrase, units.read(rate[0])
     if (rate := re.search(r"\b[a-z]{3,12}/s(?:ec)?\b", phrase)) and (unit := units.read(rate[0])):
         return phrase, unit
     if last := re.search(
-        rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)$| ({TIME}|%|x|percent)$", phrase
+        rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$", phrase
     ):
         text = next(filter(None, last.groups()))
         if text not in ("m", "d", "h") or last[2]:
-            return phrase[: last.start()].strip(" ,-:"), units.read(text)
+            return f"{phrase[: last.start()]} {phrase[last.end() :]}".strip(" ,-:"), units.read(text)
     return phrase, units.read(phrase) if (units.read(phrase) or Unit("number")).kind in (
         "rate",
         "time",
@@ -205,6 +300,7 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
     ) else None
 
 
+TIME_OF = "a time, but of what?"  # why a header as "NCCL (ms)" has no name
 Named = tuple[str, str]  # the name, and why there is none
 
 
@@ -220,6 +316,18 @@ def _has(pattern: str, phrase: str) -> bool:
 
 def _is(kind: str, unit: Unit | None) -> bool:
     return unit is not None and unit.kind == kind
+
+
+def _of_two_sizes(phrase: str, unit: Unit | None) -> Named | None:
+    return ("", "a ratio of two numbers of ranks") if re.fullmatch(r"[\d. ]+(?:→|->|=>|➔|to)[\d. ]+", phrase) else None
+
+
+def _share_of_gpu(phrase: str, unit: Unit | None) -> Named | None:
+    return (
+        ("", "not about speed")
+        if re.fullmatch(r"(?:gpu|cpu|device)s? ?(?:util\w*|%|usage)?", phrase) and _is("share", unit)
+        else None
+    )
 
 
 def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:
@@ -240,7 +348,7 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", phrase):
         return "speedup", ""
     share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
-    if _has(share, phrase) and not _has(r"energy|power|memory", phrase):
+    if _has(share, phrase) and not _is("rate", unit) and not _has(r"energy|power|memory", phrase):
         return "efficiency", ""
     if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b", phrase) and not _is("rate", unit):
         return "scaling", ""
@@ -248,6 +356,8 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
 
 
 def _not_used(phrase: str, unit: Unit | None) -> Named | None:
+    if _has(r"\b(?:est|estimated|projected)\b", phrase):
+        return "", "not measured"
     if _has(r"batch|\bbs\b|\btrain|world size", phrase):
         return None
     reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", phrase)]
@@ -255,7 +365,7 @@ def _not_used(phrase: str, unit: Unit | None) -> Named | None:
     is_training = (
         _is("rate", unit)
         and why not in ("not measured", "not about speed")
-        and not _has(r"inference|eval|memory|test\b", phrase)
+        and not _has(r"infer|eval|memory|test\b", phrase)
     )
     return ("", why) if why and not is_training else None
 
@@ -272,6 +382,12 @@ def _rate(phrase: str, unit: Unit | None) -> Named | None:
 
 def _batch(phrase: str, unit: Unit | None) -> Named | None:
     batch = any_of("batch batches batch-?sizes? minibatch(?:es)? bs bsz gbs mbs", r"batch ?sizes?")
+    if _has(rf"\b(?:images?|imgs?|samples?|examples?|seqs?|sequences?) ?(?:per|/) ?{RANK}$", phrase) and not _is(
+        "rate", unit
+    ):
+        return "batch_per_rank", ""
+    if re.fullmatch(rf"(?:images?|imgs?|samples?|examples?|seqs?|sequences?|tokens?) ?(?:per|/) ?{_STEP}", phrase):
+        return "global_batch", ""
     if not _has(rf"\b{batch}\b(?! ?= ?\d)", phrase) or _has(rf"{_TIME_WORDS}|batches", phrase) or _is("time", unit):
         return None
     if _has(rf"{_OF_RANK}|\bmbs\b|\b{RANK}$", phrase):
@@ -294,7 +410,12 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
     if _has(r"(?:\b(?:per|an?|one)|/) ?(?:image|sample|example)\b|\b(?:image|sample) time", phrase):
         return "", "the time of an image"
     whole = any_of("total overall job e2e complete full", "end ?-?to ?-?end")
-    return ("job_s" if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase) else "wall_s"), ""
+    if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase):
+        return "job_s", ""
+    of_something = not _has(_TIME_WORDS, phrase) and _has(
+        r"[a-z]{2,}", re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
+    )
+    return ("", TIME_OF) if of_something and not _has(r"\btrain", phrase) else ("wall_s", "")
 
 
 def _alone(phrase: str, unit: Unit | None) -> Named | None:
@@ -313,7 +434,7 @@ def _counted(phrase: str, unit: Unit | None) -> Named | None:
 
 
 _RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (
-    _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _alone, _counted,
+    _of_two_sizes, _share_of_gpu, _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _alone, _counted,
 )  # fmt: skip
 # Words that say a quantity or a unit: what is left of a header without them is its label.
 _KNOWN = any_of(
@@ -345,6 +466,20 @@ _AT = re.compile(
     rf"(?:(?P<unit1>{RANK}|{NODE}|n|np|p)\s*[=:]?\s*)?(?P<n>\d{{1,6}})\s*[x×]?\s*(?P<gpu>{GPU})?\s*-?(?P<unit2>{RANK}|{NODE})?(?:\(s\))?",
     re.I,
 )
+
+
+# What counts as a rank where a table has several numbers, the first first: a worker may have several GPUs.
+_STRENGTHS = (
+    r"gpus?|tpus?|npus?|hpus?|ipus?|devices?|accelerators?|cards?|chips?", r"ranks?|process(?:es)?|procs?|np|mpi|world",
+    r"workers?|learners?|trainers?|replicas?|tasks?|slots?", r"threads?|cores?|cpus?",
+)  # fmt: skip
+WEAK = 2  # from here on, ranks only where nothing else counts them
+
+
+def strength(text: str) -> int:
+    """Return how well what a header counts is a rank: the less, the better."""
+    found = [at for at, words in enumerate(_STRENGTHS) if re.search(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
+    return len(_STRENGTHS) if not found else found[-1] if len(_STRENGTHS) - 1 in found else found[0]
 
 
 def ranks_in(text: str) -> tuple[int, str] | None:

@@ -35,6 +35,7 @@ _CELL = re.compile(
     re.S,
 )
 _CLOCK = re.compile(r"(?:(\d+) ?d(?:ays?)?[ ,]+)?(\d+):(\d{2})(?::(\d{2}(?:[.,]\d+)?))?(?: ?(?:h|hrs?|hours?|min|s))?")
+_HOURS = re.compile(r"(\d+) ?(?:h|hrs?|hours?) ?(\d{1,2})")  # "8h 05"
 _PARTS = re.compile(rf"(?:(\d+(?:[.,]\d+)?) ?({units.TIME})\.?[ ,]*)+", re.I)
 _PART = re.compile(rf"(\d+(?:[.,]\d+)?) ?({units.TIME})(?![a-z])", re.I)
 _FOOTNOTE = re.compile(r"(?<=[\w%).])\s*(?:[*†‡§¶#^]+|\[\w{1,2}\]|\(\*+\))\s*$")
@@ -146,6 +147,8 @@ def _parse(text: str, mark: str) -> Cell:
         )
         seconds = int(days or 0) * 86400 + hours[0] * 3600 + hours[1] * 60 + hours[2]
         return PrintedNumber(seconds, 0.5, Unit("time", text="h:mm:ss" if third else "m:ss"))
+    if match := _HOURS.fullmatch(text):
+        return PrintedNumber(int(match[1]) * 3600 + int(match[2]) * 60, 30, Unit("time", text="h mm"))
     if _PARTS.fullmatch(text) and len(parts := _PART.findall(text)) > 1:
         seconds = sum(float(number.replace(",", ".")) * units.TIMES[unit.lower()] for number, unit in parts)
         return PrintedNumber(seconds, 0.5 * units.TIMES[parts[-1][1].lower()], Unit("time", text="h m s"))

@@ -49,6 +49,7 @@ def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
 
 
 # So near must a rate be to what a speedup says of it.
+_PRODUCT = 0.1  # so near, as a logarithm, are rate x time and the work
 _NEAR, _FAR = 0.04, 0.25  # as a logarithm; the second where the other scope is three times as far, as by coarse digits
 _GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
 _GROWN = 1.25  # of one rank, a rate that grows so much would be beyond the ideal
@@ -64,13 +65,14 @@ def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     for stated in ("speedup", "efficiency"):
         if stated in runs and (name := _by_stated(runs, key, stated)):
             return name, f"its {stated} says so", True
-    if {"step_s", "batch_per_rank"} <= {*runs}:
-        product = (runs["rate"] * runs["step_s"] / runs["batch_per_rank"]).median()
-        total = (runs["rate"] * runs["step_s"] / runs["batch_per_rank"] / runs["ranks"]).median()
-        if abs(np.log(product)) < 0.1 < abs(np.log(total)):
-            return one, "rate x step time is the batch of a rank", True
-        if abs(np.log(total)) < 0.1 < abs(np.log(product)):
-            return whole, "rate x step time is the batch of all ranks", True
+    for time, work, what in (("step_s", "batch_per_rank", "batch"), ("wall_s", "images", "work")):
+        if {time, work} <= {*runs}:
+            product = runs["rate"] * runs[time] / runs[work] * (runs["ranks"] if time == "wall_s" else 1)
+            error_one, error_all = (abs(np.log(ratio.median())) for ratio in (product, product / runs["ranks"]))
+            if error_one < _PRODUCT < error_all:
+                return one, f"rate x time is the {what} of a rank", True
+            if error_all < _PRODUCT < error_one:
+                return whole, f"rate x time is the {what} of all ranks", True
     power = _power(runs, key)
     if np.isnan(power):
         return whole, "nothing in the table tells", False

@@ -1,25 +1,47 @@
-"""The shape of a table: its headers, and its rows as one row a point, whatever runs across its columns."""
+"""The shape of a table: its columns as one row a point, whatever its headers state of the points below them.
+
+A header can say what is measured, its unit, and the condition: on 4 GPUs, with a batch of 32, with TF32. Columns of
+several conditions are stacked: a row for each, with the size, the batch and the other words as columns of their own.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from analysis.user_table import headers, numbers
+from analysis.user_table import blocks, headers, numbers, units
+from analysis.user_table.blocks import Block
 from analysis.user_table.files import Grid
-from analysis.user_table.headers import Header
+from analysis.user_table.headers import Header, StatedSizes
 
 _KEYS = {*headers.TEXT, *headers.SIZES, "batch", *headers.COUNTS}  # they identify points; the rest is measured
 _MEASURED = {*headers.MEASURED, "rate", "scaling", "steps_per_s", "epochs_per_s"}
-_TOTAL = re.compile(r"(?:grand )?total|sum|average|avg\.?|mean|median|geo ?mean|std\.?(?: ?dev\.?)?|min|max", re.I)
-_REMARK = re.compile(r"\s*(?:[*†‡]|note\b|source\b|\(?\d\)|\[\d\])", re.I)
+_RATIOS = ("speedup", "efficiency", "scaling")
+_BESIDE = {*_RATIOS, "init_s", "low", "high"}  # beside these, the times of a table are still whole ones
+_WITH_LABELS = (
+    "batch",
+    "batch_per_rank",
+    "global_batch",
+    "steps_per_rank",
+    "epochs",
+)  # of one curve, if a label says so
 _RUN = re.compile(r"(?:run|trial|rep(?:eat|etition)?|launch|#)?\s*#?(\d{1,2})", re.I)
-_RULE = re.compile(r"(?!--?$)[-=_*.:+|\s]+")
-_CELLS = "the cells"  # the header of cells without one
+CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
+_BATCHES = "batches in headers"
+_UNKNOWN = "not known"
+_OF_NUMBERS = (
+    "accuracy",
+    "not about speed",
+    "a part of the time",
+    "scatter",
+    "a difference",
+)  # why numbers are not used
+_TITLE = 8  # words of a title that as a whole may say what is measured
+_LEAST, _MOST = 0.5, 1.1  # powers of the ranks with which rates of whole jobs grow
 
 
 @dataclass(frozen=True)
@@ -29,6 +51,12 @@ class Column:
     header: Header
     cells: tuple[str, ...]
     at: tuple[str, ...]
+
+    @property
+    def unit_kinds(self) -> set[str]:
+        """The kinds of the units of its cells that are numbers; bytes per second are of another kind."""
+        cells = [one.unit for one in numbers.column(self.cells, ".") if isinstance(one, numbers.PrintedNumber)]
+        return {"other" if unit.work == "bytes" else unit.kind for unit in cells}
 
     def take(self, rows: Sequence[int]) -> Column:
         """Return the column with these of its rows, in this order."""
@@ -42,6 +70,28 @@ class Column:
 def column(text: str, name: str, cells: Sequence[str], at: Sequence[str] = ()) -> Column:
     """Return a column of these cells; `at`: the headers in the file, if they differ from cell to cell."""
     return Column(Header(text, name), tuple(cells), tuple(at) or (text,) * len(cells))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The condition under which a column was measured: the sizes that its header states, and its words as a label."""
+
+    sizes: StatedSizes
+    label: str
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the label, in lower case."""
+        return frozenset(re.findall(r"[^\W_]+", self.label.lower()))
+
+    def extends(self, other: Condition) -> bool:
+        """Return whether this says all that the other says, and more."""
+        both = self.sizes.merged(other.sizes)
+        more = (self.sizes, self.words) != (other.sizes, other.words)
+        return both == self.sizes and other.words <= self.words and more
+
+
+Groups = dict[Condition, dict[str, Column]]
 
 
 @dataclass(frozen=True)
@@ -60,217 +110,136 @@ class Long:
         """The names of its columns."""
         return {column.header.name for column in self.columns}
 
+    def column_of(self, text: str) -> Column | None:
+        """Return the first column with this header."""
+        return next((one for one in self.columns if one.header.text == text), None)
+
     def with_column(self, text: str, name: str, cells: Sequence[str]) -> Long:
         """Return the table with one more column."""
         return replace(self, columns=(*self.columns, column(text, name, cells)))
 
-    def without(self, left_out: Sequence[Column]) -> list[Column]:
+    def without(self, left_out: Iterable[Column]) -> list[Column]:
         """Return its other columns."""
-        return [column for column in self.columns if not any(column is one for one in left_out)]
+        out = list(left_out)
+        return [column for column in self.columns if not any(column is one for one in out)]
 
-    def take(self, rows: Sequence[int], common: Sequence[Column], more: Sequence[Column], *guesses: str) -> Long:
+    def guessing(self, *guesses: str) -> Long:
+        """Return the table with more guesses."""
+        return replace(self, guesses=(*self.guesses, *guesses))
+
+    def take(self, rows: Sequence[int], common: Sequence[Column], more: Sequence[Column]) -> Long:
         """Return the table with these of its rows in its `common` columns, beside columns that have as many rows."""
-        return replace(
-            self,
-            lines=tuple(self.lines[row] for row in rows),
-            columns=(*(column.take(rows) for column in common), *more),
-            guesses=(*self.guesses, *guesses),
-        )
+        lines = tuple(self.lines[row] for row in rows)
+        return replace(self, lines=lines, columns=(*(column.take(rows) for column in common), *more))
 
-    def stack(
-        self, common: Sequence[Column], groups: Mapping[str, Mapping[str, Column]], label: Header, *guesses: str,
-        by_row: bool = False,
-    ) -> Long:  # fmt: skip
-        """Return the table with a row for each of its rows and groups: `groups` has the columns by name for each label.
+    def stack(self, groups: Groups, attributes: Mapping[Header, Sequence[str]], by_row: bool) -> Long:
+        """Return the table with a row for each of its rows and groups, which have columns by name.
 
-        A column of the labels, under this header, stands before those of the groups.
+        attributes: what each group is, under a header; these columns stand before those of the groups.
         """
-        rows = [(row, group) for group in groups for row in range(len(self.lines))]
+        parts = list(groups.values())
+        rows = [(row, group) for group in range(len(parts)) for row in range(len(self.lines))]
         if by_row:
-            rows.sort(key=lambda one: one[0])
-        labels = Column(
-            label, tuple(g for _, g in rows), tuple(next(iter(groups[g].values())).at[row] for row, g in rows)
-        )
-        stacked = [labels]
-        for name in dict.fromkeys(name for group in groups.values() for name in group):
-            first = next(group[name] for group in groups.values() if name in group)
-            cells = tuple(groups[g][name].cells[row] if name in groups[g] else "" for row, g in rows)
-            stacked.append(Column(first.header, cells, tuple(groups[g].get(name, first).at[row] for row, g in rows)))
-        return self.take([row for row, _ in rows], common, stacked, *guesses)
-
-
-@dataclass
-class Block:
-    """One table of a grid: its headers, and its rows with the line and the title of the section of each."""
-
-    grid: Grid
-    title: str
-    headers: list[str]
-    rows: list[tuple[str, ...]] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    sections: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+            rows.sort()
+        at = tuple(next(iter(parts[group].values())).at[row] for row, group in rows)
+        stacked = [Column(header, tuple(names[group] for _, group in rows), at) for header, names in attributes.items()]
+        for name in dict.fromkeys(name for part in parts for name in part):
+            first = next(part[name] for part in parts if name in part)
+            cells = tuple(parts[group][name].cells[row] if name in parts[group] else "" for row, group in rows)
+            texts = tuple(parts[group].get(name, first).at[row] for row, group in rows)
+            stacked.append(Column(replace(first.header, label="", sizes=StatedSizes()), cells, texts))
+        common = self.without(one for part in parts for one in part.values())
+        return self.take([row for row, _ in rows], common, stacked)
 
 
 def tables(grid: Grid, overrides: Mapping[str, str]) -> list[Long]:
     """Return the tables of a grid, one row a point each. `overrides`: names of headers by COLUMNS."""
-    blocks = _blocks(grid, overrides)
-    if not blocks and any(name.isdigit() for name in overrides):  # no headers: the user says what each column is
-        width = max(map(len, grid.rows))
-        blocks = [Block(grid, grid.title, [str(number) for number in range(1, width + 1)])]
-        for row, line in zip(grid.rows, grid.lines, strict=True):
-            if any(row):
-                _add(blocks[0], row, line, "")
-    return [_long(block, overrides) for block in blocks if block.rows]
+    return [_long(block, overrides) for block in blocks.blocks(grid, overrides)]
 
 
-def first_row(grid: Grid) -> str:
-    """Return the cells of the first row that has several, for a message."""
-    rows = [row for row in grid.rows if sum(map(bool, row)) > 1] or list(grid.rows) or [()]
-    return ", ".join(f"'{cell}'" for cell in rows[0] if cell)
+def joined(tables_of_file: Sequence[Long]) -> list[Long]:
+    """Return tables; those of one number of ranks each that are alike in headers and title are joined."""
+    together: dict[object, Long] = {}
+    for number, table in enumerate(tables_of_file):
+        alone = len({*_sizes(table)}) == 1
+        title = re.sub(r"[\d单双]+|(?<=[a-z])s\b", "", table.title)
+        key = (title, tuple(one.header for one in table.columns)) if alone else number
+        before = together.get(key)
+        together[key] = _below(before, table) if before else table
+    return list(together.values())
 
 
-def _blocks(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
-    """Return the tables of a grid: each begins with a row of headers."""
-    blocks: list[Block] = []
-    title, section = grid.title, ""
-    above: list[tuple[str, ...]] = []  # rows of text just above, which may be the upper headers
-    in_header = False
-    for row, line in zip(grid.rows, grid.lines, strict=True):
-        cells = tuple(cell.strip() for cell in row)
-        filled = [cell for cell in cells if cell]
-        if not filled or all(_RULE.fullmatch(cell) for cell in filled):
-            continue
-        repeats = bool(blocks) and filled == [cell for cell in blocks[-1].headers if cell]
-        over = above if blocks and blocks[-1].title == title else [*above, (title,)]
-        alone = len(filled) == 1 or (len({*filled}) == 1 and len(filled) > 2)
-        has_numbers = any(map(numbers.is_number, filled))
-        lower = in_header and bool(blocks) and not blocks[-1].rows  # beneath headers, before any row
-        if (in_header or not repeats) and _is_header(cells, over, overrides):
-            if lower:
-                blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
-            else:
-                blocks.append(Block(grid, title, _under([*above, cells], overrides)))
-                section = ""
-            in_header, above = True, []
-        elif repeats:
-            continue
-        elif alone and not numbers.is_number(filled[0]):
-            if len(filled[0]) <= 60 and not _REMARK.match(filled[0]):
-                title, section = (title if blocks and blocks[-1].rows else filled[0]), filled[0]
-            above = []
-        elif not has_numbers and lower:  # units, or the lower of two headers
-            blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
-        elif not has_numbers and not (blocks and len(filled) >= len(blocks[-1].headers) - 1 and not in_header):
-            above = [cells]
-        else:
-            in_header = False
-            if blocks:
-                _add(blocks[-1], cells, line, section)
-    return blocks
+def _sizes(table: Long) -> list[int]:
+    """Return the number of ranks, or of nodes, of each row: of a column of them, or of codes as "n1g8"; [] for none."""
+    for one in table.columns:
+        counts = [units.sizes_in(cell) or units.Sizes() for cell in one.cells]
+        numbers_alone = all(re.fullmatch(r"\d+", cell) for cell in one.cells)
+        named = one.header.name in ("ranks", "nodes") or (
+            not numbers_alone and one.header.name in ("", "gpu", "setting")
+        )
+        if named and all(size.ranks or size.nodes for size in counts):
+            return [size.ranks or size.nodes for size in counts]
+    return []
 
 
-def _is_header(cells: Sequence[str], above: Sequence[Sequence[str]], overrides: Mapping[str, str]) -> bool:
-    """Return whether a row has headers: of known columns, or of numbers of ranks."""
-    filled = [cell for cell in cells if cell]
-    stated = [size for cell in filled if (size := _wide(cell)) and size[1]]
-    if len({n for n, *_ in stated}) > 1 and len(stated) * 2 >= len(filled) - 1:
-        return True
-    first = headers.read(filled[0], overrides)
-    bare = [int(cell) for cell in filled[1:] if re.fullmatch(r"\d{1,6}", cell)]
-    if len(bare) > 1 and bare == sorted({*bare}) and len(bare) == len(filled) - 1:
-        words = " ".join([filled[0], *(cell for row in above for cell in row)])
-        ranks_named = re.search(rf"\b(?:{headers.RANK}|{headers.NODE})\b", words, re.I)
-        of_ranks = first.name in ("ranks", "nodes") or (ranks_named and not first.name.startswith("images"))
-        return bool(of_ranks) and not numbers.has_value(filled[0])
-    if len(filled) < 2 or any(map(numbers.has_value, filled)):
-        return False
-    names = [headers.read(cell, overrides).name for cell in filled]
-    return any(names) and not (len(names) == 2 and all(name in headers.TEXT for name in names))
-
-
-def _under(rows: Sequence[Sequence[str]], overrides: Mapping[str, str]) -> list[str]:
-    """Return headers in several rows joined; one that spans several columns is over all of them."""
-    width = max(map(len, rows))
-    padded = [[*row, *[""] * (width - len(row))] for row in rows]
-    for upper, lower in pairwise(padded):
-        for at in range(1, width):
-            alone = headers.read(lower[at], overrides).name in ("ranks", "nodes")
-            if not upper[at] and lower[at] and upper[at - 1] and not alone:
-                upper[at] = upper[at - 1]
-    return [" ".join(dict.fromkeys(filter(None, cells))) for cells in zip(*padded, strict=True)]
-
-
-def _add(block: Block, cells: tuple[str, ...], line: int, section: str) -> None:
-    """Add a row to a table, or the reason why it is left out."""
-    while block.headers and not block.headers[-1] and len(cells) < len(block.headers):
-        block.headers.pop()
-    width, first, why = len(block.headers), next(cell for cell in cells if cell), ""
-    if any(cells[width:]) and len(cells) == width + 1 and not block.rows and block.headers[0]:
-        block.headers.insert(0, "")  # names of rows, without a header
-        width += 1
-    if any(cells[width:]):
-        why = f"{len(cells)} cells, and {width} headers"
-    elif len(cells) < width and block.grid.format.startswith("separated"):
-        why = f"{len(cells)} cells, and {width} headers; {block.grid.format}"
-    elif _TOTAL.fullmatch(first) and not numbers.has_value(first):
-        why = f"'{first}': no point"
-    elif _REMARK.match(first) and not numbers.is_number(first) and sum(map(bool, cells)) < 3:
-        return
-    if why:
-        block.notes.append(f"{block.grid.where}, line {line}: {why}; the row is left out")
-        return
-    block.rows.append((*cells[:width], *[""] * (width - len(cells))))
-    block.lines.append(line)
-    block.sections.append(section)
-
-
-def _wide(text: str) -> tuple[int, str, str] | None:
-    """Return the number of ranks in a header: the number, "ranks" or "nodes" or "", and the other words."""
-    if plain := headers.ranks_in(text):
-        return (*plain, "")
-    unit = rf"(?:{headers.RANK}|{headers.NODE})"
-    little = r"(?:on|with|at|for|using|number of|num|#|no\.)"
-    for pattern in (
-        rf"\b(?P<n>\d{{1,6}})\s*[x×]?\s*-?(?P<unit>{unit})\b",
-        rf"\b(?P<unit>{unit})\s*[=:]?\s*(?P<n>\d{{1,6}})$",
-    ):
-        if match := re.search(pattern, text, re.I):
-            rest = re.sub(r"\s+", " ", f"{text[: match.start()]} {text[match.end() :]}").strip(" -,@:()[]")
-            rest = re.sub(rf"^{little}\b|\b{little}$", "", rest, flags=re.I).strip(" -,@:")
-            return int(match["n"]), "nodes" if re.fullmatch(headers.NODE, match["unit"], re.I) else "ranks", rest
-    return None
+def _below(upper: Long, lower: Long) -> Long:
+    """Return a table with the rows of both."""
+    columns = tuple(
+        Column(one.header, one.cells + other.cells, one.at + other.at)
+        for one, other in zip(upper.columns, lower.columns, strict=True)
+    )
+    title = upper.title if upper.title == lower.title else upper.title.rpartition(", ")[0]
+    return replace(
+        upper, title=title, lines=upper.lines + lower.lines, columns=columns, notes=upper.notes + lower.notes
+    )
 
 
 def _long(block: Block, overrides: Mapping[str, str]) -> Long:
     """Return a block as a table with one row a point."""
-    columns = []
+    columns: list[Column] = []
     for text, cells in zip(block.headers, zip(*block.rows, strict=True), strict=True):
+        stated = [next(iter(headers.batches_in(cell).values()), "") for cell in cells]
+        cells = tuple(stated) if "batch" in headers.read(text, overrides).name and all(stated) else cells  # "batch=32"
         columns += _parts(Column(_read(text, cells, overrides), cells, (text,) * len(cells)), overrides)
     if any(block.sections):
         columns.append(column(SECTION, "setting", block.sections))
+    columns += [
+        column(one.header.text, one.header.sizes.batch_name, [one.header.sizes.batch] * len(block.lines))
+        for one in columns
+        if one.header.sizes.batch and not any(map(numbers.has_value, one.cells))  # the names of rows
+    ]
     table = Long(block.grid, block.title, tuple(block.lines), tuple(columns), tuple(block.notes))
-    return _with_batch(_by_label(_by_column(_down(_across(table, overrides)), overrides)))
+    return _with_batch(_spread(_one_unit(_by_cells(_across(_down(table), overrides), overrides)), overrides))
 
 
 def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Header:
-    """Return the meaning of a header above these cells: "n" from 1000 on is a problem size, "run" in words a name."""
+    """Return the meaning of a header above these cells, which can show that it is another."""
     header = headers.read(text, overrides)
     if header.overridden:
         return header
-    if header.name == "n" and any(re.fullmatch(r"\d{4,}", cell) for cell in cells):
-        return replace(header, name="", why="not known")
-    in_words = header.name == "repeat" and not any(map(numbers.has_value, cells))
-    return replace(header, name="setting") if in_words else header
+    kinds = Column(header, tuple(cells), ()).unit_kinds
+    if kinds == {"other"} and header.name != "rate":  # as GB
+        return replace(header, name="", why="not about speed")
+    unknown = replace(header, name="", why=_UNKNOWN, label=header.text)
+    if header.name == "n" and any(re.fullmatch(r"\d{4,}|\d{1,3}(?:,\d{3})+", cell) for cell in cells):
+        return unknown  # a problem size
+    if header.name == "repeat" and not any(map(numbers.has_value, cells)):
+        return replace(header, name="setting")
+    in_words = header.why in _OF_NUMBERS and not any(map(numbers.has_value, cells))
+    if in_words or (header.name in ("ranks", "nodes", "gpu") and kinds and kinds <= {"rate", "time"}):
+        return unknown  # named after what is measured
+    if header.name == "rate" and kinds and kinds <= {"ratio"}:
+        return replace(header, name="speedup")
+    return header
 
 
 def _parts(one: Column, overrides: Mapping[str, str]) -> list[Column]:
-    """Return a column "name (a/b/c)" with cells "1/2/3" as a column for each part; others as they are."""
+    """Return a column "name (a/b)" with cells "1/2", or "a x b" with cells "1 x 2", as a column for each part."""
     match = re.fullmatch(r"(.*?)\s*\(([^()/]+(?:/[^()/]+)+)\)\s*(.*)", one.header.text)
     split = [re.split(r"\s*/\s*", cell) for cell in one.cells]
     labels = re.split(r"\s*/\s*", match[2]) if match else []
     if not match or any(len(cells) != len(labels) or not all(map(numbers.has_value, cells)) for cells in split):
-        return [one]
+        return _factors(one, overrides)
     base = headers.read(f"{match[1]} {match[3]}", overrides)
     return [
         Column(replace(base, text=f"{match[1]} {label} {match[3]}".strip(), label=label), tuple(cells), one.at)
@@ -278,26 +247,36 @@ def _parts(one: Column, overrides: Mapping[str, str]) -> list[Column]:
     ]
 
 
-_BATCH = re.compile(
-    r"\b(?:(local|global|total)[ _-])?(?:batch[ _-]?size|bsz|bs|batch)( per (?:gpu|device))?\s*[=:]?\s*([\d,]+)\b", re.I
-)
-_SCOPES = {"": "batch", "local": "batch_per_rank", "global": "global_batch", "total": "global_batch"}
-
-
-def _with_batch(table: Long) -> Long:
-    """Return a table without batches with those that the names of its settings, or its title, state."""
-    if any("batch" in name for name in table.names):
-        return table
-    stated = []
-    for texts in titles(table):
-        matches = [match for text in texts for match in _BATCH.finditer(text)]
-        named = [("batch_per_rank" if one[2] else _SCOPES[(one[1] or "").lower()], one[3]) for one in matches]
-        stated.append(dict(reversed(named)))
-    for name in dict.fromkeys(_SCOPES.values()):
-        if all(name in one for one in stated):
-            text = "batch size in titles" if name == "batch" else f"{name} in titles"
-            table = table.with_column(text, name, [one[name].replace(",", "") for one in stated])
-    return table
+def _factors(one: Column, overrides: Mapping[str, str]) -> list[Column]:
+    """Return a column "a x b" or "name (a*b)" with cells "1 x 2" or "x (1*2)" as a column for each part, if known."""
+    pattern = r"(?:(?P<first>.*?)\s*\()?(?P<a>[^()×*]+?)\s*(?:\bx\b|[×*])\s*(?P<b>[^()×*]+?)\)?"
+    header = re.fullmatch(pattern, one.header.text)
+    factors = r"(?P<a>\d+|\(\d+ ?[x×*] ?\d+\))\s*[x×*]\s*(?P<b>\d+)"
+    cells = [
+        re.fullmatch(rf"{factors}|(?P<first>.*?)\s*\({factors.replace('a>', 'c>').replace('b>', 'd>')}\)", cell)
+        for cell in one.cells
+    ]
+    if not header or one.header.overridden or not all(cells):
+        return [one]
+    read = {part: headers.read(header[part], overrides) for part in ("first", "a", "b") if header[part]}
+    sizes = {"ranks", "nodes", "ranks_per_node", "batch", "batch_per_rank", "global_batch"}
+    names = [read[part].name for part in ("a", "b")]
+    if not {*names} & sizes or {*names} == {"nodes", "ranks"}:  # the second is read with the sizes in words
+        return [one]
+    if "ranks" in names and "batch" in names:
+        read = {
+            part: replace(header, name="batch_per_rank") if header.name == "batch" else header
+            for part, header in read.items()
+        }
+    values = {"first": "first", "a": "c", "b": "d"}
+    return [
+        Column(
+            part_header,
+            tuple(((cell and (cell[part] or cell[values[part]])) or "").strip("()") for cell in cells),
+            one.at,
+        )
+        for part, part_header in read.items()
+    ]
 
 
 def titles(table: Long) -> list[list[str]]:
@@ -306,128 +285,26 @@ def titles(table: Long) -> list[list[str]]:
     return [[*texts, table.title] for texts in zip(*settings, strict=True)] or [[table.title]] * len(table.lines)
 
 
-def _across(table: Long, overrides: Mapping[str, str]) -> Long:
-    """Return a table whose columns are numbers of ranks with one row for each; others as they are."""
-    first = table.columns[0]
-    wide = [
-        (size, one)
-        for one in table.columns
-        if (size := _wide(one.header.text)) and headers.plain(one.header.text) not in overrides
-    ]
-    lead = table.without([one for _, one in wide])
-    named = next((one for one in lead if headers.read(one.header.text, overrides).name in ("ranks", "nodes")), None)
-    kinds = [kind for (_, kind, _), _ in wide if kind]
-    sizes: dict[str, dict[str, Column]] = {str(n): {} for (n, *_), _ in wide}
-    in_corner = named is first and not any(map(numbers.has_value, first.cells))
-    if len(sizes) < 2 or (named and not in_corner) or (not kinds and len(wide) < len(table.columns) - 1):
+def _with_batch(table: Long) -> Long:
+    """Return a table without batches with those that the names of its settings, or its title, state."""
+    if any("batch" in name for name in table.names):
         return table
-    for (n, _, rest), one in wide:
-        header = headers.read(rest, overrides) if rest else Header(_CELLS, overrides.get("cells", ""))
-        sizes[str(n)].setdefault(rest, replace(one, header=header))
-    corner = headers.read(first.header.text, overrides).name if in_corner else "ranks"
-    long = table.stack(lead, sizes, Header(ACROSS, kinds[0] if kinds else corner), by_row=True)
-    return _named(_by_quantity(_of_largest(long), in_corner, overrides), overrides)
-
-
-def _of_largest(table: Long) -> Long:
-    """Return a table with ranks across in which a ratio beside them ("Speedup") is of the largest number alone."""
-    sizes = next(one for one in table.columns if one.header.text == ACROSS)
-    columns = []
-    for one in table.columns:
-        if one.header.name in ("speedup", "efficiency") and len({*one.at}) == 1 and one.at[0] == one.header.text:
-            at = re.search(r"\d+", one.header.label)
-            largest = at[0] if at and at[0] in sizes.cells else str(max(map(int, sizes.cells)))
-            cells = tuple(cell if n == largest else "" for cell, n in zip(one.cells, sizes.cells, strict=True))
-            one = replace(one, header=replace(one.header, label=""), cells=cells)
-        columns.append(one)
-    return replace(table, columns=tuple(columns))
-
-
-def _by_quantity(table: Long, in_corner: bool, overrides: Mapping[str, str]) -> Long:
-    """Return a table with quantities down one of its columns with a column for each; others as they are."""
-    for position, one in enumerate(table.columns[:-2]):
-        if one.header.name and not (in_corner and position == 0):
-            continue
-        read = {text: headers.read(text, overrides) for text in dict.fromkeys(one.cells)}
-        measured = {text for text, header in read.items() if header.name and header.name not in headers.TEXT}
-        other = [text for text in read if text and text not in measured]
-        if len(measured) <= len(other) or any(not read[text].why for text in other):
-            continue
-        others = [other for other in table.columns[:-1] if other is not one]
-        points: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
-        for row, text in enumerate(one.cells):
-            points[tuple(other.cells[row] for other in others)].setdefault(text, row)
-        values = table.columns[-1].cells
-        by_quantity = [
-            Column(header, cells, (text,) * len(cells))
-            for text, header in read.items()
-            if (cells := tuple(values[rows[text]] if text in rows else "" for rows in points.values()))
-        ]
-        return table.take([next(iter(rows.values())) for rows in points.values()], others, by_quantity)
+    own = [one.header.text for one in table.columns]
+    stated = [
+        dict(pair for text in reversed([*own, *texts]) for pair in headers.batches_in(text).items())
+        for texts in titles(table)
+    ]
+    for name in dict.fromkeys(name for one in stated for name in one):
+        if all(name in one for one in stated):
+            text = "batch size in titles" if name == "batch" else f"{name} in titles"
+            table = table.with_column(text, name, [one[name] for one in stated])
     return table
-
-
-def _named(table: Long, overrides: Mapping[str, str]) -> Long:
-    """Return a table with ranks across with its first columns as settings, and the quantity of its cells."""
-    *lead, sizes, cells = table.columns
-    if cells.header.text != _CELLS:
-        return table
-    texts = [table.title, *(one.header.text for one in lead if not any(map(numbers.has_value, one.cells)))]
-    lead = [one.named("setting") if one.header.name in ("", "ranks", "nodes") else one for one in lead]
-    cells, guess = _cells_named(texts, sizes, cells, overrides)
-    return replace(table, columns=(*lead, sizes, cells), guesses=(*table.guesses, *guess))
-
-
-# What cells without a header are by their unit, and what else a title may call them.
-_BY_UNIT = {"time": "wall_s", "rate": "rate", "ratio": "speedup", "share": "efficiency"}
-_BY_UNIT_OR = {
-    "wall_s": ("wall_s", "job_s", "epoch_s", "step_s", "init_s"), "rate": ("rate", "images", "steps", "epochs"),
-    "speedup": ("speedup",), "efficiency": ("efficiency",),
-}  # fmt: skip
-
-
-def _cells_named(
-    texts: Sequence[str], sizes: Column, cells: Column, overrides: Mapping[str, str]
-) -> tuple[Column, tuple[str, ...]]:
-    """Return cells without a header under one, and the guess: by these texts, else by how they change with sizes."""
-    if cells.header.name:
-        return cells, ()
-    values = numbers.column(cells.cells, ".")
-    kinds: list[str] = [value.unit.kind for value in values if isinstance(value, numbers.PrintedNumber)]
-    with_unit = [kind for kind in kinds if kind in _BY_UNIT]
-    by_unit = next(
-        (name for kind, name in _BY_UNIT.items() if with_unit and with_unit.count(kind) == len(with_unit)), ""
-    )
-    for text in texts:
-        header = headers.read(text, overrides)
-        quantity = header if header.name in _MEASURED else _quantity_in(text)
-        if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
-            return replace(cells, header=replace(quantity, label="")), (f"the cells are {quantity.name}, by '{text}'",)
-    if by_unit:
-        return cells.named(by_unit), (f"the cells are {by_unit}, by their unit",)
-    grow = [
-        after.value > before.value
-        for before, after, small, large in zip(values, values[1:], sizes.cells, sizes.cells[1:], strict=False)
-        if isinstance(before, numbers.PrintedNumber) and isinstance(after, numbers.PrintedNumber)
-        if small.isdigit() and large.isdigit() and int(large) > int(small)
-    ]
-    name, kind = ("rate", "rates, for they grow") if sum(grow) * 2 >= len(grow) else ("wall_s", "times, for they fall")
-    guess = f'the cells are {kind} with the ranks; if not, COLUMNS="cells=NAME"'
-    return cells.named(name), (guess,)
-
-
-def _quantity_in(text: str) -> Header | None:
-    """Return the quantity that a title names; None for none."""
-    rate = r"(?:images?|imgs?|samples?|examples?|tok(?:en)?s?)\s*(?:/|per) ?(?:s\w*)"
-    time = r"(?:training|epoch|step|wall) time|time per \w+"
-    phrases = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
-    return next((header for phrase in phrases if (header := headers.read(phrase)).name), None)
 
 
 def _down(table: Long) -> Long:
     """Return a table in which the blank cells of merged columns have the value above them."""
     columns, guesses = [], []
-    names = [one.header.name for one in table.columns]
+    names = [one.header.name or (CELLS if one.header.sizes.size else "") for one in table.columns]
     measured = next((at for at, name in enumerate(names) if name and name not in _KEYS), len(names))
     for at, one in enumerate(table.columns):
         merged = (at < measured and names[at] in _KEYS - {"ranks", *headers.COUNTS}) or (at == 0 and not names[at])
@@ -438,71 +315,292 @@ def _down(table: Long) -> Long:
             one = replace(one, cells=tuple(cells))
             guesses.append(f"'{one.header.text}': blank cells have the value above them (merged)")
         columns.append(one)
-    return replace(table, columns=tuple(columns), guesses=(*table.guesses, *guesses))
+    return replace(table, columns=tuple(columns)).guessing(*guesses)
 
 
-def _by_column(table: Long, overrides: Mapping[str, str]) -> Long:
-    """Return a table whose measured columns are named after settings, as frameworks, with a row for each."""
+def _across(table: Long, overrides: Mapping[str, str]) -> Long:
+    """Return a table in which headers keep the sizes that they state only if these are numbers of ranks.
+
+    That is so if several are stated, with a unit or in all columns but those of names before them; what is to the left
+    of them then distinguishes curves.
+    """
+    own = [one for one in table.columns if one.header.text != SECTION]
+    sized = [one for one in own if one.header.sizes.size and headers.plain(one.header.text) not in overrides]
+    if any(one.header.name in _MEASURED for one in sized):  # others with words of their own are not measured there
+        sized = [one for one in sized if one.header.name or not one.header.label]
+    with_unit = any(one.header.sizes.kind for one in sized)
+    rows = (
+        [one for one in own[1:] if one.header.name == "ranks"]
+        if not with_unit
+        else [one for one in own if one.header.name == "ranks"]
+    )
+    stronger = any(headers.strength(one.header.text) < headers.strength(sized[0].header.text) for one in rows if sized)
+    alone = not with_unit and len(sized) < len(own) - 1
+    if len({one.header.sizes.size for one in sized}) < 2 or alone or stronger:
+        return replace(table, columns=tuple(_without_size(one) for one in table.columns))
+    first = own.index(sized[0])
+    kind = own[0].header.name if own[0].header.name in ("ranks", "nodes") else "ranks"
+    columns = []
+    for at, one in enumerate(table.columns):
+        one = one if any(one is other for other in sized) else _without_size(one)
+        header = one.header
+        if header.sizes.size and not header.name and header.why in ("", _UNKNOWN):
+            sizes = replace(header.sizes, kind=header.sizes.kind or kind)
+            one = replace(one, header=replace(header, text=CELLS, name=overrides.get("cells", ""), why="", sizes=sizes))
+        elif header.name in ("ranks", "nodes") or (not header.name and header.why == _UNKNOWN and at < first):
+            numeric = any(map(numbers.has_value, one.cells))
+            cells = tuple(f"{header.text} {cell}" if numeric and cell else cell for cell in one.cells)
+            one = replace(one.named("setting"), cells=cells)
+        columns.append(one)
+    return replace(table, columns=tuple(columns))
+
+
+def _without_size(one: Column) -> Column:
+    """Return a column whose header states no size; one that said nothing else has it as its label."""
+    header = one.header
+    if not header.sizes.size:
+        return one
+    if not header.name and not header.why:
+        header = replace(header, why=_UNKNOWN, label=header.text)
+    return replace(one, header=replace(header, sizes=replace(header.sizes, size="", kind="")))
+
+
+def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
+    """Return a table whose columns that are named after settings, as frameworks, have the name of what they measure.
+
+    That is known by the units of their cells; without units by the title, if nothing else is measured.
+    """
+    sizes = _sizes(table)
+    if table.column_of(CELLS) or not (sizes or table.names & {"ranks", "nodes"}):
+        return table
+    if not table.names & _MEASURED:
+        table = _with_latency(table)
     numeric = [
         one
         for one in table.columns
-        if not one.header.name and one.header.why == "not known"
+        if not one.header.name and one.header.why in (_UNKNOWN, headers.TIME_OF)
         if all(numbers.is_number(cell) for cell in one.cells if cell) and any(map(numbers.has_value, one.cells))
     ]
-    in_units = [one for one in numeric if _unit_kinds(one) & {"rate", "time"}]
-    if in_units:  # others may count as they do, but are no shares of them
-        numeric = [one for one in numeric if not _unit_kinds(one) & {"share", "ratio"}]
-    stated = "cells" in overrides or headers.read(table.title, overrides).name in _MEASURED or _quantity_in(table.title)
-    sizes = next((one for one in table.columns if one.header.name in ("ranks", "nodes")), None)
-    if not sizes or table.names & _MEASURED or not numeric or not (stated or in_units):
+    kinds = {id(one): one.unit_kinds | ({"time"} if one.header.why == headers.TIME_OF else set()) for one in numeric}
+    in_units = [one for one in numeric if kinds[id(one)] & {"rate", "time"}]
+    measured = [one for one in table.columns if one.header.name in _MEASURED - _BESIDE]
+    if not all(one.header.label for one in measured):  # times beside a whole one are parts of it
+        numeric = [one for one in in_units if kinds[id(one)] - {"number"} == {"rate"}]
+    elif measured:
+        numeric = in_units
+    elif in_units:  # others may count as they do, but are no shares of them
+        numeric = [one for one in numeric if not kinds[id(one)] & {"share", "ratio"}]
+    elif table.names & _MEASURED or not (
+        _stated([table.title, table.grid.above], overrides) or _scale_alike(table, numeric, sizes)
+    ):
+        numeric = []
+    if not numeric:
         return table
-    header = Header(_CELLS, overrides.get("cells", ""))
-    groups = {one.header.text: {_CELLS: replace(one, header=header)} for one in numeric}
-    curves = f"a curve for each of: {', '.join(groups)}"
-    long = table.stack(table.without(numeric), groups, Header(COLUMNS, "setting"), curves)
-    sizes = next(one for one in long.columns if one.header.name in ("ranks", "nodes"))
-    cells, guess = _cells_named([table.title], sizes, long.columns[-1], overrides)
-    return replace(long, columns=(*long.columns[:-1], cells), guesses=(*long.guesses, *guess))
-
-
-def _unit_kinds(one: Column) -> set[str]:
-    """Return the kinds of the units in the cells of a column."""
-    return {cell.unit.kind for cell in numbers.column(one.cells, ".") if isinstance(cell, numbers.PrintedNumber)}
-
-
-def _by_label(table: Long) -> Long:
-    """Return a table with several columns of one quantity, as of two precisions, with a row for each label."""
-    table = _one_unit(table)
-    spelling: dict[str, str] = {}  # labels that differ in case alone are one
-    by_name: dict[str, dict[str, Column]] = defaultdict(dict)
-    twice = set()
+    columns = []
     for one in table.columns:
-        name, label = one.header.name, spelling.setdefault(one.header.label.lower(), one.header.label)
-        if name in _MEASURED or "batch" in name or name == "steps_per_rank":
-            twice |= {name} if label in by_name[name] else set()
-            by_name[name].setdefault(label, one)
-    several = {name for name, columns in by_name.items() if len(columns) > 1 and name not in twice}
-    labels = [*dict.fromkeys(label for name in several for label in by_name[name])]
-    single = {
-        name for name, columns in by_name.items() if name not in several | _KEYS | twice and {*columns} <= {*labels}
-    }
-    if not several:
+        if any(one is other for other in numeric):
+            text = one.header.label if one.header.why == headers.TIME_OF else one.header.text
+            label = text if len(numeric) > 1 or measured else ""
+            one = replace(one, header=replace(one.header, name=overrides.get("cells", ""), label=label))
+            one, guess = _cells_named([table.title, table.grid.above], sizes, one)
+            table = table.guessing(*(text for text in guess if text not in table.guesses))
+        columns.append(one)
+    return replace(table, columns=tuple(columns))
+
+
+def _with_latency(table: Long) -> Long:
+    """Return a table in which the one latency is that of a step."""
+    latencies = [
+        one for one in table.columns if re.search("latency", one.header.text, re.I) and one.header.why != _UNKNOWN
+    ]
+    if len(latencies) != 1:
         return table
-    groups = {
-        label: {
-            name: replace(columns[label], header=replace(columns[label].header, label=""))
-            for name, columns in by_name.items()
-            if name in several | single and label in columns
-        }
-        for label in labels
-    }
-    common = table.without([one for name in several | single for one in by_name[name].values()])
+    columns = tuple(one.named("step_s") if one is latencies[0] else one for one in table.columns)
+    guess = f"'{latencies[0].header.text}' is the time of a step, for nothing else is measured"
+    return replace(table, columns=columns).guessing(guess)
+
+
+def _scale_alike(table: Long, numeric: Sequence[Column], sizes: Sequence[int]) -> bool:
+    """Return whether all of several columns grow with the numbers of ranks nearly as these do, from row to row."""
+    if len(numeric) < 2 or len({*sizes}) < 3 or len(numeric) < len(table.columns) - 2 or sizes != sorted(sizes):
+        return False
+    for one in numeric:
+        values = [cell.value for cell in numbers.column(one.cells, ".") if isinstance(cell, numbers.PrintedNumber)]
+        if len(values) < len(sizes) or min(values) <= 0 or values != sorted(values):
+            return False
+        if not _LEAST < math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0]) < _MOST:
+            return False
+    return True
+
+
+def _stated(texts: Sequence[str], overrides: Mapping[str, str]) -> bool:
+    """Return whether texts, or the user, say what cells without a header are."""
+    return "cells" in overrides or any(_quantity_in(text) for text in texts)
+
+
+def _spread(table: Long, overrides: Mapping[str, str]) -> Long:
+    """Return a table with a row for each condition that its headers state: a number of ranks, a batch, a label."""
+    conditions = _conditions(table)
+    groups = _groups(conditions)
+    if len(groups) < 2:
+        return table
+    by_size = any(condition.sizes.size for condition in groups)
+    if by_size and len({condition.sizes.size for condition in groups}) == len(groups):  # words tell no curves apart
+        groups = {replace(condition, label=""): columns for condition, columns in groups.items()}
+    labels = [condition.label for condition in groups]
+    attributes = {}
+    if by_size:
+        kind = next((condition.sizes.kind for condition in groups if condition.sizes.kind), "ranks")
+        attributes[Header(ACROSS, kind)] = [condition.sizes.size for condition in groups]
+    if batches := {condition.sizes.batch_name for condition in groups if condition.sizes.batch}:
+        attributes[Header(_BATCHES, batches.pop())] = [condition.sizes.batch for condition in groups]
     runs = [_RUN.fullmatch(label) for label in labels]
     if all(runs):
-        numbered = {run[1]: groups[label] for label, run in zip(labels, runs, strict=True) if run}
-        return table.stack(common, numbered, Header(COLUMNS, "repeat"), "repeats in columns")
-    curves = f"a curve for each of: {', '.join(label or 'no label' for label in labels)}"
-    return table.stack(common, groups, Header(COLUMNS, "setting"), curves)
+        attributes[Header(COLUMNS, "repeat")] = [run[1] for run in runs if run]
+        table = table.guessing("repeats in columns")
+    elif len({*labels}) > 1:
+        attributes[Header(COLUMNS, "setting")] = labels
+        shown = dict.fromkeys(label or "no label" for label in labels)
+        table = table.guessing(f"a curve for each of: {', '.join(shown)}")
+    long = table.stack(groups, attributes, by_size)
+    return _by_quantity(long, overrides) if long.column_of(CELLS) else long
+
+
+def _conditions(table: Long) -> list[tuple[Column, Condition]]:
+    """Return what is measured, and what else is labelled alike, each column with its condition."""
+    spelling: dict[str, str] = {}  # labels that differ in case alone are one
+    measured, others = [], []
+    for one in table.columns:
+        header = one.header
+        condition = Condition(header.sizes, spelling.setdefault(header.label.lower(), header.label))
+        if header.name in _MEASURED or header.text == CELLS:
+            measured.append((one, condition))
+        elif header.name in _WITH_LABELS and condition.words:
+            others.append((one, condition))
+    labelled = [condition.words for _, condition in measured]
+    return [*measured, *(pair for pair in others if any(pair[1].words <= words for words in labelled))]
+
+
+def _groups(conditions: Sequence[tuple[Column, Condition]]) -> Groups:
+    """Return the columns of each condition by name; one whose header says less belongs to the condition that says more.
+
+    A ratio whose header states no size is that of the largest. A column that fits several conditions, and is of no
+    quantity that they have, is in none: it is common to all.
+    """
+    most = [condition for _, condition in conditions if not any(other.extends(condition) for _, other in conditions)]
+    groups: Groups = {condition: {} for condition in most}
+    for one, condition in sorted(conditions, key=lambda pair: pair[1] not in groups):
+        name = one.header.name or CELLS
+        targets = [target for target in groups if target == condition or target.extends(condition)]
+        if name in _RATIOS and len({target.sizes.size for target in targets}) > 1:
+            largest = max(targets, key=lambda target: _count(target.sizes.size))
+            targets = [target for target in targets if target.sizes.size == largest.sizes.size]
+        taken = any(name in groups[target] for target in targets)
+        if len(targets) == 1 and not taken:
+            groups[targets[0]][name] = one
+        elif taken and condition not in groups:
+            groups.setdefault(condition, {}).setdefault(name, one)
+    return {condition: columns for condition, columns in groups.items() if columns}
+
+
+def _count(size: str) -> int:
+    """Return the number of ranks in "4" or "2 x 4"."""
+    product = 1
+    for number in re.findall(r"\d+", size):
+        product *= int(number)
+    return product
+
+
+def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
+    """Return a table with ranks across under its quantities: those down one of its columns, or the one of all cells."""
+    sizes, cells = table.column_of(ACROSS), table.column_of(CELLS)
+    assert sizes is not None
+    assert cells is not None
+    for one in table.columns[: table.columns.index(sizes)]:
+        if one.header.name not in ("", "setting", "model") or cells.header.name:
+            continue
+        read = {text: headers.read(text, overrides) for text in dict.fromkeys(one.cells)}
+        read = {text: header for text, header in read.items() if text}
+        known = [header for header in read.values() if header.name and header.name not in headers.TEXT]
+        other = [header for header in read.values() if not header.name and header.why == _UNKNOWN]
+        if any(header.name in _MEASURED for header in known) and len(known) > len(other):
+            return _pivoted(table, one, cells, read)
+    texts = [
+        table.title,
+        table.grid.above,
+        *(one.header.text for one in table.columns if not any(map(numbers.has_value, one.cells))),
+    ]
+    named, guess = _cells_named([text for text in texts if text != CELLS], [*map(_count, sizes.cells)], cells)
+    columns = tuple(named if one is cells else one for one in table.columns)
+    return replace(table, columns=columns).guessing(*guess)
+
+
+def _pivoted(table: Long, quantities: Column, values: Column, read: Mapping[str, Header]) -> Long:
+    """Return a table with a column for each of the quantities that stand in a column beside their values."""
+    ratios = [one for one in table.columns if one.header.name in _RATIOS]
+    others = [one for one in table.without([quantities, values, *ratios])]
+    points: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    for row, text in enumerate(quantities.cells):
+        points[tuple(one.cells[row] for one in others)].setdefault(text, row)
+    columns = []
+    for text, header in read.items():
+        cells = tuple(values.cells[rows[text]] if text in rows else "" for rows in points.values())
+        columns.append(Column(header, cells, (text,) * len(points)))
+    names = {header.name for header in read.values()}
+    for one in (ratio for ratio in ratios if ratio.header.name not in names):
+        filled = [[one.cells[row] for row in rows.values() if one.cells[row]] for rows in points.values()]
+        columns.append(Column(one.header, tuple(next(iter(cells), "") for cells in filled), one.at[: len(points)]))
+    return table.take([next(iter(rows.values())) for rows in points.values()], others, columns)
+
+
+# What cells without a header are by their unit, and what else a title may call them.
+_BY_UNIT = {"time": "wall_s", "rate": "rate", "ratio": "speedup", "share": "efficiency"}
+_BY_UNIT_OR = {
+    "wall_s": ("wall_s", "job_s", "epoch_s", "step_s", "init_s"), "rate": ("rate", "images", "steps", "epochs"),
+    "speedup": ("speedup",), "efficiency": ("efficiency",),
+}  # fmt: skip
+
+
+def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> tuple[Column, tuple[str, ...]]:
+    """Return cells without a header under one, and the guess: by these texts, else by how they change with sizes."""
+    if cells.header.name:
+        return cells, ()
+    values = numbers.column(cells.cells, ".")
+    kinds: list[str] = [value.unit.kind for value in values if isinstance(value, numbers.PrintedNumber)]
+    with_unit = [kind for kind in kinds if kind in _BY_UNIT]
+    if cells.header.unit is not None and cells.header.unit.kind in _BY_UNIT:
+        with_unit = [cells.header.unit.kind]
+    by_unit = next(
+        (name for kind, name in _BY_UNIT.items() if with_unit and with_unit.count(kind) == len(with_unit)), ""
+    )
+    for text in texts:
+        header = headers.read(text)
+        named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
+        quantity = header if named else _quantity_in(text)
+        if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
+            unit = cells.header.unit if with_unit and cells.header.unit else quantity.unit
+            header = replace(cells.header, name=quantity.name, unit=unit, why="")
+            return replace(cells, header=header), (
+                f"the cells are {quantity.name}, by '{text if len(text) < 80 else quantity.text}' above",
+            )
+    if by_unit:
+        return cells.named(by_unit), (f"the cells are {by_unit}, by their unit",)
+    grow = [
+        after.value > before.value
+        for before, after, small, large in zip(values, values[1:], sizes, sizes[1:], strict=False)
+        if isinstance(before, numbers.PrintedNumber) and isinstance(after, numbers.PrintedNumber)
+        if large > small
+    ]
+    name, kind = ("rate", "rates, for they grow") if sum(grow) * 2 >= len(grow) else ("wall_s", "times, for they fall")
+    return cells.named(name), (f'the cells are {kind} with the ranks; if not, COLUMNS="cells=NAME"',)
+
+
+def _quantity_in(text: str) -> Header | None:
+    """Return the quantity that a title names; None for none."""
+    rate = r"(?:images?|imgs?|samples?|examples?|tok(?:en)?s?)\s*(?:/|per) ?(?:s\w*)"
+    time = r"(?:training|epoch|step|wall|execution|run) ?time|time per \w+"
+    phrases = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
+    return next((header for phrase in phrases if (header := headers.read(phrase)).name), None)
 
 
 def _one_unit(table: Long) -> Long:
@@ -517,7 +615,8 @@ def _one_unit(table: Long) -> Long:
     unused = []
     for name, columns in by_name.items():
         works = {one.header.unit.work if one.header.unit else "" for one in columns}
-        if 1 < len(columns) == len(works) and len({one.header.label for one in columns}) == 1:
+        alike = len({(one.header.label, one.header.sizes) for one in columns}) == 1
+        if 1 < len(columns) == len(works) and alike:
             best = columns[0] if "batch" in name else max(columns, key=lambda one: sum(map(len, one.cells)))
             unused += [one for one in columns if one is not best]
     left = table.without(unused)

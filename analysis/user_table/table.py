@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import columns, files, headers, logs, numbers, rates, shape, tidy
+from analysis.user_table import blocks, columns, files, headers, logs, numbers, rates, shape, tidy
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
@@ -29,6 +30,7 @@ _SCOPE = {
     "batch_per_rank": "of one rank",
 }
 _SHOWN = 5  # problems of one file
+_NEAR, _OF_SETTINGS = 0.02, 0.05  # as logarithms: a ratio is that of two numbers; it does not follow from a curve
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class UserTable:
     title: str = ""
 
     @property
+    def scales(self) -> bool:
+        """Whether it has several numbers of ranks."""
+        return "ranks" in self.runs and self.runs["ranks"].nunique() > 1
+
+    @property
     def interpretation(self) -> list[str]:
         """How each column was read, and what was guessed, a line each."""
         lines = [*map(str, self.readings), *(f"guessed: {guess}" for guess in self.guesses)]
@@ -95,29 +102,45 @@ def read(path: Path, columns_text: str = "") -> UserTable:
         parts += usable
         problems += unused if not usable else []
         if usable and unused:
-            problems.append(f"{text.where}: {len(unused)} other tables have no numbers of ranks, or nothing measured")
+            problems.append(_not_scaling(text.where, unused))
     if not parts:
         raise TableError("\n".join(problems[:_SHOWN]) or f"{path}: no table")
     return _together(str(path), parts, problems)
 
 
 def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
-    """Return the tables in the text of a file that can be used, and why others cannot."""
+    """Return the tables in the text of a file that can be used, and why others cannot.
+
+    A table of one number of ranks beside one of several is no scaling table.
+    """
     parts: list[UserTable] = []
     problems: list[str] = []
-    for grid in logs.grids(text) or files.grids(text):
+    runs = logs.grids(text)
+    shaped: list[Long] = []
+    for grid in runs or files.grids(text):
         if published := _published(grid):
             parts.append(published)
             continue
-        shaped = shape.tables(grid, overrides)
-        if not shaped:
+        grid_tables = shape.tables(grid, overrides)
+        shaped += grid_tables
+        if not grid_tables and not grid.loose:
             problems.append(_no_headers(grid))
-        for table in shaped:
-            try:
-                parts.append(_assembled(table, overrides))
-            except TableError as error:
-                problems.append(str(error))
-    return _labelled(parts), sorted(problems, key=lambda problem: "no column of" not in problem)
+    for table in shaped if runs else shape.joined(shaped):
+        try:
+            parts.append(_assembled(table, overrides))
+        except TableError as error:
+            problems += [] if table.grid.loose else [str(error)]
+    if not runs and any(part.scales for part in parts):
+        alike = [part for part in parts if not part.scales and part.published is None]
+        problems += [f"{one.path}, line {one.runs['line'].iloc[0]}: one number of ranks alone" for one in alike]
+        parts = [part for part in parts if part.scales or part.published is not None]
+    return _labelled(parts), sorted(problems, key=_how_far)
+
+
+def _how_far(problem: str) -> int:
+    """Return how far a table is from being read, by what is missing: those first of which COLUMNS can say it."""
+    stages = ("no row can be used", "no column of a rate", "no column of ranks")
+    return next((at for at, stage in enumerate(stages) if stage in problem), len(stages))
 
 
 def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
@@ -136,15 +159,26 @@ def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
     return labelled
 
 
+def _not_scaling(where: str, problems: Sequence[str]) -> str:
+    """Return, in one line, that other tables of a file are not used, and on which lines they begin."""
+    lines = [line for problem in problems for line in re.findall(r", line (\d+)", problem)[:1]]
+    place = f" (from lines {', '.join(sorted(lines, key=int))})" if lines else ""
+    return (
+        f"{where}: {len(problems)} other tables are no scaling tables{place}: they have no number of ranks, one alone, "
+        "or nothing measured"
+    )
+
+
 def _no_headers(grid: Grid) -> str:
     examples = "; ".join(
         f"{name}: {', '.join(others)}"
         for name, others in headers.EXAMPLES.items()
         if name in ("ranks", "images_per_s", "wall_s", "speedup")
     )
+    place = f"{grid.where}, line {grid.lines[0] if grid.lines else 1}"
     return (
-        f"{grid.where}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
-        f"{shape.first_row(grid)}; headers are known as {examples}; for others say "
+        f"{place}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
+        f"{blocks.first_row(grid)}; headers are known as {examples}; for others say "
         'COLUMNS="HEADER=NAME,...", without headers COLUMNS="1=ranks,2=wall_s,..."'
     )
 
@@ -457,15 +491,36 @@ def _ratio_of_one_curve(assembly: _Assembly) -> None:
         labels = pd.Series(spread, values.index)
         errors = {label: _misfit(rows, name) for label, rows in values.groupby(labels, sort=False)}
         best = min(errors, key=lambda label: errors[label])
+        if errors[best] > _OF_SETTINGS and _is_of_settings(values, name, lines):
+            assembly.values = values.drop(columns=name)
+            reading = assembly.readings.pop(name)
+            assembly.notes.append(
+                f"{assembly.table.grid.where}: column '{reading.header}' is a ratio of two settings: unused"
+            )
+            continue
         assembly.values[name] = values[name].where(labels.eq(best))
         assembly.guesses.append(f"the {name} beside several curves is that of '{best}', from which it follows best")
 
 
+def _is_of_settings(values: pd.DataFrame, name: str, lines: pd.Series) -> bool:
+    """Return whether a stated ratio is, on each line, that of what is measured in two of its settings."""
+    for measured in {*_MEASURED, "images_per_s"} & {*values} - {"speedup", "efficiency"}:
+        rows = values.groupby(lines)[measured]
+        stated = values.groupby(lines)[name].first()
+        if all((rows.max() / rows.min() / stated).map(math.log).abs() < _NEAR):
+            return True
+    return False
+
+
 def _misfit(curve: pd.DataFrame, name: str) -> float:
     """Return how far a stated ratio is from what rates or times of a curve give, at its worst point."""
+    measured = [column for column in ("images_per_s", "wall_s", "epoch_s", "job_s") if column in curve]
+    curve = curve.dropna(subset=measured, how="all")
+    if len(curve) < 2:
+        return math.inf
     more = curve["ranks"] / curve["ranks"].iloc[0]
     gains = [curve["images_per_s"] / curve["images_per_s"].iloc[0]] if "images_per_s" in curve else []
-    for time in {"wall_s", "epoch_s"} & {*curve}:
+    for time in {"wall_s", "epoch_s", "job_s"} & {*curve}:
         faster = curve[time].iloc[0] / curve[time]
         gains += [faster, faster * more]
     stated = curve[name] / curve[name].iloc[0] * (more if name == "efficiency" else 1)

@@ -90,7 +90,7 @@ def read(text: str) -> Unit | None:
     if match := re.fullmatch(rf"([st])/s(?:/({RANK}))?", low):
         work = {"s": "samples", "t": "tokens"}[match[1]]
         return Unit("rate", work=work, per="rank" if match[2] else "", text=text)
-    if match := re.fullmatch(r"([a-z]{2,12})/(ms|s|sec|min|h|hr|hour)", low):
+    if match := re.fullmatch(r"([a-z][a-z-]{1,14})/(ms|s|sec|min|h|hr|hour)", low):
         return Unit("rate", 1 / TIMES[match[2]], match[1], text=text)
     return None
 

@@ -181,6 +181,66 @@ CURVES = [
     ("crawl.md", "", "", [1, 10, 50, 100, 200], "wall_s", [9720, 9720, 19800, 97200, 518400]),
     ("option.md", "", "", [2, 4], "wall_s", [23400, 10800]),
     ("box.md", "RHEL 9", "", [1, 4, 8], "efficiency", [1, 0.945, 0.891]),
+    ("relative.md", "(TP)", "", [1, 4, 8], "speedup", [1, 1, 1]),
+    ("overlap.md", "Blocking", "", [4, 8], "job_s", [20.987808, 10.513724]),
+    ("abe.md", "O1", "", [1, 2, 4, 8, 16, 30], "wall_s", [292, 209, 165, 141, 127, 117]),
+    ("abe.md", "OMP 2", "", [30, 15], "wall_s", [87, 96]),
+    ("llava.md", "", "", [1, 2], "images_per_s", [3.585, 6.773]),
+    ("llava.md", "", "", [1, 2], "global_batch", [16, 32]),
+    ("linreg.md", "n 500,000", "", [1, 2], "wall_s", [0.119, 0.081]),
+    ("uma.md", "FairChem FC", "", [1, 2, 4], "wall_s", [345.5, 193.2, 118]),
+    ("rays.md", "light intersect pipelined", "", [1, 2], "wall_s", [1.27e-3, 4.63e-3]),
+    ("docling.md", "Workers 24", "", [1, 2, 4], "wall_s", [535.8, 298.6, 237.6]),
+    ("docling.md", "line 3", "", [1, 2, 4, 8], "wall_s", [305.3, 304.3, 310.2, 305.6]),
+    ("fabric.md", "", "", [8, 16, 16, 16], "images_per_s", [29000, 23000, 50400, 57300]),
+    ("te.md", "", "", [1, 2], "images_per_s", [245620, 484343]),
+    ("eurosat.md", "", "", [1, 2], "efficiency", [1, 0.5]),
+    ("nccl_speedup.md", "NCCL", "", [1, 2, 4, 8], "speedup", [1, 1.93, 3.6, 6.75]),
+    ("lora.md", "Accelerate", "", [1, 2, 4], "wall_s", [2160, 1110, 570]),
+    ("spectral.md", "Strong Scaling (256³ grid)", "", [1, 2, 4, 8], "step_s", [6.5e-3, 3.4e-3, 1.8e-3, 1e-3]),
+    ("bi.md", "", "", [1, 8], "images_per_s", [144.5, 322.74]),
+    ("pca.md", "", "", [1, 1, 1, 16], "wall_s", [2.273, 4.979, 4.889, 0.757]),
+    ("dbnet.md", "PyNative", "", [1, 8], "images_per_s", [95, 381]),
+    ("dbnet.md", "PyNative", "", [1, 8], "batch_per_rank", [16, 8]),
+    ("arcface.md", "", "", [8, 16, 32, 16, 16, 32, 32], "images_per_s", [5900, 11000, 17000, 5200, 5200, 10000, 9800]),
+    ("arcface.md", "", "", [8, 16, 32, 16, 16, 32, 32], "batch_per_rank", [512, 512, 128, 128, 256, 512, 128]),
+    ("fleet_resnet.rst", "", "", [1, 8, 16, 32], "images_per_s", [335.43, 2488.49, 4629.71, 9093.41]),
+    ("cascade_rcnn.md", "", "", [8, 16, 32, 64], "wall_s", [26400, 15600, 10140, 9360]),
+    ("cascade_rcnn.md", "", "", [8, 16, 32, 64], "batch_per_rank", [4, 4, 4, 2]),
+    ("dle_efficientdet.md", "DGX A100 (8x A100 80GB) mixed", "", [1, 8], "speedup", [1, 6.82]),
+    ("dle_efficientdet.md", "DGX A100 (8x A100 80GB) mixed", "", [1, 8], "batch_per_rank", [200, 200]),
+    ("dle_efficientnet.md", "A100 (8x A100 80GB) TF32", "", [1, 8, 16, 1, 8, 16, 32, 64], "images_per_s",
+     [1078, 8193, 16137, 157, 1223, 2417, 4813, 9146]),
+    ("nemo.md", "pretraining", "", [512, 64, 64, 8], "images_per_s_per_rank", [741, 23117, 5611, 16154]),
+    ("dle_unet.md", "performance: NVIDIA DGX A100 (8x A100 80G) TF32", "", [1, 1, 8, 8], "images_per_s",
+     [46.88, 63.33, 298.91, 470.5]),
+    ("fleet_matching.md", "Distributed", "", [20, 10, 5, 20, 10, 5], "epoch_s", [54, 103, 198, 42, 81, 159]),
+    ("fleet_matching.md", "Distributed", "", [20, 10, 5, 20, 10, 5], "batch_per_rank", [100] * 3 + [1000] * 3),
+    ("retinanet.md", "", "", [8, 8, 16, 32, 64], "epoch_s", [1920, 1680, 1020, 660, 420]),
+    ("mxnet_scaling.md", "inception", "", [1, 2, 4, 8, 16], "images_per_s", [30.4, 59.61, 117.9, 233.39, 447.61]),
+    ("faster_rcnn.md", "", "", [8, 16, 32, 64], "wall_s", [18900, 10200, 5220, 3360]),
+    ("dgl_multigpu.md", "", "", [1, 2, 4, 8], "epoch_s", [45, 12.1, 7.6, 4.7]),
+    ("dlperf_zero.md", "zero-stage-1", "", [8, 16, 32], "images_per_s", [195.8, 261, 506]),
+    ("dlperf_megatron.md", "on_optimization", "", [8, 8, 16, 32], "batch_per_rank", [1, 4, 4, 4]),
+    ("dlperf_wdl.md", "fixed total", "", [1, 2, 4, 8], "global_batch", [16384] * 4),
+    ("dlperf_wdl.md", "batch size X 2", "", [1] * 11 + [8], "step_s",
+     [1.129e-3, 1.503e-3, 2.414e-3, 4.246e-3, 7.609e-3, 14.207e-3, 26.834e-3, 53.775e-3, 0.107333, 0.223564, 0.449482,
+      2.754e-3]),
+    ("deepwalk.md", "", "", [1, 2, 4], "wall_s", [1419.64, 952.04, 428.89]),
+    ("colossal.md", "", "", [8, 16, 8, 16], "images_per_s", [17.13, 3.27, 25.83, 5.66]),
+    ("spark.md", "", "", [1, 2, 4], "images_per_s", [483.83, 466.48, 384.08]),
+    ("unity.md", "", "", [1, 2, 8], "efficiency", [1, 1, 0.75]),
+    ("spec.md", "Candidate", "", [1, 2, 4, 8], "speedup", [1.06, 1.23, 1.41, 1.43]),
+    ("oldnew.md", "New", "", [1, 2, 4, 8], "wall_s", [9000, 4680, 2760, 1440]),
+    ("ferro.md", "", "", [1, 2, 2, 2], "step_s", [0.048, 0.129, 5.384, 5.174]),
+    ("accum.md", "8 GPUs 4 ", "", [1, 8], "images_per_s", [185182, 1410960]),
+    ("accum.md", "8 GPUs 4 ", "", [1, 8], "global_batch", [524288, 524288]),
+    ("sek.md", "", "", [1, 2, 4, 8], "images_per_s", [320, 580, 1050, 1850]),
+    ("mamba.md", "", "", [1, 2, 4, 8, 16], "images_per_s", [12300, 23800, 46100, 89400, 172000]),
+    ("ninety.md", "", "", [8, 16, 32, 64], "images_per_s", [87933, 158280, 316560, 633119]),
+    ("newton.md", "Solve", "", [72, 144], "wall_s", [13725, 7479]),
+    ("bss.md", "", "bsscm8", [192, 384, 768, 1536, 3072], "efficiency", [1, 0.989, 0.883, 0.661, 0.718]),
+    ("makani.md", "", "", [4, 8, 16, 32], "step_s", [0.1447, 0.1457, 0.1995, 0.2153]),
     ("keras_cifar10.csv", "nccl TRUE", "", [2, 2, 3, 3, 4, 5, 6], "images_per_s",
      [17183.4, 17438.76, 21825.34, 13376.63, 17232.97, 20651.11, 38547.11]),
 ]  # fmt: skip
@@ -197,6 +257,20 @@ def test_one_curve_of_each_table(name, setting, machine, ranks, quantity, values
         runs = runs[runs["batch_per_rank"].eq(4096)]
     assert column(runs, "ranks")[: len(ranks)] == ranks
     assert column(runs, quantity)[: len(ranks)] == pytest.approx(values)
+
+
+def test_tables_that_do_not_scale_are_named_in_one_line():
+    notes = [note for note in read("dle_unet.md").notes if "no scaling table" in note]
+    assert len(notes) == 1
+    assert "1 other tables are no scaling tables (from lines 43)" in notes[0]
+    with pytest.raises(TableError):
+        read("../published/README.md")
+
+
+def test_a_ratio_of_two_settings_is_no_speedup():
+    found = read("overlap.md")
+    assert "speedup" not in found.runs
+    assert any("column 'Speedup' is a ratio of two settings" in note for note in found.notes)
 
 
 def test_a_table_without_headers_is_read_where_the_user_says_what_its_columns_are():
