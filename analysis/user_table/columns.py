@@ -67,11 +67,20 @@ def read(table: Long, overrides: Mapping[str, str]) -> tuple[list[Quantity], lis
         elif column.header.name:
             mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), elsewhere)
             cells = numbers.column(column.cells, mark or ".")
+            if column.header.name in _RATES:
+                cells = [_product(cell, text, mark or ".") for cell, text in zip(cells, column.cells, strict=True)]
             if not mark:
                 cells = [_without_ambiguous(cell, text) for cell, text in zip(cells, column.cells, strict=True)]
             read_columns.append(_in_units(column, cells, guess))
     unused = {one.header.text: one.header.why for one in columns if not one.header.name and one.header.text}
     return [*read_columns, *quantities], notes, unused
+
+
+def _product(cell: Cell, text: str, mark: str) -> Cell:
+    """Return "62.65*2", the rate of one rank and their number, as a number."""
+    factors = re.fullmatch(r"(.*\d)\s*[*×x]\s*(\d+)", text)
+    rate = numbers.column([factors[1]], mark)[0] if factors else cell
+    return rate.times(int(factors[2])) if factors and isinstance(rate, PrintedNumber) else cell
 
 
 def _without_ambiguous(cell: Cell, text: str) -> Cell:

@@ -117,13 +117,15 @@ _COUNT = (
 _STEP = any_of("step steps iter iters iteration iterations it its batch minibatch mini-batch batches")
 _TIME_WORDS = (
     r"\b"
-    + any_of("time duration elapsed runtime walltime took makespan wall", r"times(?! \w)", "run time", "wall-?clock")
+    + any_of(
+        "time cost duration elapsed runtime walltime took makespan wall", r"times(?! \w)", "run time", "wall-?clock"
+    )
     + r"\b"
 )
 _PACE = rf"\b{any_of('throughput throughout throuthput speed perf performance rate through-put')}\b"
 _RATE_IN_WORDS = (
     rf"\b(?:{WORK}\s*(?:/|\bper\b|\bp\b| )\s*{any_of('s sec secs second seconds min minute minutes h hour hours')}"
-    rf"(?:\s*(?:/|\bper\b)\s*(?:{RANK}|{NODE}))?|fps|tps|wps)\b"
+    rf"(?:\s*(?:/|\bper\b)\s*(?:{RANK}|{NODE}))?|{WORK}\s*/\s*{RANK}\s*/\s*s(?:ec|econd)?|fps|tps|wps|tgs)\b"
 )
 # Headers that no rule is about, and why.
 _NOT_USED = {
@@ -160,7 +162,7 @@ _WHOLE_HEADERS = {
     "wall_s": "train|training",
     "model": any_of(
         "models? networks? net arch architecture backbone workloads? topology cnn dnn", "model (?:name|size)",
-        "neural network", "(?:# )?param(?:eter)?s",
+        "neural network", "(?:# )?param(?:eter)?s", "size",
     ),
     "dataset": any_of("data-?sets? data input corpus", "data set", "input data"),
     "gpu": any_of(
@@ -269,6 +271,7 @@ def _phrase(text: str) -> str:
     for word, meaning in _FOREIGN.items():
         edge = r"\b" if word.isascii() and word.isalpha() else ""
         text = re.sub(rf"{edge}{re.escape(word)}{edge}", f" {meaning} ", text, flags=re.I)
+    text = re.sub(r"(?i)(?<=cost|time)\s*/\s*(ms|s|min|h)\b", r" (\1)", text)  # "耗时/s" is a time in s
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", re.sub(r"[(\[]M[)\]]", "(million)", text.strip()))
     text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
     text = re.sub(r"#[\s-]*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z]+(?![A-Za-z/]))", " ", text))

@@ -125,6 +125,8 @@ def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
         if rows["ranks"].nunique() < 2:
             continue
         first = rows.sort_values("ranks", kind="stable").iloc[0]
+        if first["ranks"] == 1 and abs(np.log(first[stated])) > _FAR:  # of something else than of ranks
+            continue
         ranks = rows["ranks"] / first["ranks"]
         shares = rows[stated] / first[stated]
         gain = shares if stated == "speedup" else shares * ranks

@@ -73,6 +73,9 @@ def read(text: str) -> Unit | None:
         return Unit("time", TIMES[match["time"]], _work(match["work"]), text=text)
     if low in ("h:mm:ss", "hh:mm:ss", "h:m:s", "mm:ss", "hms", "hh:mm"):
         return Unit("time", text=text)
+    low = re.sub(rf"^({WORK}) ?(?:/|per) ?({RANK}) ?(?:/|per) ?({TIME})$", r"\1/\3/\2", low)  # tokens/GPU/second
+    if low == "tgs":  # tokens per GPU and second
+        return Unit("rate", work="tokens", per="rank", text=text)
     if low in ("fps", "ips", "sps", "tps", "qps", "wps", "samples/s", "/s", "1/s", "hz"):
         return Unit(
             "rate", work={"tps": "tokens", "wps": "words", "ips": "images", "fps": "frames"}.get(low, ""), text=text
@@ -135,6 +138,8 @@ class Sizes:
 def sizes_in(text: str) -> Sizes | None:
     """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
+    low = re.sub(r"(\d+|单) ?卡", r"\1 gpus ", re.sub(r"(\d+|单) ?机", r"\1 nodes ", low)).replace("单", "1").strip()
+    low = re.sub(r"(?<![a-z0-9])n(\d+)c(\d+)(?![a-z0-9])", r"\2 gpus (\1 nodes)", low, flags=re.I)  # as Paddle writes
     low = re.sub(rf"\b({RANK})\s*\((\d+)\s*[x×]\)", r"\2 \1", low, flags=re.I)  # "Multi-GPU (2×)"
     low = re.sub(rf"\b({GPU})\s*[x×*]\s*(\d+)\b", r"\2x \1", low.replace("_", " "), flags=re.I)
     digits = len(re.findall(r"\d+", low))
