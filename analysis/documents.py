@@ -32,7 +32,7 @@ class Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class Number(Document):
     """A number with its interval."""
 
-    value: Annotated[float | None, about("null: not known")]
+    value: float | None
     low: Annotated[float | None, about("lower end of its interval; null: none")]
     high: Annotated[float | None, about("upper end")]
     level: Annotated[float | None, about("0.95 measured, 0.9 predicted, 1 rounded; null: none")]

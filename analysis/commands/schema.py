@@ -113,7 +113,8 @@ def _type(value: Schema, shown: dict[str, str]) -> str:
         name = value["$ref"].rpartition("/")[2]
         return f"[{name}](#{shown[name]})" if name in shown else "object"
     inner = value.get("items") or value.get("additionalProperties")
-    return str(value["type"]) + (f" of {_type(inner, shown)}" if inner else "")
+    of_inner = f" of {_type(inner, shown)}" if inner and _inner(inner) in ("", *shown) else ""
+    return f"{value['type']}{of_inner}"
 
 
 if __name__ == "__main__":

@@ -31,13 +31,13 @@ class ReportComparison(Document):
     """A number that a report and local records have."""
 
     report: Annotated[str, about("000 to 004; empty: a value stated in the tolerances")]
-    experiment: Annotated[str, about("of both")]
+    experiment: str
     model: Annotated[str, about("of both; empty: all models together")]
     published_on: Annotated[str, about("the machine and setting of the report")]
     local_on: Annotated[str, about("those of your records")]
-    quantity: Annotated[str, about("what is compared")]
-    unit: Annotated[str, about("of both values and of what is allowed")]
-    axis: Annotated[str, about("the swept parameter of the curve")]
+    quantity: str
+    unit: str
+    axis: Annotated[str, about("the swept parameter")]
     at: Annotated[float | None, about("the size on this axis; null: the whole curve")]
     published: Annotated[documents.Number, about("what the report prints; its interval is what rounds to it")]
     local: Annotated[documents.Number, about("what you measured")]
@@ -63,7 +63,7 @@ class Comparison:
     local_on: str
     quantity: str
     unit: str
-    axis: str
+    axis: Annotated[str, about("the swept parameter")]
     at: float | None
     published: Number
     local: Number

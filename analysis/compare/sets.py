@@ -45,12 +45,12 @@ Quantity = Literal["images_per_s", "speedup"]
 class SetRatio(Document):
     """A point that both sets have."""
 
-    experiment: Annotated[str, about("of both")]
-    point: Annotated[str, about("of both")]
-    quantity: Annotated[Quantity, about("what is compared")]
+    experiment: str
+    point: str
+    quantity: Quantity
     by: Annotated[By, about("by which rate")]
-    a: Annotated[documents.Number, about("of A")]
-    b: Annotated[documents.Number, about("of B")]
+    a: documents.Number
+    b: documents.Number
     ratio: Annotated[documents.Number, about("B / A")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the ratio")]
@@ -96,8 +96,8 @@ class Difference:
 
     experiments: Annotated[str, about("that it holds for")]
     what: Annotated[str, about("the name of what differs")]
-    a: Annotated[str, about("of A")]
-    b: Annotated[str, about("of B")]
+    a: str
+    b: str
 
 
 class SetComparisons(Document):

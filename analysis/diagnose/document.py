@@ -19,13 +19,13 @@ class DiagnosedPoint(Document):
 
     nodes: int
     ranks: int
-    batch_per_rank: Annotated[int, about("images of a rank in one step")]
-    measured_s: Annotated[Number, about("time of a step [s]")]
-    parts_s: Annotated[Mapping[Part, Number], about("its parts [s]; they add up")]
+    batch_per_rank: int
+    measured_s: Annotated[Number, about("time of a step")]
+    parts_s: Annotated[Mapping[Part, Number], about("its parts; they add up")]
     efficiency_throughput: Annotated[Number, about("over the fewest nodes")]
     efficiency_without: Annotated[Mapping[Part, Number], about("efficiency without one part, at most")]
-    exchange_alone_s: Annotated[Number | None, about("exchange of the gradients by itself [s]; null: not measured")]
-    exchange_hidden_s: Annotated[Number | None, about("hidden part of it [s]; below zero: more is exposed")]
+    exchange_alone_s: Annotated[Number | None, about("exchange of the gradients by itself; null: not measured")]
+    exchange_hidden_s: Annotated[Number | None, about("hidden part of it; below zero: more is exposed")]
 
 
 class LateRank(Document):
@@ -34,7 +34,7 @@ class LateRank(Document):
     host: str
     rank: int
     cores: Annotated[Sequence[int], about("that it is bound to")]
-    behind_s: Annotated[Number, about("delay of its gradients after the mean of the others [s]")]
+    behind_s: Annotated[Number, about("delay of its gradients after the mean of the others")]
     certain: Annotated[bool, about("whether the delay is significant")]
     others_fraction: Annotated[float | None, about("share of its cores that other processes took")]
     stolen_fraction: Annotated[float | None, about("share that the hypervisor took")]
@@ -45,13 +45,13 @@ class DiagnosedCurve(Document):
 
     model: str
     series: Annotated[str, about("what distinguishes it from other series of its model")]
-    machine: Annotated[str, about("that measured it")]
-    design: Annotated[Literal["rounds", "launches"], about("how it was measured")]
+    machine: str
+    design: Literal["rounds", "launches"]
     launches: int
     points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
     largest_loss: Annotated[Part | None, about("at the largest point; null: not decided")]
     candidates: Annotated[Sequence[Part], about("losses that could be the largest")]
-    slowest_rank: Annotated[LateRank | None, about("of the largest point; null: not known")]
+    slowest_rank: Annotated[LateRank | None, about("of the largest point")]
     sentences: Annotated[Sequence[str], about("the diagnosis in words")]
 
 
@@ -59,8 +59,8 @@ class ArmDifference(Document):
     """How the steps of one arm differ from those of the base."""
 
     arm: str
-    longer_s: Annotated[Number, about("step of the arm less that of the base in the same repeat [s]")]
-    parts_longer_s: Annotated[Mapping[Part, Number], about("by part [s]; they add up")]
+    longer_s: Annotated[Number, about("step of the arm less that of the base in the same repeat")]
+    parts_longer_s: Annotated[Mapping[Part, Number], about("by part; they add up")]
     differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
     reasons: Annotated[Sequence[Part], about("significant parts of the same sign that may be the largest")]
 
@@ -69,7 +69,7 @@ class ArmComparison(Document):
     """The arms of one model on as many nodes."""
 
     model: str
-    machine: Annotated[str, about("that measured them")]
+    machine: str
     nodes: Annotated[int, about("of all arms; their parts are in `curves`")]
     base: Annotated[str, about("the arm that the others are compared with")]
     others: Annotated[Sequence[ArmDifference], about("in the order of their names")]
@@ -82,8 +82,8 @@ class JobPhases(Document):
     model: str
     series: Annotated[str, about("what distinguishes it from other series of its model")]
     nodes: int
-    batch_per_rank: Annotated[int, about("images of a rank in one step")]
-    job_s: Annotated[Number, about("wall time of a job [s]")]
+    batch_per_rank: int
+    job_s: Annotated[Number, about("wall time of a job")]
     parts_s: Annotated[
         Mapping[Group, Number],
         about(

@@ -28,11 +28,11 @@ class AllreducePoint(Document):
     """A message size at one point of a sweep over allreduces."""
 
     operations: Annotated[Literal["gloo", "mpi", "nccl"], about("what carried the allreduce")]
-    cycle_time_ms: Annotated[float, about("of Horovod [ms]")]
+    cycle_time_ms: Annotated[float, about("of Horovod")]
     ranks: Annotated[int, about("of the job")]
     message_bytes: Annotated[int, about("of one rank")]
     launches: int
-    allreduce_s: Annotated[NumberJson, about("mean over rounds [s]")]
+    allreduce_s: Annotated[NumberJson, about("mean over rounds")]
     bus_bandwidth_bytes_per_s: Annotated[NumberJson, about("harmonic mean over rounds")]
 
 

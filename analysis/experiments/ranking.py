@@ -66,7 +66,7 @@ class RankedArm(Document):
 
     arm: str
     settings: Annotated[Mapping[str, Any], about("each key in which it differs from the base, with its value")]
-    images_per_s: Annotated[documents.Number, about("of the whole job")]
+    images_per_s: documents.Number
     ratio: Annotated[documents.Number, about("to the base, in the same repeat; all ratios together hold at 95 %")]
     verdict: Annotated[ArmVerdict, about("relative to the base")]
 
@@ -75,7 +75,7 @@ class RankedContest(Document):
     """The arms of one model on one machine, ranked."""
 
     model: str
-    machine: Annotated[str, about("that measured it")]
+    machine: str
     ranks: int
     arms: Annotated[Sequence[RankedArm], about("the fastest first")]
     winner: Annotated[str | None, about("the fastest of the arms that are faster than the base; null: none is")]

@@ -54,13 +54,13 @@ class SummaryPoint(Document):
     ranks: int | None
     ranks_per_node: int | None
     threads_per_rank: int | None
-    batch_per_rank: Annotated[int | None, about("images of a rank in one step")]
-    global_batch: Annotated[int | None, about("images of all ranks in one step")]
+    batch_per_rank: int | None
+    global_batch: int | None
     arm: Annotated[str, about("its name, as `without-allreduce` of the control; empty: the experiment has one arm")]
-    axis: Annotated[str, about("the swept parameter of the curve")]
+    axis: Annotated[str, about("the swept parameter")]
     axis_value: Annotated[float | str | None, about("its value here")]
     series: Annotated[str, about("what distinguishes it from other series of its model")]
-    design: Annotated[Literal["rounds", "launches"], about("how it was measured")]
+    design: Literal["rounds", "launches"]
     rounds: Annotated[int, about("how many; 0 for launches")]
     launches: int
     note: Annotated[str, about("for the reader")]

@@ -51,7 +51,7 @@ class CurveFit(Document):
     reasonable: Annotated[bool, about("whether the runs allow it as well")]
     ranks: Annotated[Sequence[int], about("of its points")]
     runs: Annotated[int, about("how many runs it was fitted to")]
-    fixed_s: Annotated[Number, about("its fixed cost [s]")]
+    fixed_s: Annotated[Number, about("its fixed cost")]
     images_per_s_per_rank_implied: Annotated[Number | None, about("the speed that it implies")]
 
 
@@ -60,16 +60,16 @@ class CurvePoint(Document):
 
     ranks: int
     steps_per_rank: Annotated[float, about("steps of each rank within the wall time")]
-    batch_per_rank: Annotated[float, about("images of a rank in one step")]
+    batch_per_rank: float
     images_per_rank: Annotated[float, about("their product")]
     runs: int
-    wall_s: Annotated[float, about("mean wall time [s]")]
+    wall_s: Annotated[float, about("mean wall time")]
     images_per_s_per_rank: Annotated[float | None, about("harmonic mean, measured; null: not known, or contradicted")]
-    fitted_s: Annotated[float | None, about("wall time by the fit [s]")]
+    fitted_s: Annotated[float | None, about("wall time by the fit")]
     misfit_p: Annotated[float | None, about("p value of its misfit, over the curve")]
     steps_that_fit: Annotated[float | None, about("steps that would take that long")]
     fixed_fraction: Annotated[float | None, about("the fixed cost over the wall time")]
-    beyond_speed_s: Annotated[float | None, about("what the measured speed leaves of the wall time [s]")]
+    beyond_speed_s: Annotated[float | None, about("what the measured speed leaves of the wall time")]
     ideal: Annotated[float, about("the ideal speedup, over the first point that the fit uses")]
     speedup_throughput: Annotated[float | None, about("by the measured speeds")]
     speedup_wall_time: Annotated[float | None, about("by images over wall time")]
@@ -82,11 +82,11 @@ class FixedCostPhases(Document):
     """The fixed cost of local records by phase."""
 
     ranks: Annotated[int, about("of the runs")]
-    broadcast_s: Annotated[float, about("of the variables [s]")]
-    first_step_s: Annotated[float, about("the first step beyond a steady one [s]")]
-    warm_up_s: Annotated[float, about("warm-up and timed steps beyond steady ones [s]")]
-    other_s: Annotated[float, about("what the phases do not account for [s]")]
-    fixed_s: Annotated[float, about("their sum [s]")]
+    broadcast_s: Annotated[float, about("of the variables")]
+    first_step_s: Annotated[float, about("the first step beyond a steady one")]
+    warm_up_s: Annotated[float, about("warm-up and timed steps beyond steady ones")]
+    other_s: Annotated[float, about("what the phases do not account for")]
+    fixed_s: Annotated[float, about("their sum")]
 
 
 class ExplainedCurve(Document):
@@ -98,7 +98,7 @@ class ExplainedCurve(Document):
     decided_by: Annotated[str | None, about("the run that would decide; null: none")]
     model: Annotated[str, about("the model that was concluded from, as in docs/explain.md")]
     assumes: Annotated[str, about("what it assumes of the time per image")]
-    fixed_s: Annotated[Number, about("the fixed cost of each run [s]")]
+    fixed_s: Annotated[Number, about("the fixed cost of each run")]
     fixed_s_whichever_point_is_left_out: Annotated[
         Sequence[float] | None, about("least and most; null: too few points")
     ]

@@ -23,7 +23,7 @@ class PointChange(Document):
     point: Annotated[str, about("nodes, and what else distinguishes the point")]
     machine: Annotated[str, about("that it was measured on")]
     quantity: Annotated[Quantity, about("speedup: over the smallest point; bandwidth: of the largest message")]
-    unit: Annotated[Unit, about("of its values")]
+    unit: Unit
     before: Annotated[Sequence[float], about("one value a launch, of earlier comparable sessions or the reference")]
     now: Annotated[Sequence[float], about("one value a launch, of the newest session")]
     ratio: Annotated[Number, about("mean now over mean before")]

@@ -57,7 +57,7 @@ class PredictedTarget(Document):
     measured: Annotated[float | UnsetType, about("images/s of a point that `--up-to` left out")] = UNSET
     speedup: Annotated[documents.Number | UnsetType, about("over the smallest point")] = UNSET
     efficiency: Annotated[documents.Number | UnsetType, about("over the smallest point")] = UNSET
-    wall_s: Annotated[documents.Number | UnsetType, about("of the requested job [s]")] = UNSET
+    wall_s: Annotated[documents.Number | UnsetType, about("of the requested job")] = UNSET
     cost: Annotated[documents.Number | UnsetType, about("of that job, in the unit of `--price`")] = UNSET
 
 

@@ -20,9 +20,9 @@ class RankTimeline(Document):
 
     rank: int
     host: str
-    computing_s: Annotated[Number | None, about("until its local gradients are ready [s]; null: a GPU computes")]
-    ready_after_first_s: Annotated[Number | None, about("how long after the first rank's [s]; null: a GPU computes")]
-    clock_error_s: Annotated[float | None, about("largest error of its time on rank 0's clock [s]; null: not known")]
+    computing_s: Annotated[Number | None, about("until its local gradients are ready; null: a GPU computes")]
+    ready_after_first_s: Annotated[Number | None, about("how long after the first rank's; null: a GPU computes")]
+    clock_error_s: Annotated[float | None, about("largest error of its time on rank 0's clock")]
 
 
 class LaunchTimeline(Document):
@@ -30,17 +30,17 @@ class LaunchTimeline(Document):
 
     model: str
     point: str
-    config_hash: Annotated[str, about("of its configuration")]
+    config_hash: str
     launched: Annotated[str, about("UTC")]
     hosts: int
-    batch_per_rank: Annotated[int, about("images of a rank in one step")]
+    batch_per_rank: int
     gradients: Annotated[Literal["flat", "grouped", "separate"], about("how they are exchanged")]
     controller: Annotated[Literal["gloo", "mpi"], about("of Horovod")]
-    cycle_time_ms: Annotated[float | None, about("of Horovod [ms]; null: not set")]
+    cycle_time_ms: Annotated[float | None, about("of Horovod; null: not set")]
     timed_steps: int
-    parts_s: Annotated[Mapping[str, Number], about("of a step of rank 0 [s], where there are; empty: a GPU computes")]
-    overlapped_s: Annotated[Mapping[str, Number], about("of these, while rank 0 computed [s]")]
-    ranks: Annotated[Sequence[RankTimeline], about("all of them")]
+    parts_s: Annotated[Mapping[str, Number], about("of a step of rank 0, where there are; empty: a GPU computes")]
+    overlapped_s: Annotated[Mapping[str, Number], about("of these, while rank 0 computed")]
+    ranks: Sequence[RankTimeline]
     sentences: Annotated[Sequence[str], about("what follows, in words")]
     trace: Annotated[str, about("the file for Perfetto that was written")]
 
