@@ -11,54 +11,54 @@ about.DATA_DIR      := FOLDER      the folder of the dataset
 about.MEASURE       := NAME        quick: minutes; report: for a paper, hours
 about.REPEATS       := N           launches of each point
 about.LAUNCHER      := NAME        a file of conf/launcher
-about.HOSTS         := a,b,c       of LAUNCHER=ssh: the hosts
+about.HOSTS         := a,b,c       LAUNCHER=ssh: the hosts
 about.CONTAINER     := NAME        a file of conf/container: ranks run in a container
 about.IMAGE         := NAME        image for CONTAINER=, if not the one built by make image or make sif
 about.SYSTEM        := NAME        a file of conf/system: describes the nodes and their Slurm
 about.SPLIT         := 1           one Slurm job per point
-about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; of evaluate: E1,E3
-about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; of reference: replace
+about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; evaluate: E1,E3
+about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; reference: replace
 about.DRY_RUN       := 1           print the plan and the commands, start nothing
 about.RESULTS       := FOLDER      where records are written, and where the analysis reads them (default: results)
 about.ARGS          := "key=value" any other key of conf/
 about.PYTHON        := PROGRAM     the Python that creates the environment
-about.WRITE         := NAME        of tune: write the fastest settings into conf/system/NAME.yaml
-about.REPORT        := 001         of reproduce: 000 to 004
-about.URL           := URL         of data-fetch: fetch this instead of the known URL
-about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
-about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check, evaluate: an archive
-about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
-about.EXPERIMENT    := NAME        of summary, diagnose, explain, predict, proposal, history, reference: the records of this experiment
-about.STRICT        := 1           of audit, history: a serious finding in what is yours, or a slower point, is an error
-about.JUNIT         := FILE        of test, audit, history, check-reference: write the results as JUnit, too, for a CI system
-about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256); of proposal: of nodes
-about.UP_TO         := N           of predict: use smaller points only
-about.GLOBAL_BATCH  := N           keep that global batch (strong scaling); of predict: predict with it
-about.COMMAND       := "..."       of scaling: your own command, with placeholders as {ranks} (docs/program.md)
-about.RATE          := "..."       of scaling: a regular expression whose first group is the rate that it prints
-about.EXCHANGE      := NAME        of predict FILE=: allreduce or server, if it is known how gradients were exchanged
-about.IMAGES        := N           of predict, proposal: images of a job, whose wall time it predicts
-about.EPOCHS        := N           of predict, proposal: passes of the job over its images
-about.RUNS          := N           of proposal: runs of the job that are applied for
-about.THRESHOLD     := 0.75        of proposal: the least efficiency that the centre asks for
-about.PRICE         := P           of predict: the price of a node hour
-about.A             := FOLDER      of compare: the first of two folders of records, or tables
-about.B             := FOLDER      of compare: the second
-about.WITHIN        := 0.05        of history and references: how far off still counts as the same
-about.SINCE         := DAY         of history and references: leave out older launches, as 2026-11-01
-about.NAME          := NAME        of a reference, kept as references/NAME.json
-about.SCRUB         := 1           of bundle: without host and user names
-about.SIGN_KEY      := KEY         an SSH key that signs the archive of make bundle; of make bundle-check its public part
-about.STYLE         := NAME        of appendix: sc (default) or eurosys
-about.VARIANT       := NAME        of an image: cpu, mvapich2 or cuda
-about.BASE          := IMAGE       of an image: what it is built on
-about.TOOLKIT       := IMAGE       of an image with CUDA: what it is compiled in
+about.WRITE         := NAME        tune: write the fastest settings into conf/system/NAME.yaml
+about.REPORT        := 001         reproduce: 000 to 004
+about.URL           := URL         data-fetch: fetch this instead of the known URL
+about.CHECKSUM      := SUM         data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
+about.FILE          := FILE        table, audit, explain, predict: a table; bundle-check, evaluate: an archive
+about.COLUMNS       := "HEADER=NAME,..." table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
+about.EXPERIMENT    := NAME        summary, diagnose, explain, predict, proposal, history, reference: the records of this experiment
+about.STRICT        := 1           audit, history: a serious finding in your records or FILE, or a slower point, is an error
+about.JUNIT         := FILE        test, audit, history, check-reference: write the results as JUnit, too, for a CI system
+about.TO            := N,N         predict: numbers of ranks (default: 16,64,256); proposal: of nodes
+about.UP_TO         := N           predict: use points of at most N ranks
+about.GLOBAL_BATCH  := N           keep that global batch (strong scaling); predict: predict with it
+about.COMMAND       := "..."       scaling: your own command, with placeholders as {ranks} (docs/program.md)
+about.RATE          := "..."       scaling: a regular expression whose first group is the rate that it prints
+about.EXCHANGE      := NAME        predict FILE=: allreduce or server, if it is known how gradients were exchanged
+about.IMAGES        := N           predict, proposal: images of the job whose wall time is predicted
+about.EPOCHS        := N           predict, proposal: epochs of that job
+about.RUNS          := N           proposal: number of runs to apply for
+about.THRESHOLD     := 0.75        proposal: the lowest efficiency that the centre accepts
+about.PRICE         := P           predict: the price of a node hour
+about.A             := FOLDER      compare: the first of two folders of records, or tables
+about.B             := FOLDER      compare: the second
+about.WITHIN        := 0.05        history, references: a smaller relative difference counts as the same
+about.SINCE         := DAY         history, references: leave out older launches, as 2026-11-01
+about.NAME          := NAME        the reference references/NAME.json
+about.SCRUB         := 1           bundle: without host and user names
+about.SIGN_KEY      := KEY         an SSH key that signs the archive of make bundle; bundle-check: its public part
+about.STYLE         := NAME        appendix: sc (default) or eurosys
+about.VARIANT       := NAME        image: cpu, mvapich2 or cuda
+about.BASE          := IMAGE       image: the base image
+about.TOOLKIT       := IMAGE       cuda image: the image whose CUDA toolkit compiles it
 about.BUILD_OPTIONS := "..."       more options for `docker build`
 about.SIF_OPTIONS   := "..."       more options for `singularity build`
-about.FROM_OCI      := 1           of sif: from the image that make image built
-about.SOURCE        := FOLDER      of test-horovod: a copy of Horovod's repository, at the version that is installed
-about.UNIT          := 1           of test: only the fast tests
-about.PYTEST_ARGS   := "..."       of test: more options for pytest
+about.FROM_OCI      := 1           sif: from the image that make image built
+about.SOURCE        := FOLDER      test-horovod: a copy of Horovod's repository, at the version that is installed
+about.UNIT          := 1           test: only the fast tests
+about.PYTEST_ARGS   := "..."       test: more options for pytest
 
 VARIABLES := $(patsubst about.%,%,$(filter about.%,$(.VARIABLES)))
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
@@ -160,10 +160,10 @@ reference: ## keep what this machine measures now as references/NAME.json (EXPER
 check-reference: ## compare the newest launches with references/NAME.json; slower is an error
 report: ## write one HTML page with everything, readable offline
 bundle: ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
-bundle-check: ## check that an archive is what its author packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
+bundle-check: ## check that an archive is unmodified since it was packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
 evaluate: ## a reviewer's report on FILE=bundle.tar.gz: each claim reproduced or not (half an hour; ONLY=E1,E3: measure these experiments too)
 appendix: ## write the artifact appendix ARTIFACT.md from analysis/appendix (STYLE=eurosys: figures/appendix-eurosys.md)
-release: ## build the archive to deposit, with checksums, in release/; say the steps that only a person can do
+release: ## build the archive to deposit, with checksums, in release/; list the steps that only a person can do
 
 ##@ Images (docs/images.md)
 
