@@ -79,7 +79,7 @@ def _number(text: str | None, line: str) -> float:
         return float((text or "").replace(",", ""))
     except ValueError as error:
         raise RateError(
-            f"'{text}' is no number, in '{line.strip()}': let the first group of RATE be the rate"
+            f"'{text}' is not a number, in '{line.strip()}': let the first group of RATE be the rate"
         ) from error
 
 

@@ -49,7 +49,7 @@ def test_the_rate_is_found(text, pattern, rate):
         (HOROVOD, r"Iter #\d: ([0-9.]+)", r"2 different rates were printed \(10.1, 10.3\)"),
         ("rate 0.0\n", r"rate (\S+)", "a rate of 0 was printed, must be above 0"),
         ("rate nan\n", r"rate (\S+)", "a rate of nan was printed"),
-        ("rate fast\n", r"rate (\S+)", "is no number"),
+        ("rate fast\n", r"rate (\S+)", "is not a number"),
     ],
 )
 def test_what_tells_no_rate_is_named(text, pattern, problem):
