@@ -49,7 +49,7 @@ def _experiment_row(appendix: Appendix, number: int, one: Experiment) -> dict[st
         "command": f"`{one.command}`",
         "person": f"{one.human_minutes}",
         "machine": minutes(appendix, one.command),
-        "needs": one.needs or "two cores",
+        "needs": one.needs,
         "claims": ", ".join(appendix.claims_of(one.name)),
         "expected": one.expected,
         "may differ": one.variation,
