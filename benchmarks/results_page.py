@@ -27,9 +27,9 @@ _SHOWN = ("tensorflow", "tensorflow-cpu", "horovod")  # of the versions
 HEAD = """# Results
 
 Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
-[statistics.md](statistics.md) says how they are made.
+[statistics.md](statistics.md) explains them.
 
-- *covers*: how else a number could have come out, in other launches, or only in other rounds of the same launch.
+- *covers*: the variation that the interval allows for: other launches, or only other rounds of the same launch.
 - *another launch*: the range in which the speedup of one more launch is expected.
 """
 
