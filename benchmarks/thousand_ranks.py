@@ -143,14 +143,14 @@ def _in_threads(ranks: int, do: Callable[[int], None]) -> None:
         list(pool.map(do, range(ranks)))
 
 
-def meet_worlds(ranks: int) -> float:
-    """Seconds for so many processes to meet as worlds do, and for a barrier of them."""
+def meet_rank_groups(ranks: int) -> float:
+    """Seconds for so many processes to meet as rank groups do, and for a barrier of them."""
     with tempfile.TemporaryDirectory() as folder:
         Secret(protocol.secret_folder(Path(folder))).create()
-        return _in_processes(ranks, _of_worlds, Path(folder))
+        return _in_processes(ranks, _of_rank_groups, Path(folder))
 
 
-def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
+def _of_rank_groups(rank: int, ranks: int, folder: Path) -> None:
     process.allow_open_files(ranks)  # as a rank does before it meets the others
     group = connect_on_machine(folder, rank, ranks)
     assert group.gather(rank, int) == list(range(ranks))
@@ -267,7 +267,8 @@ def main() -> None:
     ):
         took_s, said = refuse(job, odd)
         rows.append([f"roll call, the last rank has {name}: rank 0 alone", f"{took_s:.2f} s", said[:110]])
-    rows.append([f"worlds meet ({ranks} processes)", f"{meet_worlds(ranks):.2f} s", "TCP, a gather, a barrier"])
+    met_s = meet_rank_groups(ranks)
+    rows.append([f"rank groups meet ({ranks} processes)", f"{met_s:.2f} s", "TCP, a gather, a barrier"])
     rows.append([f"ranks of srun meet ({ranks} processes)", f"{meet_as_srun_does(ranks):.2f} s", "Horovod's server"])
     rows += started_with(ranks)
     print(tabulate(rows, ["what", "time", "found"], tablefmt="github", disable_numparse=True))

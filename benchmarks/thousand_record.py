@@ -112,7 +112,7 @@ def example(ranks: int, steps: int) -> RunRecord:
         nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=2, **{"measure.timed_steps": steps}
     )
     made.config["measure"] |= {"epochs": 0, "warm_up_steps": 10, "budget_s": 300}
-    made.config |= {"rounds": [], "worlds": [], "allreduce_sweep": None}
+    made.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
     made.config_hash = config_hash.of(made.config)
     return made
 

@@ -41,7 +41,7 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
     per_node = config.system.cores_per_node or placement.cores_per_node(len(available), nodes_here)
     config = config.on_cores(per_node, placement.threads_per_rank(per_node, config.ranks_per_node))
     shape = config.ranks_per_node, per_node, config.threads_per_rank or 1
-    groups = len(config.launch.groups) if config.launch.groups_at_once else 1  # side by side, all of one size
+    groups = len(config.launch.rank_groups) if config.launch.rank_groups_at_once else 1  # side by side, all of one size
     turns = [(placement.rank_group() + turn) % groups for turn in range(groups)]
     firsts = [local_rank + turn * config.ranks for turn in turns]
     core_sets = [

@@ -75,7 +75,7 @@ class Worker:
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
         all_ranks: AllRanks = ranks
-        if task.config.launch.groups and task.folder:
+        if task.config.launch.rank_groups and task.folder:
             rank = placement.first_rank() + ranks.rank
             all_ranks = tcp_group.connect_on_machine(task.folder, rank, task.config.ranks_of_job)
         elif config.launch.rounds:

@@ -61,7 +61,7 @@ def timed_phase_filled(run: RunRecord, path: str) -> Iterator[Finding]:
     A round that was removed leaves a gap. One that was added, or a window that was made longer, has no room.
     """
     by_turn = turns(run)
-    if not by_turn or run.config.get("worlds_at_once") or run.failure:
+    if not by_turn or run.config.get("rank_groups_at_once") or run.failure:
         return
     timed_s = max(rank.phases_s.get("timed", 0.0) for rank in run.ranks)
     windows_s = sum(max(window.window_s for _, window in windows) for windows in by_turn.values())

@@ -53,7 +53,7 @@ def above_ideal(run: RunRecord, path: str) -> Iterator[Finding]:
     base = rounds.base_of(measured)
     rates = rounds.rates(measured, (rank.windows for rank in run.ranks))
     for index, arm in enumerate(arms):
-        more = arm["world"] == arms[base]["world"] and arm["ranks"] > arms[base]["ranks"]
+        more = arm["rank_group"] == arms[base]["rank_group"] and arm["ranks"] > arms[base]["ranks"]
         if arm["role"] != "control" or not more or not _same_work(arms[base], arm):
             continue
         speedup = repeats.median([rounds.ratios(rates, index, base)])

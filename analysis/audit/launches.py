@@ -111,7 +111,7 @@ def _began_at(run: RunRecord) -> float | None:
 
 def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
     """Return the numbers of cores that ranks have; none if rank groups of a launch divide a node differently."""
-    settings = [group["settings"] for group in run.config.get("worlds") or []]
+    settings = [group["settings"] for group in run.config.get("rank_groups") or []]
     if any(key in one for one in settings for key in _DIVIDE):
         return ()
     return tuple(sorted({len(rank.cores) // rank.workers for rank in run.ranks}))

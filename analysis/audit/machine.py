@@ -113,7 +113,7 @@ def cut_windows(run: RunRecord, path: str) -> Iterator[Finding]:
         if all(use for _, use in spans):
             longest_s = max(window_s for window_s, _ in spans)
             around_s = min(use.wall_s - window_s for window_s, use in spans if use)
-            slack_s = max(1, len(run.config.get("worlds") or [])) * slack.barrier_s(longest_s, len(spans))
+            slack_s = max(1, len(run.config.get("rank_groups") or [])) * slack.barrier_s(longest_s, len(spans))
             slack_s += delayed_s(use for _, use in spans) + limit("counted_around") * longest_s
             if around_s > slack_s:
                 cut[where] = longest_s, around_s

@@ -38,7 +38,7 @@ def order_of_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
         for window in rank.windows:
             by_round[window.round].append(window.arm)
     arms = run.config.get("rounds") or []
-    if not by_round or run.config.get("worlds_at_once"):
+    if not by_round or run.config.get("rank_groups_at_once"):
         return
     taken = [index for index, arm in enumerate(arms) if arm["name"] not in run.arms_left_out]
     own = {index for index in taken if 0 in rounds.ranks_of(run.config, index)}

@@ -65,7 +65,7 @@ def variables_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
     variables = run.environment.variables if run.environment else {}
     horovod = run.config["distribution"]["backend"] == "horovod" and not run.config["distribution"].get("elastic")
     expected = {name: _configured(run.config, key) for name, key in _VARIABLES.items()}
-    groups = run.config.get("worlds") or []
+    groups = run.config.get("rank_groups") or []
     if horovod and not groups:
         expected["HOROVOD_SIZE"] = run.config["nodes"] * run.config["ranks_per_node"]
     if groups:  # rank 0 has the settings of the first group

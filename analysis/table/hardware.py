@@ -38,7 +38,7 @@ def _measured_at(config: Mapping[str, Any], index: int) -> int:
     """Return the arm with which the bounds of this one were measured: the first with its ranks and links."""
 
     def alike(arm: Mapping[str, Any]) -> tuple[Any, ...]:
-        return arm["world"], arm["ranks"], arm["link_mbit_per_s"]
+        return arm["rank_group"], arm["ranks"], arm["link_mbit_per_s"]
 
     arms = config["rounds"]
     return next(nth for nth, arm in enumerate(arms) if alike(arm) == alike(arms[index]))

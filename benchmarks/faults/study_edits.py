@@ -68,7 +68,7 @@ def longer_base(counts: bool) -> Edit:
 
     def edit(launches: Launches, rng: Rng) -> bool:
         run = one_in_rounds(launches, rng, 2)
-        if run is None or run.config.get("worlds_at_once"):
+        if run is None or run.config.get("rank_groups_at_once"):
             return False
         more_s = 0.0
         for (_, arm), windows in turns(run).items():
@@ -105,7 +105,7 @@ def trailing_rounds(phases: bool) -> Edit:
 
     def edit(launches: Launches, rng: Rng) -> bool:
         run = one_in_rounds(launches, rng, 6)
-        if run is None or run.config.get("worlds_at_once"):
+        if run is None or run.config.get("rank_groups_at_once"):
             return False
         count = len({number for number, _ in turns(run)})
         kept = count - count // 3
@@ -283,7 +283,7 @@ def cut_by_its_budget(run: RunRecord, rounds: int) -> bool:
     """Change a launch in rounds into what it had left with a smaller budget: so many rounds. A clean record."""
     by_turn = turns(run)
     count = len({number for number, _ in by_turn})
-    if not 0 < rounds < count or run.config.get("worlds_at_once"):
+    if not 0 < rounds < count or run.config.get("rank_groups_at_once"):
         return False
     removed_s = sum(
         max(window.window_s for _, window in windows) for (number, _), windows in by_turn.items() if number >= rounds

@@ -35,7 +35,7 @@ def test_ranks_that_agree_and_one_that_does_not():
 
 @pytest.mark.slow
 def test_processes_meet():
-    assert thousand_ranks.meet_worlds(6) < 60
+    assert thousand_ranks.meet_rank_groups(6) < 60
     assert thousand_ranks.meet_as_srun_does(8) < 60
 
 

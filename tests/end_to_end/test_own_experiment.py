@@ -54,7 +54,7 @@ def test_a_sweep_over_ranks_per_node_is_a_curve_over_the_ranks(kit):
         ({"ranks_per_node": 1}, 1),
         ({"ranks_per_node": 2}, 2),
     ]
-    assert len(made.ranks) == 3  # of two worlds
+    assert len(made.ranks) == 3  # of two rank groups
     assert "by throughput" in output
     assert "my-ranks  " in run(*make_command(kit, "help"))[1]
     drawn = {path.stem for path in (kit / "figures").glob("*.png")}

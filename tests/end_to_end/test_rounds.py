@@ -92,14 +92,14 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     assert anything(tmp_path) == []
 
 
-WORLDS = ("experiment=overhead", "--only=tiny-ranks1-rounds")
+RANK_GROUPS = ("experiment=overhead", "--only=tiny-ranks1-rounds")
 
 
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
-    status, output = run(*LAUNCH, *WORLDS, *ENOUGH, f"results={tmp_path}")
+    status, output = run(*LAUNCH, *RANK_GROUPS, *ENOUGH, f"results={tmp_path}")
     assert status == 0, output
     [made] = records(tmp_path)
-    assert made.config["worlds_at_once"]
+    assert made.config["rank_groups_at_once"]
     without, with_horovod = made.ranks
     assert {window.arm for window in without.windows} == {0}
     assert {window.arm for window in with_horovod.windows} == {1}
@@ -111,12 +111,12 @@ def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
     assert ratio["low"] <= ratio["value"] <= ratio["high"]
 
 
-def test_a_rank_of_one_world_that_is_killed_ends_the_other_world_and_is_named(tmp_path):
-    hold = hold_after_three_rounds(tmp_path, [0])  # the only rank of each world
-    launcher = start(*LAUNCH, *WORLDS, *ENOUGH, f"results={tmp_path}", variables=hold.variables)
+def test_a_rank_of_one_rank_group_that_is_killed_ends_the_other_group_and_is_named(tmp_path):
+    hold = hold_after_three_rounds(tmp_path, [0])  # the only rank of each rank group
+    launcher = start(*LAUNCH, *RANK_GROUPS, *ENOUGH, f"results={tmp_path}", variables=hold.variables)
     wait_for(hold.holds)
-    of_worlds = {process.environ()["KIT_RANK_GROUP"]: process for process in ranks(tmp_path)}
-    of_worlds["1"].kill()
+    by_group = {process.environ()["KIT_RANK_GROUP"]: process for process in ranks(tmp_path)}
+    by_group["1"].kill()
     hold.off()
     output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1, output

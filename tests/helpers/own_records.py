@@ -188,7 +188,7 @@ def make_rounds(
     listed = [_listed(arm, model) for arm in arms]
     if not any(arm["role"] == "base" for arm in listed):
         next(arm for arm in listed if arm["role"] == "point")["role"] = "base"
-    rounds_of = {"rounds": listed, "worlds": [], "worlds_at_once": False}
+    rounds_of = {"rounds": listed, "rank_groups": [], "rank_groups_at_once": False}
     made = make_record(**{"swept": {"model": model}, **rounds_of, **batch, **run})  # type: ignore[arg-type]
     made.point, made.role = f"{model}-rounds", None
     for rank in made.ranks:
@@ -213,7 +213,7 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
         "arm": control,
         "role": role,
         "swept": {"model": model, "nodes": arm.nodes},
-        "world": 0,
+        "rank_group": 0,
     }
     of_point |= {"link_mbit_per_s": None, "reads": False}
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}

@@ -136,10 +136,10 @@ def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str =
 
 def config_of(launch: RunConfig, number: int) -> RunConfig:
     """Return the configuration of the ranks of one group of a launch; the launch's, where it has no groups."""
-    if not launch.launch.groups:
+    if not launch.launch.rank_groups:
         return launch
     own = values(launch)
-    for key, value in launch.launch.groups[number].settings.items():
+    for key, value in launch.launch.rank_groups[number].settings.items():
         *sections, name = key.split(".")
         section = own
         for part in sections:

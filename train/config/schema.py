@@ -216,7 +216,7 @@ class Measure:
     compete: bool = False
 
 
-class RoundArm(msgspec.Struct, frozen=True, rename={"group": "world"}):
+class RoundArm(msgspec.Struct, frozen=True):
     """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a rank group."""
 
     name: str
@@ -227,7 +227,7 @@ class RoundArm(msgspec.Struct, frozen=True, rename={"group": "world"}):
     arm: str | None = None  # its name among the arms of the experiment, or that of a control
     role: str = "point"  # as Role of train/record/record.py
     swept: dict[str, Any] = {}  # key that the experiment sweeps -> this point's value
-    group: int = 0  # the rank group that measures it
+    rank_group: int = 0  # the rank group that measures it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
     reads: bool = False  # each batch from files; else the same one again and again, in memory
     backward_passes_per_step: int = 1  # as distribution.backward_passes_per_step
@@ -241,16 +241,13 @@ class RankGroup(msgspec.Struct, frozen=True):
     ranks: int
 
 
-class LaunchPlan(msgspec.Struct, frozen=True, rename={"groups": "worlds", "groups_at_once": "worlds_at_once"}):
-    """The additions of the launcher to the configuration of a launch that measures several points in rounds.
-
-    Records of version 4 call rank groups worlds.
-    """
+class LaunchPlan(msgspec.Struct, frozen=True):
+    """The additions of the launcher to the configuration of a launch that measures several points in rounds."""
 
     rounds: tuple[RoundArm, ...] = ()  # the base of the speedups first; empty: the launch is one point
-    groups: tuple[RankGroup, ...] = ()  # empty: all ranks are joined
+    rank_groups: tuple[RankGroup, ...] = ()  # empty: all ranks are joined
     # The rank groups measure at the same time, on separate cores that they swap; else in turn, on the same cores.
-    groups_at_once: bool = False
+    rank_groups_at_once: bool = False
     # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
     join_in_turn: bool = False
 
@@ -483,7 +480,7 @@ class RunConfig:
     @property
     def ranks_of_job(self) -> int:
         """Return the ranks of the whole job, and parameter servers that are no ranks."""
-        return sum(group.ranks for group in self.launch.groups) or self.ranks + self.distribution.server_nodes
+        return sum(group.ranks for group in self.launch.rank_groups) or self.ranks + self.distribution.server_nodes
 
     def __post_init__(self) -> None:
         """Check each value and each combination, here and in all sections."""

@@ -133,7 +133,7 @@ def _join_horovod(config: RunConfig, folder: Path) -> Distribution:
 
     if config.launch.join_in_turn:
         return RejoiningHorovod(config.distribution, config.ranks)
-    sizes = {arm.ranks for arm in config.launch.rounds if arm.group == placement.rank_group()}
+    sizes = {arm.ranks for arm in config.launch.rounds if arm.rank_group == placement.rank_group()}
     return Horovod(config.distribution, config.ranks, sorted(sizes - {1, config.ranks}))
 
 

@@ -147,7 +147,7 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
         program=config.program is not None,
         groups=tuple(
             Group(_nodes(own, ()), _exchange(own, setting), group.first_rank)
-            for number, group in enumerate(config.launch.groups)
+            for number, group in enumerate(config.launch.rank_groups)
             for own in [identity.config_of(config, number)]
         ),
     )

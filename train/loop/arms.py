@@ -39,7 +39,7 @@ def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
     config, ranks = context.config, context.distribution
     groups = [
         ranks.group(arm.ranks, arm.allreduce)
-        if arm.group == placement.rank_group() and ranks.rank < arm.ranks
+        if arm.rank_group == placement.rank_group() and ranks.rank < arm.ranks
         else None
         for arm in config.launch.rounds
     ]

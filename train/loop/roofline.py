@@ -54,7 +54,7 @@ def arms_to_measure(config: RunConfig) -> list[int]:
     """Return the first arm of each rank group, number of ranks and rate of links: the others have the same roofline."""
     first: dict[tuple[int, int, float | None], int] = {}
     for index, arm in enumerate(config.launch.rounds):
-        first.setdefault((arm.group, arm.ranks, arm.link_mbit_per_s), index)
+        first.setdefault((arm.rank_group, arm.ranks, arm.link_mbit_per_s), index)
     return list(first.values())
 
 

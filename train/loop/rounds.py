@@ -50,7 +50,7 @@ class _Report:
 def arm_sets(config: RunConfig) -> list[ArmSet]:
     """Return the arms in the order of a round: one by one, or all together if rank groups measure at the same time."""
     indices = range(len(config.launch.rounds))
-    return [tuple(indices)] if config.launch.groups_at_once else [(index,) for index in indices]
+    return [tuple(indices)] if config.launch.rank_groups_at_once else [(index,) for index in indices]
 
 
 def measure_rounds(context: Context, learner: Learner) -> None:
@@ -85,7 +85,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         _measure_rooflines(context, runner)
         runner.limited = False
         context.gate.release()
-        for group in range(max(1, len(config.launch.groups))):
+        for group in range(max(1, len(config.launch.rank_groups))):
             runner.last_step_s((_largest_arm(config, group),), 1)
 
 
@@ -161,7 +161,7 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
 def _largest_arm(config: RunConfig, group: int) -> int:
     """Return the first arm with allreduce of most ranks of a rank group, else the one without."""
     arms = config.launch.rounds
-    indices = [index for index, arm in enumerate(arms) if arm.group == group]
+    indices = [index for index, arm in enumerate(arms) if arm.rank_group == group]
     return max(indices, key=lambda index: (arms[index].ranks, arms[index].allreduce))
 
 
@@ -172,7 +172,7 @@ def _steps(config: RunConfig, step_s: float) -> Length:
     longer than others needs none before it.
     """
     barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
-    if config.launch.groups_at_once:  # by Horovod, which ends it with a cycle
+    if config.launch.rank_groups_at_once:  # by Horovod, which ends it with a cycle
         barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction
     least = 1 if step_s >= _LONG_S else _MIN_STEPS

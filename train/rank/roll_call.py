@@ -119,8 +119,8 @@ def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
 
 
 def _different_mpi(present: Sequence[Present], config: RunConfig) -> list[str]:
-    # A world without Horovod has loaded none.
-    libraries = sorted({str(one.mpi) for one in present if one.mpi or not config.launch.groups})
+    # A rank group without Horovod has loaded none.
+    libraries = sorted({str(one.mpi) for one in present if one.mpi or not config.launch.rank_groups})
     if len(libraries) < 2:
         return []
     return [

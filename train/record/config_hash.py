@@ -55,7 +55,7 @@ NOT_MEASURED = frozenset(
     }
 )
 # What a launcher adds to a configuration that measures several points in one launch.
-LAUNCH_PLAN = frozenset({"rounds", "worlds", "worlds_at_once", "join_in_turn"})
+LAUNCH_PLAN = frozenset({"rounds", "rank_groups", "rank_groups_at_once", "join_in_turn"})
 # Keys that records of earlier kits have: not hashed there either.
 RETIRED = frozenset({"measure.launches", "measure.single_launches"})
 # Keys that a run does not use that only sweeps allreduces.

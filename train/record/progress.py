@@ -76,7 +76,7 @@ def run_progress(follower: Follower, config: Config) -> RunProgress | None:
         return None
     if config["rounds"]:
         # The first rank of a rank group waits for the others at the end of each window: its time is theirs.
-        ranks = [group["first_rank"] for group in config["worlds"]] or [0]
+        ranks = [group["first_rank"] for group in config["rank_groups"]] or [0]
         return rounds_progress(first, [part for rank in ranks if (part := follower.part(rank))], config)
     if config["measure"]["epochs"]:
         return epochs_progress(first, config)

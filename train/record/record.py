@@ -144,7 +144,7 @@ class Window:
 
     round: int  # from 0
     arm: int  # its place in the configuration's `rounds`
-    window_s: float  # between the barriers around the steps: of all ranks, or of a world that measures beside others
+    window_s: float  # between the barriers around the steps: of all ranks, or of a rank group beside others
     step_times_s: ticks.Times
     compute_times_s: ticks.Times = field(default_factory=list)  # as Rank.compute_times_s
     cores: CoreUse | None = None  # None: the kernel does not say

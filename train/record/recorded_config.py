@@ -84,13 +84,13 @@ class _Arm(msgspec.Struct):
     arm: _Name | None = None
     allreduce: bool = True
     swept: Swept = {}
-    world: Count = 0
+    rank_group: Count = 0
     link_mbit_per_s: _Number | None = None
     reads: bool = False
     backward_passes_per_step: Count = 1
 
 
-class _World(msgspec.Struct):
+class _RankGroup(msgspec.Struct):
     settings: dict[str, Any]
     first_rank: Count
     ranks: Count
@@ -119,8 +119,8 @@ class _Config(msgspec.Struct):
     global_batch: _Size | None = None
     seed: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0  # a column of the table is read as floating point
     rounds: list[_Arm] | None = None
-    worlds: list[_World] | None = None
-    worlds_at_once: bool = False
+    rank_groups: list[_RankGroup] | None = None
+    rank_groups_at_once: bool = False
     allreduce_sweep: _AllreduceSweep | None = None
     program: _Program | None = None
     assumed: list[_Name] = []

@@ -34,20 +34,20 @@ def arms(config: Mapping[str, Any]) -> list[Arm]:
 def ranks_of(config: Mapping[str, Any], index: int) -> range:
     """Return the ranks of the job that measured an arm."""
     arm = config["rounds"][index]
-    first = config["worlds"][arm["world"]]["first_rank"] if config["worlds"] else 0
+    first = config["rank_groups"][arm["rank_group"]]["first_rank"] if config["rank_groups"] else 0
     return range(first, first + arm["ranks"])
 
 
 def config_of(config: Mapping[str, Any], index: int) -> dict[str, Any]:
     """Return the configuration that a launch of one arm alone would have, from that in the record of the launch."""
     arm = config["rounds"][index]
-    settings = config["worlds"][arm["world"]]["settings"] if config["worlds"] else {}
+    settings = config["rank_groups"][arm["rank_group"]]["settings"] if config["rank_groups"] else {}
     alone = dict(config)
     for key, value in {**settings, "distribution.allreduce": arm["allreduce"],
                        "system.link_mbit_per_s": arm["link_mbit_per_s"]}.items():  # fmt: skip
         _put(alone, key, value)
     alone |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
-    return alone | {"global_batch": recorded_config.arm_step_batch(arm) * arm["ranks"], "rounds": [], "worlds": []}
+    return alone | {"global_batch": recorded_config.arm_step_batch(arm) * arm["ranks"], "rounds": [], "rank_groups": []}
 
 
 def _put(config: dict[str, Any], key: str, value: Any) -> None:

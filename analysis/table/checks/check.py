@@ -63,7 +63,7 @@ def size_of_point(run: RunRecord) -> int:
 
 def size(run: RunRecord) -> int:
     """Return the ranks that the job was to have."""
-    return sum(group["ranks"] for group in run.config.get("worlds") or []) or size_of_point(run)
+    return sum(group["ranks"] for group in run.config.get("rank_groups") or []) or size_of_point(run)
 
 
 @dataclass(frozen=True)

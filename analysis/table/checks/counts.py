@@ -48,7 +48,7 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
                 f"{before.ranks_after} after the one before",
             )  # fmt: skip
     per_node = run.config["ranks_per_node"]
-    for rank in [] if run.resizes or run.config.get("worlds") else run.ranks:
+    for rank in [] if run.resizes or run.config.get("rank_groups") else run.ranks:
         if rank.node != rank.rank // per_node:
             yield Contradiction(f"rank {rank.rank} on node {rank.node}", f"{per_node} ranks per node")
 
@@ -90,7 +90,7 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction(f"{config['nodes']} nodes", f"{max(arms)[0]} in the largest arm of the rounds")
     elif arms and (config["nodes"], batch) not in arms:
         yield Contradiction(f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
-    for arm in [] if config.get("worlds") else config.get("rounds") or []:
+    for arm in [] if config.get("rank_groups") else config.get("rounds") or []:
         if (arm_batch := recorded_config.arm_step_batch(arm)) != arm["batch_per_rank"] * passes:
             yield Contradiction(
                 f"{passes} backward passes a step", f"{arm_batch // arm['batch_per_rank']} in the arm {arm['name']}"
@@ -224,7 +224,7 @@ def swept_values(run: RunRecord) -> Iterator[Contradiction]:
 def shared_cores(run: RunRecord) -> Iterator[Contradiction]:
     """Ranks of one host that are bound to the same core share it, unless each node is held to a quota."""
     limited = run.node_quotas or run.config["system"].get("cpus_per_node") is not None
-    in_turn = run.config.get("worlds") and not run.config["worlds_at_once"]
+    in_turn = run.config.get("rank_groups") and not run.config["rank_groups_at_once"]
     if run.config["device"] != "cpu" or limited or run.cores_shared or resized(run) or in_turn:
         return
     who = "processes" if run.servers else "ranks"

@@ -51,11 +51,11 @@ def test_a_node_that_is_not_the_same_machine_at_every_point():
 
 
 def test_rank_groups_that_divide_a_node_differently_are_not_compared():
-    worlds = [{"settings": {}, "first_rank": 0, "ranks": 1}, {"settings": {}, "first_rank": 1, "ranks": 1}]
+    groups = [{"settings": {}, "first_rank": 0, "ranks": 1}, {"settings": {}, "first_rank": 1, "ranks": 1}]
     launch = make_record(nodes=2)
-    launch.config["worlds"], launch.ranks[0].cores = worlds, [0, 1]
+    launch.config["rank_groups"], launch.ranks[0].cores = groups, [0, 1]
     assert list(rules.unequal_cores([rules.launch(launch, "p")]))
-    worlds[1]["settings"] = {"threads_per_rank": 1}
+    groups[1]["settings"] = {"threads_per_rank": 1}
     assert not list(rules.unequal_cores([rules.launch(launch, "p")]))
 
 

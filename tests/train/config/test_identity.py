@@ -160,7 +160,7 @@ def test_only_what_differs_is_a_setting_of_a_rank_group(launch):
 
 def test_a_rank_group_has_the_configuration_of_its_launch_with_its_own_settings(launch):
     half = {"ranks_per_node": 2, "batch_per_rank": 4, "distribution.cycle_time_ms": 5.0}
-    launch = changed(launch, {"launch": LaunchPlan(groups=(RankGroup({}, 0, 1), RankGroup(half, 1, 2)))})
+    launch = changed(launch, {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(half, 1, 2)))})
     own = identity.config_of(launch, 1)
     assert (own.ranks_per_node, own.distribution.cycle_time_ms) == (2, 5.0)
     assert identity.config_of(launch, 0) == launch

@@ -62,7 +62,7 @@ def test_limits_are_measured_once_for_each_rank_group_ranks_and_links():
     from train.loop import roofline
 
     def arm(ranks, group=0, link=None, allreduce=True):
-        return RoundArm("", ranks, ranks, 1, allreduce, group=group, link_mbit_per_s=link)
+        return RoundArm("", ranks, ranks, 1, allreduce, rank_group=group, link_mbit_per_s=link)
 
     config = load(["nodes=4"])
     arms = (arm(1), arm(4), arm(4, allreduce=False), arm(4, link=100.0), arm(4, group=1), arm(1))

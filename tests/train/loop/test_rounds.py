@@ -45,7 +45,7 @@ def measured(rooflines):
 
     def measure(*overrides: str, arms=(ONE, TWO), groups=(), core_sets=()):
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
-        plan = LaunchPlan(tuple(arms), tuple(groups), groups_at_once=bool(groups))
+        plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups))
         config = changed(config, {"launch": plan})
         context = make_context(config, FirstOfTwo(), core_sets=core_sets)
         data = DATASETS[config.dataset.name](config, 0)
@@ -164,7 +164,7 @@ def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_eac
 
     moved = []
     monkeypatch.setattr(window_runner.placement, "move", moved.append)
-    arms = [msgspec.structs.replace(ONE, name="without"), msgspec.structs.replace(ONE, name="with", group=1)]
+    arms = [msgspec.structs.replace(ONE, name="without"), msgspec.structs.replace(ONE, name="with", rank_group=1)]
     groups = [RankGroup({}, 0, 1), RankGroup({}, 1, 1)]
     context, _, _ = measured("measure.budget_s=0.001", arms=arms, groups=groups, core_sets=[[0], [1]])
     [window] = context.part.part.windows
@@ -199,7 +199,7 @@ def test_a_window_is_long_beside_the_barrier_at_its_end():
     assert _steps(config, step_s=0.39) == Length(2)
     quota = changed(config, {"system.cpus_per_node": 0.2})
     assert _steps(quota, step_s=0.5) == Length(4, untimed=0)  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
-    config = changed(config, {"launch": LaunchPlan(groups_at_once=True), "distribution.cycle_time_ms": 10})
+    config = changed(config, {"launch": LaunchPlan(rank_groups_at_once=True), "distribution.cycle_time_ms": 10})
     assert _steps(config, step_s=0.2) == Length(4)  # 4 cycles of 10 ms / 0.05 = 0.8 s
 
 
@@ -211,7 +211,7 @@ def test_long_steps_need_no_untimed_one_before_them():
     assert _steps(config, step_s=0.41) == Length(2, untimed=0)  # beside 4 x 5 ms / 0.05 = 0.4 s
     assert _steps(config, step_s=0.99) == Length(2, untimed=0)
     assert _steps(config, step_s=1.0) == Length(1, untimed=0)
-    config = changed(config, {"launch": LaunchPlan(groups_at_once=True), "distribution.cycle_time_ms": 50})
+    config = changed(config, {"launch": LaunchPlan(rank_groups_at_once=True), "distribution.cycle_time_ms": 50})
     assert _steps(config, step_s=0.5) == Length(8, untimed=0)  # 4 cycles of 50 ms / 0.05 = 4 s
 
 

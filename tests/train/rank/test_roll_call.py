@@ -71,7 +71,7 @@ def test_different_mpi_libraries(config):
 
 def test_a_rank_group_without_horovod_needs_no_mpi_library(config):
     groups = (RankGroup({"distribution.backend": "none"}, 0, 2), RankGroup({}, 2, 2))
-    config = changed(config, {"launch": LaunchPlan(groups=groups)})
+    config = changed(config, {"launch": LaunchPlan(rank_groups=groups)})
     with_mpi = [replace(one, mpi="Open MPI v4.1.4") for one in GOOD[2:]]
     assert misplaced([*GOOD[:2], *with_mpi], config, hosts=2) == []
 

@@ -115,13 +115,13 @@ def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_pat
 
 def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
     one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
-    arms = [RoundArm("without", **one, role="base"), RoundArm("with", **one, group=1)]
+    arms = [RoundArm("without", **one, role="base"), RoundArm("with", **one, rank_group=1)]
     groups = (RankGroup({"distribution.backend": "none"}, 0, 1), RankGroup({}, 1, 1))
     for rank, window_s in ((0, 2.0), (1, 2.5)):
         part = writer(tmp_path, rank)
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
-    config = configured("measure.budget_s=100", rounds=arms, groups=groups)
+    config = configured("measure.budget_s=100", rounds=arms, rank_groups=groups)
     output = progress_line(run_progress(Follower(tmp_path), config), 1020.0)
     assert "with 0.8x (0.8 to 0.8, covers rounds)" in output
 

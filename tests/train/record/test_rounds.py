@@ -51,7 +51,7 @@ CONFIG = {
             "batch_per_rank": 8,
             "allreduce": True,
             "role": "base",
-            "world": 0,
+            "rank_group": 0,
             "link_mbit_per_s": None,
         },
         {
@@ -61,11 +61,11 @@ CONFIG = {
             "batch_per_rank": 4,
             "allreduce": False,
             "role": "control",
-            "world": 1,
+            "rank_group": 1,
             "link_mbit_per_s": 5.0,
         },
     ],
-    "worlds": [
+    "rank_groups": [
         {"settings": {}, "first_rank": 0, "ranks": 1},
         {"settings": {"threads_per_rank": 1, "distribution.cycle_time_ms": 5.0}, "first_rank": 1, "ranks": 2},
     ],
@@ -83,22 +83,22 @@ def test_an_arm_of_a_rank_group_has_its_settings_and_its_ranks():
         "distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0},
         "system": {"link_mbit_per_s": 5.0},
         "rounds": [],
-        "worlds": [],
+        "rank_groups": [],
     }
     assert CONFIG["distribution"] == {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0}
 
 
 def test_an_arm_of_several_passes_counts_the_images_of_each():
     passes = CONFIG["rounds"][1] | {"backward_passes_per_step": 3}
-    worlds = [CONFIG["worlds"][0], {**CONFIG["worlds"][1], "settings": {"distribution.backward_passes_per_step": 3}}]
-    config = CONFIG | {"rounds": [CONFIG["rounds"][0], passes], "worlds": worlds}
+    several = CONFIG["rank_groups"][1] | {"settings": {"distribution.backward_passes_per_step": 3}}
+    config = CONFIG | {"rounds": [CONFIG["rounds"][0], passes], "rank_groups": [CONFIG["rank_groups"][0], several]}
     assert rounds.arms(config) == [Arm(1, 8, "base"), Arm(2, 12, "control")]
     alone = rounds.config_of(config, 1)
     assert (alone["global_batch"], alone["distribution"]["backward_passes_per_step"]) == (24, 3)
 
 
 def test_without_rank_groups_an_arm_is_the_first_ranks_of_the_job():
-    alone = CONFIG | {"worlds": []}
+    alone = CONFIG | {"rank_groups": []}
     assert list(rounds.ranks_of(alone, 1)) == [0, 1]
     assert rounds.config_of(alone, 1)["threads_per_rank"] == 2
 

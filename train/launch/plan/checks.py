@@ -53,7 +53,7 @@ def memory_per_rank_bytes(config: RunConfig) -> int:
     copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.launch.rounds else 0)
     copies += COPIES_FOR_PASSES if config.distribution.backward_passes_per_step > 1 else 0
     weights = copies * 4 * config.model.parameters
-    arms = () if config.launch.groups else config.launch.rounds  # each rank group has the batch of its own arm
+    arms = () if config.launch.rank_groups else config.launch.rounds  # each rank group has the batch of its own arm
     batch = max([config.batch_per_rank or 1, *(arm.batch_per_rank for arm in arms)])
     return PROCESS_BYTES + weights + batch * config.model.activation_bytes_per_image
 
@@ -66,7 +66,7 @@ def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool =
     if config.program:  # its memory is not known
         return None
     ranks = config.ranks_per_node if hosts_apart else config.ranks_of_job
-    groups = [identity.config_of(config, number) for number in range(len(config.launch.groups))]
+    groups = [identity.config_of(config, number) for number in range(len(config.launch.rank_groups))]
     total = sum(memory_per_rank_bytes(own) * own.ranks for own in groups)
     total = total or memory_per_rank_bytes(config) * ranks
     if config.device != "cpu" or total <= available_bytes:

@@ -166,8 +166,8 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
     apart = [point.config for point in largest] if len(setups) > 1 else []
     launch = LaunchPlan(
         rounds=tuple(arms),
-        groups=_rank_groups(first.config, apart),
-        groups_at_once=bool(apart) and _fit_at_once(apart, cores),
+        rank_groups=_rank_groups(first.config, apart),
+        rank_groups_at_once=bool(apart) and _fit_at_once(apart, cores),
         join_in_turn=first.config.system.cpus_per_node is not None and first.config.ranks > 1,
     )
     config = replace(first.config, launch=launch)
@@ -252,7 +252,7 @@ def _arm(point: Point, group: int) -> RoundArm:
         arm=point.arm if point.arm_keys else beside,
         role=point.role,
         swept=point.swept,
-        group=group,
+        rank_group=group,
         link_mbit_per_s=config.system.link_mbit_per_s,
         reads=exchanges and _reads(config),
         backward_passes_per_step=config.distribution.backward_passes_per_step,

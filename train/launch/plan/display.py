@@ -56,8 +56,9 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     if not curves:
         return []
     asked = curves[0].config.measure
-    together = [curve.name for curve in curves if curve.config.launch.groups_at_once]
-    in_turn = [curve.name for curve in curves if curve.config.launch.groups and not curve.config.launch.groups_at_once]
+    grouped = [curve for curve in curves if curve.config.launch.rank_groups]
+    together = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]
+    in_turn = [curve.name for curve in grouped if curve.name not in together]
     all_s = sum(curve.config.measure.curve_budget_s for curve in curves)
     lines = [
         f"{_count(len(curves), 'curve')} in rounds, {_count(asked.repeats, 'launch', 'launches')} or more of each, "

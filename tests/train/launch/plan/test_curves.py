@@ -146,22 +146,22 @@ def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_
     assert arms(curve) == [(1, 1, True), (1, 2, True), (1, 8, True)]
     assert [arm.role for arm in curve.config.launch.rounds] == ["base", "point", "point"]
     assert [arm.swept for arm in curve.config.launch.rounds][-1] == {"model": "tiny", "batch_per_rank": 8}
-    assert curve.config.launch.groups == ()
+    assert curve.config.launch.rank_groups == ()
 
 
 def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_rank_group_of_its_own():
     [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
-    groups = [(group.first_rank, group.ranks, group.settings) for group in curve.config.launch.groups]
+    groups = [(group.first_rank, group.ranks, group.settings) for group in curve.config.launch.rank_groups]
     assert [(first, ranks) for first, ranks, _ in groups] == [(0, 1), (1, 2), (3, 4)]
     assert groups[0][2] == {}
     assert groups[2][2] == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
-    assert [(arm.group, arm.ranks, arm.batch_per_rank) for arm in curve.config.launch.rounds] == [
+    assert [(arm.rank_group, arm.ranks, arm.batch_per_rank) for arm in curve.config.launch.rounds] == [
         (0, 1, 32),
         (1, 2, 16),
         (2, 4, 8),
     ]
     assert curve.config.ranks_of_job == 7
-    assert not curve.config.launch.groups_at_once  # each needs all four cores
+    assert not curve.config.launch.rank_groups_at_once  # each needs all four cores
 
 
 def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share_a_process():
@@ -171,9 +171,9 @@ def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share
         "one-rank-with-horovod",
     ]
     assert [arm.role for arm in with_and_without.config.launch.rounds] == ["base", "point"]
-    assert [group.ranks for group in with_and_without.config.launch.groups] == [1, 1]
-    assert with_and_without.config.launch.groups_at_once
-    assert [group.settings.get("distribution.backend") for group in with_and_without.config.launch.groups] == [
+    assert [group.ranks for group in with_and_without.config.launch.rank_groups] == [1, 1]
+    assert with_and_without.config.launch.rank_groups_at_once
+    assert [group.settings.get("distribution.backend") for group in with_and_without.config.launch.rank_groups] == [
         None,
         "horovod",
     ]
@@ -181,13 +181,13 @@ def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share
         "two-ranks-without-allreduce",
         "two-ranks-with-allreduce",
     ]
-    assert allreduce.config.launch.groups == ()
+    assert allreduce.config.launch.rank_groups == ()
     assert allreduce.config.distribution.allreduce
 
 
 def test_rank_groups_take_turns_where_the_cores_are_too_few():
     curve, _ = planned("experiment=overhead", "model=tiny", "system.cores_per_node=2", cores=2).curves
-    assert not curve.config.launch.groups_at_once
+    assert not curve.config.launch.rank_groups_at_once
 
 
 @pytest.mark.parametrize(("hosts_apart", "fits", "reason"), [(True, True, "on one machine"), (False, False, "memory")])
@@ -210,5 +210,5 @@ def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
         ("with-allreduce", "point", 4, True, None),
     ]
     assert curve.config.nodes == 4
-    assert curve.config.launch.groups == ()
+    assert curve.config.launch.rank_groups == ()
     assert curve.swept == {"model": "tiny"}
