@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-from omegaconf import OmegaConf
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from train.config import experiment
 from train.config.checks import ConfigError
-from train.config.compose import CONF, load
+from train.config.compose import choices, load
 from train.config.schema import Reproduced
 from train.launch import execute
 from train.launch.launchers import LAUNCHERS
@@ -45,7 +43,7 @@ class Part:
     experiment: str
     shows: str  # its description
     reproduced: Reproduced
-    on_nodes: bool = True  # it asks for nodes: others have one, whatever NODES= says of the rest
+    on_nodes: bool = True  # some point has several: others have one, whatever NODES= says of the rest
 
     def asked(self, overrides: Sequence[str]) -> list[str]:
         """Return the overrides of the user that are meant for it, with its name."""
@@ -103,19 +101,14 @@ class Planned:
         return [*self.plan.left_out, *self.plan.too_large] if self.plan else []
 
 
-def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
+def parts() -> dict[str, list[Part]]:
     """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError."""
     by_report: dict[str, list[Part]] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        values = OmegaConf.to_container(OmegaConf.load(path))
-        assert isinstance(values, dict)
-        on_nodes = "nodes" in values or "nodes" in values.get("sweep", {})
-        try:
-            reproduced = msgspec.convert(values.get("reproduces", []), list[Reproduced])
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"{path}: reproduces: {error}") from error
-        for one in reproduced:
-            by_report.setdefault(one.report, []).append(Part(path.stem, values.get("description", ""), one, on_nodes))
+    for name in choices("experiment"):
+        composed = experiment.read([f"experiment={name}"])
+        for one in composed.config.reproduces:
+            part = Part(name, composed.config.description, one, on_nodes=composed.max_nodes > 1)
+            by_report.setdefault(one.report, []).append(part)
     return {report: sorted(parts_of, key=_place) for report, parts_of in sorted(by_report.items())}
 
 
