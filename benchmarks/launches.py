@@ -9,7 +9,7 @@ from pathlib import Path
 from train.launch.execute import this_machine
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import make
-from train.launch.plan.point import Point
+from train.launch.plan.runs import Point
 from train.record import intervals
 
 

@@ -1,18 +1,27 @@
-"""What a rank is asked to do: assigned by a launcher, or composed from the overrides of a rank started by hand."""
+"""What a rank is asked to do, and what it works with.
+
+A launcher assigns the task, or it is composed from the overrides of a rank that was started by hand.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
 from train.config.schema import RunConfig
+from train.distribution.base import Distribution
 from train.rank import roll_call
+from train.rank.energy import Meter
+from train.rank.phases import PhaseClock
+from train.rank.quota_gate import QuotaGate
 from train.record import protocol
+from train.record.parts import PartWriter
+from train.transport.tcp_group import AllRanks
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,25 @@ class Task:
     repeat: int = 0  # which launch of this configuration it is
     quotas: bool = False  # the launcher limits the nodes to CPU quotas while they measure
     sweep: Sequence[str] = ()  # the keys that the experiment sweeps, of a rank that was started by hand
+
+
+@dataclass(frozen=True)
+class Context:
+    """One rank of a job whose ranks have joined."""
+
+    config: RunConfig  # of this rank's group
+    distribution: Distribution  # the ranks of its group
+    all_ranks: AllRanks  # all ranks of the job: the same object, but in rounds
+    clock: PhaseClock
+    part: PartWriter  # takes what the rank measures, as it comes
+    core_sets: Sequence[Sequence[int]]  # this rank's cores; of rank groups that swap cores then the others'
+    gate: QuotaGate
+    meter: Meter  # of the energy that it is to count
+    repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
+    folder: Path | None  # of the run, where a launcher made it
+    checkpoints: Path | None  # the folder to keep them in; None: none are kept
+    key: Callable[[], bytes]  # gives the secret of the job, by which its processes know each other
+    hold_roll_call: Callable[[], None]  # elastic training calls it whenever the ranks have changed
 
 
 def assigned(folder: Path) -> Task:

@@ -10,7 +10,6 @@ from pathlib import Path
 from train import distribution, startup
 from train.config import identity
 from train.config.identity import config_hash, values
-from train.context import Context
 from train.distribution.base import Distribution
 from train.rank import core_use, energy, environment, gpus, placement, process, roll_call
 from train.rank.phases import PhaseClock
@@ -20,7 +19,7 @@ from train.record import paths, predictions, protocol, source
 from train.record.parts import PartWriter
 from train.record.record import Failure
 from train.standalone import Standalone
-from train.task import Task
+from train.task import Context, Task
 from train.transport import tcp_group
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import AllRanks

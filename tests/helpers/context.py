@@ -3,12 +3,12 @@
 import itertools
 
 from train.config.schema import RunConfig
-from train.context import Context
 from train.distribution.base import Distribution, Single
 from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
+from train.task import Context
 
 
 def make_context(config: RunConfig, distribution: Distribution | None = None, **more) -> Context:

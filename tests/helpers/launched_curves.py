@@ -7,8 +7,7 @@ from tests.helpers.bare_record import bare_record
 from tests.helpers.launches import points_of
 from train.config.identity import config_hash, resolved
 from train.launch.plan import curves
-from train.launch.plan.point import Point
-from train.launch.plan.runs import Run
+from train.launch.plan.runs import Point, Run
 from train.record import paths
 from train.record.files import write_once
 from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, load

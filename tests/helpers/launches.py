@@ -6,7 +6,7 @@ from train.launch.job import Exchange, Job, Nodes
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import Plan, expand
-from train.launch.plan.point import Point
+from train.launch.plan.runs import Point
 
 
 def planned(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:

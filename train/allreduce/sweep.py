@@ -18,10 +18,10 @@ import tensorflow as tf
 
 from train.allreduce import bandwidth
 from train.config.schema import AllreduceSweep
-from train.context import Context
 from train.distribution.base import Distribution
 from train.rank import placement
 from train.record.record import AllreduceTimes
+from train.task import Context
 
 # The message, its sum, what the check allocates, and the backend's buffers: beyond the memory of TensorFlow and Horovod
 # the peak of a rank was 4.0 (Gloo) and 4.5 (Open MPI) times the largest message.

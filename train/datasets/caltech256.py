@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from train.config.schema import RunConfig
-from train.input import files, folders, reader
+from train.input import files, reader
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 
@@ -27,13 +27,13 @@ def find(config: RunConfig) -> reader.Parts:
         return any(_is_class(entry.name) and entry.is_dir() for entry in folder.iterdir())
 
     root = files.root(config, is_root, "one folder a class, 001.ak47 to 257.clutter")
-    classes = folders.class_names(root, _is_class)
-    folders.check_classes(config, root, classes)
-    images = folders.list_images(config, root, classes)
+    classes = files.class_names(root, _is_class)
+    files.check_classes(config, root, classes)
+    images = files.list_images(config, root, classes)
     # Damaged images are left out after the split, so that they do not change the validation samples.
     chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
-    training = folders.part(config, images[np.sort(chosen)], training=True)
-    validation = folders.part(config, images[np.sort(held_out)], training=False)
+    training = files.part(config, images[np.sort(chosen)], training=True)
+    validation = files.part(config, images[np.sort(held_out)], training=False)
     per_class = np.bincount(images.labels, minlength=len(classes))
     facts = [
         reader.Fact("images", len(images.names), 30_607),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.input import files, folders, reader
+from train.input import files, reader
 
 _PUBLISHED = {"train": 10_901, "test": 2_698}
 _CLASSES = 6
@@ -22,15 +22,15 @@ def find(config: RunConfig) -> reader.Parts:
         return all((folder / name).is_dir() for name in _PUBLISHED)
 
     root = files.root(config, is_root, "the folders train and test, each with one folder a class")
-    classes = folders.class_names(root / "train")
-    if unpaired := set(classes) ^ set(folders.class_names(root / "test")):
+    classes = files.class_names(root / "train")
+    if unpaired := set(classes) ^ set(files.class_names(root / "test")):
         raise ConfigError(
             f"{root}: train and test must have the same class folders; only one has {', '.join(sorted(unpaired))}"
         )
-    folders.check_classes(config, root / "train", classes)
-    listed = {name: folders.list_images(config, root / name, classes) for name in _PUBLISHED}
-    training = folders.part(config, listed["train"], training=True)
-    validation = folders.part(config, listed["test"], training=False)
+    files.check_classes(config, root / "train", classes)
+    listed = {name: files.list_images(config, root / name, classes) for name in _PUBLISHED}
+    training = files.part(config, listed["train"], training=True)
+    validation = files.part(config, listed["test"], training=False)
     facts = [
         reader.Fact("training images", len(listed["train"].names), _PUBLISHED["train"]),
         reader.Fact("test images", len(listed["test"].names), _PUBLISHED["test"]),

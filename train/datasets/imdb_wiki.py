@@ -14,7 +14,7 @@ import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.input import files, folders, reader
+from train.input import files, reader
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
 _OLDEST = 100
@@ -74,7 +74,7 @@ def read_table(path: Path) -> Table:
     return Table(*columns)
 
 
-def _images(config: RunConfig, path: Path, table: Table) -> folders.Images:
+def _images(config: RunConfig, path: Path, table: Table) -> files.Images:
     """Return the images with one face and a possible age, with a note on those that are left out."""
     age = ages(table.dob, table.photo_taken)
     no_face = ~np.isfinite(table.face_score.astype(np.float64))
@@ -88,7 +88,7 @@ def _images(config: RunConfig, path: Path, table: Table) -> folders.Images:
     home = Path(config.dataset.data_dir or "").expanduser()
     inside = os.path.relpath(path.parent, home)
     names = [os.path.normpath(f"{inside}/{name}") for name in table.full_path[usable]]
-    return folders.Images(home, names, age[usable], (note,))
+    return files.Images(home, names, age[usable], (note,))
 
 
 def _table_paths(config: RunConfig) -> dict[str, Path | None]:
@@ -119,15 +119,15 @@ def find(config: RunConfig) -> reader.Parts:
             notes += sets[-1].notes
         else:
             notes.append(f"{name}.mat is not there: without its images")
-    images = folders.Images(
+    images = files.Images(
         sets[0].folder,
         [name for images in sets for name in images.names],
         np.concatenate([images.labels for images in sets]),
     )
     facts.append(reader.Fact("images kept", len(images.names)))
     chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
-    training = folders.part(config, images[np.sort(chosen)], training=True)
-    validation = folders.part(config, images[np.sort(held_out)], training=False)
+    training = files.part(config, images[np.sort(chosen)], training=True)
+    validation = files.part(config, images[np.sort(held_out)], training=False)
     return reader.Parts(training, validation, facts, notes)
 
 

@@ -1,4 +1,4 @@
-"""What training needs from the communication between ranks, and the ranks of a job that needs none."""
+"""What training needs from the communication between ranks; the ranks of a job that needs none; exchanging tapes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
+
+    # Tensors of this rank, each of the shape of the variable with the same index -> those of the job.
+    Exchange = Callable[[list[tf.Tensor], list[tf.Variable]], list[tf.Tensor]]
 
 Function = TypeVar("Function", bound=Callable)
 Result = TypeVar("Result")
@@ -130,3 +133,40 @@ class Single(Distribution):
     def group(self, ranks: int, allreduce: bool) -> Single:
         """Return this rank."""
         return self
+
+
+class ExchangingTape:
+    """A gradient tape that exchanges gradients before it returns them, as Horovod's tape does."""
+
+    def __init__(self, tape: tf.GradientTape, exchange: Exchange) -> None:
+        """Exchange the gradients of this tape."""
+        self._tape, self._exchange = tape, exchange
+
+    def __getattr__(self, name: str) -> Any:
+        """Return any other attribute of the tape."""
+        return getattr(self._tape, name)
+
+    def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
+        """Return the job's gradient for each source; None, on all ranks, where the target does not use it."""
+        gradients = self._tape.gradient(target, sources)
+        used = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        exchanged = self._exchange([gradients[index] for index in used], [sources[index] for index in used])
+        for index, gradient in zip(used, exchanged, strict=True):
+            gradients[index] = gradient
+        return gradients
+
+
+def flat_exchange(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
+    """Return an exchange of tensors of one type as a single tensor, which holds their values one after the other.
+
+    Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are ready again, a
+    bit for each, in messages of 64 bits: one tensor needs one message. See docs/tuning.md.
+    """
+    import tensorflow as tf
+
+    def exchange_all(tensors: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
+        flat = exchange(tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0))
+        parts = tf.split(flat, [variable.shape.num_elements() for variable in variables])
+        return [tf.reshape(part, variable.shape) for part, variable in zip(parts, variables, strict=True)]
+
+    return exchange_all

@@ -17,9 +17,8 @@ from horovod.common.exceptions import HorovodInternalError
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.base import Distribution, Single
-from train.distribution.gradient_tape import ExchangingTape, flat_exchange
-from train.transport import PeerLost, connections, messages, rendezvous_server
+from train.distribution.base import Distribution, ExchangingTape, Single, flat_exchange
+from train.transport import PeerLost, connections, rendezvous
 from train.transport.connections import Address
 
 _COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
@@ -114,11 +113,11 @@ class HorovodGroup(Distribution):
 
         Horovod's own allgather_object would unpickle what comes from the network.
         """
-        own = np.frombuffer(messages.encode(value), np.uint8)
+        own = np.frombuffer(connections.encode(value), np.uint8)
         sizes = hvd.allgather(tf.constant([len(own)]), name="gather.sizes", process_set=self._process_set).numpy()
         joined = hvd.allgather(tf.constant(own), name="gather.values", process_set=self._process_set).numpy()
         received = np.split(joined, np.cumsum(sizes)[:-1])
-        return [messages.decode(one.tobytes(), kind, f"rank {rank}") for rank, one in enumerate(received)]
+        return [connections.decode(one.tobytes(), kind, f"rank {rank}") for rank, one in enumerate(received)]
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""
@@ -204,7 +203,7 @@ class RejoiningHorovod(Horovod):
         # The launcher's own server forgets addresses only after all ranks have come.
         self._server: subprocess.Popen[str] | None  # serves as long as this process has its standard input
         host = connections.bind_host([])
-        self._server, port = rendezvous_server.start(self.size, host) if self.rank == 0 else (None, 0)
+        self._server, port = rendezvous.start_server(self.size, host) if self.rank == 0 else (None, 0)
         address = self.gather(Address(host, port), Address)[0]
         os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = address.host
         os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(address.port)

@@ -14,9 +14,8 @@ from typing import Any
 import tensorflow as tf
 
 from train.config.schema import Distribution as Settings
-from train.distribution.base import Function
+from train.distribution.base import ExchangingTape, Function, flat_exchange
 from train.distribution.cluster import WORKER, Cluster, Peer, while_servers_answer
-from train.distribution.gradient_tape import ExchangingTape, flat_exchange
 from train.distribution.strategy import Report, StrategyRanks, taking_port, time_limited
 from train.transport import PeerLost, RankUnresponsive
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from train.rank import placement
 from train.record import protocol
-from train.transport import rendezvous, rendezvous_server
+from train.transport import rendezvous
 
 _servers: list[Any] = []  # a server lives as long as its process
 _written: list[Path] = []
@@ -82,7 +82,7 @@ def _serve(variables: Mapping[str, str], host: str) -> int:
     from horovod.runner.http.http_server import RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
-    rendezvous_server.prepare_server(sum(nodes), host)
+    rendezvous.prepare_server(sum(nodes), host)
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
     server = RendezvousServer()
     port = server.start()

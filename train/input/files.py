@@ -1,20 +1,25 @@
-"""Find a dataset's files, and damaged images among them, before anything is decoded."""
+"""Find a dataset's files, as images in one folder per class, and the damaged ones among them, before any is decoded."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
+from train.input import image_ops, reader
 
 _LEVELS = 2  # below data_dir: archives often contain a top folder, or two
 _READERS = 16  # files read concurrently: on a network file system each waits for the server
 _CHUNK = 256
 _TAIL_BYTES = 4096
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
 def _listing(folder: Path) -> str:
@@ -80,3 +85,92 @@ def damages(paths: Sequence[str]) -> list[str | None]:
     chunks = [paths[begin : begin + _CHUNK] for begin in range(0, len(paths), _CHUNK)]
     with ThreadPoolExecutor(_READERS) as pool:
         return [damage for part in pool.map(lambda chunk: [_damage(path) for path in chunk], chunks) for damage in part]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Image files below a folder, including damaged ones, in the order of their names."""
+
+    folder: Path
+    names: list[str]  # relative to the folder
+    labels: np.ndarray  # (files,), from 0
+    notes: tuple[str, ...] = ()  # what else is in the folder, or missing
+
+    def __getitem__(self, chosen: np.ndarray) -> Images:
+        """Return the images at these indices, in the order of the indices, without the notes."""
+        return Images(self.folder, [self.names[index] for index in chosen], self.labels[chosen])
+
+
+def class_names(folder: Path, is_class: Callable[[str], bool] = lambda name: True) -> list[str]:
+    """Return the class folders in `folder`, without hidden ones, sorted: the index of a name is its label."""
+    return sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith(".") and is_class(entry.name)
+    )
+
+
+def check_classes(config: RunConfig, folder: Path, names: Sequence[str]) -> None:
+    """Raise ConfigError if there are not as many classes as in the configuration, and so in the model."""
+    if len(names) != config.dataset.classes:
+        raise ConfigError(
+            f"{folder}: found {len(names)} class folders ({reader.name_some(names)}); dataset.classes is "
+            f"{config.dataset.classes}. Give dataset.classes={len(names)} if these are all"
+        )
+
+
+def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Images:
+    """Return the image files in the class folders, with a note on other files; a class without an image is damage.
+
+    Raises ConfigError for damage if dataset.on_damaged=error.
+    """
+    names, labels, others, empty = [], [], [], []
+    for label, name in enumerate(classes):
+        entries = sorted(entry.name for entry in (folder / name).iterdir() if not entry.name.startswith("."))
+        images = [entry for entry in entries if entry.lower().endswith(_SUFFIXES)]
+        others += [f"{name}/{entry}" for entry in entries if not entry.lower().endswith(_SUFFIXES)]
+        names += [f"{name}/{entry}" for entry in images]
+        labels += [label] * len(images)
+        if not images:
+            empty.append(name)
+    notes = []
+    if empty:
+        without = f"{folder}: {len(empty)} class folders without an image: {reader.name_some(empty)}"
+        notes.append(reader.damage_note(config, without))
+    if others:
+        notes.append(f"{folder}: {len(others)} entries that are not images, ignored: {reader.name_some(others)}")
+    return Images(folder, names, np.array(labels, np.int64), tuple(notes))
+
+
+def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
+    """Return the images that are not damaged, as training or as validation samples, with a note on those that are.
+
+    Raises ConfigError for damage if dataset.on_damaged=error.
+    """
+    found = damages([f"{images.folder}/{name}" for name in images.names])
+    damaged = [f"{name} ({damage})" for name, damage in zip(images.names, found, strict=True) if damage]
+    notes = []
+    if damaged:
+        which = "training" if training else "validation"
+        left_out = f"{images.folder}: {len(damaged)} of {len(found)} {which} images damaged and left out: "
+        notes.append(reader.damage_note(config, left_out + reader.name_some(damaged)))
+    whole = images[np.flatnonzero([damage is None for damage in found])]
+    return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
+
+
+def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.Part:
+    import tensorflow as tf
+
+    make = image_ops.decoder(config, training=training)
+    with tf.device("CPU"):
+        paths = tf.constant([f"{whole.folder}/{name}" for name in whole.names], tf.string)
+        labels = tf.constant(whole.labels, tf.int32)
+
+    def encoded(position: tf.Tensor) -> tf.Tensor:
+        return tf.io.read_file(paths[position])
+
+    def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return make(encoded(position), numbers), labels[position]
+
+    digest = reader.fingerprint(whole.names or [""], whole.labels)
+    return reader.Part(len(whole.names), load, whole.names.__getitem__, digest, encoded)

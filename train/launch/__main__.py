@@ -10,8 +10,8 @@ import sys
 
 from train.config.checks import ConfigError
 from train.launch.execute import launch
-from train.launch.plan.display import Terminal
 from train.launch.plan.make import Options
+from train.launch.screen import Terminal
 from train.record.printable import printable_output
 
 

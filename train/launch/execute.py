@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,18 +14,21 @@ from rich.console import Console
 from train.launch.batch import submit
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import Machine
+from train.launch.launchers.base import Launcher, Machine
 from train.launch.launchers.batch import BatchLauncher
 from train.launch.launchers.emulated import quota_means
 from train.launch.plan import checks
-from train.launch.plan.display import show_lines, show_points
 from train.launch.plan.make import Options, Plan, make
+from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Run, remaining, runs_of, time_left
-from train.launch.start import installed
+from train.launch.screen import Screen, show_lines, show_points
+from train.launch.start import containers
+from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
-from train.launch.supervise.runs import records_of, run_all
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, variables
+from train.record import paths
+from train.record.record import RECORD_NAME
 from train.tracking.live import Watchers
 from train.tracking.offline import UploadError, mirror_records, upload_runs
 
@@ -90,7 +94,7 @@ def check_machine(plan: Plan) -> None:
     """Raise ConfigError where an image, a program or the folder of the records is missing."""
     checks.check_results(Path(plan.points[0].config.results))
     for point in plan.points:
-        installed.digest(point.config.container)
+        containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)
 
 
@@ -139,3 +143,39 @@ def track(runs: Sequence[Run], console: Console) -> None:
             upload_runs(Path(config.results))
         except UploadError as error:
             show_lines(WARNING, [str(error)], console)
+
+
+def run_all(
+    planned: Sequence[Run], launcher: Launcher, force: bool, console: Console, watches: Sequence[Watch] = ()
+) -> list[str]:
+    """Make the runs that are not measured yet, or all with `force`; return the labels of those that failed.
+
+    watches: as for `one_run.measure`, of every run.
+    Raises Interrupted, and ConfigError as `one_run.measure` does.
+    """
+    queue = Queue(planned, force)
+    hosts = launcher.hosts(queue.runs[0].point.config) if queue.runs else ()
+    screen = Screen(console, queue)
+    with screen.shown():
+        for run in queue:
+            watch = screen.begin(run)
+            if why := queue.why_not(run):
+                screen.skip(run, why)
+                continue
+            if force:
+                remove_checkpoints(run)
+            record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds_end_s(run))
+            queue.add(run, record, problem)
+            screen.end(run, record, problem)
+    return queue.failed
+
+
+def remove_checkpoints(run: Run) -> None:
+    """Remove what earlier generations of a run have left, so that it begins from the beginning."""
+    shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
+
+
+def records_of(runs: Sequence[Run]) -> list[Path]:
+    """All records in the folders of the runs, of every generation."""
+    homes = {run.home for run in runs}
+    return sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))

@@ -26,9 +26,9 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
 from train.launch.launchers.batch import BatchLauncher
 from train.launch.plan import checks
-from train.launch.plan.display import Terminal
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.runs import Run, expected_s, remaining, runs_of
+from train.launch.screen import Terminal
 from train.launch.supervise.signals import Interrupted
 from train.record import reproduction
 from train.record.printable import printable_output

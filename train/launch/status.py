@@ -21,7 +21,7 @@ from train.launch import batch
 from train.launch.batch import Submitted
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.batch import RUNNING, BatchLauncher
-from train.launch.plan.display import Terminal
+from train.launch.screen import Terminal
 from train.launch.supervise import presence
 from train.record import paths, progress, protocol, record
 from train.record.printable import printable_output

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from train.config.schema import RoundArm, RunConfig
-from train.context import Context
 from train.datasets import DATASETS, Data
 from train.distribution.base import Distribution, Single
 from train.loop.learner import Learner
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps
 from train.loop.timed_steps import Batches, endless
 from train.rank import placement
+from train.task import Context
 
 _SETTLE_STEPS = 3  # untimed, until reading ahead is as far ahead as it stays
 _NONE = 1  # rank exchanges nothing

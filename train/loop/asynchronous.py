@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from train.context import Context
 from train.datasets import DATASETS
 from train.distribution.parameter_servers import ParameterServers
 from train.loop import roofline
@@ -24,6 +23,7 @@ from train.loop.step import TrainStep, synchronize_devices
 from train.loop.timed_steps import Batches, Steps, finite, require_finite, run_steps
 from train.loop.training import make_model
 from train.rank import core_use
+from train.task import Context
 
 RankSteps = list[Steps]  # the steps of each rank
 

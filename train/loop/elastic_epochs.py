@@ -15,12 +15,12 @@ from typing import TypedDict
 import tensorflow as tf
 from horovod.runner.elastic.worker import HostUpdateResult
 
-from train.context import Context
 from train.distribution.elastic import ElasticHorovod, State
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.record.predictions import Predictions
 from train.record.record import Resize
+from train.task import Context
 
 
 class _Values(TypedDict):

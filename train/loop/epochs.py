@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from train.context import Context
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
 from train.record.predictions import Predictions
 from train.record.record import Epoch
+from train.task import Context
 
 
 @dataclass(frozen=True)

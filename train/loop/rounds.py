@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 from train.config.checks import check
 from train.config.schema import RunConfig
-from train.context import Context
 from train.loop import roofline
 from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
 from train.loop.window_runner import ArmSet, Length, WindowRunner
 from train.record import intervals, rounds
+from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
 

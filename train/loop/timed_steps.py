@@ -10,13 +10,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 import tensorflow as tf
 
-from train.context import Context
 from train.datasets import Data
 from train.distribution.base import Distribution
 from train.loop import roofline
 from train.loop.step import TrainStep, synchronize_devices
 from train.rank import core_use
 from train.record.record import StepPhase
+from train.task import Context
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
 

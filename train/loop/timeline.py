@@ -15,10 +15,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from train.context import Context
 from train.loop.timed_steps import Steps
 from train.record import protocol
 from train.record.record import RankTimeline, StepAt, StepPhase
+from train.task import Context
 from train.transport import clock_offset
 
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds

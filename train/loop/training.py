@@ -6,7 +6,6 @@ import tf_keras
 
 from train import distribution
 from train.config.checks import ConfigError
-from train.context import Context
 from train.datasets import DATASETS, Data
 from train.loop import checkpoint, roofline, step, timeline, weights
 from train.loop.epochs import Progress, train_epochs
@@ -15,6 +14,7 @@ from train.loop.rounds import measure_rounds
 from train.loop.timed_steps import endless, run_steps, time_steps
 from train.models import build, freeze_below_classifier
 from train.record.predictions import Predictions
+from train.task import Context
 
 
 def train(context: Context) -> Predictions | None:

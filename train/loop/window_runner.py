@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from train.context import Context
 from train.loop import roofline
 from train.loop.arms import Arm, local_arms, local_exchanges
 from train.loop.learner import Learner
@@ -22,6 +21,7 @@ from train.loop.step import synchronize_devices
 from train.loop.timed_steps import Batches, Steps, run_steps
 from train.rank import core_use, placement
 from train.record.record import CoreUse, Window
+from train.task import Context
 from train.transport.tcp_group import AllRanks
 
 _EXCHANGES = 2  # of one arm in a round

@@ -1,14 +1,14 @@
-"""The settings and the load of this machine, as far as they change a measurement. They are only read."""
+"""The settings and the load of this machine, as far as they change a measurement; names of many hosts, in short."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from train.rank import core_use, energy, host_names
+from train.rank import core_use, energy
 from train.record.record import GpuState, HostState
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -21,6 +21,7 @@ _SPEED_FLAGS = (
     "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
 )  # fmt: skip
 BF16_FLAGS = ("avx512_bf16", "amx_bf16")  # either of them multiplies bfloat16 in hardware
+_NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")  # the last number of a text, and what is around it
 
 
 def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None) -> HostState:
@@ -86,7 +87,7 @@ def hardware_note(hardware_by_host: Mapping[str, str]) -> str | None:
 
     A synchronous step waits for the slowest.
     """
-    kinds = host_names.hosts_by_text(hardware_by_host.items())
+    kinds = hosts_by_text(hardware_by_host.items())
     if len(kinds) < 2:
         return None
     each = "; ".join(f"{hosts}: {kind}" for kind, hosts in kinds.items())
@@ -102,7 +103,7 @@ def emulation_note(precision: str, flags_by_host: Mapping[str, Collection[str]])
     if not lacking:
         return None
     return (
-        f"precision={precision} is emulated on {host_names.folded(lacking)}: the processor has neither "
+        f"precision={precision} is emulated on {folded(lacking)}: the processor has neither "
         f"{' nor '.join(flag.upper() for flag in BF16_FLAGS)}, so steps take several times as long as with "
         "precision=fp32; it measures the emulation"
     )
@@ -114,3 +115,52 @@ def _read(path: Path) -> str | None:
         return path.read_text().strip()
     except OSError:
         return None
+
+
+def folded(names: Iterable[str]) -> str:
+    """Return the names as Slurm and pdsh write them: n[1-3], n[0008-0256].cluster, login."""
+    parts = [_parts(name) for name in dict.fromkeys(names)]
+    padded = {(head, tail, len(number)) for head, number, tail in parts if number.startswith("0")}
+    families: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for head, number, tail in parts:
+        digits = len(number) if (head, tail, len(number)) in padded else 1  # n08 and n8 are two hosts
+        families[head, tail, digits if number else 0].append(int(number or 0))
+    return ", ".join(_family(*key, sorted(numbers)) for key, numbers in families.items())
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """Return the parts of a host name: before its number, the number ("": none), after it, such as the domain."""
+    label, dot, domain = name.partition(".")
+    if label.isdigit():  # an address
+        label, dot, domain = name, "", ""
+    if match := _NUMBERED.match(label):
+        return match[1], match[2], f"{match[3]}{dot}{domain}"
+    return name, "", ""
+
+
+def _family(head: str, tail: str, digits: int, numbers: list[int]) -> str:
+    """Hosts that differ in their number alone, which has so many digits or more; 0: it has none."""
+    if digits == 0:
+        return head
+    texts = [f"{first:0{digits}}" + (f"-{last:0{digits}}" if last > first else "") for first, last in _runs(numbers)]
+    inner = ",".join(texts)
+    return f"{head}{inner}{tail}" if len(numbers) == 1 else f"{head}[{inner}]{tail}"
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of consecutive numbers; `numbers` ascend."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number > last + 1:
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+def hosts_by_text(texts: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Return text -> the folded names of the hosts that it holds for, from pairs of host and text."""
+    hosts: dict[str, list[str]] = defaultdict(list)
+    for host, text in texts:
+        hosts[text].append(host)
+    return {text: folded(names) for text, names in hosts.items()}

@@ -13,7 +13,7 @@ from train.config import identity
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.rank import host as machine
-from train.rank import host_names
+from train.rank.host import folded, hosts_by_text
 from train.record import source
 from train.record.record import Host
 
@@ -84,7 +84,7 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: 
     if len(on) < hosts:
         return [
             f"nodes={config.all_nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} "
-            f"host{'s' * (len(on) > 1)} ({host_names.folded(on)}). Under Slurm: srun --nodes={config.all_nodes} "
+            f"host{'s' * (len(on) > 1)} ({folded(on)}). Under Slurm: srun --nodes={config.all_nodes} "
             f"--ntasks-per-node={config.ranks_per_node}, and not horovodrun without -H; with mpirun or horovodrun: "
             "-H host1:1,host2:1"
         ]
@@ -99,7 +99,7 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: 
 
 def _shared_devices(on: Mapping[str, Sequence[Present]], alone: bool) -> list[str]:
     """Return what ranks share, each once with its hosts. alone: a host is one node, whose ranks share no cores."""
-    shared = host_names.hosts_by_text((host, text) for host, ranks in on.items() for text in _shared_on(ranks, alone))
+    shared = hosts_by_text((host, text) for host, ranks in on.items() for text in _shared_on(ranks, alone))
     return [f"{hosts}: {text}" for text, hosts in shared.items()]
 
 

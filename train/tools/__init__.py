@@ -1,1 +1,44 @@
 """Commands beside a measurement: is the machine ready, is the data complete, is the input the bottleneck."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from train.config.checks import ConfigError
+from train.record.printable import printable_output
+
+
+def tensorflow_main(
+    module: str, about: str, overrides: str, work: Callable[[list[str]], int], gpu: bool = False
+) -> NoReturn:
+    """Call `work` with the overrides of the command line and exit with the status it returns; 2 after a ConfigError.
+
+    Args:
+        module: the command is `python -m` this.
+        about: the module's docstring; its first line is the help.
+        overrides: an example of the overrides, for the help.
+        work: takes the overrides and returns the exit status; imports TensorFlow.
+        gpu: whether TensorFlow may use the GPU where the overrides say device=gpu; else it never sees one.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about.splitlines()[0])
+    parser.add_argument("overrides", nargs="*", help=overrides)
+    with printable_output():
+        arguments = parser.parse_args()
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as on the ranks
+    if not (gpu and "device=gpu" in arguments.overrides):
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    with printable_output():
+        try:
+            status = work(arguments.overrides)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            status = 2
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # TensorFlow's own shutdown takes a second

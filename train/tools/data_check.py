@@ -22,7 +22,7 @@ from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input import reader
 from train.rank import placement
-from train.tools import tensorflow_command
+from train.tools import tensorflow_main
 
 _SIZE = 32  # pixels: decoding reads the whole file whatever the size, and a small one costs less
 _CHUNK = 4096  # samples: at most this many between two messages
@@ -95,4 +95,4 @@ def run(overrides: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    tensorflow_command.main("train.tools.data_check", __doc__, "as dataset=cifar10 dataset.data_dir=/data/cifar10", run)
+    tensorflow_main("train.tools.data_check", __doc__, "as dataset=cifar10 dataset.data_dir=/data/cifar10", run)

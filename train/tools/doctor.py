@@ -157,11 +157,11 @@ def check_container(engine: str, device: str, image: str | None) -> Check:
     """Check whether the container engine is installed and has the image."""
     from train.config.checks import ConfigError
     from train.config.schema import Container, default_image
-    from train.launch.start import installed
+    from train.launch.start import containers
 
     name = image or default_image(engine, device, None)
     try:
-        digest = installed.digest(Container(engine, name))
+        digest = containers.image_digest(Container(engine, name))
     except ConfigError as error:
         problem, _, fix = str(error).partition("; ")
         return Check("container", FAILURE, problem, fix)

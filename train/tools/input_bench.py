@@ -27,7 +27,7 @@ from train.config.compose import load
 from train.config.identity import resolved
 from train.config.schema import RunConfig
 from train.rank import placement
-from train.tools import tensorflow_command
+from train.tools import tensorflow_main
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -288,7 +288,7 @@ def _write(rates: Rates, config: RunConfig) -> Path:
 
 
 if __name__ == "__main__":
-    tensorflow_command.main(
+    tensorflow_main(
         "train.tools.input_bench",
         __doc__,
         "as model=resnet50 dataset=fruit dataset.data_dir=/data/fruit",

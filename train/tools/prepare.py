@@ -14,7 +14,7 @@ from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input.reader import Reader
 from train.loop import weights
-from train.tools import tensorflow_command
+from train.tools import tensorflow_main
 
 
 def prepare(config: RunConfig) -> list[str]:
@@ -41,4 +41,4 @@ def run(overrides: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    tensorflow_command.main("train.tools.prepare", __doc__, "Hydra overrides, as those of python -m train", run)
+    tensorflow_main("train.tools.prepare", __doc__, "Hydra overrides, as those of python -m train", run)

@@ -24,7 +24,7 @@ from train.record import protocol
 from train.record.parts import Part
 from train.record.progress import Follower, launched_at
 from train.record.record import RECORD_NAME, RunRecord, load
-from train.tracking import folders, rows, wandb_runs
+from train.tracking import folders, wandb_runs
 
 _READ_EVERY_S = 2.0
 _NICE = 19  # the cores are the ranks'
@@ -44,12 +44,12 @@ class Logged:
         """Begin without any."""
         self._epochs, self._time_s, self._phase = 0, -1, ""
 
-    def new_rows(self, parts: list[Part]) -> list[rows.Row]:
+    def new_rows(self, parts: list[Part]) -> list[wandb_runs.Row]:
         """Return rows since the last call: epochs that have ended, and seconds that every rank has sampled."""
-        epochs = rows.epoch_rows(parts[0].epochs[self._epochs :])
+        epochs = wandb_runs.epoch_rows(parts[0].epochs[self._epochs :])
         used = [part.usage for part in parts]
         sampled_s = min((one.at_s[-1] if one else 0.0 for one in used), default=0.0)
-        seconds = [row for row in rows.usage_rows(parts) if self._time_s < row["usage/time_s"] < int(sampled_s)]
+        seconds = [row for row in wandb_runs.usage_rows(parts) if self._time_s < row["usage/time_s"] < int(sampled_s)]
         self._epochs += len(epochs)
         self._time_s = max([self._time_s, *(row["usage/time_s"] for row in seconds)])
         return epochs + seconds
@@ -59,13 +59,13 @@ class Logged:
         if parts[0].phase == self._phase:
             return {}
         self._phase = parts[0].phase
-        return {"status": "running", "phase": self._phase, **rows.phases([part.phases_s for part in parts])}
+        return {"status": "running", "phase": self._phase, **wandb_runs.phases([part.phases_s for part in parts])}
 
-    def left(self, record: RunRecord) -> list[rows.Row]:
+    def left(self, record: RunRecord) -> list[wandb_runs.Row]:
         """Return the rows of the record that the run does not have."""
-        epochs = rows.epoch_rows(record.epochs[self._epochs :])
-        seconds = [row for row in rows.usage_rows(record.ranks) if row["usage/time_s"] > self._time_s]
-        return rows.step_rows(record) + epochs + seconds
+        epochs = wandb_runs.epoch_rows(record.epochs[self._epochs :])
+        seconds = [row for row in wandb_runs.usage_rows(record.ranks) if row["usage/time_s"] > self._time_s]
+        return wandb_runs.step_rows(record) + epochs + seconds
 
 
 def follow(folder: Path) -> int:

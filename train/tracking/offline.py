@@ -14,7 +14,7 @@ from pathlib import Path
 
 from train.config.schema import Tracking
 from train.record.record import find, load
-from train.tracking import folders, rows, wandb_runs
+from train.tracking import folders, wandb_runs
 
 # Without a network wandb would retry for minutes. The user's environment overrides these, and where its log goes, by
 # default to wandb/ in the working folder.
@@ -47,7 +47,7 @@ def mirror_to_wandb(record_paths: Sequence[Path], tracking: Tracking) -> list[st
                 record = load(path)
                 asked = wandb_runs.run_name(record, path.parent, tracking)
                 run = wandb_runs.begin(wandb, asked, path.parent, tracking, mode="offline")
-                wandb_runs.complete(wandb, run, record, path, rows.record_rows(record))
+                wandb_runs.complete(wandb, run, record, path, wandb_runs.record_rows(record))
             except Exception as error:  # whatever W&B raises, the other records are mirrored
                 failures.append(f"{path}: not mirrored to W&B: {error}")
     return failures

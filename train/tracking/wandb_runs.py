@@ -1,21 +1,26 @@
-"""W&B's runs: begin one, tell it what was measured, end it with its record."""
+"""W&B's runs: begin one, tell it rows and values of what was measured, end it with its record."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from train.config.schema import Tracking
-from train.record import predictions
-from train.record.record import RunRecord
-from train.tracking import folders, rows
+from train.record import predictions, usage
+from train.record.record import PHASES, Epoch, RunRecord
+from train.record.usage import HasUsage
+from train.tracking import folders
 
 INIT_WITHIN_S = 30.0  # the answer of a server
 _START_WITHIN_S = 300.0  # wandb's own process, on busy cores
+AXES = ("timed/step", "epochs/epoch", "usage/time_s")  # what the rows that begin like these are drawn over
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ def begin(wandb: Any, asked: RunName, run_folder: Path, tracking: Tracking, mode
         config=dict(asked.config),
         settings=_settings(wandb, asked.host, folder, mode),
     )
-    for axis in rows.AXES:
+    for axis in AXES:
         run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
     return run
 
@@ -108,7 +113,7 @@ def update(run: Any, asked: RunName) -> None:
     run.config.update(dict(asked.config), allow_val_change=True)
 
 
-def complete(wandb: Any, run: Any, record: RunRecord, path: Path, left: Sequence[rows.Row]) -> None:
+def complete(wandb: Any, run: Any, record: RunRecord, path: Path, left: Sequence[Row]) -> None:
     """Tell a run what its record has, end it, and mark the record as having one.
 
     left: the rows that the run was not told yet.
@@ -116,7 +121,7 @@ def complete(wandb: Any, run: Any, record: RunRecord, path: Path, left: Sequence
     try:
         for row in left:
             run.log(row)
-        run.summary.update(rows.summary(record))
+        run.summary.update(summary(record))
         _log_predictions(wandb, run, path.parent, record)
         artifact = wandb.Artifact(f"run-record-{run.id}", type="run-record", metadata={"sha256": record.sha256})
         for file in (path, *map(path.with_name, record.attachments)):
@@ -175,3 +180,55 @@ def wandb_module(folder: Path) -> Iterator[Any]:
                 os.environ.pop(key, None)
             else:
                 os.environ[key] = value
+
+
+def record_rows(record: RunRecord) -> list[Row]:
+    """Return all rows of a run: one a timed step (s, of the slowest rank), one an epoch, one a second with samples."""
+    return step_rows(record) + epoch_rows(record.epochs) + usage_rows(record.ranks)
+
+
+def step_rows(record: RunRecord) -> list[Row]:
+    """Return a row a timed step.
+
+    A run that resumed training has the losses of the launches before it, but only its own times: the last ones.
+    """
+    times_s = [max(times) for times in zip(*(rank.step_times_s for rank in record.ranks), strict=False)]
+    before = max(0, len(record.losses) - len(times_s)) if record.epochs else 0
+    steps = zip_longest([None] * before + times_s, record.losses)
+    return [
+        _known({"timed/step": step, "timed/step_time_s": time_s, "timed/loss": loss})
+        for step, (time_s, loss) in enumerate(steps)
+    ]
+
+
+def epoch_rows(epochs: Sequence[Epoch]) -> list[Row]:
+    """Return a row an epoch: losses, accuracies (fractions), durations in s."""
+    return [_known({f"epochs/{key}": value for key, value in asdict(epoch).items()}) for epoch in epochs]
+
+
+def usage_rows(ranks: Sequence[HasUsage]) -> list[Row]:
+    """Return a row a second since the launch of the job: means over the ranks."""
+    return [
+        _known({f"usage/{key}": value for key, value in asdict(use).items()}) for use in usage.usage_by_second(ranks)
+    ]
+
+
+def _known(row: Row) -> Row:
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def summary(record: RunRecord) -> dict[str, Any]:
+    """Return the values that W&B lists: status, phases (s, of the slowest rank), and the record's summary."""
+    facts: dict[str, Any] = {"status": record.status, "started_at": record.started_at, "job_s": record.job_s}
+    if record.failure:
+        facts["failure"] = record.failure.reason
+    return record.summary | phases([rank.phases_s for rank in record.ranks]) | facts
+
+
+def phases(by_rank: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the seconds of each phase so far, of the slowest rank."""
+    return {
+        f"phases_s/{phase}": max(times)
+        for phase in PHASES
+        if (times := [phases_s[phase] for phases_s in by_rank if phase in phases_s])
+    }

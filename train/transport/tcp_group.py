@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from train.config.checks import ConfigError
 from train.record import protocol
-from train.transport import PeerLost, RankUnresponsive, connections, messages, rendezvous
-from train.transport.connections import Accepted, Address
-from train.transport.messages import Channel
+from train.transport import PeerLost, RankUnresponsive, connections, rendezvous
+from train.transport.connections import Accepted, Address, Channel
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
 OnWait = Callable[[int, float], None]  # is called while a rank waits for another: its number, and for how long, in s
@@ -66,10 +65,10 @@ class TcpGroup:
         """
         with self._peer_errors():
             if self.rank:
-                return messages.decode(self._exchange(messages.encode(value)), list[kind], "rank 0")
+                return connections.decode(self._exchange(connections.encode(value)), list[kind], "rank 0")
             received = self._receive_all()
-            values = [value, *(messages.decode(one, kind, f"rank {n}") for n, one in enumerate(received, 1))]
-            self._send_all(messages.encode(values))
+            values = [value, *(connections.decode(one, kind, f"rank {n}") for n, one in enumerate(received, 1))]
+            self._send_all(connections.encode(values))
             return values
 
     def barrier(self) -> None:

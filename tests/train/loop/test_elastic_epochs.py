@@ -7,7 +7,7 @@ from tests.helpers.learners import Learner, losses
 from train.config.compose import load
 from train.record.protocol import HostsChange
 from train.record.record import Epoch, Resize
-from train.transport import messages
+from train.transport import connections
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ class Ranks:
         self._exchange()
 
     def from_first(self, value, kind):
-        return messages.decode(messages.encode(value), kind, "rank 0")
+        return connections.decode(connections.encode(value), kind, "rank 0")
 
     def hosts_change(self):
         return HostsChange(*self.change)

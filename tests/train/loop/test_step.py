@@ -50,8 +50,7 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
     # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
     import tensorflow as tf
 
-    from train.distribution.base import Single
-    from train.distribution.gradient_tape import ExchangingTape
+    from train.distribution.base import ExchangingTape, Single
 
     computed = []
 

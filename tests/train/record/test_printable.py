@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 
 from tests.helpers import ROOT
-from train.launch.plan.display import Terminal
+from train.launch.screen import Terminal
 from train.record.printable import Printable
 
 

@@ -17,7 +17,7 @@ from tests.helpers.wandb_runs import WANDB, history, items, only, put, rank, run
 from train.record import predictions
 from train.record.predictions import Predictions
 from train.record.record import Failure, RunRecord, find, load
-from train.tracking import folders, rows
+from train.tracking import folders, wandb_runs
 from train.tracking.__main__ import main
 from train.tracking.offline import UploadError, mirror_records, upload_runs
 
@@ -137,7 +137,7 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
     assert only(messages, "exit").exit_code == 1
     assert list(only(messages, "run").tags) == ["failed", "cores_shared"]
     assert history(messages) == [{"timed/step": 0, "timed/loss": 2.0}]
-    assert rows.summary(failed)["failure"] == "rank 1 was killed"
+    assert wandb_runs.summary(failed)["failure"] == "rank 1 was killed"
 
 
 def test_a_record_is_mirrored_once(tmp_path):
@@ -167,7 +167,7 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(rows, "summary", interrupt)
+        patched.setattr(wandb_runs, "summary", interrupt)
         with pytest.raises(KeyboardInterrupt):
             mirror_records([path], WANDB)
     assert not (path.parent / "wandb-run-id").exists()

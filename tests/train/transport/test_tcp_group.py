@@ -13,7 +13,7 @@ from tests.helpers import ROOT
 from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.record import protocol
-from train.transport import PeerLost, RankUnresponsive, connections, messages, rendezvous, tcp_group
+from train.transport import PeerLost, RankUnresponsive, connections, rendezvous, tcp_group
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import connect_joined, connect_on_machine, group_from_connections
 
@@ -137,7 +137,7 @@ def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
 
 
 def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch):
-    monkeypatch.setattr(messages, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(connections, "LOOK_EVERY_S", 0.05)
     missed = threading.Event()
 
     def work(rank):
@@ -152,7 +152,7 @@ def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch
 
 
 def test_a_rank_that_is_not_waited_for_any_longer_is_an_error(folder, monkeypatch):
-    monkeypatch.setattr(messages, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(connections, "LOOK_EVERY_S", 0.05)
     groups = []
 
     def on_wait(other, waited_s):

@@ -12,8 +12,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ _MAX_PERIOD_US = 1_000_000
 _APART = 0.02  # how much longer the period of each node is than that of the one before: they drift past each other
 _WITHIN_S = 60.0  # systemd makes a scope, or the kernel releases a group: a moment, on busy cores longer
 _SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
+_TURNS = 1_000_000  # of a loop that does nothing: some hundredths of a second
 
 
 @dataclass(frozen=True)
@@ -262,3 +264,33 @@ def _sweep(means: Means) -> None:
                     folder.rmdir()
                 except OSError:
                     continue
+
+
+def start_spinning(cores: Iterable[int]) -> list[subprocess.Popen[bytes]]:
+    """Return a process on each of these cores that keeps it awake; each ends with this one. Ctrl-C reaches none.
+
+    One node of eight uses its core for a fifth of the time. In between the core sleeps, and on a virtual machine the
+    hypervisor gives it to others: the node finds it slow, and less predictable than eight nodes, which leave no pause.
+    """
+    command = [sys.executable, "-m", __spec__.name]
+    return [subprocess.Popen([*command, str(core), str(os.getpid())], start_new_session=True) for core in cores]
+
+
+def stop_spinning(started: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End them."""
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def _spin(core: int, parent: int) -> None:
+    """Use a core at idle priority as long as the parent of this process is there."""
+    os.sched_setaffinity(0, {core})
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while os.getppid() == parent:
+        for _ in range(_TURNS):
+            pass
+
+
+if __name__ == "__main__":
+    _spin(*map(int, sys.argv[1:]))

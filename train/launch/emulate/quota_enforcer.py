@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from train.launch.emulate import awake, networks
+from train.launch.emulate import cgroups, networks
 from train.launch.emulate.cgroups import Groups, Means
 from train.launch.job import Job, Nodes
 from train.rank import placement
@@ -63,7 +63,7 @@ class QuotaEnforcer:
             if all(protocol.ready_path(folder, rank).exists() for rank in ranks):
                 self._groups.limit(pids_of_nodes(self._job.nodes, processes()), job_pid, self._cpus)
                 if self._means.keeps_awake:
-                    self._awake = awake.start(placement.usable_cores())
+                    self._awake = cgroups.start_spinning(placement.usable_cores())
                     self._groups.put_behind([process.pid for process in self._awake])
                 if self._job.limits.separate_networks:
                     networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)
@@ -72,7 +72,7 @@ class QuotaEnforcer:
             networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
             protocol.write_link_rate(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
-            awake.stop(self._awake)
+            cgroups.stop_spinning(self._awake)
             self.quotas = self._groups.lift()
 
     def _wanted(self, folder: Path) -> protocol.LinkRate | None:
@@ -82,5 +82,5 @@ class QuotaEnforcer:
 
     def remove(self) -> None:
         """Remove the control groups, once the processes of the job have ended."""
-        awake.stop(self._awake)
+        cgroups.stop_spinning(self._awake)
         self._groups.remove()

@@ -25,8 +25,9 @@ import psutil
 
 from train.config.checks import ConfigError
 from train.launch.start.commands import ssh_command
-from train.rank import environment, gpus, host_names, placement
+from train.rank import environment, gpus, placement
 from train.rank import host as machine
+from train.rank.host import folded, hosts_by_text
 from train.record.source import ROOT
 
 _PROBE_TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
@@ -95,7 +96,7 @@ def problem_lines(problems: Sequence[Problem]) -> list[str]:
     count = Counter(text for _, text in problems)
     return [
         f"launcher.hosts: {hosts}: {text.replace(_NAME, hosts) if count[text] == 1 else text}"
-        for text, hosts in host_names.hosts_by_text(problems).items()
+        for text, hosts in hosts_by_text(problems).items()
     ]
 
 
@@ -148,7 +149,7 @@ def same_hosts(hosts: Sequence[Host]) -> list[str]:
     for host in hosts:
         names.setdefault(host.hostname, []).append(host.name)
     return [
-        f"launcher.hosts: {host_names.folded(names_given)} are the same host, {hostname}"
+        f"launcher.hosts: {folded(names_given)} are the same host, {hostname}"
         for hostname, names_given in names.items()
         if len(set(names_given)) > 1
     ]

@@ -6,7 +6,7 @@ from train.config.experiment import Experiment
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers.base import Launcher, Machine
-from train.launch.start import commands, installed
+from train.launch.start import commands, containers
 from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
@@ -32,7 +32,7 @@ class Local(Launcher):
 
     def mpirun(self, config: RunConfig) -> str:
         """Return that of the container, or of this machine."""
-        return installed.implementation(config.container) if installed.is_used(config) else OPEN_MPI
+        return containers.mpi_implementation(config.container) if containers.uses_mpi(config) else OPEN_MPI
 
     def command(self, job: Job) -> list[str]:
         """Horovod's Gloo launcher, mpirun, or the rank itself where there is one; in one container, if any."""

@@ -12,14 +12,14 @@ from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine
-from train.launch.start import commands, installed, orphans
+from train.launch.start import commands, containers, orphans
 from train.rank import host as machine
 
 _SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
 
 
 def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
-    return hosts.ask(tuple(config.launcher.hosts), Path(config.results), installed.sif(config))
+    return hosts.ask(tuple(config.launcher.hosts), Path(config.results), containers.sif(config))
 
 
 class Ssh(Launcher):
@@ -59,9 +59,9 @@ class Ssh(Launcher):
 
     def mpirun(self, config: RunConfig) -> str:
         """Return that of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
-        if not installed.is_used(config):
+        if not containers.uses_mpi(config):
             return OPEN_MPI
-        if installed.implementation(installed.NO_CONTAINER) != OPEN_MPI:
+        if containers.mpi_implementation(containers.NO_CONTAINER) != OPEN_MPI:
             raise ConfigError(
                 "distribution.controller=mpi: over ssh only Open MPI's mpirun can be used, and this machine's is "
                 "MPICH's; use distribution.controller=gloo, or launcher=slurm"

@@ -16,7 +16,7 @@ from train.config import identity
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine
-from train.launch.plan.point import Point
+from train.launch.plan.runs import Point
 from train.rank import host, placement
 from train.rank.variables import is_of_a_launcher
 from train.record.source import ROOT

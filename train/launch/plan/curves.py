@@ -21,7 +21,7 @@ from train.config import identity
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.identity import config_hash, point_name
 from train.config.schema import Distribution, LaunchPlan, RankGroup, RoundArm, RunConfig
-from train.launch.plan.point import LINK, Point, compared, work
+from train.launch.plan.runs import LINK, Point, compared, work
 from train.record.record import WITHOUT_ALLREDUCE
 
 _BESIDE = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # names of the arms beside points

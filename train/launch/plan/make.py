@@ -15,7 +15,7 @@ from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine, named
 from train.launch.plan import checks, curves
-from train.launch.plan.point import Point, differing_keys, with_bases
+from train.launch.plan.runs import Point, differing_keys, with_bases
 from train.rank import placement
 from train.record.record import WITHOUT_ALLREDUCE, Role
 

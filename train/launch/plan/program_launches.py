@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from train.launch.plan.point import Point
-from train.launch.plan.runs import Run
+from train.launch.plan.runs import Point, Run
 from train.record import intervals, paths
 from train.record.intervals import Interval
 from train.record.record import RunRecord

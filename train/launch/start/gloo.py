@@ -29,7 +29,7 @@ from horovod.runner.util import network, remote
 from train.launch.start.commands import ssh_prefix
 from train.rank import placement, variables
 from train.record import protocol
-from train.transport import rendezvous_server
+from train.transport import rendezvous
 
 _START_TIMEOUT_S = 300  # Horovod's default is 30
 _PROBE_S = 1.0
@@ -117,7 +117,7 @@ def main() -> None:
     # Ranks in separate networks are called localhost too, but reach the launcher only over the interface.
     over_interface = arguments.interface or arguments.elastic
     address = network.get_driver_ip([interface]) if over_interface else placement.address_towards(names)
-    rendezvous_server.prepare_server(arguments.ranks, address)
+    rendezvous.prepare_server(arguments.ranks, address)
     common = {
         "num_proc": arguments.ranks,
         "key": secret.make_secret_key(),

@@ -15,7 +15,7 @@ from pathlib import Path
 from train.launch.job import Exchange, Job, Outcome
 from train.launch.launchers.base import Launcher
 from train.launch.start import rank_groups
-from train.rank import host_names
+from train.rank.host import folded
 from train.record import protocol
 from train.record.assembly import final_ranks
 from train.record.parts import Part, first_failure
@@ -116,16 +116,13 @@ def _where(job: Job, parts: Sequence[Part]) -> str:
     groups: dict[str, list[Part]] = {}
     for part in parts:
         groups.setdefault("finished" if part.finished else f"in phase {part.phase}", []).append(part)
-    texts = (
-        f"{_ranks(in_it)} on {host_names.folded(part.host for part in in_it)} {phase}"
-        for phase, in_it in groups.items()
-    )
+    texts = (f"{_ranks(in_it)} on {folded(part.host for part in in_it)} {phase}" for phase, in_it in groups.items())
     return "".join(f"; {one}" for one in texts)
 
 
 def _ranks(parts: Sequence[Part]) -> str:
     numbers = sorted(part.rank for part in parts)
-    return f"rank{'s' * (len(numbers) > 1)} {host_names.folded(map(str, numbers)).strip('[]')}"
+    return f"rank{'s' * (len(numbers) > 1)} {folded(map(str, numbers)).strip('[]')}"
 
 
 def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:

@@ -15,7 +15,8 @@ from train.launch.job import Job, Outcome
 from train.launch.launchers.base import Launcher, Watcher
 from train.launch.start import orphans
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
-from train.rank import host_names, variables
+from train.rank import variables
+from train.rank.host import folded
 from train.record import protocol
 
 _POLL_S = 0.2
@@ -111,4 +112,4 @@ class JobRun:
             return
         if silent := self._launcher.end_remote(self._job, self._id):
             with protocol.launcher_log(self._job.folder).open("a") as log:
-                print(f"{host_names.folded(silent)}: did not answer; processes of the job may be left there", file=log)
+                print(f"{folded(silent)}: did not answer; processes of the job may be left there", file=log)

@@ -14,7 +14,7 @@ from train.launch.job import Job, Outcome, Setting, make_job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import checks
 from train.launch.plan.runs import Run
-from train.launch.start import installed
+from train.launch.start import containers
 from train.launch.supervise import failure, presence
 from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
@@ -108,7 +108,7 @@ def measure(
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
-    setting = Setting(placed(hosts, run), launcher.mpirun(config), installed.digest(config.container))
+    setting = Setting(placed(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
     asked = assignment(run, launcher, rounds_end_s)
     protocol.write_assignment(folder, asked)

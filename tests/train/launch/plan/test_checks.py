@@ -10,7 +10,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers.base import Gpus, Machine
 from train.launch.plan import checks
-from train.launch.plan.point import Point
+from train.launch.plan.runs import Point
 
 
 def test_the_memory_of_a_rank_adds_up():

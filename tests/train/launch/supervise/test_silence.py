@@ -7,7 +7,7 @@ import pytest
 
 from train.launch.start.commands import SSH_OPTIONS
 from train.launch.supervise import job_run
-from train.transport import connections, messages
+from train.transport import connections
 
 MINUTE_S = 60
 
@@ -19,7 +19,7 @@ def test_a_host_that_falls_silent_is_dropped_and_then_asked_what_is_left_there()
 
 
 def test_a_worker_of_a_strategy_that_hangs_is_dropped():
-    assert messages.LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
+    assert connections.LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
 
 
 @pytest.mark.slow

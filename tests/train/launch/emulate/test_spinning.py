@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from train.launch.emulate import awake, cgroups
+from train.launch.emulate import cgroups
 
 pytestmark = pytest.mark.slow
 
@@ -23,19 +23,19 @@ def until(holds, within_s=60):
 
 def test_they_use_their_core_behind_all_others_until_they_are_stopped():
     core = min(os.sched_getaffinity(0))
-    [one] = started = awake.start([core])
+    [one] = started = cgroups.start_spinning([core])
     try:
         assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
         assert os.sched_getaffinity(one.pid) == {core}
         assert until(lambda: psutil.Process(one.pid).cpu_times().user > 0.1)
     finally:
-        awake.stop(started)
+        cgroups.stop_spinning(started)
     assert one.returncode == -signal.SIGKILL
 
 
 def test_they_end_with_the_process_that_started_them():
-    starts = "import sys, time; from train.launch.emulate import awake\n"
-    starts += "print(awake.start([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
+    starts = "import sys, time; from train.launch.emulate import cgroups\n"
+    starts += "print(cgroups.start_spinning([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
     core = str(min(os.sched_getaffinity(0)))
     parent = subprocess.Popen([sys.executable, "-c", starts, core], stdout=subprocess.PIPE, text=True)
     spins = int(parent.stdout.readline())
@@ -53,7 +53,7 @@ def test_a_group_behind_all_others_leaves_them_their_core():
     loop = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
     node = subprocess.Popen([sys.executable, "-S", "-c", loop], stdout=subprocess.PIPE)
     node.stdout.readline()
-    [one] = started = awake.start([core])
+    [one] = started = cgroups.start_spinning([core])
     groups = cgroups.Groups(means, "test-awake", 1)
 
     def used_s(pid):
@@ -69,6 +69,6 @@ def test_a_group_behind_all_others_leaves_them_their_core():
     finally:
         node.kill()
         node.wait()
-        awake.stop(started)
+        cgroups.stop_spinning(started)
         groups.remove()
     assert not list(means.parent.glob(f"kit{os.getpid()}-*-test-awake*"))

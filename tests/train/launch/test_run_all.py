@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.launches import planned
+from train.launch import execute, screen
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
 from train.launch.plan.runs import Durations, Run, runs_of, time_left
-from train.launch.supervise import one_run, screen
-from train.launch.supervise import runs as supervise
+from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
 from train.record import paths, protocol, source
 from train.record.record import Order, find, load
@@ -56,7 +56,7 @@ def planned_runs(tmp_path: Path) -> list[Run]:
 
 
 def run_all(runs: list[Run], force: bool = False) -> list[str]:
-    return supervise.run_all(runs, Ranks(), force, Console(soft_wrap=True))
+    return execute.run_all(runs, Ranks(), force, Console(soft_wrap=True))
 
 
 def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp_path, capsys):
@@ -84,7 +84,7 @@ def test_ranks_are_given_the_resolved_configuration(planned_runs):
     assert given.config["nodes"] == run.point.config.nodes
     assert given.config["threads_per_rank"] == run.point.config.threads_per_rank
     assert (given.hosts_apart, given.quotas) == (False, False)
-    assert "train/launch/supervise/runs.py" in given.source
+    assert "train/launch/execute.py" in given.source
     assert given.config_hash.startswith(run.home.name)
 
 
@@ -114,7 +114,7 @@ def test_only_what_is_missing_is_measured_again_unless_forced(planned_runs, tmp_
         ("tiny-nodes2", 2, "complete"),
         ("tiny-nodes2", 3, "complete"),
     ]
-    assert supervise.records_of(planned_runs) == find(tmp_path)
+    assert execute.records_of(planned_runs) == find(tmp_path)
 
 
 def test_checkpoints_are_kept_after_a_failure_and_removed_after_a_success(planned_runs, monkeypatch):
@@ -143,7 +143,7 @@ def test_an_interruption_is_raised_when_its_record_is_written(planned_runs, tmp_
             raise Interrupted(2)
 
     with pytest.raises(Interrupted, match="SIGINT"):
-        supervise.run_all(planned_runs, Interrupting(), False, Console(soft_wrap=True))
+        execute.run_all(planned_runs, Interrupting(), False, Console(soft_wrap=True))
     [record] = map(load, find(tmp_path))
     assert record.failure.reason == "interrupted by SIGINT"
 

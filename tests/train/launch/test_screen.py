@@ -5,7 +5,7 @@ from rich.console import Console
 
 from train.config.compose import load
 from train.config.identity import values
-from train.launch.supervise import screen
+from train.launch import screen
 from train.record import protocol
 from train.record.parts import PartWriter
 
