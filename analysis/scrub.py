@@ -182,7 +182,7 @@ class Scrubber:
         done.
         """
         done = msgspec.convert(self._any(asdict(run)), RunRecord)
-        done.config_hash = config_hash.of(done.config)
+        done.config_hash = config_hash.values_hash(done.config)
         done.notes.append(SCRUBBED)
         return done
 

@@ -113,7 +113,7 @@ def example(ranks: int, steps: int) -> RunRecord:
     )
     made.config["measure"] |= {"epochs": 0, "warm_up_steps": 10, "budget_s": 300}
     made.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
-    made.config_hash = config_hash.of(made.config)
+    made.config_hash = config_hash.values_hash(made.config)
     return made
 
 

@@ -40,10 +40,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m train", description=__doc__.splitlines()[0])
     parser.add_argument("--run-dir", type=Path, help="the run folder, from the launcher; overrides are then not used")
     parser.add_argument("overrides", nargs="*", help="by hand: Hydra overrides, as experiment=weak_scaling nodes=2")
-    given = parser.parse_intermixed_args()
-    if given.run_dir and given.overrides:
-        parser.error(f"--run-dir {given.run_dir} holds the whole configuration; leave out {' '.join(given.overrides)}")
-    return given
+    options = parser.parse_intermixed_args()
+    if options.run_dir and options.overrides:
+        parser.error(
+            f"--run-dir {options.run_dir} holds the whole configuration; leave out {' '.join(options.overrides)}"
+        )
+    return options
 
 
 def redirect_output(folder: Path, rank: int) -> None:
@@ -96,20 +98,20 @@ def end(status: int) -> NoReturn:
     os._exit(status)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Run one rank; the exit status is 0 only where it has measured all that it was asked for.
 
     Ends this process where it has not.
     """
-    if given.run_dir:
-        redirect_output(given.run_dir, placement.global_rank())
-    part = start_part(given.run_dir)
+    if options.run_dir:
+        redirect_output(options.run_dir, placement.global_rank())
+    part = start_part(options.run_dir)
     started_at = float(os.environ.get(protocol.JOB_STARTED_AT, FIRST_LINE_AT))
     clock = PhaseClock(started_at, lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)))
     clock.enter("import", at=FIRST_LINE_AT)
-    standalone = None if given.run_dir else Standalone(part, clock, given.overrides)
+    standalone = None if options.run_dir else Standalone(part, clock, options.overrides)
     try:
-        asked = task.assigned(given.run_dir) if given.run_dir else task.composed(given.overrides)
+        asked = task.assigned(options.run_dir) if options.run_dir else task.composed(options.overrides)
         ranks = Worker(asked, part, clock, standalone).work()
     except RankDropped as error:
         print(f"[rank {part.part.rank}] {error}", file=sys.stderr)
@@ -129,9 +131,9 @@ def main(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    given = arguments()
+    options = arguments()
     try:
-        end(main(given))
+        end(main(options))
     except BaseException:
         traceback.print_exc()
         end(1)

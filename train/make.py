@@ -63,15 +63,15 @@ class Variables:
 
     def options(self, *names: str) -> list[str]:
         """The options of these variables, as --sign-key=KEY of SIGN_KEY, without those that are not set."""
-        found = []
+        options: list[str] = []
         for name in names:
             option = "--ranks" if name == "NODES" else f"--{name.lower().replace('_', '-')}"
             if name in ("DRY_RUN", "FORCE", "SCRUB", "STRICT"):
-                found += [option] if self.is_on(name) else []
+                options += [option] if self.is_on(name) else []
             else:
                 value = ",".join(self.items(name)) if name in ("MODELS", "ONLY", "TO") else self.text(name)
-                found += [f"{option}={value}"] if value else []
-        return found
+                options += [f"{option}={value}"] if value else []
+        return options
 
 
 def _name(text: str) -> str:
@@ -88,64 +88,64 @@ def _program_name(command: str) -> str:
     return _quoted(script[1] if script else Path((command.split() or [""])[0]).name)
 
 
-def overrides(given: Variables) -> list[str]:
+def overrides(user: Variables) -> list[str]:
     """Return the overrides of a launch. Raises ValueError where ARGS has a quote without its partner."""
-    hosts = given.items("HOSTS")
+    hosts = user.items("HOSTS")
     values = {
-        "device": given.text("DEVICE", "cpu"),
-        "nodes": given.text("NODES"),
-        "model": ",".join(map(_name, given.items("MODELS"))),
-        "dataset": _name(given.text("DATASET")),
-        "measure": _name(given.text("MEASURE")),
-        "measure.repeats": given.text("REPEATS"),
-        "dataset.data_dir": _quoted(given.text("DATA_DIR")),
-        "results": _quoted(given.text("RESULTS")),
-        "launcher": _name(given.text("LAUNCHER")),
+        "device": user.text("DEVICE", "cpu"),
+        "nodes": user.text("NODES"),
+        "model": ",".join(map(_name, user.items("MODELS"))),
+        "dataset": _name(user.text("DATASET")),
+        "measure": _name(user.text("MEASURE")),
+        "measure.repeats": user.text("REPEATS"),
+        "dataset.data_dir": _quoted(user.text("DATA_DIR")),
+        "results": _quoted(user.text("RESULTS")),
+        "launcher": _name(user.text("LAUNCHER")),
         "launcher.hosts": f"[{','.join(map(quoted, hosts))}]" if hosts else "",
-        "system": _name(given.text("SYSTEM")),
-        "launcher.split": "true" if given.is_on("SPLIT") else "",
-        "container": _name(given.text("CONTAINER")),
-        "batch_per_rank": "null" if given.text("GLOBAL_BATCH") else "",
-        "global_batch": given.text("GLOBAL_BATCH"),
-        "program.name": _program_name(given.text("COMMAND")),
-        "program.command": _quoted(given.text("COMMAND")),
-        "program.rate": _quoted(given.text("RATE")),
-        "container.image": _quoted(given.text("IMAGE")),
+        "system": _name(user.text("SYSTEM")),
+        "launcher.split": "true" if user.is_on("SPLIT") else "",
+        "container": _name(user.text("CONTAINER")),
+        "batch_per_rank": "null" if user.text("GLOBAL_BATCH") else "",
+        "global_batch": user.text("GLOBAL_BATCH"),
+        "program.name": _program_name(user.text("COMMAND")),
+        "program.command": _quoted(user.text("COMMAND")),
+        "program.rate": _quoted(user.text("RATE")),
+        "container.image": _quoted(user.text("IMAGE")),
     }
     try:
-        return [f"{key}={value}" for key, value in values.items() if value] + shlex.split(given.text("ARGS"))
+        return [f"{key}={value}" for key, value in values.items() if value] + shlex.split(user.text("ARGS"))
     except ValueError as error:
-        raise ValueError(f"ARGS={given.text('ARGS')}: {error}; give key=value pairs as a shell reads them") from error
+        raise ValueError(f"ARGS={user.text('ARGS')}: {error}; give key=value pairs as a shell reads them") from error
 
 
-def _audit(given: Variables) -> list[str]:
-    records = [] if given.text("FILE") else [given.path("RESULTS")]
-    return ["analysis", "audit", *given.options("FILE", "COLUMNS", "STRICT", "JUNIT"), *filter(None, records)]
+def _audit(user: Variables) -> list[str]:
+    records = [] if user.text("FILE") else [user.path("RESULTS")]
+    return ["analysis", "audit", *user.options("FILE", "COLUMNS", "STRICT", "JUNIT"), *filter(None, records)]
 
 
-def _compare(given: Variables) -> list[str]:
-    sets = [f"{name}={folder}" for name in ("A", "B") if (folder := given.text(name))]
-    return ["analysis", "compare", *given.options("COLUMNS", "RESULTS"), *sets]
+def _compare(user: Variables) -> list[str]:
+    sets = [f"{name}={folder}" for name in ("A", "B") if (folder := user.text(name))]
+    return ["analysis", "compare", *user.options("COLUMNS", "RESULTS"), *sets]
 
 
-def _data_check(given: Variables) -> list[str]:
-    others = overrides(given.only("DATA_DIR", "ARGS"))[1:]  # it runs on the CPU
-    return ["train.tools.data_check", f"dataset={_name(given.text('DATASET', 'cifar10'))}", *others]
+def _data_check(user: Variables) -> list[str]:
+    others = overrides(user.only("DATA_DIR", "ARGS"))[1:]  # it runs on the CPU
+    return ["train.tools.data_check", f"dataset={_name(user.text('DATASET', 'cifar10'))}", *others]
 
 
-def _data_fetch(given: Variables) -> list[str]:
-    dataset = given.text("DATASET", "cifar10")
-    folder = given.path("DATA_DIR", f"data/{dataset}")
-    return ["train.tools.data_fetch", *given.options("URL", "CHECKSUM"), "--", dataset, folder]
+def _data_fetch(user: Variables) -> list[str]:
+    dataset = user.text("DATASET", "cifar10")
+    folder = user.path("DATA_DIR", f"data/{dataset}")
+    return ["train.tools.data_fetch", *user.options("URL", "CHECKSUM"), "--", dataset, folder]
 
 
-def _explain(given: Variables) -> list[str]:
-    table = [] if given.text("EXPERIMENT") else [given.path("FILE", "analysis/published/000_hacksa.csv")]
-    return ["analysis", "explain", *given.options("EXPERIMENT", "COLUMNS", "RESULTS"), *table]
+def _explain(user: Variables) -> list[str]:
+    table = [] if user.text("EXPERIMENT") else [user.path("FILE", "analysis/published/000_hacksa.csv")]
+    return ["analysis", "explain", *user.options("EXPERIMENT", "COLUMNS", "RESULTS"), *table]
 
 
-def _input_bench(given: Variables) -> list[str]:
-    wanted = given.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
+def _input_bench(user: Variables) -> list[str]:
+    wanted = user.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
     return ["train.tools.input_bench", *overrides(wanted)]
 
 
@@ -196,39 +196,37 @@ _OTHERS = {
 }
 
 
-def _command(target: str, given: Variables) -> list[str]:
+def _command(target: str, user: Variables) -> list[str]:
     """The command of a target that has one alone; empty where it launches an experiment."""
     if target in _OTHERS:
-        return _OTHERS[target](given)
+        return _OTHERS[target](user)
     words, options, positional = _SIMPLE.get(target, ("", (), ()))
-    return [*words.split(), *given.options(*options), *([given.path(*positional)] if positional else [])]
+    return [*words.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
 
 
-def steps(target: str, given: Variables) -> list[Step]:
+def steps(target: str, user: Variables) -> list[Step]:
     """Return the commands of a target in their order. Raises ValueError as `overrides` does."""
-    if command := _command(target, given):
+    if command := _command(target, user):
         return [Step(tuple(command))]
-    if target == "diagnose" and (measured := given.text("EXPERIMENT")):
-        return [_analysis("diagnose", measured, *given.options("MODELS"), "--draw", *given.options("RESULTS"))]
+    if target == "diagnose" and (measured := user.text("EXPERIMENT")):
+        return [_analysis("diagnose", measured, *user.options("MODELS"), "--draw", *user.options("RESULTS"))]
     if target == "reproduce":
-        report = given.text("REPORT")
-        first = Step(("train.launch.reproduce", *given.options("FORCE", "DRY_RUN"), "--", report, *overrides(given)))
+        report = user.text("REPORT")
+        first = Step(("train.launch.reproduce", *user.options("FORCE", "DRY_RUN"), "--", report, *overrides(user)))
         then = _analysis("report", f"--report={report}", f"--out=figures/reproduce-{report}.html", counts=False)
     else:
         experiment = target.replace("-", "_")
-        options = given.options("FORCE", "DRY_RUN", "ONLY")
-        first = Step(("train.launch", *options, f"experiment={experiment}", *overrides(given)))
+        options = user.options("FORCE", "DRY_RUN", "ONLY")
+        first = Step(("train.launch", *options, f"experiment={experiment}", *overrides(user)))
         then = {
-            "diagnose": _analysis("diagnose", "diagnose", *given.options("MODELS"), "--draw", counts=False),
-            "tune": _analysis("tune", *given.options("MODELS", "WRITE")),
-            "timeline": _analysis("timeline", *given.options("MODELS")),
+            "diagnose": _analysis("diagnose", "diagnose", *user.options("MODELS"), "--draw", counts=False),
+            "tune": _analysis("tune", *user.options("MODELS", "WRITE")),
+            "timeline": _analysis("timeline", *user.options("MODELS")),
         }.get(target) or _analysis("summary", experiment, "--brief", "--draw", counts=False)
-    check = (
-        [_analysis("tune", "--dry-run", *given.options("WRITE"))] if target == "tune" and given.text("WRITE") else []
-    )
-    if given.is_on("DRY_RUN") or given.text("LAUNCHER") == "slurm":  # nothing is measured when it returns
+    check = [_analysis("tune", "--dry-run", *user.options("WRITE"))] if target == "tune" and user.text("WRITE") else []
+    if user.is_on("DRY_RUN") or user.text("LAUNCHER") == "slurm":  # nothing is measured when it returns
         return [*check, first]
-    return [*check, first, Step((*then.command, *given.options("RESULTS")), then.counts)]
+    return [*check, first, Step((*then.command, *user.options("RESULTS")), then.counts)]
 
 
 def _analysis(*command: str, counts: bool = True) -> Step:

@@ -134,7 +134,7 @@ def _wait(argv: list[str], log: Path) -> int:
 
 
 def _user() -> Mapping[str, str]:
-    """Return the environment of the program: the user's, without what tells a rank of the kit its place."""
+    """Return the environment of the program: the user's, without the variables that tell a rank its number."""
     return placement.without_rank()
 
 

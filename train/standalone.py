@@ -77,7 +77,7 @@ class Standalone:
         """The run folder; None before the ranks have met."""
         return Path(self._run.folder) if self._run else None
 
-    def meet(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
+    def agree_on_folder(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
         """Agree on the run folder, and append this rank's part there. Every rank calls this when ranks have met."""
         runs = [run for run in distribution.gather(self._run, Run | None) if run]
         if not runs:

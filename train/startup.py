@@ -42,8 +42,8 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
     config = config.on_cores(per_node, placement.threads_per_rank(per_node, config.ranks_per_node))
     shape = config.ranks_per_node, per_node, config.threads_per_rank or 1
     groups = len(config.launch.rank_groups) if config.launch.rank_groups_at_once else 1  # side by side, all of one size
-    turns = [(placement.rank_group() + turn) % groups for turn in range(groups)]
-    firsts = [local_rank + turn * config.ranks for turn in turns]
+    own_first = [(placement.rank_group() + number) % groups for number in range(groups)]
+    firsts = [local_rank + number * config.ranks for number in own_first]
     core_sets = [
         sorted({core for n in range(config.towers) for core in placement.cores_of_rank(available, first + n, *shape)})
         for first in firsts

@@ -112,7 +112,7 @@ class Worker:
         config, part = self._config, self._part
         part.add(rank=all_ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
-            self._standalone.meet(config, self._task.sweep, ranks)
+            self._standalone.agree_on_folder(config, self._task.sweep, ranks)
         if self._host.state:
             self._host.state.steal_fraction = core_use.steal_fraction(
                 self._steal, core_use.steal(self._cores), len(self._cores)

@@ -124,7 +124,7 @@ def make_record(
         point=f"{model}_nodes={nodes}",
         repeat=repeat,
         generation=generation,
-        config_hash=config_hash.of(values),
+        config_hash=config_hash.values_hash(values),
         config=values,
         status="failed" if failure else "complete",
         failure=failure,
@@ -267,7 +267,7 @@ def settle(run: RunRecord) -> RunRecord:
     In rounds also the order of the windows.
     """
     _in_order(run)
-    run.config_hash = config_hash.of(run.config)
+    run.config_hash = config_hash.values_hash(run.config)
     busy_s = [sum(rank.phases_s.values()) for rank in run.ranks]
     run.job_s = max(busy_s, default=run.job_s)
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):

@@ -54,8 +54,8 @@ def two_that_met(config):
     """The hold of both ranks on the record, and their parts."""
     output = []
     (first, part), (second, other) = standalone(0), standalone(1)
-    first.meet(config, SWEEP, Ranks(0, output))
-    second.meet(config, SWEEP, Ranks(1, output))
+    first.agree_on_folder(config, SWEEP, Ranks(0, output))
+    second.agree_on_folder(config, SWEEP, Ranks(1, output))
     return (first, part), (second, other)
 
 
@@ -105,7 +105,7 @@ def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_
     result = []
     for ends in ("failed", "complete", "complete"):
         alone, part = standalone(0)
-        alone.meet(single, SWEEP, Single())
+        alone.agree_on_folder(single, SWEEP, Single())
         part.add(failure=Failure("x") if ends == "failed" else None, phases_s={"timed": 2.0}, step_times_s=[1.0, 1.0])
         alone.failed() if ends == "failed" else alone.complete(Single())
         run = record.load(alone.folder / record.RECORD_NAME)

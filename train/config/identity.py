@@ -103,7 +103,7 @@ def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
 
     without: further dotted keys to leave out.
     """
-    return record_hash.of(resolved(config), without)
+    return record_hash.values_hash(resolved(config), without)
 
 
 # Of the launch as a whole, or of single arms: a group has no other values for these.

@@ -37,10 +37,10 @@ def command_problem(command: str) -> str:
 def rate_problem(rate: str | None) -> str:
     """Return why an expression cannot find a rate; "" where it can, or none was given."""
     try:
-        found = re.compile("()" if rate is None else rate)
+        expression = re.compile("()" if rate is None else rate)
     except re.error as error:
         return f"not a regular expression: {error}"
-    return "" if found.groups else "its first group must be the rate, as RATE='rate: ([0-9.]+)'"
+    return "" if expression.groups else "its first group must be the rate, as RATE='rate: ([0-9.]+)'"
 
 
 def filled(command: str, values: Mapping[str, object]) -> list[str]:

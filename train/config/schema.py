@@ -258,7 +258,7 @@ class AllreduceSweep:
 
     smallest_bytes: int
     largest_bytes: int
-    rounds: int = field(metadata=limits(minimum=1))  # each has all sizes, in an order drawn anew
+    rounds: int = field(metadata=limits(minimum=1))  # each has all sizes, in a new random order
     warm_up: int = field(metadata=limits(minimum=1))  # allreduces of each size before its first timed ones
     max_timed: int  # timed allreduces of each size, in all rounds
     min_timed: int = field(metadata=limits(minimum=1))  # so few where more would take longer than time_per_size_s

@@ -32,20 +32,20 @@ def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> 
 
     Raises ConfigError, with what is there and what is `expected`, if data_dir is not a folder or does not hold it.
     """
-    given = Path(config.dataset.data_dir or "").expanduser()
-    key = f"dataset.data_dir={given}"
-    if not given.is_dir():
-        raise ConfigError(f"{key}: {'not a folder' if given.exists() else 'there is no such folder'}")
-    level = [given]
+    data_dir = Path(config.dataset.data_dir or "").expanduser()
+    key = f"dataset.data_dir={data_dir}"
+    if not data_dir.is_dir():
+        raise ConfigError(f"{key}: {'not a folder' if data_dir.exists() else 'there is no such folder'}")
+    level = [data_dir]
     try:
         for _ in range(_LEVELS + 1):
             if homes := [folder for folder in level if is_root(folder)]:
                 return homes
             level = sorted(Path(entry) for folder in level for entry in os.scandir(folder) if entry.is_dir())
-        there = _listing(given)
+        there = _listing(data_dir)
     except OSError as error:
         raise ConfigError(f"{key}: {error.filename}: {error.strerror}") from error
-    packed = any(name.name.endswith(_ARCHIVES) for name in given.iterdir())
+    packed = any(name.name.endswith(_ARCHIVES) for name in data_dir.iterdir())
     raise ConfigError(
         f"{key}: found {there}; expected {expected}, there or at most {_LEVELS} levels below"
         + (". Unpack the archive first" if packed else "")
@@ -147,14 +147,14 @@ def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
 
     Raises ConfigError for damage if dataset.on_damaged=error.
     """
-    found = damages([f"{images.folder}/{name}" for name in images.names])
-    damaged = [f"{name} ({damage})" for name, damage in zip(images.names, found, strict=True) if damage]
+    damage_of_each = damages([f"{images.folder}/{name}" for name in images.names])
+    damaged = [f"{name} ({damage})" for name, damage in zip(images.names, damage_of_each, strict=True) if damage]
     notes = []
     if damaged:
         which = "training" if training else "validation"
-        left_out = f"{images.folder}: {len(damaged)} of {len(found)} {which} images damaged and left out: "
+        left_out = f"{images.folder}: {len(damaged)} of {len(damage_of_each)} {which} images damaged and left out: "
         notes.append(reader.damage_note(config, left_out + reader.name_some(damaged)))
-    whole = images[np.flatnonzero([damage is None for damage in found])]
+    whole = images[np.flatnonzero([damage is None for damage in damage_of_each])]
     return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
 
 

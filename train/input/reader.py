@@ -111,16 +111,16 @@ def subset(part: Part, samples: int | None, which: str) -> Part:
         return part
     chosen = np.sort(np.random.default_rng(_SUBSET_SEED).permutation(part.samples)[:samples])
     with tf.device("CPU"):
-        places = tf.constant(chosen, tf.int64)
+        positions = tf.constant(chosen, tf.int64)
 
     def read(position: tf.Tensor) -> tf.Tensor:
         assert part.encoded is not None
-        return part.encoded(places[position])
+        return part.encoded(positions[position])
 
     return replace(
         part,
         samples=samples,
-        load=lambda position, numbers: part.load(places[position], numbers),
+        load=lambda position, numbers: part.load(positions[position], numbers),
         name=lambda position: part.name(int(chosen[position])),
         fingerprint=fingerprint(part.fingerprint, chosen),
         encoded=read if part.encoded else None,

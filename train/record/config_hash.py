@@ -56,8 +56,6 @@ NOT_MEASURED = frozenset(
 )
 # What a launcher adds to a configuration that measures several points in one launch.
 LAUNCH_PLAN = frozenset({"rounds", "rank_groups", "rank_groups_at_once", "join_in_turn"})
-# Keys that records of earlier kits have: not hashed there either.
-RETIRED = frozenset({"measure.launches", "measure.single_launches"})
 # Keys that a run does not use that only sweeps allreduces.
 TRAINING_ONLY = LAUNCH_PLAN | frozenset(
     {
@@ -86,12 +84,12 @@ def is_listed(key: str, keys: Collection[str]) -> bool:
     return any(".".join(parts[:end]) in keys for end in range(1, len(parts) + 1))
 
 
-def of(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:
+def values_hash(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:
     """Return the hexadecimal SHA-256 of the values of a resolved configuration that change what is measured.
 
     without: further dotted keys to leave out.
     """
-    unused = NOT_MEASURED.union(RETIRED, without, () if values.get("allreduce_sweep") is None else TRAINING_ONLY)
+    unused = NOT_MEASURED.union(without, () if values.get("allreduce_sweep") is None else TRAINING_ONLY)
     return hashlib.sha256(json.dumps(_without(values, unused), sort_keys=True).encode()).hexdigest()
 
 

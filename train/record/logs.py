@@ -45,8 +45,8 @@ def rows(text: str, where: str) -> tuple[str, list[Row]]:
         ("an MLPerf log", _mlperf),
         ("a log of Keras", _keras),
     ):
-        if found := list(read(text, where)):
-            return name, found
+        if runs := list(read(text, where)):
+            return name, runs
     return "", []
 
 
@@ -57,21 +57,21 @@ def printed_rate(text: str, pattern: str | None, global_batch: float) -> Printed
     """
     text = _ANSI.sub("", text)
     if pattern:
-        found = [(_number(match[1], match[0]), match[0].strip()) for match in re.finditer(pattern, text, re.MULTILINE)]
+        rates = [(_number(match[1], match[0]), match[0].strip()) for match in re.finditer(pattern, text, re.MULTILINE)]
         kind, hint = "RATE", f"RATE={pattern} matches no line of the output"
     else:
-        kind, known = rows(text, "")
-        found = [rate for row in known if (rate := _rate(row, global_batch))]
+        kind, runs = rows(text, "")
+        rates = [rate for row in runs if (rate := _rate(row, global_batch))]
         hint = "unknown log format: set RATE= to how it prints its rate"
-    values = sorted({value for value, _ in found})
+    values = sorted({value for value, _ in rates})
     if not values:
         raise RateError(f"no rate was printed: {hint}")
     if len(values) > 1:
         shown = ", ".join(f"{value:g}" for value in values[:6])
         raise RateError(f"{len(values)} different rates were printed ({shown}): give a RATE= that matches one line")
     if not 0 < values[0] < float("inf"):
-        raise RateError(f"a rate of {values[0]:g} was printed, must be above 0: {found[0][1]}")
-    return PrintedRate(values[0], found[0][1], kind)
+        raise RateError(f"a rate of {values[0]:g} was printed, must be above 0: {rates[0][1]}")
+    return PrintedRate(values[0], rates[0][1], kind)
 
 
 def _number(text: str | None, line: str) -> float:

@@ -108,7 +108,7 @@ class MatrixProduct:
 
     rows: int
     times_s: list[float]  # of one product, a mean over each of some bursts
-    arm: int | None = None  # its place in the configuration's `rounds`; None: not in rounds
+    arm: int | None = None  # its index in the configuration's `rounds`; None: not in rounds
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Window:
     """Timed steps of one arm in one round, on one rank that took part."""
 
     round: int  # from 0
-    arm: int  # its place in the configuration's `rounds`
+    arm: int  # its index in the configuration's `rounds`
     window_s: float  # between the barriers around the steps: of all ranks, or of a rank group beside others
     step_times_s: ticks.Times
     compute_times_s: ticks.Times = field(default_factory=list)  # as Rank.compute_times_s

@@ -59,13 +59,13 @@ def _put(config: dict[str, Any], key: str, value: Any) -> None:
     config[name] = value
 
 
-def orders(seed: int, repeat: int, turns: int) -> Iterator[list[int]]:
-    """Yield the order of the turns of each round of a launch, without end: drawn from the seed and the repeat."""
+def orders(seed: int, repeat: int, windows: int) -> Iterator[list[int]]:
+    """Yield the order of the windows of each round of a launch, without end: drawn from the seed and the repeat."""
     import numpy as np  # the launcher does not need it
 
-    drawn = np.random.default_rng([seed, repeat])
+    generator = np.random.default_rng([seed, repeat])
     while True:
-        yield drawn.permutation(turns).tolist()
+        yield generator.permutation(windows).tolist()
 
 
 def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:

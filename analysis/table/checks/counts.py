@@ -189,7 +189,7 @@ def config_hash(run: RunRecord) -> Iterator[Contradiction]:
 @functools.lru_cache(maxsize=256)
 def _hash(config: bytes) -> str:
     """Return the hash of a configuration, computed once for the repeats of a point."""
-    return hashed.of(msgspec.json.decode(config))
+    return hashed.values_hash(msgspec.json.decode(config))
 
 
 @check

@@ -160,9 +160,13 @@ def test_in_rounds_each_launch_begins_with_another_host():
     points = planned("experiment=weak_scaling", "model=tiny", "nodes=2").points
     [curve] = curves.plan(points, cores=2).curves
     hosts = ("a", "b", "c")
-    assert [one_run.placed(hosts, Run(curve, launch)) for launch in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
-    assert one_run.placed(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
-    assert one_run.placed((), Run(curve, 1)) == ()
+    assert [one_run.ordered_hosts(hosts, Run(curve, launch)) for launch in range(3)] == [
+        ("a", "b"),
+        ("b", "a"),
+        ("a", "b"),
+    ]
+    assert one_run.ordered_hosts(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
+    assert one_run.ordered_hosts((), Run(curve, 1)) == ()
 
 
 def test_in_a_log_each_look_is_a_line(planned_runs, monkeypatch, capsys):

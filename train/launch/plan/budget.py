@@ -42,7 +42,7 @@ class Cost:
         return self.scatter * math.sqrt(self.round_s)
 
 
-def cost(record: RunRecord) -> Cost:
+def launch_cost(record: RunRecord) -> Cost:
     """Return what a complete launch in rounds took."""
     slowest = max(record.ranks, key=lambda rank: rank.phases_s["timed"])
     before_s = sum(slowest.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
@@ -73,7 +73,7 @@ class Budget:
     def add(self, run: Run, record: RunRecord) -> None:
         """Note what a complete launch took."""
         if run.point.config.launch.rounds:
-            self.costs[run.point.name] = cost(record)
+            self.costs[run.point.name] = launch_cost(record)
         else:
             self.singles_s.append(record.job_s)
 
@@ -83,12 +83,12 @@ class Budget:
         for_rounds_s = self.left_s - sum(map(self._fixed_s, (run, *later)))
         weights = [self._weight(one) for one in curves]
         share_s = max(0.0, for_rounds_s) * weights[0] / sum(weights)
-        known = self.costs.get(run.point.name)
-        if known is None:
+        cost = self.costs.get(run.point.name)
+        if cost is None:
             return self._fixed_s(run) + share_s
         if run.point.config.measure.repeats > 1:
-            share_s = min(share_s, max(known.fixed_s, _ENOUGH_ROUNDS * known.round_s))
-        return known.before_s + max(share_s, _least_rounds(run) * known.round_s)
+            share_s = min(share_s, max(cost.fixed_s, _ENOUGH_ROUNDS * cost.round_s))
+        return cost.before_s + max(share_s, _least_rounds(run) * cost.round_s)
 
     def is_enough_for(self, *runs: Run) -> bool:
         """Return whether what is left is enough for these launches with few rounds."""
@@ -99,28 +99,28 @@ class Budget:
         return max(0.0, min(self.left_s, sum(self._longest_s(run) for run in runs)))
 
     def _shortest_s(self, run: Run) -> float:
-        known = self.costs.get(run.point.name)
-        return self._fixed_s(run) + (_least_rounds(run) * known.round_s if known else 0.0)
+        cost = self.costs.get(run.point.name)
+        return self._fixed_s(run) + (_least_rounds(run) * cost.round_s if cost else 0.0)
 
     def _longest_s(self, run: Run) -> float:
-        known = self.costs.get(run.point.name)
+        cost = self.costs.get(run.point.name)
         if not run.point.config.launch.rounds:
             return self._fixed_s(run)
-        if known is None or run.point.config.measure.repeats == 1:
+        if cost is None or run.point.config.measure.repeats == 1:
             return math.inf
-        return known.fixed_s + max(known.fixed_s, _ENOUGH_ROUNDS * known.round_s)
+        return cost.fixed_s + max(cost.fixed_s, _ENOUGH_ROUNDS * cost.round_s)
 
     def _fixed_s(self, run: Run) -> float:
         """What a launch takes beside its rounds; of a single point all that it takes."""
-        known = self.costs.get(run.point.name)
-        if known:
-            return known.fixed_s
+        cost = self.costs.get(run.point.name)
+        if cost:
+            return cost.fixed_s
         others = [] if run.point.config.launch.rounds else self.singles_s
         return statistics.fmean(others or [one.fixed_s for one in self.costs.values()] or [_ASSUMED_S])
 
     def _weight(self, run: Run) -> float:
-        known = self.costs.get(run.point.name)
-        return known.weight if known else statistics.fmean([one.weight for one in self.costs.values()] or [1.0])
+        cost = self.costs.get(run.point.name)
+        return cost.weight if cost else statistics.fmean([one.weight for one in self.costs.values()] or [1.0])
 
 
 def _least_rounds(run: Run) -> int:

@@ -27,7 +27,7 @@ def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]
     return by_curve
 
 
-def spread(curves: Sequence[Sequence[RunRecord]], like: RunRecord) -> Spread:
+def pooled_spread(curves: Sequence[Sequence[RunRecord]], like: RunRecord) -> Spread:
     """Return how much launches differ, pooled over curves, from launches on the machine of a record with its versions.
 
     curves: the launches of each. Of a curve its largest point counts: speedups of one launch are not independent.
@@ -71,33 +71,33 @@ def _arms(records: Sequence[RunRecord]) -> dict[str, list[list[float]]]:
     }
 
 
-def speedups(records: Sequence[RunRecord], known: Spread | None = None) -> Speedups:
+def speedups(records: Sequence[RunRecord], spread: Spread | None = None) -> Speedups:
     """Return the speedup of each arm of a curve over its base, by the name of the arm; None without an interval.
 
-    known: as from `spread`.
+    spread: as from `pooled_spread`.
     """
-    return {name: intervals.launches_interval(launches, spread=known) for name, launches in _arms(records).items()}
+    return {name: intervals.launches_interval(launches, spread=spread) for name, launches in _arms(records).items()}
 
 
-def is_precise(records: Sequence[RunRecord], fraction: float, known: Spread | None = None) -> bool:
+def is_precise(records: Sequence[RunRecord], fraction: float, spread: Spread | None = None) -> bool:
     """Return whether every speedup of a curve is as precise as this fraction of it, by `intervals.is_precise`."""
     return bool(records) and all(
-        intervals.is_precise(launches, fraction, known) for launches in _arms(records).values()
+        intervals.is_precise(launches, fraction, spread) for launches in _arms(records).values()
     )
 
 
-def result(run: Run, records: Sequence[RunRecord], known: Spread | None, is_last: bool) -> str:
+def result(run: Run, records: Sequence[RunRecord], spread: Spread | None, is_last: bool) -> str:
     """Return what a curve came to, in words: each speedup with its interval, and if it is not precise what would help.
 
     run: the last launch. is_last: no other follows.
     """
-    asked, measured = run.point.config.measure, speedups(records, known)
-    told = [f"{name} {i.text()}" if i else f"{name} too few rounds for an interval" for name, i in measured.items()]
+    asked, measured = run.point.config.measure, speedups(records, spread)
+    texts = [f"{name} {i.text()}" if i else f"{name} too few rounds for an interval" for name, i in measured.items()]
     left_out = [f"left out: {name}, {why}" for name, why in records[-1].arms_left_out.items()] if records else []
-    short = is_last and not is_precise(records, asked.precision_fraction, known)
+    short = is_last and not is_precise(records, asked.precision_fraction, spread)
     more = [_more(asked, records, measured)] if short else []
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
-    return f"{run.point.name}, {launches}: {'; '.join([', '.join(told), *more, *left_out])}"
+    return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *more, *left_out])}"
 
 
 def _more(asked: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:
@@ -120,8 +120,10 @@ class CurveLaunches:
     def __init__(self, planned: Sequence[Run], force: bool) -> None:
         """Load what was measured before; with `force` it only tells how much launches differ."""
         self._last = {run.home: run for run in planned if run.point.config.launch.rounds}
-        places = {(Path(run.point.config.results), run.point.config.experiment) for run in self._last.values()}
-        self._all = {home: of for place in places for home, of in curve_records(*place).items()}
+        experiments = {(Path(run.point.config.results), run.point.config.experiment) for run in self._last.values()}
+        self._all = {
+            home: records for experiment in experiments for home, records in curve_records(*experiment).items()
+        }
         self._counting: dict[Path, list[RunRecord]] = {home: [] for home in self._last}
         for home in [] if force else self._last:
             newest = {record.repeat: record for record in sorted(self._all.get(home, []), key=lambda r: r.generation)}
@@ -137,14 +139,14 @@ class CurveLaunches:
         self._all.setdefault(run.home, []).append(record)
         self._counting[run.home].append(record)
 
-    def known(self, run: Run) -> Spread | None:
+    def spread(self, run: Run) -> Spread | None:
         """Return how much launches like those of a curve differ; None before the first."""
         records = self._counting[run.home]
-        return spread(list(self._all.values()), records[-1]) if records else None
+        return pooled_spread(list(self._all.values()), records[-1]) if records else None
 
     def result(self, run: Run, is_last: bool) -> str:
         """Return what the curve of a run came to, in words."""
-        return result(run, self.records(run), self.known(run), is_last)
+        return result(run, self.records(run), self.spread(run), is_last)
 
     def further(self, budget: Budget) -> list[Run]:
         """Return one launch more of each curve that is not precise yet, as far as there is time."""
@@ -152,7 +154,7 @@ class CurveLaunches:
         for home, last in self._last.items():
             asked, records = last.point.config.measure, self._counting[home]
             more = Run(last.point, last.repeat + 1)
-            precise = is_precise(records, asked.precision_fraction, self.known(last))
+            precise = is_precise(records, asked.precision_fraction, self.spread(last))
             if len(records) >= asked.repeats and not precise and budget.is_enough_for(*runs, more):
                 runs.append(more)
         self._last |= {run.home: run for run in runs}

@@ -28,14 +28,14 @@ def more_launches(planned: Sequence[Run]) -> list[Run]:
     points = list({run.home: run.point for run in planned if run.point.config.program}.values())
     if not points:
         return []
-    made = {point.name: _launches(Run(point, 0).home) for point in points}
-    asked, counts = points[0].config.measure, {len(records) for records in made.values()}
+    records = {point.name: _launches(Run(point, 0).home) for point in points}
+    asked, counts = points[0].config.measure, {len(launches) for launches in records.values()}
     if min(counts) < asked.repeats or max(counts) > min(counts):  # one failed, or is still to be made
         return []
-    spent_s = sum(record.job_s for records in made.values() for record in records)
-    next_s = sum(fmean(record.job_s for record in records) for records in made.values())
-    intervals_found = speedups(points, made).values()
-    precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in intervals_found)
+    spent_s = sum(record.job_s for launches in records.values() for record in launches)
+    next_s = sum(fmean(record.job_s for record in launches) for launches in records.values())
+    measured = speedups(points, records).values()
+    precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in measured)
     if precise or spent_s + next_s > (asked.budget_s or asked.curve_budget_s):
         return []
     repeat = min(counts)
@@ -43,20 +43,20 @@ def more_launches(planned: Sequence[Run]) -> list[Run]:
     return [Run(point, repeat) for point in points]
 
 
-def speedups(points: Sequence[Point], made: Mapping[str, Sequence[RunRecord]]) -> dict[str, Interval | None]:
+def speedups(points: Sequence[Point], records: Mapping[str, Sequence[RunRecord]]) -> dict[str, Interval | None]:
     """Return the speedup of each point of a program over the smallest of its series, launch by launch."""
     series: dict[str, list[Point]] = {}
     for point in points:
         others = {key: value for key, value in point.swept.items() if key not in ("nodes", "ranks_per_node")}
         series.setdefault(repr(others), []).append(point)
-    found = {}
+    intervals_by_point = {}
     for members in series.values():
         base, *rest = sorted(members, key=lambda point: point.config.ranks)
         for point in rest:
-            pairs = zip(made[point.name], made[base.name], strict=False)
+            pairs = zip(records[point.name], records[base.name], strict=False)
             ratios = [_printed(record) / _printed(first) for record, first in pairs]
-            found[point.name] = intervals.median_interval(ratios)
-    return found
+            intervals_by_point[point.name] = intervals.median_interval(ratios)
+    return intervals_by_point
 
 
 def _printed(record: RunRecord) -> float:
@@ -67,9 +67,9 @@ def _printed(record: RunRecord) -> float:
 def result(planned: Sequence[Run]) -> str:
     """Return what the launches of a program came to, in words; "" of other runs."""
     points = list({run.home: run.point for run in planned if run.point.config.program}.values())
-    made = {point.name: _launches(Run(point, 0).home) for point in points}
-    said = [
+    records = {point.name: _launches(Run(point, 0).home) for point in points}
+    texts = [
         f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few launches for an interval"
-        for name, i in speedups(points, made).items()
+        for name, i in speedups(points, records).items()
     ]
-    return "; ".join(said)
+    return "; ".join(texts)

@@ -20,7 +20,7 @@ _GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gon
 _ANSWER_WITHIN_S = 120.0  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 
 
-def of_job(job_id: str) -> list[psutil.Process]:
+def job_processes(job_id: str) -> list[psutil.Process]:
     """Return the processes on this host whose environment names the job, except this one."""
     processes = []
     for process in psutil.process_iter():
@@ -34,7 +34,7 @@ def of_job(job_id: str) -> list[psutil.Process]:
 
 def kill(job_id: str) -> None:
     """Kill the processes of the job on this host; return when they are gone."""
-    processes = of_job(job_id)
+    processes = job_processes(job_id)
     for process in processes:
         try:
             process.kill()

@@ -214,7 +214,7 @@ def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tupl
 
 def _printed(rank: int, output: str) -> list[str]:
     """Return the lines that Horovod's launcher forwarded from a rank or its ssh."""
-    return [found["words"] for found in _GLOO_PRINTED.finditer(output) if int(found["rank"]) == rank]
+    return [match["words"] for match in _GLOO_PRINTED.finditer(output) if int(match["rank"]) == rank]
 
 
 def _printed_last(log: Path, rank: int, output: str) -> str:

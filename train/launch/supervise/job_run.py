@@ -74,10 +74,10 @@ class JobRun:
 
     def _start(self, output: IO[bytes]) -> None:
         self._started_at, self._begin = time.time(), time.perf_counter()  # what was set up before does not count
-        of_job = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
+        of_this_job = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
         self._child = subprocess.Popen(
             self._launcher.launch_command(self._job),
-            env={**variables.for_ranks(self._launcher.secrets), **self._job.env, **of_job},
+            env={**variables.for_ranks(self._launcher.secrets), **self._job.env, **of_this_job},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -90,7 +90,7 @@ class JobRun:
         assert self._child is not None
         while self._child.poll() is None:
             if watcher:
-                watcher.look(lambda: orphans.of_job(self._id), self._child.pid)
+                watcher.look(lambda: orphans.job_processes(self._id), self._child.pid)
             self._look()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"

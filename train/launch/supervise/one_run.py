@@ -108,7 +108,7 @@ def measure(
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
-    setting = Setting(placed(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
+    setting = Setting(ordered_hosts(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
     asked = assignment(run, launcher, rounds_end_s)
     protocol.write_assignment(folder, asked)
@@ -138,7 +138,7 @@ def measure(
     return record
 
 
-def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
+def ordered_hosts(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
     """Return the hosts of a run, in the order of its nodes.
 
     In rounds the base of all ratios is the first node: each launch begins with another host.

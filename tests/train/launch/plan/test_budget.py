@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tests.helpers.launched_curves import add, curve
-from train.launch.plan.budget import Budget, Cost, cost
+from train.launch.plan.budget import Budget, Cost, launch_cost
 from train.launch.plan.runs import Run
 
 ALIKE = [1.6] * 4
@@ -17,9 +17,9 @@ def left(monkeypatch):
 
 def test_what_a_launch_takes_is_read_from_its_record(tmp_path):
     point = curve(tmp_path)
-    result = cost(add(point, 0, [1.6, 1.6 * math.exp(0.02)], job_s=23.0))
+    result = launch_cost(add(point, 0, [1.6, 1.6 * math.exp(0.02)], job_s=23.0))
     assert result == Cost(before_s=10.0, after_s=3.0, round_s=5.0, scatter=pytest.approx(0.02 / math.sqrt(2)))
-    assert cost(add(point, 1, ALIKE)).scatter == 0.01  # at least
+    assert launch_cost(add(point, 1, ALIKE)).scatter == 0.01  # at least
 
 
 def test_launches_of_which_nothing_is_known_have_equal_shares(tmp_path, left):

@@ -32,7 +32,7 @@ def test_launches_must_be_precise_without_the_last_one_too(tmp_path):
     records = [add(point, repeat, rounds_of(1.6)) for repeat in range(3)]
     assert all(i.half_width_fraction < 0.05 for i in curve_launches.speedups(records).values())
     assert not curve_launches.is_precise(records, 0.05)
-    assert curve_launches.is_precise(records, 0.05, known=Spread(0.0, 4))
+    assert curve_launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
 
 
 def test_launches_that_differ_are_not_precise(tmp_path):
@@ -68,8 +68,8 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
             last = add(point, repeat, rounds_of(speedup))
     result = curve_launches.curve_records(tmp_path, "weak_scaling")
     assert {home: len(records) for home, records in result.items()} == {Run(point, 0).home: 6}
-    assert curve_launches.spread(list(result.values()), last).degrees == 5
-    assert curve_launches.spread([*result.values(), *result.values()], last).degrees == 10
+    assert curve_launches.pooled_spread(list(result.values()), last).degrees == 5
+    assert curve_launches.pooled_spread([*result.values(), *result.values()], last).degrees == 10
     failed = add(point, 2, rounds_of(1.6), status="failed")
     assert failed not in curve_launches.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]
 
@@ -111,8 +111,8 @@ def test_if_all_is_measured_again_earlier_launches_only_tell_how_much_they_diffe
     assert len(CurveLaunches(runs, force=False).records(run)) == 3
     curves = CurveLaunches(runs, force=True)
     assert curves.records(run) == []
-    assert curves.known(run) is None
+    assert curves.spread(run) is None
     curves.add(run, add(point, 0, [1.6] * 6))
     assert len(curves.records(run)) == 1
-    assert curves.known(run).degrees == 3
+    assert curves.spread(run).degrees == 3
     assert "covers launches" in curves.result(run, is_last=False)
