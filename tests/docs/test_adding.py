@@ -1,4 +1,4 @@
-"""The experiments of docs/adding.md: their files, as printed on the page, give the points that the page says."""
+"""The model and the experiments of docs/adding.md, as printed on the page, added to a copy of the kit."""
 
 import re
 import shutil
@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from tests.helpers import ROOT, shell
+from tests.helpers.kit import make_command, needs_setup, records, run
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs/adding.md").read_text().split("## Your own experiment\n")[1]
+_, MODEL, _, EXPERIMENT, PROGRAM, _ = (ROOT / "docs/adding.md").read_text().split("\n## Your own ")
 # Two whole files, then lines to add to the second one.
-*FILES, ARMS = re.findall(r"```yaml\n(.*?)```", PAGE.split("\n## Your own")[0], re.DOTALL)
+*FILES, ARMS = re.findall(r"```yaml\n(.*?)```", EXPERIMENT, re.DOTALL)
 MOMENTA = [f"momentum{value}-seed{seed}" for value in ("0", "0.5", "0.9") for seed in (0, 1, 2)]
 
 
@@ -66,8 +67,7 @@ def test_a_sweep_over_the_momentum(kit):
 
 
 def test_a_program_is_an_experiment(kit):
-    section = (ROOT / "docs/adding.md").read_text().split("## Your own program\n")[1]
-    (text,) = re.findall(r"```yaml\n(.*?)```", section.split("\n## Your own")[0], re.DOTALL)
+    (text,) = re.findall(r"```yaml\n(.*?)```", PROGRAM, re.DOTALL)
     (kit / "conf/experiment/mine.yaml").write_text(text)
     assert points(kit, "experiment=mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
 
@@ -92,3 +92,21 @@ def test_every_file_is_a_target(kit):
         target = name.replace("_", "-")
         done = subprocess.run(["make", "-n", target], cwd=kit, capture_output=True, text=True, check=True)
         assert f"-m train.make {target}\n" in done.stdout
+
+
+@needs_setup
+def test_the_model_is_measured_in_the_experiment(kit):
+    (code,), (values,) = (re.findall(rf"```{language}\n(.*?)```", MODEL, re.DOTALL) for language in ("python", "yaml"))
+    (kit / "train/models/mymodel.py").write_text(code)
+    (kit / "conf/model/mymodel.yaml").write_text(values)
+    short = "measure.precision_fraction=0.9 measure.budget_s=60 measure.repeats=1"
+    arguments = f"ARGS=tracking=none ranks_per_node=1,2 {short}"
+    status, output = run(*make_command(kit, "ranks-on-a-node", "MODELS=mymodel", arguments))
+    assert status == 0, output
+    [record] = records(kit / "results")
+    assert record.config["model"] == yaml.safe_load(values) | {"train_layers": "all"}
+    arms = [(arm["swept"]["ranks_per_node"], arm["ranks"], arm["batch_per_rank"]) for arm in record.config["rounds"]]
+    assert arms == [(1, 1, 4), (2, 2, 4)]
+    # 27 x 32, 288 x 64 and 576 x 128 weights of convolutions, scale and offset of 224 filters, 129 x 1000 of the logits
+    assert record.work.gradient_bytes == 4 * (864 + 18_432 + 73_728 + 2 * 224 + 129_000)
+    assert "mymodel" in output
