@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from train.config.program import host_slots
 from train.launch.job import MPICH, Job
 from train.launch.start import containers, rank_groups
 from train.record.source import ROOT
@@ -67,12 +68,8 @@ def rank(job: Job) -> list[str]:
     return containers.wrap(job.argv, job.container, job.shared)
 
 
-def host_slots(job: Job) -> str:
-    """Return the ranks of each host, as Horovod and mpirun take them: a:2,b:2."""
-    slots: dict[str, int] = {}
-    for host in job.nodes.hosts:
-        slots[host] = slots.get(host, 0) + job.nodes.ranks_per_node
-    return ",".join(f"{host}:{count}" for host, count in slots.items())
+def _slots(job: Job) -> str:
+    return host_slots(job.nodes.hosts, job.nodes.ranks_per_node)
 
 
 def gloo(job: Job, python: str, interface: str | None) -> list[str]:
@@ -86,14 +83,14 @@ def gloo(job: Job, python: str, interface: str | None) -> list[str]:
         interface: of the network that carries the allreduce; None: each rank finds the one towards the others.
     """
     command = [python, "-m", "train.launch.start.gloo"]
-    command += ["--ranks", str(job.nodes.ranks), "--hosts", host_slots(job)]
+    command += ["--ranks", str(job.nodes.ranks), "--hosts", _slots(job)]
     command += ["--elastic", str(job.folder)] if job.exchange.controller == "elastic" else []
     return [*command, *(["--interface", interface] if interface else []), "--"]
 
 
 def mpich(job: Job) -> list[str]:
     """MPICH's mpirun, Hydra, which MVAPICH2 and Intel MPI have too; it passes the whole environment on."""
-    hosts = host_slots(job)
+    hosts = _slots(job)
     return ["mpirun", "-np", str(job.nodes.ranks), "-hosts", hosts, "-bind-to", "none", "-prepend-rank"]
 
 
@@ -106,7 +103,7 @@ def open_mpi(job: Job, variables: Iterable[str], ssh_options: Sequence[str] = ()
         ssh_options: of the ssh by which it reaches other hosts.
     """
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"]
-    command += ["-np", str(job.nodes.ranks), "-H", host_slots(job)]
+    command += ["-np", str(job.nodes.ranks), "-H", _slots(job)]
     # A rank that waits for a message must not take the core from one that computes.
     command += ["--mca", "mpi_yield_when_idle", "1"]
     if ssh_options:

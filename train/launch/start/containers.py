@@ -99,12 +99,7 @@ def singularity(argv: Sequence[str], container: Container, shared: Shared) -> li
     return [*command, container.image, *argv]
 
 
-def _none(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    return list(argv)
-
-
 _WRAPPERS: dict[str, Callable[[Sequence[str], Container, Shared], list[str]]] = {
-    "none": _none,
     "docker": docker,
     "podman": podman,
     "singularity": singularity,
@@ -113,7 +108,7 @@ _WRAPPERS: dict[str, Callable[[Sequence[str], Container, Shared], list[str]]] = 
 
 def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
     """Return the argv that runs `argv` in the container; unchanged without one."""
-    return _WRAPPERS[container.name](argv, container, shared)
+    return list(argv) if container.name == "none" else _WRAPPERS[container.name](argv, container, shared)
 
 
 def image_digest(container: Container) -> str | None:
