@@ -556,7 +556,7 @@ def main() -> int:
     try:
         for variant in asked.variants or build.VARIANTS:
             for row in rows_of(variant):
-                rows.append(row)  # as it comes: what ended before an interruption is in the table
+                rows.append(row)  # one by one: what ended before an interruption is in the table
     except KeyboardInterrupt:
         print("interrupted; these checks ended before:", file=sys.stderr)
         return 130

@@ -36,7 +36,7 @@ from train.worker import Worker  # noqa: E402
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="python -m train", description=__doc__.splitlines()[0])
     parser.add_argument("--run-dir", type=Path, help="the run folder, from the launcher; overrides are then not used")
     parser.add_argument("overrides", nargs="*", help="by hand: Hydra overrides, as experiment=weak_scaling nodes=2")
@@ -57,14 +57,14 @@ def redirect_output(folder: Path, rank: int) -> None:
 
 
 def start_part(folder: Path | None) -> PartWriter:
-    """The part of this rank, kept in the run folder where there is one."""
+    """Return the part of this rank, kept in the run folder where there is one."""
     rank, host = placement.global_rank(), socket.gethostname()
     path = protocol.part_path(folder, rank, host, os.getpid()) if folder else None
     return PartWriter(path, rank=rank, local_rank=placement.local_rank(), host=host, began_at=FIRST_LINE_AT)
 
 
 def explain(error: Exception, part: Part, phase: str) -> Failure:
-    """What failed and where; it is printed too."""
+    """Return what failed and where; it is printed too."""
     kind = "" if isinstance(error, ConfigError | PeerLost | RankUnresponsive) else f"{type(error).__name__}: "
     cause = error if isinstance(error, RankUnresponsive) and error.rank is not None else part  # another rank, or this
     failure = Failure(

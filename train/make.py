@@ -41,28 +41,28 @@ class Variables:
     values: Mapping[str, str]
 
     def text(self, name: str, default: str = "") -> str:
-        """The value of a variable."""
+        """Return the value of a variable."""
         return self.values.get(name) or default
 
     def path(self, name: str, default: str = "") -> str:
-        """The value of a variable as an argument that no parser takes for an option."""
+        """Return the value of a variable as an argument that no parser takes for an option."""
         value = self.text(name, default)
         return f"./{value}" if value.startswith("-") else value
 
     def is_on(self, name: str) -> bool:
-        """Whether a switch is on: NAME=0 means no."""
+        """Return whether a switch is on: NAME=0 means no."""
         return self.text(name) not in ("", "0", "no", "false")
 
     def items(self, name: str) -> list[str]:
-        """The items of a list, which commas, spaces or both separate."""
+        """Return the items of a list, which commas, spaces or both separate."""
         return [item for item in re.split(r"[,\s]+", self.text(name)) if item]
 
     def only(self, *names: str) -> Variables:
-        """These variables alone."""
+        """Return these variables alone."""
         return Variables({name: self.text(name) for name in names})
 
     def options(self, *names: str) -> list[str]:
-        """The options of these variables, as --sign-key=KEY of SIGN_KEY, without those that are not set."""
+        """Return the options of these variables, as --sign-key=KEY of SIGN_KEY, without those that are not set."""
         options: list[str] = []
         for name in names:
             option = "--ranks" if name == "NODES" else f"--{name.lower().replace('_', '-')}"
@@ -197,7 +197,7 @@ _OTHERS = {
 
 
 def _command(target: str, user: Variables) -> list[str]:
-    """The command of a target that has one alone; empty where it launches an experiment."""
+    """Return the command of a target that has one alone; empty where it launches an experiment."""
     if target in _OTHERS:
         return _OTHERS[target](user)
     words, options, positional = _SIMPLE.get(target, ("", (), ()))

@@ -36,7 +36,7 @@ class Run:
 
 
 def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> Run:
-    """The next repeat of the point of this configuration, with its folder. Raises OSError.
+    """Return the next repeat of the point of this configuration, with its folder. Raises OSError.
 
     sweep: the keys that the experiment sweeps.
     """
@@ -74,7 +74,7 @@ class Standalone:
 
     @property
     def folder(self) -> Path | None:
-        """The run folder; None before the ranks have met."""
+        """Return the run folder; None before the ranks have met."""
         return Path(self._run.folder) if self._run else None
 
     def agree_on_folder(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:

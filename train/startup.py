@@ -55,7 +55,7 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
 def start_tensorflow(
     config: RunConfig, local_rank: int, threads: int, folder: Path, secret: Secret | None
 ) -> Gpu | None:
-    """The GPU of this rank, if any, with TensorFlow imported and limited to it and to so many threads.
+    """Return the GPU of this rank, if any, with TensorFlow imported and limited to it and to so many threads.
 
     folder, secret: as `distribution.prepare` takes them.
     Raises ConfigError where there is no GPU and one was asked for.
@@ -111,7 +111,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _own_gpus(local_rank: int, towers: int) -> Gpu:
-    """The GPU of this rank, or one for each of its towers: all that TensorFlow uses from now on.
+    """Return the GPU of this rank, or one for each of its towers: all that TensorFlow uses from now on.
 
     Raises ConfigError where there are too few.
     """
@@ -134,6 +134,6 @@ def _own_gpus(local_rank: int, towers: int) -> Gpu:
 
 
 def _identity(index: int) -> str:
-    """What CUDA_VISIBLE_DEVICES calls the GPU with this index."""
+    """Return what CUDA_VISIBLE_DEVICES calls the GPU with this index."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     return visible[index] if index < len(visible) and visible[index] else str(index)

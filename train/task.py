@@ -56,7 +56,7 @@ class Context:
 
 
 def assigned(folder: Path) -> Task:
-    """The task that a launcher has written into the run folder.
+    """Return the task that a launcher has written into the run folder.
 
     Raises ConfigError where this host's code cannot read it, OSError where the file is not there.
     """
@@ -71,7 +71,7 @@ def assigned(folder: Path) -> Task:
 
 
 def composed(overrides: Sequence[str]) -> Task:
-    """The task that these overrides describe. Raises ConfigError."""
+    """Return the task that these overrides describe. Raises ConfigError."""
     from train.config import compose  # loads Hydra, which a rank with a launcher does not need
 
     composed = compose.compose_config(overrides)

@@ -77,7 +77,7 @@ def _divisors(cores: int | None) -> str:
 
 
 def _threads_with_a_core_free(cores: int | None, ranks: int) -> int:
-    """Threads of each of so many ranks of a node if one of its cores is left free, where there are enough."""
+    """Return the threads of each of so many ranks of a node if one of its cores is left free, at least 1."""
     return max(1, ((cores or 1) - 1) // ranks)
 
 
@@ -232,7 +232,7 @@ def _resolved(node: Any) -> Any:
 
 
 def _explained(error: BaseException) -> ConfigError:
-    """Hydra's or OmegaConf's error as a ConfigError: the file, the key, the value given, what is allowed."""
+    """Return Hydra's or OmegaConf's error as a ConfigError: the file, the key, the value given, what is allowed."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ConfigError):

@@ -30,7 +30,7 @@ class Data(Protocol):
         """
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """Batches with a weight per sample, 0 for padding: as many on every rank; in total each sample once."""
+        """Return batches with a weight per sample, 0 for padding: as many on every rank; in total each sample once."""
 
     def steps_left(self, used: int) -> int:
         """Return how many steps of the epoch are left after its first `used` samples: the same on every rank."""

@@ -36,11 +36,11 @@ class Synthetic:
         return itertools.repeat((self._images, self._labels))
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """Nothing: random labels cannot be learnt."""
+        """Return nothing: random labels cannot be learnt."""
         return iter(())
 
     def steps_left(self, used: int) -> int:
-        """Not defined: synthetic data has no epochs, which the configuration checks."""
+        """Raise NotImplementedError: synthetic data has no epochs, which the configuration checks."""
         raise NotImplementedError
 
     def share_out(self, rank: int, ranks: int) -> None:

@@ -55,7 +55,7 @@ class Peer:
 
     @property
     def first_task(self) -> str:
-        """The worker, unless the rank only holds a server."""
+        """Return the worker, unless the rank only holds a server."""
         return next(iter(self.ports))
 
     def address_of(self, task: str) -> Address:

@@ -43,7 +43,7 @@ def flip(image: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
 
 
 def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: int) -> tf.Tensor:
-    """Affine maps from output to source pixels about the centre: shape (..., 8), as for ImageProjectiveTransformV3.
+    """Return affine maps from output to source pixels about the centre, (..., 8), for ImageProjectiveTransformV3.
 
     The source of (x, y) is (a0 x + a1 y + a2, b0 x + b1 y + b2). Zoomed in by z, neighbours are 1/z source pixels
     apart. Shifts are whole pixels from -m to m, all equally likely, where m is the fraction of the size, rounded.

@@ -59,7 +59,7 @@ class Parts:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for a reader of the results: samples that were left out, or are damaged."""
+        """Return notes for a reader of the results: samples that were left out, or are damaged."""
         return [*self.general_notes, *self.training.notes, *self.validation.notes]
 
 
@@ -104,7 +104,7 @@ def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> P
 
 
 def subset(part: Part, samples: int | None, which: str) -> Part:
-    """At most `samples` of a part, chosen with a fixed seed, in their order; the part itself if it has no more."""
+    """Return at most `samples` of a part, chosen with a fixed seed, in their order; the part if it has no more."""
     import tensorflow as tf
 
     if samples is None or samples >= part.samples:
@@ -233,7 +233,7 @@ class Reader:
     def _batches(
         self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray
     ) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """Batches; where one cannot be decoded, its unreadable samples are replaced, and reading resumes there."""
+        """Yield batches; if one cannot be decoded, its unreadable samples are replaced, and reading resumes there."""
         import tensorflow as tf
 
         part = self.parts.training if which == "training" else self.parts.validation

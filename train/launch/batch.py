@@ -85,7 +85,7 @@ def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> P
 
 
 def idle_node_s(planned: Planned, durations: Durations) -> float:
-    """Node-seconds for which nodes of a job in rounds wait, while arms of fewer nodes measure: in equal windows."""
+    """Return the node-seconds for which nodes of a job in rounds wait while arms of fewer measure, in equal windows."""
     idle = 0.0
     for run in planned.runs:
         arms = run.point.config.launch.rounds

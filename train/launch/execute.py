@@ -176,6 +176,6 @@ def remove_checkpoints(run: Run) -> None:
 
 
 def records_of(runs: Sequence[Run]) -> list[Path]:
-    """All records in the folders of the runs, of every generation."""
+    """Return all records in the folders of the runs, of every generation."""
     homes = {run.home for run in runs}
     return sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))

@@ -74,11 +74,11 @@ class Estimate:
 
     @property
     def all_s(self) -> float:
-        """Both together."""
+        """Return both together."""
         return self.known_s + self.assumed_s
 
     def text(self) -> str:
-        """For people: "about 12 min", or "14 min, assumed" where part of it was not measured yet."""
+        """Return it as text: "about 12 min", or "14 min, assumed" where part of it was not measured yet."""
         if not self.all_s:
             return "nothing left"
         return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, assumed"

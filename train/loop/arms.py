@@ -125,7 +125,7 @@ def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[B
 
 @contextmanager
 def _read(data: Data, epoch: int) -> Iterator[Batches]:
-    """Batches from the files, from this epoch on. At the end reading ahead ends too: it would disturb other windows."""
+    """Yield batches from the files from this epoch on. Reading ahead ends with them: it would disturb other windows."""
     batches = endless(data, epoch)
     try:
         yield batches

@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def steps_before(self) -> int:
-        """Steps since the beginning of training."""
+        """Return the steps since the beginning of training."""
         return sum(epoch.steps for epoch in self.epochs) + self.steps
 
 

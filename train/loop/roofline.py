@@ -109,7 +109,7 @@ class NotCounted(Exception):
 
 
 def operations_per_image(model: tf_keras.Model) -> int:
-    """Multiplications and additions of one image in one training step of `model`, with direct convolution.
+    """Return the multiplications and additions of one image in a training step of `model`, with direct convolution.
 
     A layer that multiplies by weights needs two operations for each weight and each position that it is used at: a
     product and a sum. Backward it needs as many for the gradient of its weights, if they are trained, and as many for
@@ -136,7 +136,7 @@ def _operations(model: tf_keras.Model, trained_below: bool) -> int:
 
 
 def products(layer: tf_keras.layers.Layer) -> int:
-    """Products of a weight and an input that a layer needs for one image, forward; 0 of one without a kernel.
+    """Return the products of a weight and an input that a layer needs for an image, forward; 0 without a kernel.
 
     Raises NotCounted.
     """

@@ -157,7 +157,6 @@ def make_train_step(
 
     All are scalars; the time, of the local gradients, is in seconds since the epoch.
 
-
     It applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
     s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is returned is the one
     without smoothing, so that runs with and without can be compared.

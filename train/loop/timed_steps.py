@@ -49,7 +49,7 @@ class Steps:
 
     @property
     def compute_times_s(self) -> list[float]:
-        """The part of each step until the local gradients were ready. Reads them from the device.
+        """Return the part of each step until the local gradients were ready. Reads them from the device.
 
         Their clock is the system's. A step in which it is set has no such part: it is taken for none, or all of it.
         """

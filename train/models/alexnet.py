@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def alexnet(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """AlexNet, one tower; sizes in the comments are those at 227x227. Images of at least 67x67."""
+    """Return AlexNet, one tower; sizes in the comments are those at 227x227. Images of at least 67x67."""
     import tf_keras
     from tf_keras import layers
 

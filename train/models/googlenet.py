@@ -29,7 +29,7 @@ _BLOCKS = (
 
 
 def googlenet(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """GoogLeNet; sizes in the comments are those at 224x224. Images of any size."""
+    """Return GoogLeNet; sizes in the comments are those at 224x224. Images of any size."""
     import tf_keras
     from tf_keras import layers
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def inceptionv4(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """Inception 4, after figures 3 to 9 of the paper; sizes in the comments are those at 299x299. At least 75x75."""
+    """Return Inception 4, after figures 3 to 9 of the paper; sizes in comments are those at 299x299. At least 75x75."""
     import tf_keras
     from tf_keras import layers
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tiny(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """One convolution of 8 filters. Images of any size."""
+    """Return a model of one convolution of 8 filters. Images of any size."""
     import tf_keras
     from tf_keras import layers
 
@@ -31,7 +31,7 @@ def tiny(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
 
 
 def digits_cnn(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """Three convolutions of 16, 32 and 64 filters, each halving the image; the comments are for 32x32. Any size."""
+    """Return a model of three convolutions, each halving the image; the comment is for 32x32. Any size."""
     import tf_keras
     from tf_keras import layers
 
@@ -48,7 +48,7 @@ def digits_cnn(*, image_size: int, channels: int, classes: int) -> tf_keras.Mode
 
 
 def digits_plain(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """`digits_cnn` without batch normalisation and dropout. Any size."""
+    """Return `digits_cnn` without batch normalisation and dropout. Any size."""
     import tf_keras
     from tf_keras import layers
 

@@ -59,7 +59,7 @@ def numa_nodes(nodes: Path = _NODES) -> int | None:
 
 
 def huge_pages(enabled: Path = _HUGE_PAGES) -> str | None:
-    """When memory gets huge pages by itself: always, madvise or never. The kernel puts brackets around it."""
+    """Return when memory gets huge pages by itself: always, madvise or never. The kernel puts brackets around it."""
     chosen = re.search(r"\[(\w+)\]", _read(enabled) or "")
     return chosen[1] if chosen else None
 
@@ -139,7 +139,7 @@ def _parts(name: str) -> tuple[str, str, str]:
 
 
 def _family(head: str, tail: str, digits: int, numbers: list[int]) -> str:
-    """Hosts that differ in their number alone, which has so many digits or more; 0: it has none."""
+    """Return hosts that differ in their number alone as text; digits: of the number, at least; 0: there is none."""
     if digits == 0:
         return head
     texts = [f"{first:0{digits}}" + (f"-{last:0{digits}}" if last > first else "") for first, last in _runs(numbers)]

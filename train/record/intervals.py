@@ -41,7 +41,7 @@ class Interval:
 
     @property
     def half_width_fraction(self) -> float:
-        """Half the width of the interval, as a fraction of the value."""
+        """Return half the width of the interval, as a fraction of the value."""
         return (self.high - self.low) / 2 / self.value
 
     def text(self) -> str:

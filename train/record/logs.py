@@ -97,13 +97,13 @@ def _line(text: str, at: int) -> int:
 
 
 def _stated(text: str, pattern: str) -> str:
-    """The last thing that a text states in this pattern; "" for nothing."""
+    """Return the last thing that a text states in this pattern; "" for nothing."""
     matches = re.findall(pattern, text, re.M)
     return str(matches[-1]).strip() if matches else ""
 
 
 def _horovod(text: str, where: str) -> Iterator[Row]:
-    """One row for each total, with its 95 % interval (1.96 standard deviations over its iterations)."""
+    """Yield one row for each total, with its 95 % interval (1.96 standard deviations over its iterations)."""
     before = 0
     for match in _HOROVOD.finditer(text):
         part, before = text[before : match.end()], match.end()
@@ -118,7 +118,7 @@ def _horovod(text: str, where: str) -> Iterator[Row]:
 
 
 def _tf_cnn_benchmarks(text: str, where: str) -> Iterator[Row]:
-    """One row for each total; ranks are its devices, times the workers of Horovod or of a cluster."""
+    """Yield one row for each total; ranks are its devices, times the workers of Horovod or of a cluster."""
     before = 0
     for match in _CNN.finditer(text):
         part = text[before : match.start()]
@@ -142,7 +142,7 @@ def _tf_cnn_benchmarks(text: str, where: str) -> Iterator[Row]:
 
 
 def _ranks_in_name(where: str) -> int:
-    """The number of ranks that the name of a file or its folder says; 0 where neither does."""
+    """Return the number of ranks that the name of a file or its folder says; 0 where neither does."""
     for name in (Path(where).stem, Path(where).parent.name):
         if match := _RANKS_IN_NAME.search(name):
             return int(match[1] or match[2])
@@ -150,7 +150,7 @@ def _ranks_in_name(where: str) -> int:
 
 
 def _keras(text: str, where: str) -> Iterator[Row]:
-    """One row: the median over the epochs but the first of the time of a step, or of an epoch."""
+    """Yield one row: the median over the epochs but the first of the time of a step, or of an epoch."""
     ends = [match for match in _KERAS.finditer(text) if match[1] == match[2]]
     if not ends or not (_EPOCH.search(text) or len(ends) > 1):
         return
@@ -173,7 +173,7 @@ def _keras(text: str, where: str) -> Iterator[Row]:
 
 
 def _mlperf(text: str, where: str) -> Iterator[Row]:
-    """One row a run: from run_start to run_stop; and the throughput where it is logged."""
+    """Yield one row a run: from run_start to run_stop; and the throughput where it is logged."""
     events: list[tuple[int, dict[str, Any]]] = []
     for match in _MLLOG.finditer(text):
         try:

@@ -73,7 +73,7 @@ class Part:
 
     @property
     def usage(self) -> Usage | None:
-        """The usage of the rank, sample by sample; None without samples."""
+        """Return the usage of the rank, sample by sample; None without samples."""
         return usage.usage_columns(self.samples)
 
 

@@ -86,12 +86,12 @@ def run_progress(follower: Follower, config: Config) -> RunProgress | None:
 
 
 def launched_at(part: Part) -> float:
-    """When the job of a rank was launched, in seconds since the epoch."""
+    """Return when the job of a rank was launched, in seconds since the epoch."""
     return part.began_at - part.phases_s.get("start", 0.0)
 
 
 def _since(part: Part) -> float:
-    """When the rank entered the phase that it is in."""
+    """Return when the rank entered the phase that it is in."""
     return launched_at(part) + sum(part.phases_s.values())
 
 

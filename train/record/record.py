@@ -380,12 +380,12 @@ class RunRecord:
 
     @property
     def workers(self) -> int:
-        """The number of workers that share the global batch: the ranks, unless one process is several workers."""
+        """Return how many workers share the global batch: the ranks, unless one process is several workers."""
         return sum(rank.workers for rank in self.ranks)
 
     @property
     def processes(self) -> list[Rank | Server]:
-        """Its ranks, and the servers beside them."""
+        """Return its ranks, and the servers beside them."""
         return [*self.ranks, *self.servers]
 
 

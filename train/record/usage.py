@@ -67,11 +67,11 @@ class HasUsage(Protocol):
 
     @property
     def cores(self) -> Sequence[int]:
-        """The cores that it is bound to."""
+        """Return the cores that it is bound to."""
 
     @property
     def usage(self) -> Usage | None:
-        """Its usage; None without samples."""
+        """Return its usage; None without samples."""
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -134,7 +134,7 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
 
 
 def _source(dataset: str, url: str | None, checksum: str | None) -> tuple[str, str | None]:
-    """URL and checksum to use: the given ones, else the known ones. Raises ConfigError where there is no URL."""
+    """Return URL and checksum to use: the given ones, else the known ones. Raises ConfigError where there is no URL."""
     source = SOURCES.get(dataset)
     if source is None:
         raise ConfigError(f"DATASET={dataset}: nothing to fetch; there are {', '.join(SOURCES)}")

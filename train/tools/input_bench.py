@@ -158,7 +158,7 @@ def _encoded_parts(config: RunConfig, data: Reader, images: int) -> dict[str, tf
 
 
 def _decoded_part(config: RunConfig, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
-    """Resizing images that are in memory as pixels."""
+    """Return the step of resizing images that are in memory as pixels."""
     import numpy as np
     import tensorflow as tf
 

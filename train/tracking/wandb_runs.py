@@ -39,7 +39,7 @@ class RunName:
 
     @property
     def name(self) -> str:
-        """As W&B's list shows it."""
+        """Return the name as W&B's list shows it."""
         again = f" generation {self.generation}" if self.generation > 1 else ""
         return f"{self.point} r{self.repeat}{again}"
 
@@ -84,7 +84,7 @@ def begin(wandb: Any, asked: RunName, run_folder: Path, tracking: Tracking, mode
 
 
 def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
-    """Without anything about this machine or code: the record describes those of the measurement."""
+    """Return settings that say nothing of this machine or code: the record describes those of the measurement."""
     return wandb.Settings(
         mode=mode,
         init_timeout=INIT_WITHIN_S if mode == "online" else _START_WITHIN_S,

@@ -39,7 +39,7 @@ class Means:
 
     @property
     def words(self) -> str:
-        """For records."""
+        """Return the means as text, for records."""
         return f"cgroup v{self.version}, " + ("cores kept awake" if self.keeps_awake else "systemd scope")
 
     @property
@@ -69,7 +69,7 @@ def period_us(cpus: float, node: int) -> int:
 
 
 def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
-    """File name -> text to write into the files of a node's group, in this order. cpus=None: no limit."""
+    """Return file name -> text to write, for the files of a node's group, in this order. cpus=None: no limit."""
     if cpus is None:
         return {"cpu.max": "max"} if version == 2 else {"cpu.cfs_quota_us": "-1"}
     period = period_us(cpus, node)
@@ -85,7 +85,7 @@ def least_weight(version: int) -> tuple[str, str]:
 
 
 def statistics(text: str) -> tuple[int, int, float]:
-    """Periods, throttled periods and seconds throttled, from the text of a group's cpu.stat of either version."""
+    """Return periods, throttled periods and seconds throttled, from a group's cpu.stat of either version."""
     values = {key: int(value) for key, value in (line.split() for line in text.splitlines())}
     throttled_s = values["throttled_usec"] / 1e6 if "throttled_usec" in values else values["throttled_time"] / 1e9
     return values["nr_periods"], values["nr_throttled"], throttled_s
@@ -117,7 +117,7 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
 
 
 def find() -> Means | str:
-    """How quotas are set here, tried out; or why they cannot be. Removes the groups of killed launchers."""
+    """Return how quotas are set here, tried out; or why they cannot be. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
         reasons = []
         own = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")

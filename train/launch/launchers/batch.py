@@ -75,7 +75,7 @@ class BatchLauncher(Launcher):
         """Return the cores of the smallest node that jobs can get. Raises ConfigError."""
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Not known before the hosts are allocated: the ranks tell it in the roll call."""
+        """Return none before the hosts are allocated: the ranks tell them in the roll call."""
         return {}
 
     def script(self, job: BatchJob) -> str:
@@ -88,7 +88,7 @@ class BatchLauncher(Launcher):
         return "\n".join([*lines, ""])
 
     def before_launch(self) -> list[str]:
-        """Further lines of the batch script, before the one that starts the launcher."""
+        """Return further lines of the batch script, before the one that starts the launcher."""
         return []
 
     def inside(self, variables: Mapping[str, str]) -> bool:
@@ -120,7 +120,7 @@ class BatchLauncher(Launcher):
         return [Gpus(config.ranks_per_node, config.system.gpus_per_node, "system.gpus_per_node says")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
-        """Not known before the job runs."""
+        """Return None: it is not known before the job runs."""
         return None
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 @functools.cache
 def quota_means() -> cgroups.Means | str:
-    """How quotas are set on this machine, or why they cannot be."""
+    """Return how quotas are set on this machine, or why they cannot be."""
     return cgroups.find()
 
 
@@ -47,7 +47,7 @@ class Emulated(Local):
         check(possible or not separate, "launcher.separate_networks", separate, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
-        """Local, where quotas are not available. Raises ConfigError where separate networks need them."""
+        """Return local where quotas are not available. Raises ConfigError where separate networks need them."""
         if machine.no_quotas is None:
             return self.name
         if experiment.composed.launcher.separate_networks:
@@ -64,7 +64,7 @@ class Emulated(Local):
         check(missing is None, "launcher.separate_networks", True, str(missing))
 
     def notes(self, config: RunConfig) -> list[str]:
-        """How the nodes are emulated."""
+        """Return how the nodes are emulated."""
         percent = 100 * (config.system.cpus_per_node or 0)
         return [
             f"Nodes are emulated: each is limited to {percent:.4g} % of a core from its warm-up on. They are also "
@@ -80,7 +80,7 @@ class Emulated(Local):
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[Watcher | None]:
-        """Networks and quotas of the nodes; they are removed at the end. Raises OSError."""
+        """Hold the networks and quotas of the nodes; they are removed at the end. Raises OSError."""
         means = quota_means()
         assert isinstance(means, cgroups.Means), means  # `replacement` takes another launcher without
         enforcer = QuotaEnforcer(job, means, networks.own_name())

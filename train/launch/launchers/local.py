@@ -16,7 +16,7 @@ class Local(Launcher):
     name = "local"
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
-        """Emulated, where the system says so, the nodes need more cores than there are, and quotas are available.
+        """Return emulated where the system says so, nodes need more cores than there are, and quotas are available.
 
         Only timed training steps can be emulated: a quota would change neither what epochs teach nor the CPU cost of
         an allreduce. Nor can nodes that share one process, or use parameter servers: these have no run without
@@ -35,7 +35,7 @@ class Local(Launcher):
         return containers.mpi_implementation(config.container) if containers.uses_mpi(config) else OPEN_MPI
 
     def command(self, job: Job) -> list[str]:
-        """Horovod's Gloo launcher, mpirun, or the rank itself where there is one; in one container, if any."""
+        """Return Horovod's Gloo launcher, mpirun, or the rank itself where there is one; in one container, if any."""
         return commands.on_this_machine(job)
 
 

@@ -44,7 +44,7 @@ class Slurm(BatchLauncher):
         return [f"#SBATCH {option}" for option in options]
 
     def before_launch(self) -> list[str]:
-        """Since Slurm 22.05 a step does not inherit --cpus-per-task from its job; the launcher gives each its own."""
+        """Return the line without which steps inherit these; since Slurm 22.05 each needs its own --cpus-per-task."""
         return ["unset SLURM_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_NTASKS SLURM_NPROCS"]
 
     def submit(self, script: Path) -> str:
@@ -69,7 +69,7 @@ class Slurm(BatchLauncher):
         return min(map(int, counts))
 
     def command(self, job: Job) -> list[str]:
-        """One srun task a rank.
+        """Return an srun with one task a rank.
 
         With Gloo the ranks find each other (train/distribution/slurm.py), so that no MPI plugin has to fit.
         """

@@ -52,7 +52,7 @@ class Ssh(Launcher):
         _ask(config)
 
     def warnings(self, config: RunConfig) -> list[str]:
-        """Hosts of different hardware."""
+        """Return a warning where hosts have different hardware."""
         hardware_of = {one.name: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in _ask(config)}
         differ = machine.hardware_note(hardware_of)
         return [differ] if differ else []
@@ -69,11 +69,11 @@ class Ssh(Launcher):
         return OPEN_MPI
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
-        """launcher.hosts."""
+        """Return launcher.hosts."""
         return tuple(config.launcher.hosts)
 
     def command(self, job: Job) -> list[str]:
-        """Horovod's Gloo launcher, its elastic one, or mpirun, over ssh."""
+        """Return Horovod's Gloo launcher, its elastic one, or mpirun, over ssh."""
         return commands.across_hosts(job)
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
@@ -81,7 +81,7 @@ class Ssh(Launcher):
         return orphans.kill_on(job.nodes.hosts, job_id)
 
     def explain_exit(self, code: int) -> str | None:
-        """Ssh's exit status where it lost the rank."""
+        """Return what it means that ssh itself failed; None for any other exit status."""
         if code != _SSH_FAILED:
             return None
         return f"killed by a signal, or its host or the link to it is gone: ssh ended with exit status {code}"

@@ -33,12 +33,12 @@ class Cost:
 
     @property
     def fixed_s(self) -> float:
-        """What it took beside its rounds."""
+        """Return what it took beside its rounds."""
         return self.before_s + self.after_s
 
     @property
     def weight(self) -> float:
-        """Its share of the time for rounds, beside that of others."""
+        """Return its share of the time for rounds, beside that of others."""
         return self.scatter * math.sqrt(self.round_s)
 
 
@@ -67,7 +67,7 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """The time that is left, in s; negative when it is over."""
+        """Return the time that is left, in s; negative when it is over."""
         return self.total_s - (time.monotonic() - self.began)
 
     def add(self, run: Run, record: RunRecord) -> None:
@@ -111,7 +111,7 @@ class Budget:
         return cost.fixed_s + max(cost.fixed_s, _ENOUGH_ROUNDS * cost.round_s)
 
     def _fixed_s(self, run: Run) -> float:
-        """What a launch takes beside its rounds; of a single point all that it takes."""
+        """Return what a launch takes beside its rounds; of a single point all that it takes."""
         cost = self.costs.get(run.point.name)
         if cost:
             return cost.fixed_s

@@ -77,7 +77,7 @@ def _first(by_repeat: Mapping[int, float], launches: int) -> dict[int, float]:
 
 
 def _rates(run: Run) -> dict[int, float]:
-    """Images/s of each complete launch of the point of a run, by repeat."""
+    """Return the images/s of each complete launch of the point of a run, by repeat."""
     by_repeat = {}
     for repeat in range(run.point.config.measure.repeats):
         if record := paths.completed(run.home, repeat):

@@ -186,7 +186,7 @@ def _largest(points: Sequence[Point]) -> Point:
 
 
 def _base_first(arms: Sequence[Point]) -> list[Point]:
-    """Arms from the base of the ratios on, then from the one that does least."""
+    """Return the arms from the base of the ratios on, then from the one that does least."""
     return sorted(arms, key=lambda arm: (arm.role != "base", *work(arm)))
 
 

@@ -49,7 +49,7 @@ def compared(point: Point) -> tuple[str, ...]:
 
 
 def work(point: Point) -> tuple[bool, bool, int]:
-    """Orders arms from the one that does least: without Horovod, without allreduce; on all nodes."""
+    """Return a key that orders arms from the one that does least: without Horovod, without allreduce; on all nodes."""
     config = point.config
     return config.distribution.backend != "none", config.distribution.allreduce, -config.nodes
 
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def label(self) -> str:
-        """Its name on the screen."""
+        """Return its name on the screen."""
         return f"{self.point.name} r{self.repeat}"
 
 

@@ -89,13 +89,13 @@ def gloo(job: Job, python: str, interface: str | None) -> list[str]:
 
 
 def mpich(job: Job) -> list[str]:
-    """MPICH's mpirun, Hydra, which MVAPICH2 and Intel MPI have too; it passes the whole environment on."""
+    """Return MPICH's mpirun, Hydra, which MVAPICH2 and Intel MPI have too; it passes the whole environment on."""
     hosts = _slots(job)
     return ["mpirun", "-np", str(job.nodes.ranks), "-hosts", hosts, "-bind-to", "none", "-prepend-rank"]
 
 
 def open_mpi(job: Job, variables: Iterable[str], ssh_options: Sequence[str] = ()) -> list[str]:
-    """Open MPI's mpirun; the command of a rank follows.
+    """Return Open MPI's mpirun; the command of a rank follows.
 
     Args:
         job: what to start.

@@ -45,7 +45,7 @@ def _mount(path: Path, *options: str) -> str:
 
 
 def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """Docker or Podman: the host's network, host name and shared memory; files belong to the calling user."""
+    """Return the argv for Docker or Podman: with the host's network, name and shared memory; files are the caller's."""
     assert container.image is not None
     command = [engine, "run", "--rm", "--pull", "never", "--network", "host", "--uts", "host", "--ipc", "host"]
     command += ["--user", f"{shared.uid}:{shared.gid}"]

@@ -86,7 +86,7 @@ def without_pickles(driver: ElasticDriver) -> type[RendezvousHandler]:
 
 
 def sshd_address(host: str) -> tuple[str, int]:
-    """Address and port of a host's sshd, as the user's ssh would find them."""
+    """Return address and port of a host's sshd, as the user's ssh would find them."""
     shown = subprocess.run(["ssh", "-G", host], check=True, capture_output=True, text=True).stdout
     settings = dict(line.split(maxsplit=1) for line in shown.splitlines() if " " in line)
     return settings["hostname"], int(settings["port"])

@@ -71,7 +71,7 @@ def identity(run: Run, generation: int) -> Identity:
 
 
 def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> JobEnd:
-    """How the job of a run ended. left: the parts of its ranks."""
+    """Return how the job of a run ended. left: the parts of its ranks."""
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
     else:
@@ -87,7 +87,7 @@ def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, le
 
 
 def digest(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file. Raises OSError."""
+    """Return the hexadecimal SHA-256 of a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
