@@ -61,7 +61,7 @@ def test_the_cost_is_taken_from_records_or_said_to_be_assumed():
 def test_the_cost_says_how_long_nodes_wait():
     """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average, alone 3 and 2 of them."""
     plan = planned(*WEAK, "nodes=4")
-    nested = curves.plan(plan.points, 48, hosts_apart=True)
+    nested = curves.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
     known = Durations({"resnet50-rounds": [240.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
     assert batch.idle_node_s(job, known) == 2 * 1.25 * 240

@@ -30,7 +30,7 @@ _AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the firs
 
 
 @dataclass(frozen=True)
-class Plan:
+class Design:
     """The design of a measurement: points in separate launches, and curves in rounds."""
 
     points: tuple[Point, ...]
@@ -38,9 +38,9 @@ class Plan:
     reasons: tuple[str, ...]  # why points that form a curve are measured without rounds
 
 
-def plan(
+def design(
     points: Sequence[Point], cores: int, hosts_apart: bool = False, fits: Callable[[Point], bool] = lambda curve: True
-) -> Plan:
+) -> Design:
     """Return the points with as many launches as each needs, and the curves that they form.
 
     Args:
@@ -71,7 +71,7 @@ def plan(
                 single += [_launched(p) for p in smaller if p.config.distribution.allreduce]
     names = [point.name for point in points]
     ordered = sorted(single, key=lambda p: names.index(p.name))
-    return Plan(tuple(ordered), tuple(_with_budgets(curves)), tuple(reasons))
+    return Design(tuple(ordered), tuple(_with_budgets(curves)), tuple(reasons))
 
 
 def _with_budgets(curves: Sequence[Point]) -> list[Point]:

@@ -214,11 +214,11 @@ def _fitting(plan: Plan) -> Plan:
 def _in_rounds(plan: Plan) -> Plan:
     """Return the plan with points that can share a launch measured in rounds."""
     launcher = plan.launcher
-    nested = curves.plan(
+    design = curves.design(
         plan.points, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
     )
-    points = (*nested.points, *nested.curves)
-    return replace(plan, points=points, spanned=len(plan.points), without_rounds=nested.reasons)
+    points = (*design.points, *design.curves)
+    return replace(plan, points=points, spanned=len(plan.points), without_rounds=design.reasons)
 
 
 def _chosen(plan: Plan, only: str | None) -> Plan:

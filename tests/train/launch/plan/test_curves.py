@@ -5,7 +5,7 @@ from train.launch.plan import curves
 
 
 def planned(*overrides: str, cores: int = 4):
-    return curves.plan(points_of(*overrides, cores=cores), cores)
+    return curves.design(points_of(*overrides, cores=cores), cores)
 
 
 def arms(curve) -> list[tuple[int, int, bool]]:
@@ -86,7 +86,7 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
 )
 def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):
     points = points_of(*overrides, "model=tiny", "nodes=2", cores=4)
-    plan = curves.plan(points, cores=4)
+    plan = curves.design(points, cores=4)
     assert plan.curves == ()
     assert list(plan.points) == points
     assert reason in plan.reasons[0]
@@ -94,7 +94,7 @@ def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, 
 
 def emulated(*overrides: str):
     given = ("experiment=weak_scaling", "model=tiny", "launcher=emulated", *overrides)
-    return curves.plan(points_of(*given, no_quotas=None), 2)
+    return curves.design(points_of(*given, no_quotas=None), 2)
 
 
 def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
@@ -102,7 +102,7 @@ def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     assert curve.config.launch.join_in_turn
     [held] = planned("experiment=weak_scaling", "model=tiny", "nodes=4").curves
     assert not held.config.launch.join_in_turn  # a whole core loses nothing to ranks that wait
-    [alone] = curves.plan(
+    [alone] = curves.design(
         points_of("experiment=batch_sweep", "model=tiny", "launcher=emulated", no_quotas=None), 2
     ).curves
     assert not alone.config.launch.join_in_turn  # one rank
@@ -129,7 +129,7 @@ def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches
 
 def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reason():
     points = points_of("experiment=fixed_work", "model=tiny", cores=4)  # the steps shrink with the nodes
-    assert curves.plan(points, cores=4) == curves.Plan(tuple(points), (), ())
+    assert curves.design(points, cores=4) == curves.Design(tuple(points), (), ())
 
 
 def test_precision_and_budget_make_no_other_curve():
@@ -193,14 +193,14 @@ def test_rank_groups_take_turns_where_the_cores_are_too_few():
 @pytest.mark.parametrize(("hosts_apart", "fits", "reason"), [(True, True, "on one machine"), (False, False, "memory")])
 def test_rank_groups_need_one_machine_and_its_memory(hosts_apart, fits, reason):
     points = points_of("experiment=ranks_threads", "model=tiny", cores=2)
-    plan = curves.plan(points, 2, hosts_apart, lambda curve: fits)
+    plan = curves.design(points, 2, hosts_apart, lambda curve: fits)
     assert (list(plan.points), plan.curves) == (points, ())
     assert reason in plan.reasons[0]
 
 
 def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
     points = points_of("experiment=network_sweep", "model=tiny", "system.link_mbit_per_s=100,null", no_quotas=None)
-    [curve] = curves.plan(points, cores=2).curves
+    [curve] = curves.design(points, cores=2).curves
     assert [
         (arm.arm, arm.role, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.launch.rounds
     ] == [

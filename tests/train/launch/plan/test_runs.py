@@ -20,7 +20,7 @@ def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
 
 def test_curves_take_turns_and_come_before_single_points():
     plan = planned("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2")
-    nested = curves.plan(plan.points, 2)
+    nested = curves.design(plan.points, 2)
     runs = runs_of([*nested.points, *nested.curves], plan.launcher)
     names = [run.point.name for run in runs]
     assert [set(names[first : first + 2]) for first in (0, 4, 6)] == [{"tiny-rounds", "resnet50-rounds"}] * 3
@@ -59,7 +59,7 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
 
 def test_how_long_rounds_took_says_nothing_of_a_single_point():
     plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2")
-    nested = curves.plan(plan.points, 2)
+    nested = curves.design(plan.points, 2)
     single, *_ = runs_of(nested.points, plan.launcher)
     in_rounds, *_ = runs_of(nested.curves, plan.launcher)
     known = Durations()
