@@ -225,6 +225,7 @@ def weak_or_strong(table: UserTable) -> Iterator[Finding]:
 
 def _contradicted(scaling: str, header: str, runs: pd.DataFrame) -> Iterator[Finding]:
     """Yield one finding if every curve keeps the batch that such scaling does not keep."""
+    runs = runs.assign(batch_per_rank=runs["global_batch"] / runs["ranks"])  # with what it accumulates before a step
     curves = [curve for curve in _curves(runs) if curve["ranks"].nunique() > 1]
     other, (same, varied) = ("weak", [*BATCHES]) if scaling == "strong" else ("strong", [*BATCHES][::-1])
     if curves and all(_keeps(curve, same) and not _keeps(curve, varied) for curve in curves):

@@ -19,6 +19,7 @@ _COUNTS = ("nodes", "ranks_per_node", "ranks", "repeat", "n")
 _WHOLE = ("batch_per_rank", "global_batch", "batch", "steps_per_rank", "images")  # as good as always
 _RATES = ("rate", "images_per_s", "images_per_s_per_rank")
 _LEAST, _MOST = 1e-9, 1e12
+_NEAR = 0.03  # as a logarithm: two ratios are one, but for rounding
 _EXTENT = re.compile(r"resol|size|shape|dim|grid|image|input|matrix|kernel", re.I)  # of 128x128, which are no ranks
 _SECONDS = re.compile(r"(?:^|[_\W])s(?:ec|econd)?s?$", re.I)
 # The kinds of units that cells may have, for each kind of quantity.
@@ -203,14 +204,30 @@ def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:
         if in_words and all(len(one) == 1 for one in digits) and len({one[0] for one in digits}) == len(digits) > 1:
             ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in digits), column.at)
             return [*columns[:position], ranks, *columns[position + 1 :]]
+    if by_ratios := _by_ratios(columns):
+        return [one.named("ranks") if one is by_ratios else one for one in columns]
     ranks_of_rows = [_ranks_stated(texts) for texts in shape.titles(table)]
     stated = [shape.column("ranks in titles", "ranks", ranks_of_rows)] if all(ranks_of_rows) else []
     return [*columns, *stated]
 
 
+def _by_ratios(columns: Sequence[Column]) -> Column | None:
+    """Return the unknown column of whole numbers that is speedup / efficiency, but for a factor; None for none."""
+    stated = {one.header.name: _values(numbers.column(one.cells, ".")) for one in columns}
+    if not {"speedup", "efficiency"} <= {*stated}:
+        return None
+    ranks = stated["speedup"] / stated["efficiency"]
+    for one in columns:
+        if not one.header.name and all(re.fullmatch(r"\d{1,6}", cell) for cell in one.cells) and len({*one.cells}) > 1:
+            ratio = ranks / np.array([int(cell) for cell in one.cells])
+            if np.isfinite(ratio).sum() > 1 and np.nanmax(np.abs(np.log(ratio / np.nanmedian(ratio)))) < _NEAR:
+                return one
+    return None
+
+
 def _ranks_stated(texts: Sequence[str]) -> str:
     """Return the number of ranks that texts state, as "128 GPUs"; "" if none or several."""
-    pattern = rf"(?<!up to )(?<![\w.])(\d+) {headers.RANK}\b(?! ?(?:per|/))"
+    pattern = rf"(?<!up to )(?<![\w.])(?<!-> )(?<![→,/] )(\d+) {headers.RANK}\b(?! ?(?:per|/))"
     stated = {n for text in texts for n in re.findall(pattern, text, re.I)}
     return stated.pop() if len(stated) == 1 else ""
 

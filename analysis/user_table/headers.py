@@ -441,8 +441,8 @@ _RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (
 )  # fmt: skip
 # Words that say a quantity or a unit: what is left of a header without them is its label.
 _KNOWN = any_of(
-    "throughput speed perf performance rate speed-?ups? eff efficiency scaling scalability strong weak factor times?"
-    " per of in the a and for on with global total overall aggregated? combined system mean average avg median"
+    "throughput speed perf performance rate ratio speed-?ups? eff efficiency scaling scalability strong weak factor"
+    " times? per of in the a and for on with global total overall aggregated? combined system mean average avg median"
     " batch(?:es)? size bs bsz local num number no count train(?:ing)? wall clock wall-?clock duration elapsed"
     " runtime init\\w* epochs? relative measured actual parallel linear percent mini(?:-?batch)? vs to over from"
     " single one multi(?:-\\w+)? x n k t np n?procs? n?gpus? world per-\\w+ effective planned processed used",

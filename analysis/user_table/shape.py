@@ -28,6 +28,8 @@ _WITH_LABELS = (
     "steps_per_rank",
     "epochs",
 )  # of one curve, if a label says so
+_LABELLED = re.compile(r"([\d.]+) ?@ ?([^,@]+)")
+_SPLIT = {"/": r"(.*?)\s*\(([^()/]+(?:/[^()/]+)+)\)\s*(.*)", ",": r"(.*?):\s*([^,:]+(?:,[^,:]+)+)()"}
 _RUN = re.compile(r"(?:run|trial|rep(?:eat|etition)?|launch|#)?\s*#?(\d{1,2})", re.I)
 CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
@@ -230,21 +232,31 @@ def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Head
         return unknown  # named after what is measured
     if header.name == "rate" and kinds and kinds <= {"ratio"}:
         return replace(header, name="speedup")
+    if header.name in ("wall_s", "job_s") and kinds == {"rate"}:
+        return replace(header, name="rate")
     return header
 
 
 def _parts(one: Column, overrides: Mapping[str, str]) -> list[Column]:
-    """Return a column "name (a/b)" with cells "1/2", or "a x b" with cells "1 x 2", as a column for each part."""
-    match = re.fullmatch(r"(.*?)\s*\(([^()/]+(?:/[^()/]+)+)\)\s*(.*)", one.header.text)
-    split = [re.split(r"\s*/\s*", cell) for cell in one.cells]
-    labels = re.split(r"\s*/\s*", match[2]) if match else []
-    if not match or any(len(cells) != len(labels) or not all(map(numbers.has_value, cells)) for cells in split):
-        return _factors(one, overrides)
-    base = headers.read(f"{match[1]} {match[3]}", overrides)
-    return [
-        Column(replace(base, text=f"{match[1]} {label} {match[3]}".strip(), label=label), tuple(cells), one.at)
-        for label, cells in zip(labels, zip(*split, strict=True), strict=True)
-    ]
+    """Return the parts of a column "name (a/b)" with cells "1/2", "name: a, b" with "1, 2", "a x b" with "1 x 2"."""
+    labelled = [{label.strip(): value for value, label in _LABELLED.findall(cell)} for cell in one.cells]
+    if all(labelled):  # "10@FP16, 4@TF32"
+        return [
+            Column(replace(one.header, label=label), tuple(values.get(label, "") for values in labelled), one.at)
+            for label in dict.fromkeys(label for values in labelled for label in values)
+        ]
+    for separator, pattern in _SPLIT.items():
+        match = re.fullmatch(pattern, one.header.text)
+        labels = re.split(rf"\s*{separator}\s*", match[2]) if match else []
+        split = [re.split(rf"\s*{separator}\s*", cell) for cell in one.cells]
+        if match and all(len(cells) == len(labels) and all(map(numbers.has_value, cells)) for cells in split):
+            base = headers.read(f"{match[1]} {match[3]}", overrides)
+            texts = [f"{match[1]} {label} {match[3]}".strip() for label in labels]
+            return [
+                Column(replace(base, text=text, label=label), tuple(cells), one.at)
+                for text, label, cells in zip(texts, labels, zip(*split, strict=True), strict=True)
+            ]
+    return _factors(one, overrides)
 
 
 def _factors(one: Column, overrides: Mapping[str, str]) -> list[Column]:
@@ -373,7 +385,7 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     sizes = _sizes(table)
     if table.column_of(CELLS) or not (sizes or table.names & {"ranks", "nodes"}):
         return table
-    if not table.names & _MEASURED:
+    if not table.names & (_MEASURED - _BESIDE):
         table = _with_latency(table)
     numeric = [
         one
@@ -415,7 +427,8 @@ def _with_latency(table: Long) -> Long:
     ]
     if len(latencies) != 1:
         return table
-    columns = tuple(one.named("step_s") if one is latencies[0] else one for one in table.columns)
+    step = replace(latencies[0], header=replace(latencies[0].header, name="step_s", label="", why=""))
+    columns = tuple(step if one is latencies[0] else one for one in table.columns)
     guess = f"'{latencies[0].header.text}' is the time of a step, for nothing else is measured"
     return replace(table, columns=columns).guessing(guess)
 
@@ -469,6 +482,9 @@ def _spread(table: Long, overrides: Mapping[str, str]) -> Long:
 def _conditions(table: Long) -> list[tuple[Column, Condition]]:
     """Return what is measured, and what else is labelled alike, each column with its condition."""
     spelling: dict[str, str] = {}  # labels that differ in case alone are one
+    labels = {one.header.label.lower() for one in table.columns if one.header.name in _MEASURED}
+    if "mixed precision" in labels and "fp16" not in labels:
+        spelling["fp16"] = "mixed precision"
     measured, others = [], []
     for one in table.columns:
         header = one.header

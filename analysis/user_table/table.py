@@ -377,18 +377,22 @@ def _distinguishes_curves(
     if cells.nunique() < 2 or cells.eq("").any():
         return False
     numeric = cells.map(numbers.has_value).any()
+    measured = [one.header.name in (*_MEASURED, *_UNSCOPED) for one in assembly.table.columns]
+    before = any(one is column for one in assembly.table.columns[: [*measured, True].index(True)])
     sizes = assembly.values[
         [name for name in ("ranks", "batch", "batch_per_rank", "repeat") if name in assembly.values]
     ]
     known = sizes.assign(**{name: values for name, values in texts.items()})
     alike = known.duplicated().any()
     if not several:
-        measured = [one.header.name in (*_MEASURED, *_UNSCOPED) for one in assembly.table.columns]
-        before = any(one is column for one in assembly.table.columns[: [*measured, True].index(True)])
         whole = cells.map(str.isdigit).all()
         settings = not numeric or cells.value_counts().min() > 1 or (before and whole)
         return bool(alike and settings and not known.assign(cells=cells).duplicated().any())
-    return bool((ranks.groupby(cells).nunique() > 1).all() and (alike or not numeric))
+    counts = ranks.groupby(cells).nunique()
+    in_words = before and not numeric and cells.str.contains(r"[^\W\d_]").all()
+    names = in_words and counts.max() > 1 and 2 * len(counts) <= len(cells)
+    named = not numeric or (before and cells.map(str.isdigit).all())
+    return bool(((counts > 1).all() and (alike or named)) or names)
 
 
 def _sizes(assembly: _Assembly) -> None:
@@ -506,8 +510,9 @@ def _is_of_settings(values: pd.DataFrame, name: str, lines: pd.Series) -> bool:
     """Return whether a stated ratio is, on each line, that of what is measured in two of its settings."""
     for measured in {*_MEASURED, "images_per_s"} & {*values} - {"speedup", "efficiency"}:
         rows = values.groupby(lines)[measured]
-        stated = values.groupby(lines)[name].first()
-        if all((rows.max() / rows.min() / stated).map(math.log).abs() < _NEAR):
+        ratios = rows.first() / rows.last() / values.groupby(lines)[name].first()
+        inverse = rows.last() / rows.first() / values.groupby(lines)[name].first()
+        if any(all(ratio.map(math.log).abs() < _NEAR) for ratio in (ratios, inverse)):
             return True
     return False
 

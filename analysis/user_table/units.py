@@ -138,6 +138,8 @@ class Sizes:
 def sizes_in(text: str) -> Sizes | None:
     """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
+    if flag := re.fullmatch(r"(?:-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|ranks|gpus|workers|threads) ?= ?)(\d+)", low, re.I):
+        return Sizes(int(flag[1]))
     low = re.sub(r"(\d+|单) ?卡", r"\1 gpus ", re.sub(r"(\d+|单) ?机", r"\1 nodes ", low)).replace("单", "1").strip()
     low = re.sub(r"(?<![a-z0-9])n(\d+)c(\d+)(?![a-z0-9])", r"\2 gpus (\1 nodes)", low, flags=re.I)  # as Paddle writes
     low = re.sub(rf"\b({RANK})\s*\((\d+)\s*[x×]\)", r"\2 \1", low, flags=re.I)  # "Multi-GPU (2×)"

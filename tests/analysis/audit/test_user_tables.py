@@ -89,6 +89,7 @@ ALLEGED = {
     # 4 processes 2.81 times as fast as 2; efficiencies are speedups over 2 processes / all processes
     "pwscf.md": {"beyond_ideal", "speedup_from_times"},
     "mixed.md": {"more_ranks_no_faster"},  # 64,449 operations/s by 2 threads, 285,483 by one
+    "sedona.md": {"beyond_ideal"},  # 2.41 times as fast on 2 cores
     "slora.md": {"beyond_ideal"},  # 7.8 requests/s on 4 GPUs over 3.2 on 2
     "spark.md": {"more_ranks_no_faster"},  # 483.83 rows/s by one worker, 466.48 by two
     "t4.md": {"beyond_ideal"},  # 2 GPUs 3.3 times the images of one: 8 x 2.0 over 4 x 1.2

@@ -21,6 +21,8 @@ from analysis.user_table.units import Sizes
         ("dp4_mp4_pp1_1536x16", None),
         ("n2g4", Sizes(8, 2, 4)),
         ("A100*N2C16", Sizes(16, 2, 8, "A100")),
+        ("-j4", Sizes(4)),
+        ("np=8", Sizes(8)),
         ("4卡", Sizes(4)),
         ("单卡", Sizes(1)),
         ("n1g8_fp32", Sizes(8, 1, 8)),
