@@ -51,7 +51,7 @@ def _experiment_row(appendix: Appendix, number: int, one: Experiment) -> dict[st
         "machine": minutes(appendix, one.command),
         "needs": one.needs,
         "claims": ", ".join(appendix.claims_of(one.name)),
-        "expected": one.expected,
+        "expected": one.expected or one.shows,
         "may differ": one.variation,
     }
 
@@ -59,7 +59,6 @@ def _experiment_row(appendix: Appendix, number: int, one: Experiment) -> dict[st
 def _output_row(number: int, one: Experiment) -> dict[str, str]:
     return {
         "": label(number, "E"),
-        "shows": one.shows,
         "figures": ", ".join(f"`{name}`" for name in one.figures),
         "computed by": ", ".join(f"`{place}`" for place in one.code),
     }
@@ -101,6 +100,7 @@ def appendix_text(appendix: Appendix, style: str) -> str:
     return _environment().get_template(f"appendix-{style}.md.j2").render(
         steps=steps,
         experiments=experiments,
+        shows=[one.shows for one in appendix.experiments],
         outputs=[_output_row(number, one) for number, one in enumerate(appendix.experiments)],
         claims=[_claim_row(appendix, number, one) for number, one in enumerate(appendix.claims) if one.experiment],
         checks=_check_rows(appendix),
