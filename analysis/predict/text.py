@@ -103,6 +103,11 @@ def _how_to_read(answers: Sequence[Answer]) -> str:
 def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield why lower ends are so low, where something may saturate beyond the points."""
     shown = [(one.curve, target) for one in answers for target in one.targets if target.supported]
+    if any(curve.largest < target.ranks <= 2 * curve.largest and not curve.may_saturate for curve, target in shown):
+        yield (
+            "At the next doubling the lower ends allow for what curves do from one doubling to the next, not for a "
+            "bend right beyond the points, which no point excludes: measure there before you rely on it."
+        )
     if any(target.ranks > 2 * curve.largest for curve, target in shown):
         yield (
             "Beyond one doubling the lower ends allow for a bend that the points cannot show: a link, a file system or "
