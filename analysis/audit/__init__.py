@@ -20,6 +20,7 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     measuring,
     provenance,
     records,
+    run_folder,
     said_twice,
     stated,
     user_runs,
@@ -69,6 +70,23 @@ def launch_findings(study: Study) -> list[Finding]:
     paths = sorted(set(study.local["record"]))
     findings = [*run_findings((path, study.records[path]) for path in paths), *_left_out(study)]
     return in_order([*findings, *provenance.missing(sorted({Path(path).parents[1] for path in paths}))])
+
+
+def rules_not_run(study: Study) -> list[str]:
+    """Return which rules over records could not run, on how many of them, for want of what."""
+    runs = [(path, study.records[path]) for path in sorted(set(study.local["record"]))]
+    in_rounds = [run for _, run in runs if run.config.get("rounds")]
+    wanting = {
+        "stopping_rule": (sum(run.rounds_end_s is None for run in in_rounds), len(in_rounds), "rounds_end_s"),
+        "record_and_parts": (
+            sum(not run_folder.parts_beside(run, path) for path, run in runs), len(runs), "the files of their ranks",
+        ),
+    }  # fmt: skip
+    return [
+        f"{name} could not run on {count} of {all_runs} records, for want of {what}"
+        for name, (count, all_runs, what) in wanting.items()
+        if count
+    ]
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
+from itertools import pairwise
 
 from analysis import metrics
 from analysis.audit.findings import RECORD_RULES, Finding, finding, rule
 from analysis.stats import repeats
 from analysis.table.checks.check import Slack, resized
 from analysis.thresholds import limit
-from train.record.record import PHASES, Rank, RunRecord, Window
+from train.record.record import PHASES, Rank, RunRecord, Usage, Window
 
 Turns = dict[tuple[int, int], list[tuple[Rank, Window]]]
 # All ranks leave these phases together: what ends them waits for all.
@@ -34,7 +36,7 @@ def barriers_together(run: RunRecord, path: str) -> Iterator[Finding]:
     The phases of a rank add up from the launch of the job. Ranks that join or leave, or that were started by hand, have
     no common origin.
     """
-    if len(run.ranks) < 2 or resized(run) or run.failure or run.order is None:
+    if len(run.ranks) < 2 or resized(run) or run.failure or (run.order is None and run.rounds_end_s is None):
         return
     slack = Slack.from_run(run)
     allowed_s = limit("together_s") + slack.pause_s + slack.cycles_s
@@ -64,9 +66,8 @@ def timed_phase_filled(run: RunRecord, path: str) -> Iterator[Finding]:
     if not by_turn or run.config.get("rank_groups_at_once") or run.failure:
         return
     timed_s = max(rank.phases_s.get("timed", 0.0) for rank in run.ranks)
-    windows_s = sum(max(window.window_s for _, window in windows) for windows in by_turn.values())
-    windows_s += max(sum(window.window_s for window in rank.exchanges) for rank in run.ranks)
-    between_s = _between_s(run, by_turn)
+    windows_s = _windows_s(run, by_turn)
+    between_s = _between_s(run, by_turn, _untimed_arms(run, by_turn))
     gap_s = timed_s - windows_s - between_s
     if gap_s > limit("gap_s") + limit("gap_fraction") * between_s:
         stated = f"{timed_s:.1f} s in the timed phase"
@@ -75,24 +76,126 @@ def timed_phase_filled(run: RunRecord, path: str) -> Iterator[Finding]:
         yield finding(path, "serious", stated, follows, metrics.change_fraction(timed_s - gap_s, timed_s), meaning)
 
 
-def _between_s(run: RunRecord, by_turn: Turns) -> float:
-    """Return how long the barriers and the untimed steps of all turns take, about.
+def _windows_s(run: RunRecord, by_turn: Turns) -> float:
+    """Return how long the windows of these turns take, one after the other, and the exchanges of their rounds."""
+    rounds = {number for number, _ in by_turn}
+    exchanges = [sum(window.window_s for window in rank.exchanges if window.round in rounds) for rank in run.ranks]
+    return sum(max(window.window_s for _, window in windows) for windows in by_turn.values()) + max(exchanges)
 
-    Whether an arm has an untimed step was decided once, by the time of its step in the warm-up.
-    """
-    precision = run.config["measure"].get("precision_fraction")
-    steps_s = {
+
+def _steps_s(by_turn: Turns) -> dict[tuple[int, int], float]:
+    """Return the time of a step on the slowest rank, by turn."""
+    return {
         turn: max(window.window_s / max(1, len(window.step_times_s)) for _, window in windows)
         for turn, windows in by_turn.items()
     }
+
+
+def _untimed_arms(run: RunRecord, by_turn: Turns) -> set[int]:
+    """Return the arms whose windows come after an untimed step: it was decided once, by a step in the warm-up.
+
+    That step may have been as much shorter than those of the windows as others took from these.
+    """
+    precision = run.config["measure"].get("precision_fraction")
+    long_s = _TIMES / precision * _FIRST_STEP_S * _slowed(run) if precision else math.inf
     shortest_s: dict[int, float] = {}
-    for (_, arm), step_s in steps_s.items():
+    for (_, arm), step_s in _steps_s(by_turn).items():
         shortest_s[arm] = min(step_s, shortest_s.get(arm, step_s))
-    untimed = {arm for arm, s in shortest_s.items() if not precision or s < _TIMES / precision * _FIRST_STEP_S}
+    return {arm for arm, step_s in shortest_s.items() if step_s < long_s}
+
+
+def _slowed(run: RunRecord) -> float:
+    """Return how many times as long everything took because others had the cores of a rank, as the kernel counted it.
+
+    1 where nodes are held to quotas: there the others are mostly the other ranks.
+    """
+    shares = [0.0]
+    for rank in run.ranks if not run.node_quotas else ():
+        uses = [window.cores for window in rank.windows if window.cores]
+        spans_s = sum(use.wall_s for use in uses) * max(1, len(rank.cores))
+        shares += [sum(use.busy_s - use.own_s + use.steal_s for use in uses) / spans_s] if spans_s else []
+    return 1 / (1 - min(max(shares), limit("most_taken")))
+
+
+def _between_s(run: RunRecord, by_turn: Turns, untimed: set[int]) -> float:
+    """Return how long the barriers and the untimed steps of these turns take, about."""
     period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
     restored_s = run.work.gradient_bytes / limit("restored_bytes_per_s") if run.work else 0.0  # the weights, each turn
-    barriers_s = len(by_turn) * (limit("between_windows_s") + limit("barrier_cycles") * period_s + restored_s)
-    return barriers_s + sum(step_s for (_, arm), step_s in steps_s.items() if arm in untimed)
+    joined_s = limit("joined_s") if run.config.get("join_in_turn") else 0.0
+    turn_s = limit("between_windows_s") + limit("barrier_cycles") * period_s + restored_s + joined_s
+    steps_s = sum(step_s for (_, arm), step_s in _steps_s(by_turn).items() if arm in untimed)
+    return len(by_turn) * turn_s * _slowed(run) + steps_s
+
+
+@rule(RECORD_RULES)
+def stopping_rule(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a launch whose rounds end before, or go on after, the launcher's end of its rounds let them.
+
+    Rank 0 decides after each round: half of a mean round may lie beyond that end. Where the last round ended is the end
+    of its timed phase; where the one before it ended follows from the windows of the last and what is between them.
+    """
+    by_turn, end_s = turns(run), run.rounds_end_s
+    if end_s is None or not by_turn or run.failure:
+        return
+    last = max(number for number, _ in by_turn)
+    stopped_s, timed_s = _end_s(run.ranks[0], "timed"), run.ranks[0].phases_s.get("timed", 0.0)
+    in_last = {turn: windows for turn, windows in by_turn.items() if turn[0] == last}
+    between_s = _between_s(run, in_last, _untimed_arms(run, by_turn))
+    between_s = max(between_s, (timed_s - _windows_s(run, by_turn)) / (last + 1))  # as of this round, or of all
+    last_s = _windows_s(run, in_last) + limit("gap_s") + (1 + limit("gap_fraction")) * between_s
+    before_s = stopped_s - last_s
+    meaning = "Rounds were removed, or added, or times were changed: the launcher's rule stops elsewhere."
+    if stopped_s + timed_s / (last + 1) / 2 < end_s - limit("rounding_s"):
+        stated = f"{last + 1} rounds, the last of which ended after {stopped_s:.1f} s"
+        yield finding(path, "serious", stated, f"one more: they were to end after {end_s:.1f} s", None, meaning)
+    elif last and before_s + (timed_s - last_s) / last / 2 >= end_s:
+        stated = f"round {last + 1}, begun after {before_s:.1f} s"
+        yield finding(path, "serious", stated, f"none: rounds were to end after {end_s:.1f} s", None, meaning)
+
+
+def _sampled(run: RunRecord) -> Iterator[tuple[Rank, Usage]]:
+    """Yield the ranks whose samples of usage tell something.
+
+    A driver of a GPU may hang, and ranks that share cores keep each other's samples waiting.
+    """
+    for rank in run.ranks if not (run.failure or run.cores_shared) else ():
+        if rank.usage and len(rank.usage.at_s) >= limit("least_samples") and not rank.gpu:
+            yield rank, rank.usage
+
+
+@rule(RECORD_RULES)
+def sampled_throughout(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a rank whose samples of usage leave a gap, or end before it: time was added, or samples were removed.
+
+    A process beside the rank takes them, period by period, until the last line of the rank.
+    """
+    for rank, used in _sampled(run):
+        end_s = sum(time_s for name, time_s in rank.phases_s.items() if name != "exit")
+        spans = [(later - earlier, earlier) for earlier, later in pairwise([*used.at_s, max(end_s, used.at_s[-1])])]
+        usual_s = statistics.median(span_s for span_s, _ in spans)
+        period_s = max(run.config["measure"].get("usage_period_s") or 0.0, usual_s)
+        longest_s, at_s = max(spans)
+        if longest_s > 1.5 * period_s + limit("sampled_late_s"):
+            stated = f"rank {rank.rank}: no sample of its usage for {longest_s:.1f} s after {at_s:.1f} s"
+            meaning = "It is sampled until it ends. Its phases are longer than they were, or samples were removed."
+            yield finding(path, "serious", stated, f"one in {period_s:.3g} s", None, meaning)
+            return
+
+
+@rule(RECORD_RULES)
+def cpu_of_samples(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report samples between which a rank took more CPU time than its cores have: time between them was cut."""
+    for rank, used in _sampled(run):
+        cores = max(1, len(rank.cores))
+        beyond_s = most_s = 0.0  # of the stretch of samples that ends here, and of the worst one
+        for (cpu_s, at_s), (next_cpu_s, next_at_s) in pairwise(zip(used.cpu_s, used.at_s, strict=True)):
+            beyond_s = max(0.0, beyond_s + next_cpu_s - cpu_s - cores * (next_at_s - at_s))
+            most_s = max(most_s, beyond_s)
+        if most_s > limit("sampled_cpu_s") * cores:
+            stated = f"rank {rank.rank}: {most_s:.2f} s more CPU time between samples than its cores have"
+            meaning = "The times of its samples are closer to each other than they were."
+            yield finding(path, "serious", stated, f"{cores} s a second at most", None, meaning)
+            return
 
 
 @rule(RECORD_RULES)

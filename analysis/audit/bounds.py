@@ -12,7 +12,7 @@ from analysis.stats.number import Number
 from analysis.table.hardware import COMPUTE, throughput_bounds
 from analysis.thresholds import limit
 from train.record import rounds
-from train.record.record import CoreUse, RunRecord
+from train.record.record import CoreUse, Rank, RunRecord
 
 
 @rule(RECORD_RULES)
@@ -37,6 +37,67 @@ def _rates(run: RunRecord) -> Iterator[tuple[str, float, dict[str, float]]]:
     for index, arm in enumerate(arms):
         if rates := [of_round[index] for of_round in measured if index in of_round]:
             yield arm["name"], repeats.median([rates]).value, throughput_bounds(run, index)
+
+
+# Multiplications and additions of a core in one cycle, in fp32: two units, each as wide as the vectors.
+_PER_CYCLE = {"avx512f": 64, "avx2": 32, "avx": 16}
+
+
+@rule(RECORD_RULES)
+def beyond_instructions(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report products of matrices that are faster than the instruction sets of the processor allow at any clock.
+
+    They are the limit of `beyond_limits`. In fp32 on CPUs with x86's vectors; others have no bound here.
+    """
+    hosts = {host.host: host.state for host in (run.environment.hosts if run.environment else []) if host.state}
+    for rank in run.ranks if run.config.get("precision") == "fp32" and run.config.get("device") == "cpu" else ():
+        state = hosts.get(rank.host)
+        per_cycle = next((n for flag, n in _PER_CYCLE.items() if state and flag in state.cpu_flags), None)
+        if not (state and per_cycle and rank.matrix_products) or any(
+            flag.startswith("amx") for flag in state.cpu_flags
+        ):
+            continue
+        clock_hz = 1e6 * max(limit("most_mhz"), state.frequency_max_mhz or 0.0)
+        bound = per_cycle * clock_hz * max(1, len(rank.cores))
+        speed = max(metrics.operations_per_s(one.rows, min(one.times_s)) for one in rank.matrix_products)
+        if speed > bound:
+            stated = f"rank {rank.rank}: {speed / 1e9:.0f} thousand million operations/s in products of matrices"
+            follows = f"{bound / 1e9:.0f} at most, {per_cycle} a cycle on {len(rank.cores)} cores"
+            meaning = "The products took longer, or the processor is another one: the limit of the rates is not right."
+            yield finding(path, "serious", stated, follows, metrics.change_fraction(bound, speed), meaning)
+            return
+
+
+@rule(RECORD_RULES)
+def impossible_memory(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a peak of memory below a sample of it, or below what the weights, gradients and the batch of a rank take.
+
+    On CPUs, where each rank has all weights; half of what an image adds to the peak (conf/model) is a lower bound.
+    """
+    for rank in run.ranks:
+        sampled = max(rank.usage.memory_bytes, default=0) if rank.usage else 0
+        for least, what in ((sampled, "a sample of it"), (_least_bytes(run, rank), "its weights and its batch")):
+            off = metrics.change_fraction(least, rank.peak_memory_bytes) if least else 0.0
+            if off < -limit("memory_below"):
+                stated = f"rank {rank.rank}: {rank.peak_memory_bytes / 2**20:.0f} MiB at most"
+                follows = f"{least / 2**20:.0f} MiB or more, of {what}"
+                meaning = "The memory, the batch or the model is not as the record says."
+                yield finding(path, "serious", stated, follows, off, meaning)
+                return
+
+
+def _least_bytes(run: RunRecord, rank: Rank) -> float:
+    """Return the memory that a rank needs at least; 0 where it is not known."""
+    model, batch = run.config.get("model") or {}, run.config.get("batch_per_rank")
+    trains = run.config["distribution"]["backend"] in ("horovod", "none") and model.get("train_layers") == "all"
+    if not (run.work and batch and trains and run.config.get("device") == "cpu" and not run.failure):
+        return 0.0
+    arms = enumerate(run.config.get("rounds") or [])
+    mine = [arm["batch_per_rank"] for index, arm in arms if any(window.arm == index for window in rank.windows)]
+    activations = max(mine, default=batch) * model.get("activation_bytes_per_image", 0) / 2
+    if run.config.get("precision") != "fp32":
+        activations /= 2
+    return limit("least_process_bytes") + 2 * run.work.gradient_bytes + activations
 
 
 @rule(RECORD_RULES)

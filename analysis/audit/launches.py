@@ -54,6 +54,7 @@ class Launch:
     job_s: float
     model: tuple[str, int]  # its name and the size of its images
     work: tuple[Any, ...]  # what an image of it needs; empty: not counted
+    batches: dict[str, int] = field(compare=False)  # of a rank, by what is swept at a point, and its arm
     scatters: tuple[Scatter, Scatter] = field(compare=False)  # of its steps, and of its windows
 
 
@@ -92,6 +93,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         job_s=run.job_s,
         model=(run.config["model"]["name"], run.config["model"].get("image_size", 0)),
         work=_work(run),
+        batches=_batches(run),
         scatters=_scatters(run),
     )
 
@@ -123,6 +125,18 @@ def throughput(run: RunRecord) -> float:
         return 0.0
     timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
     return metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)
+
+
+def _batches(run: RunRecord) -> dict[str, int]:
+    """Return the batch of a rank at each point of a launch, by what is swept there, its arm and its role."""
+    alone = {"swept": run.swept, "arm": run.arm, "role": run.role, "batch_per_rank": run.config.get("batch_per_rank")}
+    batches: dict[str, set[int]] = defaultdict(set)
+    for arm in run.config.get("rounds") or [alone]:
+        if arm.get("swept") and arm["batch_per_rank"]:
+            role = "point" if arm["role"] == "base" else arm["role"]
+            swept = ", ".join(f"{key}={value}" for key, value in arm["swept"].items())
+            batches[f"{swept}, {arm.get('arm') or role}"].add(arm["batch_per_rank"])
+    return {point: min(values) for point, values in batches.items() if len(values) == 1}
 
 
 def _work(run: RunRecord) -> tuple[Any, ...]:
@@ -248,6 +262,7 @@ def _differing(one: str, other: str) -> tuple[str, str]:
 # How much a difference means; of anything else it is serious. A commit may change what no run uses, the digest of
 # train/ and conf/ only a comment in it.
 _SOFTWARE: dict[str, Severity] = {"git commit": "note", "digest of the code": "warning"}
+_LIBRARIES = ("MPI", "NCCL")  # which launches without Horovod do not load
 
 
 @rule(EXPERIMENT_RULES)
@@ -255,7 +270,7 @@ def unequal_software(runs: list[Launch]) -> Iterator[Finding]:
     """Report points of one experiment measured with different software: the software may be the difference."""
     for name in sorted({key for run in runs for key, _ in run.software}):
         versions = sorted({dict(run.software).get(name, "none") for run in runs})
-        if len(versions) > 1:
+        if len(versions) - (name in _LIBRARIES and "none" in versions) > 1:
             stated = f"{name}: {', '.join(version[:12] for version in versions)}"
             meaning = (
                 "Points measured with different versions are not points of one curve; measure them again with one."

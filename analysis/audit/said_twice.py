@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, finding, rule
 from analysis.audit.launches import Launch
+from train.record import source
 from train.record.record import RunRecord
 
 _MEANING = "Both were written by the same launch: one of them was changed afterwards."
@@ -21,14 +23,22 @@ def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a command line whose settings are not those of the configuration: one of them belongs to another run."""
     for key, given in _settings(run.command).items():
         stated = _configured(run.config, key)
-        if key not in _DECIDED_LATER and stated is not None and not _same(given, stated):
+        said = _named(key, given) if isinstance(run.config.get(key), Mapping) else given
+        if key not in _DECIDED_LATER and None not in (stated, said) and not _same(str(said), stated):
             yield finding(path, "serious", f"{key}: {stated}", f"{given}, as its command says", None, _MEANING)
 
 
 def _settings(command: list[str]) -> dict[str, str]:
-    """Return the settings of a command line; the last of each counts."""
+    """Return the settings of a command line; the last of each counts. Those that follow from others say no value."""
     pairs = (word.lstrip("+").partition("=") for word in command if "=" in word and not word.startswith("-"))
-    return {key: value for key, _, value in pairs if value not in ("", "null")}
+    return {key: value for key, _, value in pairs if value not in ("", "null") and "${" not in value}
+
+
+def _named(section: str, file: str) -> str | None:
+    """Return the name that a file of conf/ gives its section, as that of model=alexnet_67; None without one here."""
+    path = source.ROOT / "conf" / section / f"{Path(file).name}.yaml"
+    name = re.search(r"^name: *(\S+)", path.read_text(), re.M) if path.is_file() else None
+    return name[1] if name else None
 
 
 def _configured(config: Mapping[str, Any], key: str) -> Any:
@@ -113,6 +123,56 @@ def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
             stated = f"{model} at {size} pixels: {work}"
             meaning = "One model is one work: it was another model, or what the record says of it was changed."
             yield finding(strayed[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
+
+
+@rule(RECORD_RULES)
+def gpus_and_device(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report GPUs that a record has in one place and not in another: of hosts, ranks, and what only CPUs measure."""
+    environment = run.environment
+    variables = environment.variables if environment else {}
+    for host in environment.hosts if environment else []:
+        states = [gpu.name for gpu in host.state.gpus] if host.state else host.gpus
+        if states != host.gpus:
+            stated = f"{host.host}: {', '.join(host.gpus) or 'no GPU'}"
+            yield finding(path, "serious", stated, f"{', '.join(states) or 'none'}, by its driver", None, _MEANING)
+    for rank in run.ranks:
+        computing = rank.compute_times_s or any(window.compute_times_s for window in rank.windows)
+        against = {
+            "device=cpu": run.config.get("device") == "cpu",
+            "times of computing, which only CPUs have": bool(computing),
+            "no GPU in the variables": variables.get("CUDA_VISIBLE_DEVICES") == "-1",
+        }
+        if rank.gpu and (others := [name for name, contradicts in against.items() if contradicts]):
+            yield finding(path, "serious", f"rank {rank.rank}: {rank.gpu}", ", ".join(others), None, _MEANING)
+            return
+
+
+@rule(EXPERIMENT_RULES)
+def one_plan(runs: list[Launch]) -> Iterator[Finding]:
+    """Report launches of one plan that give one point, or one arm of it, other settings: a plan is of one command.
+
+    Launches whose positions in the order are the same are of several plans, and are left out.
+    """
+    plans: dict[tuple[int | None, int], list[Launch]] = {}
+    for run in runs:
+        if run.order:
+            plans.setdefault((run.order.seed, run.order.runs), []).append(run)
+    for launches in plans.values():
+        if len({run.order.position for run in launches if run.order}) < len(launches):
+            continue
+        settings: dict[str, dict[str, list[Launch]]] = {}
+        for run in launches:
+            settings.setdefault(f"the configuration of {run.point}", {}).setdefault(run.config_hash[:8], []).append(run)
+            for point, batch in run.batches.items():
+                settings.setdefault(f"the batch of a rank at {point}", {}).setdefault(str(batch), []).append(run)
+        strayed: dict[str, Finding] = {}
+        for what, by_setting in settings.items():
+            (usual, same), *others = sorted(by_setting.items(), key=lambda one: -len(one[1]))
+            for setting, (run, *_) in others:
+                meaning = "Both are of one plan, which one command made: one of them was changed afterwards."
+                stated, follows = f"{what}: {setting}", f"{usual}, as in {same[0].path}"
+                strayed.setdefault(run.path, finding(run.path, "serious", stated, follows, None, meaning))
+        yield from strayed.values()
 
 
 @rule(RECORD_RULES)

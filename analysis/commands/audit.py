@@ -29,7 +29,7 @@ class Audit(Document):
     version: Annotated[int, about("2; raised when a name changes or is removed")]
     findings: Annotated[Sequence[Finding], about("by report, then the serious ones first")]
     claims: Annotated[Sequence[JudgedClaim], about("as `claims` prints them; empty for FILE")]
-    notes: Annotated[Sequence[str], about("what was left out of FILE")]
+    notes: Annotated[Sequence[str], about("what was left out of FILE; rules that could not run on records")]
     read_as: Annotated[Sequence[str], about("how each column of FILE was read")]
 
 
@@ -139,7 +139,7 @@ def _audit_all(options: argparse.Namespace) -> Audited:
     """Audit the published numbers and local records."""
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
-    return Audited(findings, claims.judge(claims.read(), study))
+    return Audited(findings, claims.judge(claims.read(), study), audit.rules_not_run(study))
 
 
 def _record_files(paths: list[Path]) -> list[Path]:

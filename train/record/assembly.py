@@ -36,6 +36,7 @@ class Identity:
     role: Role | None = "point"
     arm_keys: Sequence[str] = ()
     order: Order | None = None
+    rounds_end_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -364,6 +364,7 @@ class RunRecord:
     arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
     learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
     order: Order | None = None  # None: started by hand
+    rounds_end_s: float | None = None  # by when the launcher wanted the rounds to end, after the launch of the job
     servers: list[Server] = field(default_factory=list)  # on nodes of their own, beside the ranks
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)

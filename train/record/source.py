@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_FOLDERS = ("train", "conf")
-_SUFFIXES = (".py", ".yaml")
-_DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
+FOLDERS = ("train", "conf")
+SUFFIXES = (".py", ".yaml")
+DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
 
 
 @functools.cache
 def files(root: Path = ROOT) -> Mapping[str, str]:
     """Return the files of train/ and conf/ below `root`: relative path -> the first digits of the content's SHA-256."""
-    paths = sorted(path for folder in _FOLDERS for path in (root / folder).rglob("*") if path.suffix in _SUFFIXES)
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS] for path in paths
-    }
+    paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in SUFFIXES)
+    return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] for path in paths}
 
 
 def digest(digests: Mapping[str, str]) -> str:

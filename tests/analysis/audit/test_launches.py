@@ -36,6 +36,11 @@ def test_points_made_with_different_software():
     assert finding.stated == "tensorflow: 2.18.1, 2.19.0"
     assert finding.severity == "serious"
     assert not list(rules.unequal_software([made(), made(nodes=2)]))
+    with_mpi = [make_record(nodes=nodes) for nodes in (2, 3)]
+    with_mpi[0].environment.mpi, with_mpi[1].environment.mpi = "Open MPI 4.1.4", "MPICH 4.3.2"
+    launches = [made(), *(rules.launch(run, "p") for run in with_mpi)]
+    assert not list(rules.unequal_software(launches[:2]))  # one rank alone loads none
+    assert [one.stated for one in rules.unequal_software(launches)] == ["MPI: MPICH 4.3.2, Open MPI 4.1, none"]
 
 
 def test_a_node_that_is_not_the_same_machine_at_every_point():

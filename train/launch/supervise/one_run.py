@@ -49,7 +49,7 @@ def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) 
     )
 
 
-def identity(run: Run, generation: int) -> Identity:
+def identity(run: Run, generation: int, asked: protocol.Assignment) -> Identity:
     """Return what a run's record says of what was asked for."""
     point, config = run.point, run.point.config
     return Identity(
@@ -58,8 +58,8 @@ def identity(run: Run, generation: int) -> Identity:
         repeat=run.repeat,
         generation=generation,
         config=resolved(config),
-        config_hash=config_hash(config),
-        source_digest=source.digest(source.files()),
+        config_hash=asked.config_hash,
+        source_digest=source.digest(asked.source),
         command=["python", "-m", "train", *point.overrides],
         learning_rate=learning_rate(config),
         swept=point.swept,
@@ -67,6 +67,7 @@ def identity(run: Run, generation: int) -> Identity:
         role=point.role,
         arm_keys=point.arm_keys,
         order=run.order,
+        rounds_end_s=asked.config["measure"]["budget_s"] if config.launch.rounds else None,
     )
 
 
@@ -126,7 +127,7 @@ def measure(
     with interrupts_deferred() as came:
         secret.remove()
         left = parts.read(job.folder)
-        record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
+        record = assemble(left, identity(run, generation, asked), ending(config, launcher, job, outcome, left))
         write_once(folder / RECORD_NAME, dumps(record))
         presence.end(folder)
     if came and not interruption:
