@@ -1,8 +1,8 @@
 """What the rules of the audit find, and what they allege of what is clean: edits of records, faults of studies, noise.
 
-    python -m benchmarks.audit_power [--runs 200] [--studies 200] [--records FOLDER]
+    python -m benchmarks.audit_power [--runs 200] [--studies 200] [--records FOLDER...]
 
-With a folder of real records it also edits those, and cuts them short as a smaller budget would have: clean variants.
+With folders of real records it also edits those, and cuts them short as a smaller budget would have: clean variants.
 Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets the
 95 % interval of the share (Clopper and Pearson).
 """
@@ -24,7 +24,7 @@ from tabulate import tabulate
 from analysis import audit
 from analysis.audit import user_tables
 from analysis.audit.accounting import turns
-from analysis.audit.findings import TABLE_RULES, Finding
+from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding
 from analysis.stats.repeats import proportion
 from analysis.study import Study
 from analysis.table.checks import contradictions
@@ -304,16 +304,19 @@ def _alarms(launches: list[RunRecord]) -> set[str]:
     return within | {one.rule for one in found if one.severity != "note"}
 
 
-def of_records(folder: Path, runs: int) -> Iterator[list[object]]:
+def of_records(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
     """On real launches: false alarms of the rules that see edits, on clean variants; then what is found of edits.
 
     An edit is found where a rule fires that does not fire before. Variants end after a random launch, and launches in
     rounds after a random round, as with a smaller budget.
     """
     experiments: dict[str, list[RunRecord]] = {}
-    for run in Study(folder).records.values():
+    paths: dict[str, list[str]] = {}
+    for path, run in Study(*folders).records.items():
         if run.status == "complete":
-            experiments.setdefault(run.experiment, []).append(run)
+            experiment = str(Path(path).parents[3])  # its folder in the results
+            experiments.setdefault(experiment, []).append(run)
+            paths.setdefault(experiment, []).append(path)
     before = {name: _alarms(launches) for name, launches in experiments.items()}
     sees = {*CHECKS, *(rule for _, rules in study_edits.EDITS.values() for rule in rules)}
     rng, names, alarmed = np.random.default_rng(SEED), [*experiments], 0
@@ -323,11 +326,13 @@ def of_records(folder: Path, runs: int) -> Iterator[list[object]]:
         for run in launches:
             count = len({number for number, _ in turns(run)})
             if count > 1:
-                study_edits.cut_by_its_budget(run, int(rng.integers(1, count)))
+                study_edits.cut_by_its_budget(run, int(rng.integers(1, count)), rng)
         alarmed += bool(_alarms(launches) & sees)
-    yield ["clean variants", runs, share(alarmed, runs), "any of these"]
+    beside = [any(_beside(*of)) for name in names for of in zip(experiments[name], paths[name], strict=True)]
+    yield ["clean variants", runs, share(alarmed, runs), "any of these", f"{sum(beside)} of {len(beside)} records"]
     for name, (edit, _) in study_edits.EDITS.items():
         rng, found, tried, rules = np.random.default_rng(SEED), 0, 0, Counter[str]()
+        seen = 0
         for _ in range(20 * runs):
             experiment = names[int(rng.integers(len(names)))]
             launches = copy.deepcopy(experiments[experiment])
@@ -335,21 +340,29 @@ def of_records(folder: Path, runs: int) -> Iterator[list[object]]:
                 new = _alarms(launches) - before[experiment]
                 tried, found = tried + 1, found + bool(new)
                 rules.update(new)
+                seen += any(any(_beside(*of)) for of in zip(launches, paths[experiment], strict=False))
             if tried >= max(1, runs // 10):
                 break
         if tried:
-            yield [name, tried, share(found, tried), ", ".join(rule for rule, _ in rules.most_common(3)) or "none"]
+            by = ", ".join(rule for rule, _ in rules.most_common(3)) or "none"
+            yield [name, tried, share(found, tried), by, f"{seen} of {tried}"]
+
+
+def _beside(run: RunRecord, path: str) -> Iterator[Finding]:
+    """What the files beside a record say against it."""
+    for rule in ("record_and_parts", "record_and_assignment"):
+        yield from RECORD_RULES[rule](run, path)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=200, help="records and tables a line; a quarter as many folders")
     parser.add_argument("--studies", type=int, default=200, help="studies a line; each takes about a second")
-    parser.add_argument("--records", type=Path, help="a folder of real records, to edit those alone")
+    parser.add_argument("--records", type=Path, nargs="+", help="folders of real records, to edit those alone")
     options = parser.parse_args()
     runs = options.runs
     if options.records:
-        headers = ["edits of real launches", "studies", "found", "by"]
+        headers = ["edits of real launches", "studies", "found", "by", "with the files beside them"]
         rows = of_records(options.records, runs)
         print(tabulate(rows, headers, tablefmt="github", disable_numparse=True))
         return

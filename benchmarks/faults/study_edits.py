@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 import numpy as np
 
 from analysis.audit.accounting import turns
-from train.record import config_hash, summary
+from train.record import config_hash, rounds, summary
 from train.record.record import PHASES, Rank, RunRecord, Window
 
 Rng = np.random.Generator
@@ -27,7 +28,7 @@ def settle(run: RunRecord) -> None:
     run.job_s = max(run.job_s, max(busy_s, default=0.0))
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
         rank.phases_s["exit"] = run.job_s - of_rank_s
-    run.summary = summary.of(run)
+    run.summary = summary.record_summary(run)
 
 
 def scale(window: Window, factor: float, counts: bool = True) -> None:
@@ -101,29 +102,67 @@ def larger_batch(launches: Launches, rng: Rng) -> bool:
 
 
 def trailing_rounds(phases: bool) -> Edit:
-    """The last third of the rounds removed; the timed phase and the job as they were, or shorter by as much."""
+    """The last third of the rounds removed; the timed phase, the job and the samples as they were, or without them."""
 
     def edit(launches: Launches, rng: Rng) -> bool:
         run = one_in_rounds(launches, rng, 6)
         if run is None or run.config.get("rank_groups_at_once"):
             return False
         count = len({number for number, _ in turns(run)})
-        kept = count - count // 3
-        lost_s = sum(
-            max(window.window_s for _, window in windows) * 1.05
-            for (number, _), windows in turns(run).items()
-            if number >= kept
-        )
-        for rank in run.ranks:
-            rank.windows = [window for window in rank.windows if window.round < kept]
-            rank.exchanges = [window for window in rank.exchanges if window.round < kept]
-            if phases:
-                rank.phases_s["timed"] -= lost_s
-        run.job_s -= lost_s if phases else 0.0
-        settle(run)
+        _end_after(run, count - count // 3, phases)
         return True
 
     return edit
+
+
+def _end_after(run: RunRecord, rounds: int, phases: bool = True) -> float:
+    """Remove all but so many rounds, and the time of the others; return what is left of it for a round."""
+    by_turn = turns(run)
+    count = len({number for number, _ in by_turn})
+    windows_s = {turn: max(window.window_s for _, window in windows) for turn, windows in by_turn.items()}
+    between_s = max(rank.phases_s["timed"] for rank in run.ranks) - sum(windows_s.values())
+    removed_s = sum(window_s for (number, _), window_s in windows_s.items() if number >= rounds)
+    removed_s += between_s * (1 - rounds / count)  # barriers and untimed steps are of each round
+    for rank in run.ranks:
+        rank.windows = [window for window in rank.windows if window.round < rounds]
+        rank.exchanges = [window for window in rank.exchanges if window.round < rounds]
+    if phases:
+        later(run, {"timed": -removed_s})
+    settle(run)
+    return between_s / count + sum(window_s for (number, _), window_s in windows_s.items() if number == rounds - 1)
+
+
+def later(run: RunRecord, more_s: dict[str, float]) -> None:
+    """Make phases longer or shorter on all ranks, and the job with them, without the samples that come too late."""
+    for rank in run.ranks:
+        for name, time_s in more_s.items():
+            rank.phases_s[name] += time_s
+        _sampled_until(rank, sum(rank.phases_s.values()) - rank.phases_s.get("exit", 0.0))
+    run.job_s += sum(more_s.values())
+
+
+def more_rounds(launches: Launches, rng: Rng) -> bool:
+    """A third more rounds, each step from a random one of its arm and rank, in a timed phase that is as much longer."""
+    run = one_in_rounds(launches, rng, 6)
+    if run is None or run.config.get("rank_groups_at_once"):
+        return False
+    arms = [index for index, arm in enumerate(run.config["rounds"]) if arm["name"] not in run.arms_left_out]
+    count = len({number for number, _ in turns(run)})
+    orders = [[arms[n] for n in order] for order in islice(rounds.orders(run.config["seed"], run.repeat, len(arms)),
+                                                           count + count // 3)]  # fmt: skip
+    round_s = max(rank.phases_s["timed"] for rank in run.ranks) / count
+    for rank in run.ranks:
+        by_arm = {arm: [window for window in rank.windows if window.arm == arm] for arm in arms}
+        for number in range(count, len(orders)):
+            for arm in orders[number]:
+                if by_arm[arm]:
+                    made = copy.deepcopy(by_arm[arm][number % len(by_arm[arm])])
+                    made.round = number
+                    scale(made, float(rng.uniform(0.97, 1.03)))
+                    rank.windows.append(made)
+    later(run, {"timed": round_s * (count // 3)})
+    settle(run)
+    return True
 
 
 def jittered_launch(rounds: bool, least: float = 0.05, most: float = 0.10) -> Edit:
@@ -201,7 +240,7 @@ def other_command(key: str, value: str) -> Edit:
     def edit(launches: Launches, rng: Rng) -> bool:
         run = launches[int(rng.integers(len(launches)))]
         run.command = [*(word for word in run.command if not word.startswith(f"{key}=")), f"{key}={value}"]
-        return True
+        return value != run.config["model"]["name"]
 
     return edit
 
@@ -279,29 +318,131 @@ def more_gradients(launches: Launches, rng: Rng) -> bool:
     return len(found) > 1
 
 
-def cut_by_its_budget(run: RunRecord, rounds: int) -> bool:
-    """Change a launch in rounds into what it had left with a smaller budget: so many rounds. A clean record."""
-    by_turn = turns(run)
-    count = len({number for number, _ in by_turn})
+def slow_windows(launches: Launches, rng: Rng) -> bool:
+    """The windows of each arm that are slower than its median as long as that, by some thousandths more or less."""
+    run = one_in_rounds(launches, rng, 6)
+    if run is None or run.config.get("rank_groups_at_once"):
+        return False
+    by_turn, cut_s = turns(run), 0.0
+    for arm in range(len(run.config["rounds"])):
+        longest_s = {turn: max(w.window_s for _, w in windows) for turn, windows in by_turn.items() if turn[1] == arm}
+        for turn, window_s in longest_s.items():
+            factor = float(np.median([*longest_s.values()]) / window_s * rng.uniform(0.997, 1.003))
+            if factor < 1:
+                cut_s += window_s * (1 - factor)
+                for _, window in by_turn[turn]:
+                    scale(window, factor)
+    later(run, {"timed": -cut_s})
+    settle(run)
+    return True
+
+
+def faster_launch(launches: Launches, rng: Rng) -> bool:
+    """All timed steps of a launch of one point in 0.85 of their time, with what was counted; samples move along."""
+    run = one_alone(launches, rng, steps=4)
+    if run is None:
+        return False
+    timed_s = {rank.rank: rank.phases_s["timed"] for rank in run.ranks}
+    for rank in run.ranks:
+        began_s = sum(rank.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
+        rank.step_times_s = [time_s * 0.85 for time_s in rank.step_times_s]
+        rank.compute_times_s = [time_s * 0.85 for time_s in rank.compute_times_s]
+        if use := rank.timed_cores:
+            use.wall_s, use.own_s = use.wall_s * 0.85, use.own_s * 0.85
+            use.busy_s, use.steal_s = round(use.busy_s * 0.85, 2), round(use.steal_s * 0.85, 2)
+        if rank.usage:
+            shift_s = 0.15 * timed_s[rank.rank]
+            rank.usage.at_s = [
+                at_s - min(shift_s, max(0.0, 0.15 * (at_s - began_s))) for at_s in rank.usage.at_s
+            ]  # fmt: skip
+    later(run, {"timed": -0.15 * max(timed_s.values())})
+    for rank in run.ranks:
+        rank.phases_s["timed"] = timed_s[rank.rank] * 0.85
+    settle(run)
+    return True
+
+
+def halved_phases(launches: Launches, rng: Rng) -> bool:
+    """Half of the broadcast and of the first step of a launch, on all ranks, and the samples that are then too late."""
+    run = launches[int(rng.integers(len(launches)))]
+    if run.failure or not all("first_step" in rank.phases_s for rank in run.ranks):
+        return False
+    later(run, {name: -run.ranks[0].phases_s.get(name, 0.0) / 2 for name in ("broadcast", "first_step")})
+    settle(run)
+    return True
+
+
+def moved_phase(launches: Launches, rng: Rng) -> bool:
+    """3 s of the import of all ranks booked on the broadcast."""
+    run = launches[int(rng.integers(len(launches)))]
+    if run.failure or not all("broadcast" in rank.phases_s and rank.phases_s["import"] > 3 for rank in run.ranks):
+        return False
+    later(run, {"import": -3.0, "broadcast": 3.0})
+    settle(run)
+    return True
+
+
+def larger_limits(launches: Launches, rng: Rng) -> bool:
+    """The matrix products and transfers of all launches five times as fast."""
+    for rank in (rank for run in launches for rank in run.ranks):
+        for product in rank.matrix_products:
+            product.times_s = [time_s / 5 for time_s in product.times_s]
+        for transfer in rank.transfers:
+            transfer.time_s /= 5
+    return any(rank.matrix_products for run in launches for rank in run.ranks)
+
+
+def less_memory(launches: Launches, rng: Rng) -> bool:
+    """A third of the memory of all ranks of a launch, also in the samples."""
+    run = launches[int(rng.integers(len(launches)))]
+    for rank in run.ranks:
+        rank.peak_memory_bytes //= 3
+        if rank.usage:
+            rank.usage.memory_bytes = [value // 3 for value in rank.usage.memory_bytes]
+    return bool(run.ranks) and not run.failure
+
+
+def gpus_added(launches: Launches, rng: Rng) -> bool:
+    """A GPU on all hosts and ranks of all launches."""
+    for run in launches:
+        for host in run.environment.hosts if run.environment else []:
+            host.gpus = ["NVIDIA A100"] * 8
+        for rank in run.ranks:
+            rank.gpu = "NVIDIA A100"
+    return True
+
+
+def other_software(commit: bool) -> Edit:
+    """Another commit and digest of the code in all launches, or other versions."""
+
+    def edit(launches: Launches, rng: Rng) -> bool:
+        for run in launches:
+            if run.environment is None:
+                return False
+            if commit:
+                run.source_digest = "5" * 64
+            else:
+                run.environment.versions = dict.fromkeys(run.environment.versions, "9.9.9")
+        return True
+
+    return edit
+
+
+def cut_by_its_budget(run: RunRecord, rounds: int, rng: Rng) -> bool:
+    """Change a launch in rounds into what it had left with a smaller budget: so many rounds. A clean record.
+
+    The end of its rounds is a random one of those with which its launcher would have stopped there.
+    """
+    count = len({number for number, _ in turns(run)})
     if not 0 < rounds < count or run.config.get("rank_groups_at_once"):
         return False
-    removed_s = sum(
-        max(window.window_s for _, window in windows) for (number, _), windows in by_turn.items() if number >= rounds
-    )
-    between_s = max(rank.phases_s["timed"] for rank in run.ranks) - sum(
-        max(window.window_s for _, window in windows) for windows in by_turn.values()
-    )
-    removed_s += between_s * (1 - rounds / count)  # barriers and untimed steps are of each round
-    for rank in run.ranks:
-        rank.windows = [window for window in rank.windows if window.round < rounds]
-        rank.exchanges = [window for window in rank.exchanges if window.round < rounds]
-        rank.phases_s["timed"] -= removed_s
-        _sampled_until(rank, sum(rank.phases_s.values()) - rank.phases_s.get("exit", 0.0))
-    run.job_s -= removed_s
-    before = [name for name in PHASES[: PHASES.index("timed") + 1] if name in run.ranks[0].phases_s]
-    run.config["measure"]["budget_s"] = sum(run.ranks[0].phases_s[name] for name in before) - 0.1
-    run.command = [word for word in run.command if "budget_s" not in word]
-    settle(run)
+    last_s = _end_after(run, rounds)
+    if run.rounds_end_s is not None:
+        timed_s = run.ranks[0].phases_s["timed"]
+        stopped_s = sum(run.ranks[0].phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed") + 1])
+        latest_s = stopped_s + timed_s / rounds / 2
+        earliest_s = stopped_s - last_s + (timed_s - last_s) / (rounds - 1) / 2 if rounds > 1 else 0.0
+        run.rounds_end_s = float(rng.uniform(min(earliest_s, latest_s), latest_s))
     return True
 
 
@@ -317,9 +458,19 @@ def _sampled_until(rank: Rank, end_s: float) -> None:
 EDITS: dict[str, tuple[Edit, Sequence[str]]] = {
     "windows of the base 1.2 times longer": (longer_base(False), ("idle_cores", "above_ideal")),
     "the same, and what was counted": (longer_base(True), ("cpu_of_steps", "above_ideal")),
-    "batch four times as large": (larger_batch, ("beyond_limits", "names_and_settings", "misplaced_record")),
+    "batch four times as large": (larger_batch, ("beyond_limits", "names_and_settings", "one_plan")),
     "the last third of the rounds removed": (trailing_rounds(False), ("timed_phase_filled",)),
-    "the same, and the phases shorter": (trailing_rounds(True), ()),
+    "the same, and the phases shorter": (trailing_rounds(True), ("stopping_rule",)),
+    "a third more rounds, and the phases longer": (more_rounds, ("stopping_rule", "sampled_throughout")),
+    "slow windows cut to the median, and what was counted": (slow_windows, ("stopping_rule",)),
+    "a launch of one point 15 % faster, and what was counted": (faster_launch, ("cpu_of_samples",)),
+    "broadcast and first step halved": (halved_phases, ("stopping_rule", "clocks_forward")),
+    "3 s of the import moved to the broadcast, on all ranks": (moved_phase, ()),
+    "limits five times as large": (larger_limits, ("beyond_instructions",)),
+    "memory a third": (less_memory, ("impossible_memory",)),
+    "GPUs added everywhere": (gpus_added, ("gpus_and_device",)),
+    "another digest of the code everywhere": (other_software(commit=True), ("commit_and_digest",)),
+    "other versions everywhere": (other_software(commit=False), ()),
     "a launch of one point made from another, 5 to 10 %": (jittered_launch(False), ("copied_scatter",)),
     "a launch in rounds made from another, 5 to 10 %": (jittered_launch(True), ("copied_scatter", "order_of_rounds")),
     "a round made from another, up to 5 %": (jittered_round, ("copied_rounds", "steps_in_windows")),
