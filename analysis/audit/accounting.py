@@ -12,7 +12,7 @@ from analysis.audit.findings import RECORD_RULES, Finding, finding, rule
 from analysis.stats import repeats
 from analysis.table.checks.check import Slack, resized
 from analysis.thresholds import limit
-from train.record.record import PHASES, Rank, RunRecord, Usage, Window
+from train.record.record import PHASES, CoreUse, Rank, RunRecord, Usage, Window
 
 Turns = dict[tuple[int, int], list[tuple[Rank, Window]]]
 # All ranks leave these phases together: what ends them waits for all.
@@ -113,7 +113,7 @@ def _slowed(run: RunRecord) -> float:
     for rank in run.ranks if not run.node_quotas else ():
         uses = [window.cores for window in rank.windows if window.cores]
         spans_s = sum(use.wall_s for use in uses) * max(1, len(rank.cores))
-        shares += [sum(use.busy_s - use.own_s + use.steal_s for use in uses) / spans_s] if spans_s else []
+        shares += [sum(map(_taken_s, uses)) / spans_s] if spans_s else []
     return 1 / (1 - min(max(shares), limit("most_taken")))
 
 
@@ -125,6 +125,11 @@ def _between_s(run: RunRecord, by_turn: Turns, untimed: set[int]) -> float:
     turn_s = limit("between_windows_s") + limit("barrier_cycles") * period_s + restored_s + joined_s
     steps_s = sum(step_s for (_, arm), step_s in _steps_s(by_turn).items() if arm in untimed)
     return len(by_turn) * turn_s * _slowed(run) + steps_s
+
+
+def _taken_s(use: CoreUse) -> float:
+    """Return how long others had the cores of a rank; where the kernel counts it, only while the rank was ready."""
+    return use.steal_s + (use.busy_s - use.own_s if use.delay_s is None else use.delay_s)
 
 
 @rule(RECORD_RULES)

@@ -88,16 +88,19 @@ def impossible_memory(run: RunRecord, path: str) -> Iterator[Finding]:
 
 def _least_bytes(run: RunRecord, rank: Rank) -> float:
     """Return the memory that a rank needs at least; 0 where it is not known."""
+    if run.config.get("device") != "cpu" or run.failure or run.config.get("program"):
+        return 0.0
+    process_bytes = limit("least_process_bytes")
     model, batch = run.config.get("model") or {}, run.config.get("batch_per_rank")
     trains = run.config["distribution"]["backend"] in ("horovod", "none") and model.get("train_layers") == "all"
-    if not (run.work and batch and trains and run.config.get("device") == "cpu" and not run.failure):
-        return 0.0
+    if not (run.work and batch and trains):
+        return process_bytes
     arms = enumerate(run.config.get("rounds") or [])
     mine = [arm["batch_per_rank"] for index, arm in arms if any(window.arm == index for window in rank.windows)]
     activations = max(mine, default=batch) * model.get("activation_bytes_per_image", 0) / 2
     if run.config.get("precision") != "fp32":
         activations /= 2
-    return limit("least_process_bytes") + 2 * run.work.gradient_bytes + activations
+    return process_bytes + 2 * run.work.gradient_bytes + activations
 
 
 @rule(RECORD_RULES)

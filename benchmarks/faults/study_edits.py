@@ -138,7 +138,10 @@ def later(run: RunRecord, more_s: dict[str, float]) -> None:
         for name, time_s in more_s.items():
             rank.phases_s[name] += time_s
         _sampled_until(rank, sum(rank.phases_s.values()) - rank.phases_s.get("exit", 0.0))
-    run.job_s += sum(more_s.values())
+    times = 1 + sum(more_s.values()) / run.job_s
+    for quota in run.node_quotas:
+        quota.periods, quota.throttled_periods = int(quota.periods * times), int(quota.throttled_periods * times)
+    run.job_s *= times
 
 
 def more_rounds(launches: Launches, rng: Rng) -> bool:

@@ -61,7 +61,7 @@ def test_weights_gradients_and_half_of_what_images_add_are_in_memory(batch, peak
     run = make_record(batch_per_rank=batch, of_model=of_model)
     run.work, run.ranks[0].peak_memory_bytes = Work(None, 10**8), peak * 10**6
     assert bool(record_findings("impossible_memory", run)) is alleged
-    run.config["model"]["train_layers"] = "last"
+    run.config["model"]["train_layers"] = "last"  # then the process alone counts
     assert not record_findings("impossible_memory", run)
 
 
