@@ -19,7 +19,7 @@ import msgspec
 from train.record import recorded_config, ticks
 from train.record.recorded_config import Count, Swept
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 RECORD_NAME = "record.json"
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.

@@ -74,7 +74,7 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
     edited = results.add(nodes=4)
     edited.write_bytes(edited.read_bytes().replace(b'"repeat":0', b'"repeat":7'))
     other = results.add(nodes=8)
-    other.write_bytes(other.read_bytes().replace(b'"schema_version":4', b'"schema_version":9'))
+    other.write_bytes(other.read_bytes().replace(b'"schema_version":5', b'"schema_version":9'))
     timeless = save_as_it_is(make_record(nodes=16, step_s=0.0), results.folder)
     results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
     own = results.study()
