@@ -7,19 +7,21 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import small_sets
 from tests.helpers.kit import END_S, in_phase, records, run, start, wait_for
-from tests.helpers.patched import patched
+from tests.helpers.patched import patched, rounds
 from train.launch.emulate import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
-# One launch takes all of the budget; windows are short.
-SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=60", "measure.repeats=1")
+# One launch, with short windows, of eight rounds: of fewer no one of two ranks is certain.
+SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")
+ROUNDS = rounds(8)
 # An exchange takes a cycle of Horovod's or less: what is disturbed takes long beside a short one.
 TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
 LATE_S, LOOPS = 0.3, 8
@@ -60,8 +62,9 @@ def command(results: Path, *overrides: str) -> list[str]:
     return [sys.executable, "-m", "train.launch", *asked]
 
 
-def measure(results: Path, *overrides: str, variables: dict[str, str] | None = None) -> None:
-    """Measure them."""
+def measure(results: Path, *overrides: str, changes: Mapping[str, str] | None = None) -> None:
+    """Measure them, with these changes of the ranks."""
+    variables = patched(results / "patch", {**ROUNDS, **(changes or {})})
     status, output = run(*command(results, *overrides), variables=variables)
     assert status == 0, output
 
@@ -83,8 +86,7 @@ def adds_up(curve: dict) -> None:
 
 
 def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
-    variables = patched(tmp_path, "train.loop.window_runner.run_steps", LATE)
-    measure(tmp_path, *TINY, "batch_per_rank=4", variables=variables)
+    measure(tmp_path, *TINY, "batch_per_rank=4", changes={"train.loop.window_runner.run_steps": LATE})
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "waiting", curve["sentences"]
@@ -95,7 +97,8 @@ def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
 
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
-    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=1024"))
+    variables = patched(tmp_path / "patch", ROUNDS)
+    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=512"), variables=variables)
     wait_for(lambda: in_phase(tmp_path, "warm_up"))
     core = str(sorted(os.sched_getaffinity(0))[1])
     busy = ["taskset", "-c", core, sys.executable, "-S", "-c", "while True: pass"]
@@ -135,9 +138,9 @@ def test_a_slow_link_is_named(tmp_path: Path):
 
 def test_slow_input_is_named(tmp_path: Path):
     small_sets.fruit(tmp_path / "fruit")
-    variables = patched(tmp_path, "train.input.image_ops.decoder", SLOW_READ)
+    changes = {"train.input.image_ops.decoder": SLOW_READ}
     given = ("dataset=fruit", f"dataset.data_dir={tmp_path / 'fruit'}", "batch_per_rank=4")
-    measure(tmp_path / "results", *TINY, *given, variables=variables)
+    measure(tmp_path / "results", *TINY, *given, changes=changes)
     curve = diagnosed(tmp_path / "results")
     adds_up(curve)
     assert curve["largest_loss"] == "input", curve["sentences"]

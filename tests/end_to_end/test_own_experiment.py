@@ -7,6 +7,7 @@ import pytest
 
 from tests.helpers import ROOT
 from tests.helpers.kit import make_command, needs_setup, records, run
+from tests.helpers.patched import patched, rounds
 
 pytestmark = [pytest.mark.end_to_end, needs_setup]
 
@@ -45,9 +46,9 @@ def kit(tmp_path: Path) -> Path:
 
 
 def test_a_sweep_over_ranks_per_node_is_a_curve_over_the_ranks(kit):
-    short = "measure.precision_fraction=0.9 measure.budget_s=60 measure.repeats=1"
+    short = "measure.precision_fraction=0.9 measure.budget_s=1 measure.repeats=1"
     given = ("MODELS=tiny", f"ARGS=tracking=none batch_per_rank=4 {short}")
-    status, output = run(*make_command(kit, "my-ranks", *given))
+    status, output = run(*make_command(kit, "my-ranks", *given), variables=patched(kit / "patch", rounds(6)))
     assert status == 0, output
     [made] = records(kit / "results")
     assert [(arm["swept"], arm["ranks"]) for arm in made.config["rounds"]] == [

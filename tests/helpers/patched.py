@@ -5,7 +5,7 @@ the function when its module is imported.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.helpers import ROOT
@@ -13,19 +13,22 @@ from tests.helpers import ROOT
 _SITE = """
 import importlib.abc, importlib.machinery, os, sys, time
 
+CHANGES = {changes!r}
+
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != {module!r}:
+        if name not in CHANGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         execute = spec.loader.exec_module
+        function, lines = CHANGES[name]
         def patched(module):
             execute(module)
-            module.{function} = changed(module.{function})
+            names = {{"os": os, "time": time}}
+            exec(lines, names)
+            setattr(module, function, names["changed"](getattr(module, function)))
         spec.loader.exec_module = patched
         return spec
-
-{changed}
 
 sys.meta_path.insert(0, Finder())
 """
@@ -42,19 +45,37 @@ def changed(function):
         return result
     return held
 """
+# Where rounds end, asked after each of them.
+ROUNDS_END = "train.loop.rounds.end_s"
+_COUNTED = """
+def changed(end_s):
+    calls = []
+    def counted(config):
+        calls.append(None)
+        return 0.0 if len(calls) == {count} else float("inf")
+    return counted
+"""
 
 
-def patched(folder: Path, place: str, changed: str) -> dict[str, str]:
-    """The environment variables of a launch in whose ranks a function is replaced.
+def patched(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables of a launch in whose ranks functions are replaced.
 
     Args:
         folder: where the file that does it is written; ranks on all hosts must see it.
-        place: the function, as train.loop.step.synchronize_devices.
-        changed: lines that define `changed(function)`, which returns what replaces it; os and time are imported.
+        changes: of each function, as train.loop.step.synchronize_devices, lines that define `changed(function)`, which
+            returns what replaces it; os and time are imported.
     """
-    module, _, function = place.rpartition(".")
-    (folder / "sitecustomize.py").write_text(_SITE.format(module=module, function=function, changed=changed))
+    parts = {
+        module: (function, lines) for place, lines in changes.items() for module, _, function in [place.rpartition(".")]
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sitecustomize.py").write_text(_SITE.format(changes=parts))
     return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+
+
+def rounds(count: int) -> dict[str, str]:
+    """The change by which launches measure so many rounds: how many fit into a time depends on the machine."""
+    return {ROUNDS_END: _COUNTED.format(count=count)}
 
 
 class Hold:
@@ -72,10 +93,10 @@ class Hold:
             after: so many of its calls return at once.
             ranks: that are held; others wait for them where they exchange something.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         self._file, self._came = folder / "hold", folder / "came"
         files = {"file": str(self._file), "came": str(self._came)}
-        self.variables = patched(folder, place, _HELD.format(after=after, ranks=[str(rank) for rank in ranks], **files))
+        held = _HELD.format(after=after, ranks=[str(rank) for rank in ranks], **files)
+        self.variables = patched(folder, {place: held})
         self.on()
 
     def on(self) -> None:

@@ -149,8 +149,8 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
         if before and larger and len(times_s) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
             with_it_s = round_s + _window_s(config, expected_s)
-            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > _end_s(config):
-                budget = f"a launch has {_end_s(config):.0f} s"
+            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > end_s(config):
+                budget = f"a launch has {end_s(config):.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
         times_s[arms] = step_s = _step_s(runner, arms)
@@ -185,7 +185,7 @@ def _window_s(config: RunConfig, step_s: float) -> float:
     return step_s * (steps.timed + steps.untimed)
 
 
-def _end_s(config: RunConfig) -> float:
+def end_s(config: RunConfig) -> float:
     """Return when the rounds end, in s after the start of the launch: the launcher divides the time of its command."""
     assert config.measure.budget_s is not None
     return config.measure.budget_s
@@ -206,5 +206,5 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
             raise NotFinite(1 + max(length.timed for length in steps.values()))
         # All ranks decide alike: time is what rank 0 says. Half of the next round may be beyond the end.
         elapsed_s = reports[0].elapsed_s
-        if elapsed_s + (elapsed_s - reports[0].began_s) / (number + 1) / 2 >= _end_s(config):
+        if elapsed_s + (elapsed_s - reports[0].began_s) / (number + 1) / 2 >= end_s(config):
             return
