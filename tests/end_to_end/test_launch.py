@@ -4,10 +4,12 @@ import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from analysis.history import reference
 from analysis.table.checks import contradictions
+from tests.helpers import mpi
 from tests.helpers.kit import (
     END_S,
     OTHER_JOB,
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.end_to_end
 
 ENDLESS = "measure.timed_steps=1000000"
 STEPS = 100
+SECRETS = {"WANDB_API_KEY": "of-wandb-4711", "SLURM_JWT": "of-slurm-4712", "OWN_PASSPHRASE": "own-4713"}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,48 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("results")
 
 
-def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(measured: Path):
+def seen_by_all() -> list[str]:
+    """The command lines of all processes."""
+    lines = []
+    for process in psutil.process_iter():
+        try:
+            lines.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return lines
+
+
+def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary: Path) -> str:
+    """The output of a launch by a user who has keys: no process shows them, and no file of the run has them."""
+    hold.on()
+    launcher = start(*command, variables=hold.variables | SECRETS | {"TMPDIR": str(temporary)})
+    wait_for(hold.holds)
+    lines, environments = seen_by_all(), [process.environ() for process in ranks(results)]
+    (private,) = results.rglob(".private")
+    modes = [path.stat().st_mode & 0o777 for path in (private, private / "secret")]
+    secret = (private / "secret").read_text()
+    hold.off()
+    output, _ = launcher.communicate(timeout=END_S)
+    assert launcher.returncode == 0, output
+
+    assert any("HOROVOD_RANK=1" in line and str(results) in line for line in lines)  # Horovod's shell was looked at
+    assert len(environments) == 2
+    assert os.environ["PATH"] in environments[0]["PATH"]
+    written = "\n".join(path.read_text(errors="replace") for path in results.rglob("*") if path.is_file())
+    for value in SECRETS.values():
+        assert not [line for line in lines if value in line]
+        assert not any(value in environment.values() for environment in environments)
+        assert value not in written
+    assert secret not in "\n".join([*lines, written])
+    assert modes == [0o700, 0o600]
+    assert not private.exists()
+    assert not list(temporary.iterdir())
+    return output
+
+
+def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(
+    measured: Path, tmp_path: Path
+):
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     # Rank 1 stands still in a timed step, in which rank 0 waits for it.
     hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
@@ -55,8 +99,7 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
     assert pair.failure.log in output
     assert anything(measured) == []
 
-    status, output = run(*command)
-    assert status == 0, output
+    output = run_again_with_keys(command, measured, hold, tmp_path)
     assert "1 of 2 runs are measured already" in output
     first = records(measured)
     assert [(r.point, r.generation, r.status, len(r.ranks)) for r in first] == [
@@ -80,7 +123,7 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
     assert [r.sha256 for r in records(measured)] == [r.sha256 for r in first]
 
     status, output = run(*command, "--force", "--only=tiny-nodes1")
-    assert status == 0
+    assert status == 0, output
     assert [(r.point, r.generation) for r in records(measured) if r.status == "complete"] == [
         ("tiny-nodes1", 1),
         ("tiny-nodes1", 2),
@@ -111,38 +154,35 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
     assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is kept
 
 
-# Ctrl-C, with Gloo: test_epochs.py, test_emulated.py. When a launcher is killed, the kernel sends its child SIGTERM:
-# what mpirun does then is seen where the launcher itself ends by SIGTERM.
-@pytest.mark.parametrize(
-    ("number", "controller"),
-    [(signal.SIGTERM, "mpi"), (signal.SIGKILL, "gloo"), (signal.SIGHUP, "gloo"), (signal.SIGQUIT, "gloo")],
-)
-def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: signal.Signals, controller: str):
-    if controller == "mpi" and subprocess.run(["which", "mpirun"], capture_output=True).returncode:
-        pytest.skip("no mpirun on this machine")
-    launcher = start(*launch_command(tmp_path, "nodes=2,1", ENDLESS, f"distribution.controller={controller}"))
+# Ctrl-C, with Gloo: test_epochs.py, test_emulated.py; other signals: tests/train/launch/supervise/test_signals.py. When
+# a launcher is killed, the kernel sends its child SIGTERM: what mpirun does then is seen here.
+def test_a_launcher_that_is_ended_ends_mpirun_and_leaves_no_process(tmp_path: Path):
+    if reason := mpi.missing():
+        pytest.skip(reason)
+    launcher = start(*launch_command(tmp_path, "nodes=2,1", ENDLESS, "distribution.controller=mpi"))
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
-    launcher.send_signal(number)
+    launcher.terminate()
     launcher.communicate(timeout=END_S)
     wait_for(lambda: anything(tmp_path) == [])
-    if number == signal.SIGKILL:
-        assert records(tmp_path) == []
-    else:
-        assert launcher.returncode == 128 + number
-        (record,) = records(tmp_path)
-        assert record.failure.reason == f"interrupted by {number.name}"
+    assert launcher.returncode == 128 + signal.SIGTERM
+    (record,) = records(tmp_path)
+    assert record.failure.reason == "interrupted by SIGTERM"
 
 
-def test_a_second_launch_in_the_same_results_names_the_first_and_measures_nothing(tmp_path: Path):
-    command = launch_command(tmp_path, "nodes=1", "distribution=none", ENDLESS)
+def test_a_second_launch_in_the_same_results_measures_nothing_until_the_first_is_killed_and_its_ranks_end(
+    tmp_path: Path,
+):
+    command = launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2", ENDLESS)
     first = start(*command)
-    wait_for(lambda: in_phase(tmp_path, "timed"))
+    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     status, output = run(*command)
     assert (status, len(list(tmp_path.rglob("run.json")))) == (2, 1), output
     assert f"another launch is in progress there: process {first.pid} on {os.uname().nodename}, since " in output
     first.kill()
     first.communicate(timeout=END_S)
-    status, output = run(*command[:-1], "measure.timed_steps=5")
+    wait_for(lambda: anything(tmp_path) == [])
+    assert records(tmp_path) == []
+    status, output = run(*launch_command(tmp_path, "nodes=1", "distribution=none"))
     assert status == 0, output
 
 
@@ -211,17 +251,16 @@ def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("jump_s", ["3600", "-3600"])
-def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path, jump_s: str):
-    """In all processes of a launch."""
+def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path):
+    """In all processes of a launch: ahead in the warm-up, back in the timed steps."""
     results, clock, library = tmp_path / "results", tmp_path / "clock", tmp_path / "set_clock.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/helpers/set_clock.c"], check=True)
-    command = launch_command(
-        results, "nodes=1", "distribution=none", "measure.timed_steps=1000", "measure.usage_period_s=0.2"
-    )
+    steps = ("measure.warm_up_steps=1000", "measure.timed_steps=1000", "measure.usage_period_s=0.2")
+    command = launch_command(results, "nodes=1", "distribution=none", *steps)
     launcher = start(*command, variables={"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(clock)})
-    wait_for(lambda: in_phase(results, "timed"))
-    clock.write_text(jump_s)
+    for phase, jump_s in (("warm_up", "3600"), ("timed", "-3600")):
+        wait_for(lambda phase=phase: in_phase(results, phase))
+        clock.write_text(jump_s)
     output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 0, output
     (record,) = records(results)
