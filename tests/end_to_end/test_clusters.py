@@ -2,12 +2,13 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import mpi
-from tests.helpers.kit import QUICK, records, wait_for
+from tests.helpers.kit import QUICK, ROOT, records, wait_for
 from train.record.record import RunRecord
 
 pytestmark = pytest.mark.end_to_end
@@ -74,6 +75,27 @@ def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, res
     assert records(results) == []
 
 
+@pytest.fixture
+def another_file(cluster) -> Iterator[str]:
+    """A file of conf/ that has another content on n2."""
+    name = "conf/measure/report.yaml"
+    changed = cluster.folder / "report.yaml"
+    changed.write_text(f"{(ROOT / name).read_text()}# changed\n")
+    assert cluster.on("n2", "mount", "--bind", str(changed), str(ROOT / name)).returncode == 0
+    yield name
+    cluster.on("n2", "umount", str(ROOT / name))
+
+
+def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(cluster, results, another_file):
+    asked = arguments(results, "launcher=ssh", "launcher.hosts=[n1,n2]")
+    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *asked)
+    assert done.returncode != 0, done.stdout
+    (record,) = records(results)
+    assert record.status == "failed"
+    assert record.failure.reason.startswith(f"rank 1 (n2): other files than the launcher: {another_file}.")
+    assert not any("timed" in rank.phases_s for rank in record.ranks)
+
+
 def test_what_a_host_lacks_is_reported_before_anything_starts(cluster, results):
     asked = ("launcher=ssh", "launcher.hosts=[n1,n2]")
     done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), *asked))
@@ -103,14 +125,10 @@ def status_of(cluster, results: Path) -> list[str]:
     return cluster.on("n0", sys.executable, "-m", "train.launch.status", str(results)).stdout.splitlines()
 
 
-def same(results: Path) -> list[tuple]:
-    """What the records of an experiment have in common, however its points were submitted."""
-    return [(r.point, r.config_hash, r.status, r.cores_shared, [x.node for x in r.ranks]) for r in records(results)]
-
-
-def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster, results):
+def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(cluster, results):
     together, apart = results / "together", results / "apart"
-    asked = arguments(together, "launcher=slurm", "system=slurm")
+    slurm = ("launcher=slurm", "system=slurm")
+    asked = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=8")
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
     assert "#SBATCH --nodes=2" in dry.stdout
     assert queue_is_empty(cluster)
@@ -118,45 +136,31 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     jobs_may_start(cluster, False)
     sent = cluster.on("n0", *LAUNCH, *asked)
     assert sent.returncode == 0, sent.stdout
-    assert "2 runs on at most 2 nodes, about 10 min" in sent.stdout
+    assert "2 runs on at most 2 nodes, about " in sent.stdout
     twice = cluster.on("n0", *LAUNCH, *asked)
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
     jobs_may_start(cluster, True)
     wait_for(lambda: queue_is_empty(cluster))
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
-    one, two = records(together)
-    assert (one.status, two.status) == ("complete", "complete"), log
+    one, curve = records(together)
+    assert (one.status, curve.status) == ("complete", "complete"), log
     assert [rank.host for rank in one.ranks] == ["n1"]
-    assert [rank.host for rank in two.ranks] == ["n1", "n2"]
+    assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
+    assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
+    assert "tiny-rounds, 1 launch: nodes2-batch_per_rank4" in log  # with a speedup, or too few rounds for its interval
     assert status_of(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
     assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
 
     jobs_may_start(cluster, False)
-    split = cluster.on("n0", *LAUNCH, *asked, "launcher.split=true", f"results={apart}")
+    split = cluster.on("n0", *LAUNCH, *arguments(apart, *slurm, "launcher.split=true"))
     assert "weak_scaling-tiny-nodes1: 1 runs on at most 1 nodes" in split.stdout
     assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
     *table, first, second = status_of(cluster, apart)
     assert table[-1].split() == ["all", "0", "0", "2", "0", "0"]
     assert [first.split()[2:], second.split()[2:]] == [["PENDING,", "1", "nodes"], ["PENDING,", "2", "nodes"]]
+    cluster.on("n0", "scancel", first.split()[1].rstrip(":"), second.split()[1].rstrip(":"))
     jobs_may_start(cluster, True)
-    wait_for(lambda: queue_is_empty(cluster))
-    assert same(apart) == same(together)
-    assert len(list(apart.glob("*/slurm/*.log"))) == 2  # of two jobs
-
-
-def test_under_slurm_a_curve_in_rounds_is_one_job(cluster, results):
-    short = ("measure.design=rounds", "measure.budget_s=8", "measure.repeats=1")
-    asked = arguments(results, "launcher=slurm", "system=slurm", *short)
-    sent = cluster.on("n0", *LAUNCH, "--only=tiny-rounds", *asked)
-    assert sent.returncode == 0, sent.stdout
-    wait_for(lambda: queue_is_empty(cluster))
-    log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
-    [curve] = records(results)
-    assert curve.status == "complete", log
-    assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
-    assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
-    assert "tiny-rounds, 1 launch: nodes2-batch_per_rank4" in log  # with a speedup, or too few rounds for its interval
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:

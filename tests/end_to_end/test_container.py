@@ -57,17 +57,16 @@ def test_a_run_on_the_images_copy_stops_and_names_host_and_file(measured, tmp_pa
     assert CHANGED in output
 
 
-def test_each_strategy_runs_on_the_launchers_copy_of_the_kit_and_finds_its_processes(measured, tmp_path):
+def test_ranks_run_on_the_launchers_copy_of_the_kit_and_find_their_servers(measured, tmp_path):
     short = ("measure.warm_up_steps=1", "measure.timed_steps=2", "distribution.servers_on=nodes")
-    points = "--only=tiny-nodes2-horovod,tiny-nodes2-mwms,tiny-nodes2-ps"
+    points = "--only=tiny-nodes2-horovod,tiny-nodes2-ps"
     status, output = measured(2, "experiment=strategies", points, *short)
     assert status == 0, output
     made = {record.arm: record for record in records(tmp_path / RESULTS)}
-    assert {arm: record.status for arm, record in made.items()} == dict.fromkeys(("horovod", "mwms", "ps"), "complete")
+    assert {arm: record.status for arm, record in made.items()} == dict.fromkeys(("horovod", "ps"), "complete")
     assert {record.environment.image for record in made.values()} == {podman.IMAGE}
     # There is one set of weights where servers have them: nothing to compare.
-    assert {arm: record.weights_differ for arm, record in made.items()} == {"horovod": False, "mwms": False, "ps": None}
-    for arm, tasks in ("mwms", {"worker": 2}), ("ps", {"worker": 2, "ps": 1, "chief": 1}):
-        cluster = json.loads(made[arm].environment.variables["TF_CONFIG"])["cluster"]
-        assert {task: len(set(places)) for task, places in cluster.items()} == tasks
+    assert {arm: record.weights_differ for arm, record in made.items()} == {"horovod": False, "ps": None}
+    cluster = json.loads(made["ps"].environment.variables["TF_CONFIG"])["cluster"]
+    assert {task: len(set(places)) for task, places in cluster.items()} == {"worker": 2, "ps": 1, "chief": 1}
     assert [server.rank for server in made["ps"].servers] == [2]  # a process of its own, after the workers

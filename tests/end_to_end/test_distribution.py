@@ -11,16 +11,15 @@ from tests.helpers.kit import run
 pytestmark = pytest.mark.end_to_end
 
 RANK = """
-import os
 from pathlib import Path
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-import numpy as np
-import tensorflow as tf
-from train import distribution
+from train import distribution, startup
 from train.config.compose import load
 
 config = load(["nodes=2"])
-distribution.prepare(config, Path("."), None)
+startup.start_tensorflow(config, 0, 1, Path("."), None)
+import numpy as np
+import tensorflow as tf
+
 joined = distribution.join(config, Path("."))
 rank = joined.rank
 assert joined.size == 2
@@ -102,18 +101,17 @@ joined.leave()
 """
 
 ADASUM = """
-import os
 from pathlib import Path
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-import numpy as np
-import tensorflow as tf
-from train import distribution
+from train import distribution, startup
 from train.config.compose import load
 
 config = load(
     ["nodes=2", "distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 )
-distribution.prepare(config, Path("."), None)
+startup.start_tensorflow(config, 0, 1, Path("."), None)
+import numpy as np
+import tensorflow as tf
+
 joined = distribution.join(config, Path("."))
 one, other = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
 with tf.GradientTape() as tape:
@@ -130,23 +128,26 @@ joined.leave()
 """
 
 
-IN_TURN = """
-import os
+GROUPS = """
 from dataclasses import replace
 from pathlib import Path
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
+from train import distribution, startup
+from train.config.compose import load
+from train.config.schema import LaunchPlan, RoundArm
+from train.distribution.base import Single
+from train.transport import tcp_group
+
+# Groups that are joined in turn exchange among themselves, and the others are in no cycle.
+config = load(["nodes=3"])
+config = replace(config, launch=LaunchPlan(join_in_turn=True))
+startup.start_tensorflow(config, 0, 1, Path("."), None)
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
-from train import distribution
-from train.config.compose import load
-from train.config.schema import LaunchPlan
-from train.transport import tcp_group
+from tests.train.loop.test_step import linear_model
+from train.loop import step
 from train.loop.step import ComputedTape
 
-config = load(["nodes=3"])
-config = replace(config, launch=LaunchPlan(join_in_turn=True))
-distribution.prepare(config, Path("."), None)
 joined = distribution.join(config, Path("."))
 all_ranks = tcp_group.connect_joined(joined, lambda: b"k" * 64)
 rank = joined.rank
@@ -175,23 +176,8 @@ with joined.apart():
         assert float(apart_of.tape(tape).gradient(loss, [value])[0]) == 1.0 + rank
 assert joined.sum(np.array([1.0, rank])).tolist() == [3.0, 3.0]
 joined.leave()
-"""
 
-
-SHARED = """
-import os
-from dataclasses import replace
-from pathlib import Path
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-import numpy as np
-import tensorflow as tf
-from tests.train.loop.test_step import linear_model
-from train import distribution
-from train.config.compose import load
-from train.config.schema import LaunchPlan, RoundArm
-from train.distribution.base import Single
-from train.loop import step
-
+# Steps of one compiled function exchange each among their own ranks.
 config = load(["nodes=3", "optimizer.learning_rate=0.1", "optimizer.momentum=0"])
 arm = RoundArm("two", nodes=2, ranks=2, batch_per_rank=1, allreduce=True)
 config = replace(config, launch=LaunchPlan((arm,)))
@@ -229,14 +215,9 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     on_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
 
 
-def test_groups_that_are_joined_in_turn_exchange_among_themselves_and_the_others_are_in_no_cycle(tmp_path: Path):
+def test_groups_of_three_ranks_exchange_among_themselves(tmp_path: Path):
     launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
-    on_ranks(tmp_path / "rank.py", IN_TURN, sys.executable, *launcher)
-
-
-def test_steps_of_one_compiled_function_exchange_each_among_their_own_ranks(tmp_path: Path):
-    launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
-    on_ranks(tmp_path / "rank.py", SHARED, sys.executable, *launcher)
+    on_ranks(tmp_path / "rank.py", GROUPS, sys.executable, *launcher)
 
 
 def test_adasum_is_what_its_paper_says(tmp_path: Path):

@@ -11,16 +11,15 @@ from tests.helpers.kit import records, run
 
 pytestmark = pytest.mark.end_to_end
 
-ARMS = ("as-configured", "compression-fp16", "horovods-autotuner")
+ARMS = ("as-configured", "horovods-autotuner")
 
 
 def test_arms_are_launched_and_ranked(tmp_path: Path):
     given = ("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none", f"results={tmp_path}")
-    for arm in ARMS:
-        status, output = run(sys.executable, "-m", "train.launch", "--only", f"tiny-{arm}", *given)
-        assert status == 0, output
+    only = ",".join(f"tiny-{arm}" for arm in ARMS)
+    status, output = run(sys.executable, "-m", "train.launch", f"--only={only}", *given)
+    assert status == 0, output
     found = {record.arm: record for record in records(tmp_path)}
-    assert found["compression-fp16"].config["distribution"]["compression"] == "fp16"
     tuned = found["horovods-autotuner"]
     assert "cycle_time_ms" not in tuned.config["distribution"]
     assert tuned.environment.variables["HOROVOD_AUTOTUNE"] == "1"

@@ -98,7 +98,7 @@ def ranks(results: Path) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
-            if words[1:3] == ["-m", "train"] and any(word.startswith(str(results)) for word in words):
+            if words[1:3] == ["-m", "train"] and any(str(results) in word for word in words):
                 result.append((process.environ().get("HOROVOD_RANK", ""), process))
         except psutil.Error:
             continue
