@@ -14,27 +14,6 @@ from tests.helpers import shell  # noqa: F401  before any module that changes th
 settings.register_profile("unhurried", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("unhurried")
 
-# The end-to-end tests that take longest, the longest first. Each file runs in one process (--dist loadfile):
-# one that began last would run alone at the end.
-LONGEST = (
-    "test_strategies.py",
-    "test_diagnose.py",
-    "test_slurm_time_limit.py",
-    "test_faults.py",
-    "test_container.py",
-    "test_emulated.py",
-    "test_rounds.py",
-    "test_epochs.py",
-    "test_clusters.py",
-    "test_launch.py",
-    "test_names.py",
-    "test_experiments.py",
-    "test_by_hand.py",
-    "test_same_steps.py",
-    "test_slurm_requeue.py",
-    "test_watching.py",
-)
-
 _ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|end_to_end)", re.MULTILINE)
 
 
@@ -46,11 +25,5 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, then the other end-to-end tests, then all others, which fill what time is left."""
-
-    def turn(item: pytest.Item) -> int:
-        if item.get_closest_marker("end_to_end") is None:
-            return len(LONGEST) + 1
-        return LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
-
-    items.sort(key=turn)
+    """Put the end-to-end tests first: files of others, which are short, fill what time is left at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("end_to_end") is None)
