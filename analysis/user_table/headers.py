@@ -129,7 +129,9 @@ _RATE_IN_WORDS = (
 )
 # Headers that no rule is about, and why.
 _NOT_USED = {
-    "not measured": any_of("ideal theoretical expected perfect linear target predicted est estimated projected"),
+    "not measured": any_of(
+        "ideal theoretical expected perfect linear target predicted est estimated projected te[oó]ric[oa] objetivo"
+    ),
     "a difference": any_of("saved savings? reduction difference diff delta gain improvement change"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
     "not about speed": any_of(
@@ -341,6 +343,8 @@ def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:
 
 def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     """Speedups, efficiencies, and what may be either."""
+    if "$" in phrase:
+        return "", "not about speed"
     if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", phrase):
         versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", phrase)
         precision = _has(r"\bwith (?:mixed|half|fp|bf|tf|amp|tensor)", phrase)
@@ -352,7 +356,8 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
         return "speedup", ""
     share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
     if _has(share, phrase) and not _is("rate", unit) and not _has(r"energy|power|memory", phrase):
-        return "efficiency", ""
+        goal = _has(r"^(?:target|expected|predicted|theoretical)\b|\b(?:objetivo|te[oó]ric[oa])\b", phrase)
+        return ("", "not measured") if goal else ("efficiency", "")
     if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b", phrase) and not _is("rate", unit):
         return "scaling", ""
     return None

@@ -45,6 +45,11 @@ def test_headers_as_people_write_them(name, header):
     assert headers.read(header).name == name
 
 
+@pytest.mark.parametrize("header", ["$/Speedup", "Speedup Teórico", "Eficiencia Objetivo", "Target efficiency (%)"])
+def test_costs_and_goals_are_no_measured_ratios(header):
+    assert headers.read(header).name == ""
+
+
 @pytest.mark.parametrize(
     ("header", "kind", "factor", "work"),
     [
