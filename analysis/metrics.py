@@ -9,12 +9,13 @@ from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.stats.number import Number, unknown
 from analysis.stats.student import student
 from train.record.summary import throughput as throughput  # the only definition
 
-Value = TypeVar("Value", float, pd.Series, np.ndarray)
+Value = TypeVar("Value", float, pd.Series, NDArray[np.float64])
 
 
 def speedup(rate: Value, base_rate: Value) -> Value:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.stats.mixture import Array, Mixture, below, calibrated_level, normal_errors
 
@@ -171,13 +172,13 @@ class System:
         """How many there are."""
         return int(self.designs.shape[2])
 
-    def without(self, rows: Array) -> System:
+    def without(self, rows: NDArray[np.bool_]) -> System:
         """Return the equations of the runs that `rows` (n,) does not mark."""
         return replace(
             self, designs=self.designs[:, ~rows], explained_s=self.explained_s[~rows], times_s=self.times_s[~rows]
         )
 
-    def apart(self, rows: Array) -> System:
+    def apart(self, rows: NDArray[np.bool_]) -> System:
         """Return the equations with one more cost, of the runs that `rows` (n,) marks alone: their difference."""
         more = np.broadcast_to(rows.astype(float)[:, None], (*self.designs.shape[:2], 1))
         return replace(self, designs=np.concatenate([self.designs, more], axis=2))

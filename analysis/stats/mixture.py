@@ -16,11 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.student import t_quantile
 
-Array = np.ndarray
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 # The p value of the ends of an interval of one component beyond which the interval of the mixture never reaches.
 _FARTHEST = 0.02
 _PRECISION = 1e-9  # of an end of an interval, over the distance between the ends of the components
@@ -90,7 +92,7 @@ def below(value: Array | float, centres: Array, errors: Array, weights: Array, d
     from scipy.special import stdtr  # it takes longer to import than most commands to run
 
     each = stdtr(degrees, (np.asarray(value)[..., None] - centres) / errors)
-    return np.einsum("...k,...k->...", weights, each)
+    return np.asarray(np.einsum("...k,...k->...", weights, each))
 
 
 @functools.cache
@@ -119,20 +121,20 @@ def calibrated_level(p: Array, draw_weights: Array, weights: Array) -> float:
     return float(np.interp(_MISSED, levels, asked))
 
 
-def _position(p: Array) -> tuple[Array, Array]:
+def _position(p: Array) -> tuple[Indices, Array]:
     """Return the index of the level before each p value (n,), and how far it is from there to the next: 0 to 1."""
     position = (1 - np.log(np.maximum(p, _LEAST)) / np.log(_LEAST)) * (_LEVELS - 1)
-    before = np.minimum(position.astype(int), _LEVELS - 2)
+    before = np.minimum(position.astype(np.intp), _LEVELS - 2)
     return before, position - before
 
 
-def _shares(before: Array, drawn_from: Array, models: int) -> Array:
+def _shares(before: Indices, drawn_from: Indices, models: int) -> Array:
     """Return the share of each model's p values that is below each level, (models, levels); `before` as `_position`."""
     counts = np.bincount(drawn_from * _LEVELS + before + 1, minlength=models * _LEVELS).reshape(models, _LEVELS)
     return np.asarray(counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True))
 
 
-def _at(shares: Array, before: Array, beyond: Array) -> Array:
+def _at(shares: Array, before: Indices, beyond: Array) -> Array:
     """Return the share that is below each p value, between two levels by interpolation: (models, n)."""
     lower = shares.take(before, axis=1)
     return np.asarray(lower + beyond * (shares.take(before + 1, axis=1) - lower))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.stats.number import Number
 from analysis.stats.student import student
@@ -56,6 +57,6 @@ def fit(curves: Sequence[Points]) -> Trend:
     return Trend(number, tuple((float(x.mean()), float(y.mean())) for x, y in arrays), spread, deviation)
 
 
-def square_about_line(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
+def square_about_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, int]:
     """Return the sum of squares of some values about their straight line over x, and its degrees of freedom."""
     return float(((y - np.polyval(np.polyfit(x, y, 1), x)) ** 2).sum()), len(x) - 2

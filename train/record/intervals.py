@@ -60,7 +60,7 @@ def _order(n: int, level: float) -> float:
     24 values would have 97.7 % instead of 95 %. From 12 values on the position lies between k and k + 1, as
     Hettmansperger and Sheather (1986, doi 10.1016/0167-7152(86)90021-0) interpolate.
     """
-    missed, k, allowed = 0.0, 0, 1 - level
+    missed, missed_next, k, allowed = 0.0, 0.0, 0, 1 - level
     while (missed_next := missed + math.comb(n, k) / 2 ** (n - 1)) <= allowed:
         missed, k = missed_next, k + 1
     if n < _INTERPOLATED or k == 0:

@@ -11,10 +11,12 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+Array = NDArray[Any]  # of the types that TensorFlow gives
 CONFUSION_NAME = "confusion.csv"
 EXAMPLES_NAME = "examples.csv"
 _EXAMPLES = 8
@@ -24,7 +26,7 @@ _SIZE = 64  # pixels: examples are to be looked at, not to be trained on
 class Example(NamedTuple):
     """One validation image, its label and the model's answer with the probability that it gave."""
 
-    image: np.ndarray  # (height, width, channels), float32, 0 to 1
+    image: Array  # (height, width, channels), float32, 0 to 1
     label: int
     predicted: int
     probability: float
@@ -34,7 +36,7 @@ class Example(NamedTuple):
 class Predictions:
     """The answers on one rank; `confusion` (label, answer) is summed over ranks afterwards."""
 
-    confusion: np.ndarray  # (classes, classes), int64
+    confusion: Array  # (classes, classes), int64
     class_names: Sequence[str] = ()  # empty if classes have no other name than their number
     examples: list[Example] = field(default_factory=list)
     _batches: int = 0
@@ -47,11 +49,11 @@ class Predictions:
 
     def add(
         self,
-        images: np.ndarray,
-        labels: np.ndarray,
-        weights: np.ndarray,
-        predicted: np.ndarray,
-        probabilities: np.ndarray,
+        images: Array,
+        labels: Array,
+        weights: Array,
+        predicted: Array,
+        probabilities: Array,
     ) -> None:
         """Count one batch, each of its arrays (batch, ...); samples of weight 0 are padding and do not count."""
         counted = weights > 0
@@ -66,12 +68,13 @@ class Predictions:
         self._batches += 1
 
 
-def _small_png(image: np.ndarray) -> bytes:
+def _small_png(image: Array) -> bytes:
     import tensorflow as tf
 
     size = min(_SIZE, image.shape[0])
     small = tf.image.resize(image, (size, size), antialias=True)
-    return tf.io.encode_png(tf.cast(tf.clip_by_value(small * 255.0 + 0.5, 0, 255), tf.uint8)).numpy()
+    png: bytes = tf.io.encode_png(tf.cast(tf.clip_by_value(small * 255.0 + 0.5, 0, 255), tf.uint8)).numpy()
+    return png
 
 
 def _table(rows: Sequence[Sequence[object]]) -> bytes:

@@ -38,5 +38,5 @@ class Printable:
 @contextmanager
 def printable_output() -> Iterator[None]:
     """Within this context no control character of a text that is printed reaches the terminal."""
-    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):  # type: ignore[type-var]
+    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):
         yield
