@@ -16,6 +16,7 @@ def loaded(code):
     )
 
 
+@pytest.mark.slow
 def test_help_loads_no_library_and_names_every_command(capsys):
     assert not {"numpy", "pandas", "matplotlib", "scipy"} & loaded("import analysis.__main__")
     with pytest.raises(SystemExit) as stop:

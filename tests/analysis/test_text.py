@@ -1,6 +1,7 @@
 import io
 
 import pandas as pd
+import pytest
 
 from analysis.__main__ import main
 from analysis.text import csv_text
@@ -8,6 +9,7 @@ from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
 
 
+@pytest.mark.slow
 def test_what_a_record_says_reaches_the_terminal_without_escapes(tmp_path, capsys):
     save(make_record(failure=Failure("killed \x1b[31m\x1b]52;c;eA==\x07")), tmp_path)
     main(["audit", str(tmp_path)])

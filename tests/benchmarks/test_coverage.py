@@ -10,6 +10,7 @@ def rng():
     return np.random.default_rng(1)
 
 
+@pytest.mark.slow
 def test_a_clean_machine_stops_early_and_holds_the_truth():
     row = coverage.simulate(Case("clean", coverage.proportional(0.02), rounds=12, launches=3, most=8), 200, rng())
     assert float(row["holds the truth"]) > 0.9

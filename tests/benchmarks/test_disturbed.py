@@ -1,4 +1,5 @@
 import psutil
+import pytest
 
 from benchmarks import disturbed
 from tests.helpers.own_records import make_rounds, save
@@ -16,6 +17,7 @@ def test_the_rounds_beside_the_loop_are_distinguished_from_the_others(tmp_path):
     assert "1.900 (1.900 to 1.900)" in control
 
 
+@pytest.mark.slow
 def test_the_loop_runs_on_its_core_until_it_is_ended():
     loop = disturbed.busy_loop(0)
     process = psutil.Process(loop.pid)

@@ -10,6 +10,7 @@ def test_one_launch_on_each_side_is_not_judged():
     assert (row["speedups called different"], row["rates called different"]) == ("not judged", "not judged")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [Pair(0.03, 2, 2, 3), Pair(0.03, 1, 3, 1), Pair(0.0, 3, 3, 3)])
 def test_identical_pairs_are_seldom_called_different(pair):
     row = identical_pairs.line(pair, 150)

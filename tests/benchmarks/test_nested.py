@@ -42,6 +42,7 @@ def test_rates_and_speedups_are_compared_turn_by_turn():
     assert "raise --steps" in output
 
 
+@pytest.mark.slow
 def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
     ticks = tmp_path / "ticks"
     child = f"while True: open({str(ticks)!r}, 'a').write('.')"
@@ -69,6 +70,7 @@ def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
         launch.end()
 
 
+@pytest.mark.slow
 def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
     run = make_rounds([(1.0, 1.25, 1.1)])
     run.status, run.failure = "failed", Failure("rank 1 was killed", rank=1)

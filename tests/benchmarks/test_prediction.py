@@ -30,6 +30,7 @@ def test_noise_that_is_not_learned_would_show():
     assert held(prediction.ring, 0.2, Learned(0.001)) < held(prediction.ring, 0.2)
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table_of_public_curves_as_it_is():
     """Cell by cell; the spaces that align columns do not count."""
     page = [

@@ -41,6 +41,7 @@ def test_the_base_of_a_sif_may_be_a_file(base, bootstrap, source):
     assert (arguments["BOOTSTRAP"], arguments["BASE"], arguments["BASE_NAME"]) == (bootstrap, source, base)
 
 
+@pytest.mark.slow
 def test_only_cuda_is_compiled_with_a_toolkit(monkeypatch):
     monkeypatch.setenv("TOOLKIT", "mirror.example/cuda:12.5.1")
     assert build.plan("cuda", None).toolkit == "mirror.example/cuda:12.5.1"
@@ -97,12 +98,14 @@ def commands(tmp_path, monkeypatch):
     return put
 
 
+@pytest.mark.slow
 def test_the_first_engine_that_works_is_taken(commands):
     commands("docker", "Cannot connect to the Docker daemon")
     commands("podman")
     assert build.chosen(build.BUILDERS, "make image") == "podman"
 
 
+@pytest.mark.slow
 def test_each_engine_that_does_not_work_is_listed_with_its_own_words(commands):
     commands("docker", "Cannot connect to the Docker daemon")
     with pytest.raises(SystemExit) as error:

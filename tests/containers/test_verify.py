@@ -91,6 +91,7 @@ def test_why_no_engine_works_fits_into_one_cell(monkeypatch):
         verify.engine()
 
 
+@pytest.mark.slow
 def test_each_way_to_end_a_run_sends_its_signal(monkeypatch):
     monkeypatch.setattr(verify, "engine", lambda: "sleep")
     traps = ["sh", "-c", "trap 'exit 3' INT; sleep 600 & wait"]
@@ -106,6 +107,7 @@ def test_each_way_to_end_a_run_sends_its_signal(monkeypatch):
             launcher.wait()
 
 
+@pytest.mark.slow
 def test_a_command_with_another_exit_status_is_an_error_with_its_output():
     fails = [sys.executable, "-S", "-c", "import os, sys; print(os.environ['WORD']); sys.exit(3)"]
     with pytest.raises(AssertionError, match="exit status 3\nspoken"):

@@ -40,6 +40,7 @@ def test_only_these_run_code_of_their_own_to_be_installed(minor):
     assert built == {"antlr4-python3-runtime", "horovod"}
 
 
+@pytest.mark.slow
 def test_another_file_by_the_name_of_a_package_is_refused(tmp_path):
     uv = shutil.which("uv", path=f"{ROOT / '.venv/uv/bin'}:{ROOT / '.venv/bin'}") or shutil.which("uv")
     if not uv:

@@ -33,17 +33,17 @@ def test_points_that_were_measured_once_may_tell_how_noisy_another_one_is():
 
 @pytest.mark.parametrize("noise", [0.03, 0.05])
 def test_clean_curves_of_one_run_a_point_are_hardly_ever_alleged_to_be_beyond_ideal(noise):
-    """Ideal scaling, so that half of the points lie above it: at most 5 in 100 curves, each of another device."""
+    """Ideal scaling, so that half of the points lie above it: in hardly one of 20 curves, each of another device."""
     rng = np.random.default_rng(8)
     ranks = (1, 2, 4, 8, 16, 32)
     rows = [
         one
-        for number in range(100)
+        for number in range(20)
         for one in curve("images_per_s", {n: float(n * np.exp(rng.normal(0, noise))) for n in ranks}, gpu=f"G{number}")
     ]
     output = row_findings(rules.beyond_ideal, *rows)
-    assert len(output) > 80
-    assert sum(finding.severity != "note" for finding in output) <= 5
+    assert len(output) > 15
+    assert sum(finding.severity != "note" for finding in output) <= 1
 
 
 def repeated(values):

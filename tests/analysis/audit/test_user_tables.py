@@ -96,6 +96,7 @@ ALLEGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in PUBLISHED.iterdir() if path.name != "README.md"))
 def test_of_published_tables_only_what_is_so_is_alleged(name):
     output = "1=ranks,2=wall_s,3=model" if name == "bsc_no_headers.txt" else ""

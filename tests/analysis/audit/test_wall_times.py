@@ -16,6 +16,7 @@ def fixed_work(walls, steps, speed):
 STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
 
 
+@pytest.mark.slow
 def test_a_wall_time_that_the_others_do_not_predict():
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
     assert not row_findings(rules.wall_time_misfit, *fixed_work(walls, STEPS, 640))
@@ -24,6 +25,7 @@ def test_a_wall_time_that_the_others_do_not_predict():
     assert finding.off == pytest.approx(15 / 12 - 1)
 
 
+@pytest.mark.slow
 def test_a_fixed_cost_makes_the_two_speedups_differ():
     # At 640 images/s a step of 64 takes 0.1 s: by speed 16x from 2 to 32 ranks, by wall time 36 / 6 = 6x.
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
@@ -76,6 +78,7 @@ def test_the_speed_of_the_whole_job_in_place_of_that_of_a_rank():
     assert not row_findings(rules.speed_times_off, *rows)
 
 
+@pytest.mark.slow
 def test_wall_times_without_speeds_have_no_fixed_cost_to_hide():
     walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
     assert not row_findings(rules.fixed_cost, *fixed_work(walls, STEPS, 640)[: 2 * len(STEPS)])

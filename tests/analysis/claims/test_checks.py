@@ -58,6 +58,7 @@ def test_predicted():
     assert "2 numbers of ranks measured, at least 3 are needed" in output[1]
 
 
+@pytest.mark.slow
 def test_predicted__of_times_and_of_nothing():
     # 1600 s of work shared out: 50 s on 32 ranks.
     times = curve("job_s", {n: 1600 / n for n in (1, 2, 4, 8, 16)})
@@ -291,6 +292,7 @@ def test_same():
     assert verdict("same", *RATES, **ask) == "not decidable"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("speed", "expected"), [(640, "contradicted"), (900, "supported")])
 def test_irreconcilable(speed, expected):
     # 4 s once, and 64 images in 0.1 s: 640 images/s

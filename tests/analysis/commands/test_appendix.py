@@ -30,6 +30,7 @@ def test_the_style_of_eurosys_has_every_experiment():
     assert "analysis/speedups.py:curve" in text
 
 
+@pytest.mark.slow
 def test_minutes_of_an_evaluation_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(contents, "MINUTES", tmp_path / "minutes.json")
     (tmp_path / "minutes.json").write_text("{}\n")

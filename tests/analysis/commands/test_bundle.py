@@ -29,6 +29,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
         assert {(member.mtime, member.uid, member.uname, member.mode) for member in tar} == {(0, 0, "", 0o644)}
 
 
+@pytest.mark.slow
 def test_the_manifest_comes_last_and_is_what_sha256sum_checks(tmp_path):
     (tmp_path / "z.txt").write_text("a")
     bundle.seal(tmp_path, None)

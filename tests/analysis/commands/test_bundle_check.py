@@ -59,6 +59,7 @@ def test_each_file_that_differs_is_missing_or_extra_is_named(packed, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_who_signed_it(packed, tmp_path, capsys):
     mine, other = key(tmp_path), key(tmp_path, "other")
     path = packed(mine)
@@ -108,6 +109,7 @@ SIGNED = {  # what is done to a signed archive, and what is said of it without t
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIGNED)
 def test_a_signed_archive_that_was_changed(packed, tmp_path, capsys, name):
     """Who makes all of it again, with a key of their own, is found only with that of the author."""
@@ -119,6 +121,7 @@ def test_a_signed_archive_that_was_changed(packed, tmp_path, capsys, name):
     assert main(["bundle-check", path, "--sign-key", f"{mine}.pub"]) == 1
 
 
+@pytest.mark.slow
 def test_an_archive_that_should_be_signed_and_is_not(packed, tmp_path):
     assert main(["bundle-check", packed(), "--sign-key", f"{key(tmp_path)}.pub"]) == 1
 

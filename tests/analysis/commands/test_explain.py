@@ -6,6 +6,7 @@ from analysis.table import loading
 REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
 
 
+@pytest.mark.slow
 def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
     assert main(["explain", REPORT]) == 0
     shown = capsys.readouterr().out
@@ -30,6 +31,7 @@ def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
     assert "'Batch per GPU' -> batch_per_rank, of one rank" in shown
 
 
+@pytest.mark.slow
 def test_the_method_is_checked_against_the_phases_of_local_records(results, capsys):
     # Each run pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step: 5.9 s once.
     for nodes, steps in ((1, 77), (2, 37), (4, 17), (8, 7)):

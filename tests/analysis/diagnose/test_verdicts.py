@@ -26,8 +26,8 @@ def test_ranks_that_are_late_in_turn_are_not_certain():
         ready = [0.9 + max(0, late), 0.9 + max(0, -late)]
         return PairedWindows({ONE: measured([1.0], [0.9]), TWO: measured([1.2, 1.2], ready)})
 
-    alleged = [slowest_rank(noisy(in_round, 24, seed), TWO).certain for seed in range(100)]
-    assert sum(alleged) <= 5
+    alleged = [slowest_rank(noisy(in_round, 24, seed), TWO).certain for seed in range(20)]
+    assert sum(alleged) <= 2
 
 
 def test_none_where_one_rank_computes_or_nothing_tells_when_gradients_are_ready():

@@ -15,6 +15,7 @@ def as_json(points):
     return document.as_json(fit.explain(points, "a curve"), phases(points))
 
 
+@pytest.mark.slow
 def test_a_number_with_an_interval_has_its_level_and_n():
     curve = as_json(POINTS)
     assert (curve.fixed_cost_paid, curve.recurring_cost_fits) == ("not decidable", EPOCHS)
@@ -31,6 +32,7 @@ def test_what_is_not_known_is_null():
     assert curve["fixed_s_whichever_point_is_left_out"] is None
 
 
+@pytest.mark.slow
 def test_findings_and_misfits_are_in_it():
     wrong = POINTS.assign(images_per_s_per_rank=[100.0, 100.0, 10.0, 100.0, 100.0])
     curve = as_json(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))

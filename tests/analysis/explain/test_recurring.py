@@ -8,11 +8,12 @@ import pytest
 
 from analysis.explain import fit, text
 
+pytestmark = pytest.mark.slow  # each fit simulates
+
 RANKS = np.array([1, 2, 4, 8, 16, 32])
 STEPS = 512 / RANKS
 STEP_S = 64 / 170  # a step of 64 images at 170 images/s
 WORKS = np.repeat([1, 2, 4], 3), np.tile([50, 100, 200], 3)
-SEEDS = range(3)
 
 
 def explained(cost_s, seed, ranks=RANKS, steps=STEPS, speeds=True, step_s=STEP_S, **more):
@@ -28,19 +29,17 @@ def shapes(found):
     return {one.shape.paid_for for one in found.alternatives}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_contention_that_grows_with_the_ranks_is_a_constant_where_the_work_is_shared_out(seed):
+def test_contention_that_grows_with_the_ranks_is_a_constant_where_the_work_is_shared_out():
     """A quarter of a step for each rank: 512 steps / n x n / 4 = 48 s at every point. Nothing is paid once."""
-    result = explained(0.0, seed, speeds=False, step_s=STEP_S * (1 + RANKS / 4))
+    result = explained(0.0, 0, speeds=False, step_s=STEP_S * (1 + RANKS / 4))
     assert result.fit.fixed_s.value == pytest.approx(48, abs=4)
     assert result.has_fixed_cost is None
     assert {"each step and rank", "each epoch or checkpoint"} <= shapes(result)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_log_of_all_ranks_is_not_called_once(seed):
+def test_a_log_of_all_ranks_is_not_called_once():
     """12 s once, and 0.024 s for each step and rank: 12.3 s more."""
-    result = explained(12 + 0.024 * STEPS * RANKS, seed)
+    result = explained(12 + 0.024 * STEPS * RANKS, 0)
     assert result.fit.fixed_s.value == pytest.approx(24.3, abs=1.5)
     assert result.has_fixed_cost is None
     assert "each step and rank" in shapes(result)
@@ -63,18 +62,16 @@ def test_the_run_that_decides_is_named_with_both_wall_times():
 
 
 @pytest.mark.parametrize("speeds", [True, False])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_several_works_at_one_number_of_ranks_decide(seed, speeds):
+def test_several_works_at_one_number_of_ranks_decide(speeds):
     ranks, steps = WORKS
-    result = explained(12.0, seed, ranks, steps, speeds)
+    result = explained(12.0, 0, ranks, steps, speeds)
     assert result.has_fixed_cost is True
     assert result.fit.fixed_s.low < 12 < result.fit.fixed_s.high
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_cost_that_recurs_beside_a_fixed_one_is_split_off(seed):
+def test_a_cost_that_recurs_beside_a_fixed_one_is_split_off():
     ranks, steps = WORKS
-    result = explained(12 + 0.03 * steps * ranks, seed, ranks, steps)
+    result = explained(12 + 0.03 * steps * ranks, 0, ranks, steps)
     assert result.fit.model.name.startswith("measured speeds, and a cost of each ")
     assert result.fit.fixed_s.low < 12 < result.fit.fixed_s.high
 

@@ -1,4 +1,5 @@
 import pandas as pd
+import pytest
 
 from analysis.explain import fit, text
 from analysis.explain.runs import phases
@@ -21,6 +22,7 @@ def said(points):
     return text.sentences(fit.explain(points))
 
 
+@pytest.mark.slow
 def test_the_sentences_say_what_the_speed_does_not_see_and_how_that_is_known():
     sentences = said(POINTS)
     assert sentences[0] == "They differ because 4 s (4 to 4) of each run are beyond its steps at their measured speed."
@@ -32,6 +34,7 @@ def test_the_sentences_say_what_the_speed_does_not_see_and_how_that_is_known():
     assert sentences[6].endswith("they agree.")
 
 
+@pytest.mark.slow
 def test_a_cost_that_is_paid_once_is_called_so():
     works = pd.concat([POINTS, POINTS.assign(steps_per_rank=POINTS["steps_per_rank"] * 3)])
     first = said(works.assign(wall_s=4 + 0.1 * works["steps_per_rank"]))[0]
@@ -39,6 +42,7 @@ def test_a_cost_that_is_paid_once_is_called_so():
     assert "from 960 on 2 to 20 on 32" in first
 
 
+@pytest.mark.slow
 def test_a_misfit_names_the_work_that_would_fit():
     slow = POINTS.assign(wall_s=POINTS["wall_s"].where(POINTS["ranks"] != 8, 15.0))
     assert "The point at 8 ranks does not fit: it took 15 s, 3 s more than the others predict" in said(slow)[-1]
@@ -50,6 +54,7 @@ def test_a_point_without_a_speed_gets_the_one_it_had():
     assert said(unknown)[-1].endswith("with the same fixed cost it was about 100 images/s a rank.")
 
 
+@pytest.mark.slow
 def test_the_assumption_of_a_fit_without_speeds_is_stated():
     blind = POINTS.assign(images_per_s_per_rank=float("nan"))
     assert (
@@ -59,11 +64,13 @@ def test_the_assumption_of_a_fit_without_speeds_is_stated():
     assert "the same time at every point, which cannot be tested with these points" in " ".join(said(blind[:3]))
 
 
+@pytest.mark.slow
 def test_a_speed_above_the_ideal_is_reported():
     fast = POINTS.assign(images_per_s_per_rank=[100.0, 100.0, 101.5, 100.0, 100.0])
     assert any("The speedup by speed is above the ideal: 4.06x on 8 (ideal 4x)." in one for one in said(fast))
 
 
+@pytest.mark.slow
 def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
     wrong.loc[2, "images_per_s_per_rank"] = 10.0
@@ -74,6 +81,7 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     assert max(map(len, printed.splitlines())) <= text.WIDTH
 
 
+@pytest.mark.slow
 def test_a_point_above_the_ideal_is_marked():
     # Half a second less on 8 ranks is a misfit: 32 s of images on 2 ranks over 7.5 s of a quarter of them each.
     quick = POINTS.assign(wall_s=POINTS["wall_s"] - pd.Series([0, 0, 0.5, 0, 0]))

@@ -105,6 +105,7 @@ def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_no
     assert table.groupby("experiment")["series"].nunique().to_dict() == {"fixed_work": 1, "weak_scaling": 2}
 
 
+@pytest.mark.slow
 def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch):
     for repeat in range(12):
         results.add(repeat=repeat, step_s=0.1 + repeat / 100)

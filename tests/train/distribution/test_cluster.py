@@ -32,14 +32,21 @@ def settings(*overrides):
     return load(["nodes=4", *overrides]).distribution
 
 
-@pytest.fixture
-def store():
-    """The store of Horovod's launcher."""
+@pytest.fixture(scope="module")
+def server():
+    """Horovod's launcher, and its port: one for all tests, as it takes half a second to stop."""
     server = RendezvousServer()
     port = server.start()
-    server.init([])
-    yield Store({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)})
+    yield server, port
     server.stop()
+
+
+@pytest.fixture
+def store(server):
+    """The empty store of Horovod's launcher."""
+    launcher, port = server
+    launcher.init([])
+    return Store({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)})
 
 
 @pytest.fixture
@@ -225,6 +232,7 @@ with strategy.time_limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
 """
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_while_a_strategy_is_made_is_named_by_the_rank_that_waits(tmp_path):
     output = tmp_path / "said"
     done = subprocess.run([sys.executable, "-c", HANGS, str(output)], cwd=ROOT, capture_output=True, text=True)

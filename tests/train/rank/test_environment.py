@@ -43,6 +43,7 @@ def outside_a_launcher(monkeypatch):
     monkeypatch.delenv(protocol.GIT_DIRTY, raising=False)
 
 
+@pytest.mark.slow
 def test_the_commit_of_a_checkout_and_whether_it_was_changed(tmp_path, monkeypatch, outside_a_launcher):
     monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
     git(tmp_path, "init")
@@ -60,6 +61,7 @@ def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypat
     assert environment.git_state() == ("abc", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("written", "expected"), [("abc\n", ("abc", False)), ("abc changed\n", ("abc", True)), (None, (None, None))]
 )

@@ -123,16 +123,19 @@ def driver(monkeypatch, tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_another_process_asks_the_driver(driver):
     driver("pass")
     assert [state.name for state in gpus.query(timeout_s=240).states] == ["GPU 0", "GPU 1"]
 
 
+@pytest.mark.slow
 def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
     driver("os.abort()")
     assert gpus.names() == []
 
 
+@pytest.mark.slow
 def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
     driver("time.sleep(600)")
     began = time.monotonic()

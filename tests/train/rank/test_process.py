@@ -57,6 +57,7 @@ def watching(output: int) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-S", "-c", WATCHING], stdout=output, stderr=subprocess.PIPE, cwd=KIT)
 
 
+@pytest.mark.slow
 def test_a_process_ends_when_nobody_can_read_its_output():
     reading, writing = os.pipe()
     process = watching(writing)
@@ -69,6 +70,7 @@ def test_a_process_ends_when_nobody_can_read_its_output():
     assert process.stderr.read() == b"the launcher has ended: this rank exits\n"
 
 
+@pytest.mark.slow
 def test_a_process_that_writes_to_a_file_is_left_alone(tmp_path):
     with (tmp_path / "log").open("wb") as log:
         process = watching(log.fileno())

@@ -36,6 +36,7 @@ def test_a_clock_that_is_set_moves_no_sample(monkeypatch):
     assert first < next(taken)[0] < first + 60
 
 
+@pytest.mark.slow
 def test_samples_end_with_their_process():
     ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     taken = sampler.samples(ended.pid, 0.01, lambda: UNKNOWN)
@@ -44,6 +45,7 @@ def test_samples_end_with_their_process():
     assert list(taken) == []
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_killed_is_left_behind(monkeypatch):
     monkeypatch.setattr(sampler, "KILL_TIMEOUT_S", 0.1)
     beside = sampler.Sampler(60, None)

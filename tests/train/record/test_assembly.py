@@ -68,6 +68,7 @@ def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
     assert "images_per_s" not in assemble([part(0, 4.0, timeline=slowed)], IDENTITY, ENDING).summary
 
 
+@pytest.mark.slow  # as many samples as a record holds
 def test_of_more_samples_than_a_record_holds_some_are_kept():
     samples = [(float(second), second / 2, 1, None, None) for second in range(usage.MOST)]
     of_ranks = [part(rank, 4.0, samples=taken, cores=[rank]) for rank, taken in enumerate((samples, samples[:4], []))]

@@ -98,8 +98,8 @@ def test_values_without_a_gap_are_one_group():
 )
 def test_by_chance_few_samples_of_one_group_are_taken_for_two(draw, at_most):
     generator = random.Random(1)
-    samples = [[draw(generator) for _ in range(24)] for _ in range(1000)]
-    assert sum(intervals.two_groups(sample) is not None for sample in samples) / 1000 < at_most
+    samples = [[draw(generator) for _ in range(24)] for _ in range(200)]
+    assert sum(intervals.two_groups(sample) is not None for sample in samples) / 200 < at_most
 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))

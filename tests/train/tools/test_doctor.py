@@ -50,6 +50,7 @@ def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
     assert doctor.check_compiler() == ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cxx", "taken", "why"), [("", "c++", "the first on PATH"), ("my-c++ -m64", "my-c++", "CXX=")])
 def test_which_compiler_is_used_is_reported_and_why(monkeypatch, tmp_path, cxx, taken, why):
     for name in ("c++", "my-c++", "make"):
@@ -62,6 +63,7 @@ def test_which_compiler_is_used_is_reported_and_why(monkeypatch, tmp_path, cxx, 
     assert check.result.startswith(f"{taken} 12.2: {tmp_path}/{taken}, {why}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("packages", "compiled"), [("analysis", False), ("launch", False), ("cpu", True)])
 def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
     assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
@@ -76,6 +78,7 @@ for last; do :; done
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nvcc", "found"),
     [
@@ -120,6 +123,7 @@ def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
     assert doctor.check_container("singularity", "cpu", str(image)) == ("container", doctor.OK, result, "")
 
 
+@pytest.mark.slow
 def test_more_ranks_than_cores_is_a_warning():
     cores = len(os.sched_getaffinity(0))
     assert doctor.check_cores(cores)[1] == doctor.OK
@@ -162,6 +166,7 @@ def test_ranks_that_do_not_fit_are_a_warning_with_the_estimate():
     assert fix.startswith("1000 ranks of about ")
 
 
+@pytest.mark.slow
 def test_the_checks_before_set_up_need_nothing_but_the_standard_library():
     # -I -S: no site-packages, no path of this project.
     command = [sys.executable, "-I", "-S", doctor.__file__, "--before-setup", "analysis"]
@@ -169,6 +174,7 @@ def test_the_checks_before_set_up_need_nothing_but_the_standard_library():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_number_of_ranks_that_cannot_be_is_refused():
     done = subprocess.run([sys.executable, doctor.__file__, "--ranks", "-1"], capture_output=True, text=True)
     assert done.returncode == 2

@@ -74,6 +74,7 @@ def test_as_many_ranks_may_come_at_once_as_there_are(monkeypatch):
     assert RendezvousHTTPServer.request_queue_size == 300
 
 
+@pytest.mark.slow
 def test_a_server_of_its_own_has_no_rank_and_ends_when_its_input_does(monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "0")
     server, port = rendezvous.start_server(2, "127.0.0.1")

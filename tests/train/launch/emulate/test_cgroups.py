@@ -86,6 +86,7 @@ def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
     assert cgroups.find() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
 
 
+@pytest.mark.slow
 def test_what_a_killed_launcher_left_is_removed():
     means = cgroups.find()
     if isinstance(means, str) or means.parent is None:

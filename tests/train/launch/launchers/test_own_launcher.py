@@ -56,6 +56,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
     assert text == (GOLDEN / "pbs.sh").read_text()
 
 
+@pytest.mark.slow
 def test_what_pbs_answers_is_read(pbs, tmp_path, monkeypatch):
     answers = {
         "qsub": "12.head\n",

@@ -86,6 +86,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
+@pytest.mark.slow
 def test_the_cores_of_a_node_are_the_fewest_that_sinfo_shows(command):
     command("sinfo", "48\\n*28+\\n64\\n")
     assert SLURM.cores_of_a_node(System("site", None)) == 28
@@ -94,6 +95,7 @@ def test_the_cores_of_a_node_are_the_fewest_that_sinfo_shows(command):
         SLURM.cores_of_a_node(System("site", None, partition="gpu"))
 
 
+@pytest.mark.slow
 def test_the_queue_and_the_hosts_are_read(command, monkeypatch):
     command("squeue", "7 RUNNING\\n8 PENDING\\n")
     assert SLURM.queue() == {"7": "RUNNING", "8": "PENDING"}
@@ -102,6 +104,7 @@ def test_the_queue_and_the_hosts_are_read(command, monkeypatch):
     assert SLURM.allocated_hosts() == ["n1", "n2"]
 
 
+@pytest.mark.slow
 def test_what_slurm_refuses_is_quoted(command, tmp_path):
     command("sbatch", "Invalid account", status=1)
     with pytest.raises(ConfigError, match=r"launcher=slurm: sbatch --parsable .*job\.sh: Invalid account"):

@@ -143,12 +143,14 @@ def program(tmp_path, monkeypatch):
     return replace
 
 
+@pytest.mark.slow
 def test_what_would_fail_is_reported_in_full(tmp_path, program):
     program(lines=20, status=2)
     with pytest.raises(ConfigError, match=r"\Aline 1\nline 2\n(.*\n)+line 20\Z"):
         checks.check_input(points(tmp_path), hosts_apart=False)
 
 
+@pytest.mark.slow
 def test_a_program_that_breaks_shows_its_last_lines(tmp_path, program):
     program(lines=20, status=1)
     with pytest.raises(ConfigError, match=r"\Aline 9\nline 10\n(.*\n)+line 20\Z"):

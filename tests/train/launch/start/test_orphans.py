@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
 from train.launch.start import orphans
 from train.record.protocol import JOB_ID
@@ -18,6 +19,7 @@ def sleeper(job_id: str) -> subprocess.Popen:
     return child
 
 
+@pytest.mark.slow
 def test_the_processes_of_a_job_are_killed_and_no_others():
     mine, others = sleeper("job-of-a-test"), sleeper("job-of-another")
     try:

@@ -146,6 +146,7 @@ def test_a_run_is_in_progress_from_its_begin_to_its_end(tmp_path):
     presence.end(tmp_path)  # a second time changes nothing
 
 
+@pytest.mark.slow
 def test_a_launcher_of_this_host_that_is_gone_is_known_at_once(tmp_path):
     subprocess.run(
         [sys.executable, "-c", "import pathlib, sys; from train.launch.supervise import presence; "
