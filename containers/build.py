@@ -86,7 +86,8 @@ def sif_command(engine: str, build: Build, source: str | None, options: Sequence
     return [*command, *options, str(IMAGES / f"kit-{build.variant}.sif"), source or str(ROOT / "singularity.def")]
 
 
-def _output(*command: str) -> str:
+def output(*command: str) -> str:
+    """Return what a command prints; nothing if it fails."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -97,10 +98,10 @@ def digest_of(builder: str, image: str) -> str:
         inspect = ["buildah", "inspect", "--type", "image", image]
     else:
         inspect = [builder, "image", "inspect", image]
-    text = _output(*inspect)
+    text = output(*inspect)
     if not text:
         subprocess.run([builder, "pull", image], stdout=sys.stderr)
-        text = _output(*inspect)
+        text = output(*inspect)
     if not text:
         return "unknown"
     image_data = json.loads(text)
@@ -118,9 +119,9 @@ def plan(variant: str, builder: str | None) -> Build:
     """Return the inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
     base = os.environ.get("BASE") or BASE
     toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
-    commit = _output("git", "rev-parse", "HEAD")
-    changed = " changed" if _output("git", "status", "--porcelain", "--untracked-files=no") else ""
-    version = _output("git", "describe", "--tags", "--always", "--dirty") or "unknown"
+    commit = output("git", "rev-parse", "HEAD")
+    changed = " changed" if output("git", "status", "--porcelain", "--untracked-files=no") else ""
+    version = output("git", "describe", "--tags", "--always", "--dirty") or "unknown"
     digest = digest_of(builder, base) if builder else "unknown"
     return Build(variant, base, toolkit, version, f"{commit}{changed}", digest)
 
@@ -167,9 +168,9 @@ def buildkit(builder: str) -> dict[str, str]:
     """
     if builder != "docker":
         return {}
-    version = _output("docker", "version", "--format", "{{.Client.Version}}")
+    version = output("docker", "version", "--format", "{{.Client.Version}}")
     major = int(match[0]) if (match := re.match(r"\d+", version)) else 0
-    if major >= _NEEDS_BUILDX and not _output("docker", "buildx", "version"):
+    if major >= _NEEDS_BUILDX and not output("docker", "buildx", "version"):
         sys.exit(
             f"error: this docker client ({version}) has no plugin buildx, which building the Dockerfile needs. "
             "Install it (Docker's packages: docker-buildx-plugin; Debian 13, Ubuntu: docker-buildx), or build with "

@@ -66,7 +66,7 @@ def test_both_kinds_of_image_contain_the_same_files_of_the_kit():
 
 def _docker(monkeypatch, version, buildx):
     says = {("docker", "version"): version, ("docker", "buildx"): buildx}
-    monkeypatch.setattr(build, "_output", lambda *command: says[command[:2]])
+    monkeypatch.setattr(build, "output", lambda *command: says[command[:2]])
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _ANSWER_WITHIN_S = 60.0  # git looks at every file, on a shared file system slow
 BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
 
 
-def _output(*command: str) -> str | None:
+def output(*command: str) -> str | None:
     """Return the standard output of a command; None where it is not installed or fails."""
     if not shutil.which(command[0]):
         return None
@@ -123,13 +123,13 @@ def git_state() -> tuple[str | None, bool | None]:
     """
     if commit := os.environ.get(protocol.GIT_COMMIT):
         return commit, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
-    commit = _output("git", "rev-parse", "HEAD")
+    commit = output("git", "rev-parse", "HEAD")
     if commit is None and BUILT_FROM.exists():
         commit, _, changed = BUILT_FROM.read_text().strip().partition(" ")
         return commit, changed != ""
     if commit is None:
         return None, None
-    changes = _output("git", "status", "--porcelain")
+    changes = output("git", "status", "--porcelain")
     return commit, None if changes is None else changes != ""
 
 

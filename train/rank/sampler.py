@@ -39,7 +39,7 @@ class Sampler:
         self._lines = tempfile.TemporaryFile()  # noqa: SIM115, open until the rank ends
         self._read = 0  # bytes
         command = [sys.executable, "-m", "train.rank.sampler", str(os.getpid()), str(period_s), *([gpu] if gpu else [])]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._lines)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._lines)
 
     def new_samples(self, started_at: float) -> list[Sample]:
         """Return the samples since the last call; times count from `started_at`, seconds since the epoch."""
@@ -54,9 +54,9 @@ class Sampler:
 
         A process inside a GPU driver that hangs cannot be killed. It is left behind, and its samples end there.
         """
-        self._process.kill()
+        self.process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(KILL_TIMEOUT_S)
+            self.process.wait(KILL_TIMEOUT_S)
         return self.new_samples(started_at)
 
 

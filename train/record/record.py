@@ -410,7 +410,8 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _digest(text: bytes, sha256: str) -> str:
+def digest(text: bytes, sha256: str) -> str:
+    """Return the SHA-256 of a record's text with zeros in place of this checksum."""
     return hashlib.sha256(text.replace(sha256.encode(), _NO_CHECKSUM.encode())).hexdigest()
 
 
@@ -423,7 +424,7 @@ def dumps(record: RunRecord) -> bytes:
         for holder in (rank, *rank["windows"], *rank["exchanges"]):
             ticks.pack(holder)
     text = json.dumps(fields, allow_nan=False, separators=(",", ":")).encode()
-    checksum = _digest(text, _NO_CHECKSUM)
+    checksum = digest(text, _NO_CHECKSUM)
     return text.replace(f'"sha256":"{_NO_CHECKSUM}"'.encode(), f'"sha256":"{checksum}"'.encode())
 
 
@@ -450,7 +451,7 @@ def loads(text: bytes, where: str) -> RunRecord:
         recorded_config.check(record.config)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:  # ValidationError names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
-    if _digest(text, record.sha256) != record.sha256:
+    if digest(text, record.sha256) != record.sha256:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
     for rank in record.ranks:
         rank.warm_up_step_times_s = ticks.seconds(rank.warm_up_step_times_s)

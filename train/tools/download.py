@@ -94,7 +94,7 @@ def _transfer_all(url: str, part: Path, pause_s: float) -> None:
             time.sleep(pause_s * 2**failures)
 
 
-class _SameKind(urllib.request.HTTPRedirectHandler):
+class SameKind(urllib.request.HTTPRedirectHandler):
     """Follows no redirect from HTTPS to HTTP, which anyone on the way could have written, nor to anything else."""
 
     def redirect_request(self, request: urllib.request.Request, *answer: Any) -> urllib.request.Request | None:
@@ -105,7 +105,7 @@ class _SameKind(urllib.request.HTTPRedirectHandler):
         return redirected
 
 
-_open = urllib.request.build_opener(_SameKind).open
+_open = urllib.request.build_opener(SameKind).open
 
 
 def _transfer(url: str, part: Path) -> None:

@@ -136,7 +136,7 @@ class Watchers:
     def __init__(self, timeout_s: float = 30.0) -> None:
         """Start none yet. timeout_s: how long to wait for them when all is measured."""
         self._timeout_s = timeout_s
-        self._running: dict[Path, subprocess.Popen] = {}
+        self.running: dict[Path, subprocess.Popen] = {}
 
     def watch(self, folder: Path, asked: protocol.Assignment) -> Callable[[], None]:
         """Start to log a run that begins now, if that is wanted; returns a function that does nothing.
@@ -148,7 +148,7 @@ class Watchers:
             command = [sys.executable, "-m", "train.tracking", "live", str(folder.resolve())]
             with suppress(OSError), (folder / _LOG_NAME).open("wb") as log:
                 # In a session of its own: Ctrl-C is for the launcher, whose record this process waits for.
-                self._running[folder] = subprocess.Popen(
+                self.running[folder] = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
                 )
         return lambda: None
@@ -156,7 +156,7 @@ class Watchers:
     def finish(self) -> list[str]:
         """Wait for the processes; those that take too long are ended. Returns a line for each that had a problem."""
         end, problems = time.monotonic() + self._timeout_s, []
-        for folder, process in self._running.items():
+        for folder, process in self.running.items():
             try:
                 process.wait(max(0.0, end - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -168,5 +168,5 @@ class Watchers:
                 problems.append(f"{folder}: W&B did not answer ({folder / _LOG_NAME}); `make wandb-sync` uploads later")
             elif process.returncode:
                 problems.append(f"{folder}: not logged while it trained: see {folder / _LOG_NAME}")
-        self._running.clear()
+        self.running.clear()
         return problems

@@ -57,7 +57,7 @@ def test_the_commit_of_a_checkout_and_whether_it_was_changed(tmp_path, monkeypat
 
 
 def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypatch, outside_a_launcher):
-    monkeypatch.setattr(environment, "_output", lambda *command: "abc" if "rev-parse" in command else None)
+    monkeypatch.setattr(environment, "output", lambda *command: "abc" if "rev-parse" in command else None)
     assert environment.git_state() == ("abc", None)
 
 

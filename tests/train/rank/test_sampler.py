@@ -49,7 +49,7 @@ def test_samples_end_with_their_process():
 def test_a_process_that_cannot_be_killed_is_left_behind(monkeypatch):
     monkeypatch.setattr(sampler, "KILL_TIMEOUT_S", 0.1)
     beside = sampler.Sampler(60, None)
-    process = beside._process
+    process = beside.process
     monkeypatch.setattr(process, "kill", lambda: None)  # as if it were inside a driver that hangs
     try:
         beside.stop(time.time())
@@ -73,7 +73,7 @@ def test_it_sees_a_busy_rank_and_its_memory():
     assert used.memory_bytes[-1] > 200 * 2**20
     # One thread: no more CPU time than time. It may lose its core between the readings of both.
     assert used.cpu_s[-1] - used.cpu_s[0] < used.at_s[-1] - used.at_s[0] + 0.5
-    assert not psutil.pid_exists(beside._process.pid)
+    assert not psutil.pid_exists(beside.process.pid)
 
 
 _KILLED = """
@@ -82,7 +82,7 @@ from train.rank.sampler import Sampler
 sampler = Sampler(0.2, None)
 while not sampler.new_samples(0.0):
     __import__("time").sleep(0.01)
-print(sampler._process.pid, flush=True)
+print(sampler.process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -112,7 +112,7 @@ def test_a_redirect_to_another_scheme_is_not_followed(server, tmp_path, scheme):
 
 def test_a_redirect_from_https_to_http_is_not_followed():
     asked = urllib.request.Request("https://example.org/data")
-    follow = download._SameKind().redirect_request
+    follow = download.SameKind().redirect_request
     answer = (None, 302, "Found", {})
     with pytest.raises(ConfigError, match=r"redirected to http://example\.org/data"):
         follow(asked, *answer, "http://example.org/data")

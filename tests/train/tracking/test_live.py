@@ -165,7 +165,7 @@ def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_pa
         "import pathlib, sys, time; from train.record import protocol; from train.tracking.live import Watchers\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "watchers = Watchers(); watchers.watch(folder, protocol.read_assignment(folder))\n"
-        "print([process.pid for process in watchers._running.values()][0], flush=True); time.sleep(600)"
+        "print([process.pid for process in watchers.running.values()][0], flush=True); time.sleep(600)"
     )
     launcher = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True)
     logger = int(launcher.stdout.readline())
@@ -180,7 +180,7 @@ def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_pa
     watchers = Watchers(timeout_s=5)
     watchers.watch(again, asked)
     wait_for(lambda: (again / "wandb-live-id").exists() and epochs_in(tmp_path) == [1])
-    os.kill(watchers._running[again].pid, signal.SIGKILL)
+    os.kill(watchers.running[again].pid, signal.SIGKILL)
     end(again, writer)
     (problem,) = watchers.finish()
     assert f"{again}: not logged while it trained" in problem
