@@ -9,13 +9,14 @@ from itertools import pairwise
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import PER_RANK, SETTING, SIZE, Row, curves, lookup, measured, row_dicts
+from analysis.curves import PER_RANK, SETTING, SIZE, Row, cached_by_table, curves, lookup, measured, row_dicts
 from analysis.stats import student
 from analysis.stats.number import Number, unknown
 from analysis.stats.verdict import Verdict
 from analysis.table.stated import follows, half_unit
 
 
+@cached_by_table
 def computed(table: pd.DataFrame) -> pd.DataFrame:
     """Return rows of kind "computed": what follows from the measured numbers of a report, point by point.
 

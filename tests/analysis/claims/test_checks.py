@@ -1,5 +1,7 @@
 """Every rule over made-up reports, worked by hand: true, false and not decidable."""
 
+import functools
+
 import pytest
 
 from analysis import claims
@@ -16,8 +18,14 @@ NOTHING = loading.local().table  # no local records
 def judged(check, *rows, scope="these runs", **arguments):
     """The verdict and the evidence of one check over made-up rows and what follows from them."""
     claim = Claim("id", "001", "p", "text", check, arguments, "hypothesis", scope)
-    (result,) = claims.judge_numbers([claim], table(*rows), NOTHING, loading.published())
+    numbers = made_up(tuple(tuple(one.items()) for one in rows))
+    (result,) = claims.judge_numbers([claim], numbers, NOTHING, loading.published())
     return result.verdict, result.evidence
+
+
+@functools.cache
+def made_up(rows):
+    return table(*map(dict, rows))
 
 
 def verdict(check, *rows, **arguments):

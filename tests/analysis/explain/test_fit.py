@@ -11,6 +11,8 @@ from analysis.explain import fit as explain
 from analysis.explain import models, runs, text
 from analysis.user_table import table as user_table
 
+pytestmark = pytest.mark.slow  # each fit simulates
+
 # What the table behind report 000's plots says of vgg_19, by hand: of 101.92 s on 2 GPUs, 250 steps of 64 images at
 # 169.37 images/s take 94.47 s; 7.45 s are left. On 4, 8 and 16 GPUs 6.58, 6.89 and 6.28 s; on 32, 13.34 s.
 VGG19 = pd.DataFrame(
@@ -60,7 +62,6 @@ def test_vgg19_of_report_000_pays_what_its_measured_speeds_leave():
     assert beyond[32] == pytest.approx(13.34, abs=0.01)
 
 
-@pytest.mark.slow
 def test_32_gpus_of_vgg19_took_as_long_as_twice_the_steps_whichever_point_is_left_out():
     result = explain.explain(VGG19)
     assert list(result.misfits["ranks"]) == [32]
@@ -90,7 +91,6 @@ def test_where_the_time_per_image_grows_the_measured_speeds_give_the_fixed_cost(
     assert result.points["speedup_without_fixed"].iloc[-1] == pytest.approx(32 / 1.75, rel=0.02)
 
 
-@pytest.mark.slow
 def test_without_speeds_the_growth_is_found_and_the_fixed_cost_holds_the_truth():
     table, _ = growing(0.15)
     result = explain.explain(table)
@@ -153,7 +153,6 @@ def test_no_speedup_above_the_ideal_without_saying_that_the_assumption_failed():
     assert "the assumption failed there" in " ".join(text.sentences(result))
 
 
-@pytest.mark.slow
 def test_speeds_of_which_all_are_some_per_cent_off_only_tell_how_they_differ():
     table, speeds = growing(0.1, noise=0.002)
     result = explain.explain(table.assign(images_per_s_per_rank=speeds * 1.06))
@@ -170,7 +169,6 @@ def test_equal_work_can_be_split_where_speeds_were_measured():
         explain.explain(curve([1, 2, 4], [100, 100, 100], [10.0, 11.0, 12.0]))
 
 
-@pytest.mark.slow
 def test_several_works_at_one_number_of_ranks_need_no_assumption():
     # 12 s once; an image takes 0.010, 0.013 and 0.012 s on 1, 2 and 4 ranks: no growth that doublings share.
     ranks, steps = np.repeat([1, 2, 4], 3), np.tile([50, 100, 200], 3)
@@ -218,7 +216,6 @@ def test_a_point_that_ran_twice_its_steps_is_named_also_where_it_is_the_one_of_o
     assert result.points.set_index("ranks")["ideal"].eq(1).idxmax() == (2 if wrong == 1 else 1)
 
 
-@pytest.mark.slow
 def test_two_points_of_which_either_may_be_wrong_are_not_decidable():
     # The times beyond the speed are 4, 4, 4, 9 and 9 s: leaving out one of the last makes the other stand out.
     table = curve([2, 4, 8, 16, 32], [320, 160, 80, 40, 20], [36.0, 20.01, 11.99, 13, 11.01], 10, 100.0)
@@ -228,7 +225,6 @@ def test_two_points_of_which_either_may_be_wrong_are_not_decidable():
     assert "Not decidable: whether the others predict the point at 16 ranks" in " ".join(text.sentences(result))
 
 
-@pytest.mark.slow
 def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
     # 7 s, and 500 steps of 64 images at 170 images/s shared out, with noise of 1 %; 32 ranks ran 30 steps, not 15.
     wall_s = [194.63, 102.48, 54.16, 30.77, 18.7, 18.11]
@@ -280,7 +276,6 @@ def test_less_time_for_more_work_is_no_cost():
         explain.explain(curve([1, 2, 4], [100, 50, 25], [5.0, 6.0, 7.0]))
 
 
-@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     fixed=st.floats(0.5, 100),
@@ -297,7 +292,6 @@ def test_any_exact_line_is_found_and_no_point_of_it_misfits(fixed, step, steps, 
     assert result.findings == ()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.01, 60])
 def test_times_in_another_unit_change_no_speedup(scale):
     speeds = VGG19["images_per_s_per_rank"] / scale

@@ -32,7 +32,7 @@ def place(folder):
 def left_out(folder):
     """The reason why the other record is left out, if the first one is read."""
     study = Study(folder)
-    audit.record_findings(study)
+    audit.launch_findings(study)
     assert study.local["record"].nunique() == 1
     [notice] = study.left_out
     assert notice.path == str(place(folder))

@@ -53,6 +53,7 @@ IN_A_TERMINAL = """
 import signal, sys
 from pathlib import Path
 from train.launch.supervise.signals import Interrupted, interrupts_raised
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 with interrupts_raised():
     try:
         print("ready", flush=True)
