@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from tests.helpers import shell  # noqa: F401  before any module that changes th
 settings.register_profile("unhurried", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("unhurried")
 
+# What is imported and collected stays to the end: to look through it for garbage, again and again, takes a tenth of the
+# time of the fast tests.
+gc.disable()
+
 _ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|end_to_end)", re.MULTILINE)
 
 
@@ -22,6 +27,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return bool(_ALL_SLOW.search(collection_path.read_text())) or None
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, but only among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,8 +1,11 @@
+import pytest
+
 from benchmarks import results_page
 from tests.helpers.own_records import QUOTA, Arm, Results, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
 
 
+@pytest.mark.slow
 def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path):
     results = Results(tmp_path)
     curve_in_rounds(tmp_path)

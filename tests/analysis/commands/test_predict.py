@@ -13,6 +13,7 @@ def csv(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_file_as_json(csv, json_output):
     at_32, at_64, at_512 = json_output("predict", "--file", csv, "--to", "32,64,512", "--exchange", "allreduce")
     assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)

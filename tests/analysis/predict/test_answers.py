@@ -106,6 +106,7 @@ def test_the_reason_has_the_numbers():
     assert reason.endswith("is predicted from 5 points up to 16 ranks; claimed: at least 4000, at most 5000")
 
 
+@pytest.mark.slow
 def test_what_the_reports_predict_is_not_decidable_and_why():
     """Report 004: 22 s an epoch on 16 V100, of which 4 and 8 were measured. Report 002: almost linear to 256."""
     table = loading.published()

@@ -1,5 +1,6 @@
 """Tables as their authors published them, each against what a person reads in it (published/README.md)."""
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from analysis.user_table import table
 FOLDER = Path(__file__).with_name("published")
 
 
+@functools.cache
 def read(name):
     return table.read(FOLDER / name)
 
