@@ -31,15 +31,16 @@ def test_the_largest_loss_is_named_with_what_to_try_and_what_that_could_gain(los
     assert "efficiency 1 (1 to 1) instead of 0.5 (0.5 to 0.5)" in sentences
 
 
-def test_a_straggler_is_named_by_host_rank_and_core():
-    sentences = " ".join(report(*[paired_windows(waiting=0.3)] * 12).split())
-    assert "rank 1 on host host0, core 1: 300 (300 to 300) ms behind the others." in sentences
-    assert "leave out host0" in sentences
-
-
-def test_other_processes_on_a_core_have_their_share():
-    sentences = " ".join(report(*[paired_windows(shared=1.0)] * 12).split())
-    assert "Other processes took 50 % of the time of its cores, the hypervisor 0 %." in sentences
+@pytest.mark.parametrize(
+    ("losses", "sentence"),
+    [
+        ({"waiting": 0.3}, "rank 1 on host host0, core 1: 300 (300 to 300) ms behind the others."),
+        ({"waiting": 0.3}, "leave out host0"),
+        ({"shared": 1.0}, "Other processes took 50 % of the time of its cores, the hypervisor 0 %."),
+    ],
+)
+def test_a_rank_that_is_behind_is_named_by_host_and_core_with_what_others_took(losses, sentence):
+    assert sentence in " ".join(report(*[paired_windows(**losses)] * 12).split())
 
 
 def test_the_table_has_every_part_and_the_bound_that_each_leaves():

@@ -16,34 +16,27 @@ def rates(of, *ranks):
     return predict(of, weak(of, np.array(ranks, float)), LEARNED).images_per_s
 
 
-def test_the_last_doubling_repeats():
-    """1.0, 1.1 and 1.32 s: 1.2 times as long with each doubling from 4 ranks on; 1.32 x 1.44 on 16."""
-    assert rates(curve([1.0, 1.1, 1.32], (1, 2, 4)), 8, 16) == pytest.approx([8 / 1.584, 16 / 1.9008])
+NODES_OF_4 = {"ranks": (1, 2, 4, 8), "ranks_per_node": 4.0}
+# By hand: the seconds of a step at each point, what else is known of the curve, and the rates at some numbers of ranks.
+NEXT = {
+    "the last doubling repeats": ([1.0, 1.1, 1.32], {"ranks": (1, 2, 4)}, {8: 8 / 1.584, 16: 16 / 1.9008}),
+    "between points it is interpolated": ([1.0, 1.1, 1.32], {"ranks": (1, 2, 4)}, {2: 2 / 1.1, 4: 4 / 1.32}),
+    # Of a ring 0.4 s are 2 x 1 / 2: 0.6 s on four nodes, 0.7 s on eight.
+    "a large step to the second node is a ring": ([1.0, 1.0, 1.0, 1.4], NODES_OF_4, {16: 16 / 1.6, 32: 32 / 1.7}),
+    "a small step to the second node repeats": ([1.0, 1.0, 1.0, 1.05], NODES_OF_4, {16: 16 / 1.05**2}),
+    # 1.4 s on two nodes and 1.47 s on four: 1.05 times as long again. The step before it does not count.
+    "from the second node on the last doubling": (
+        [1, 1, 1, 1.4, 1.47],
+        {"ranks_per_node": 4.0},
+        {32: 32 / 1.47 / 1.05},
+    ),
+    "a curve that got faster goes on level": ([1.0, 1.2, 1.1], {"ranks": (1, 2, 4)}, {8: 8 / 1.1}),
+}
 
 
-def test_between_points_it_is_interpolated():
-    assert rates(curve([1.0, 1.1, 1.32], (1, 2, 4)), 2, 4) == pytest.approx([2 / 1.1, 4 / 1.32])
-
-
-def test_a_large_step_to_the_second_node_goes_on_as_a_ring():
-    """Four ranks a node: 1 s on one node, 1.4 s on two. Of a ring 0.4 s are 2 x 1 / 2: 0.6 s on four, 0.7 on eight."""
-    of = curve([1.0, 1.0, 1.0, 1.4], (1, 2, 4, 8), ranks_per_node=4.0)
-    assert rates(of, 16, 32) == pytest.approx([16 / 1.6, 32 / 1.7])
-
-
-def test_a_small_step_to_the_second_node_repeats():
-    of = curve([1.0, 1.0, 1.0, 1.05], (1, 2, 4, 8), ranks_per_node=4.0)
-    assert rates(of, 16) == pytest.approx([16 / 1.05**2])
-
-
-def test_from_the_second_node_on_the_last_doubling_repeats():
-    """1.4 s on two nodes and 1.47 s on four: 1.05 times as long again. The step before it does not count."""
-    of = curve([1.0, 1.0, 1.0, 1.4, 1.47], ranks_per_node=4.0)
-    assert rates(of, 32) == pytest.approx([32 / 1.47 / 1.05])
-
-
-def test_a_curve_that_got_faster_goes_on_level():
-    assert rates(curve([1.0, 1.2, 1.1], (1, 2, 4)), 8) == pytest.approx([8 / 1.1])
+@pytest.mark.parametrize(("steps_s", "known", "expected"), NEXT.values(), ids=NEXT)
+def test_how_a_curve_goes_on(steps_s, known, expected):
+    assert rates(curve(steps_s, **known), *expected) == pytest.approx([*expected.values()])
 
 
 def test_points_known_to_be_noisy_are_smoothed():
