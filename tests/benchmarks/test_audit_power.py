@@ -12,6 +12,6 @@ def test_a_line_counts_the_studies_that_are_named_and_the_rules_that_do():
     assert "beyond_ideal 1.000" in str(lines[1][2])
 
 
-def test_an_attack_that_nothing_tells_is_not_found_and_another_one_is():
+def test_an_attack_that_leaves_no_trace_is_not_found_and_another_one_is():
     assert audit_power.detections("another order of the runs", 1) == 0
     assert audit_power.detections("another seed of a launch in rounds", 1) == 1

@@ -116,7 +116,7 @@ def test_what_changes_the_library_changes_the_key(machine, tmp_path, monkeypatch
     assert _key(machine, tmp_path) != before
 
 
-def test_what_a_compiler_said_is_shown_although_much_follows():
+def test_the_error_of_a_compiler_is_shown_although_much_follows():
     compiled = [f"[ {number}%] Building CXX object" for number in range(90)]
     cause = ["In file included from a.cc:1:", "b.h:2:10: fatal error: nccl.h: No such file or directory"]
     rest = [f"line {number}" for number in range(60)]

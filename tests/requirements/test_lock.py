@@ -28,7 +28,7 @@ def test_every_file_has_a_hash_and_no_address():
 
 
 @pytest.mark.parametrize("minor", [11, 12, 13])
-def test_only_these_run_code_of_their_own_to_be_installed(minor):
+def test_only_these_run_code_when_they_are_installed(minor):
     """All others have a wheel, which is unpacked."""
     taken = {*tags.cpython_tags((3, minor), platforms=PLATFORMS)}
     taken |= {*tags.compatible_tags((3, minor), f"cp3{minor}", PLATFORMS)}

@@ -24,7 +24,7 @@ def test_records_that_were_edited_and_signed_again_are_found(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", record_attacks.INNOCENT)
-def test_nothing_is_alleged_of_records_as_they_were(name, tmp_path):
+def test_unmodified_records_have_no_finding(name, tmp_path):
     result = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
     assert {finding.rule for finding in result if finding.severity != "note"} <= {"failed_run"}
     assert name != "clean" or {finding.rule for finding in result} <= {"failed_run"}

@@ -59,7 +59,7 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
 
 
 @pytest.mark.slow
-def test_a_clean_study_in_rounds_has_nothing_alleged_of_it(results):
+def test_a_clean_study_in_rounds_has_no_finding(results):
     for model in ("resnet50", "inceptionv3"):
         curve_in_rounds(results.folder, model)
     assert record_findings(Study(results.folder)) == []

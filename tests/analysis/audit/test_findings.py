@@ -70,7 +70,7 @@ def test_a_difference_is_graded_by_its_size_whatever_its_sign(off, severity):
     assert graded(off) == severity
 
 
-def test_a_rule_may_have_bounds_of_its_own():
+def test_a_rule_may_have_other_bounds():
     assert [graded(off, warning=0.2, serious=0.5) for off in (0.1, 0.2, 0.5)] == ["note", "warning", "serious"]
 
 

@@ -52,7 +52,7 @@ def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [0.9, 0.97, 1.0])
-def test_nothing_is_alleged_of_a_clean_study_with_repeats(kept, tmp_path):
+def test_a_clean_study_with_repeats_has_no_finding(kept, tmp_path):
     study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, kept=kept))
     assert audited(study, tmp_path / "study.csv") == set()
 
@@ -98,7 +98,7 @@ ALLEGED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in PUBLISHED.iterdir() if path.name != "README.md"))
-def test_of_published_tables_only_what_is_so_is_alleged(name):
+def test_published_tables_have_only_true_findings(name):
     output = "1=ranks,2=wall_s,3=model" if name == "bsc_no_headers.txt" else ""
     result, notes = audit.user_table_findings(user_table.read(PUBLISHED / name, output))
     assert {one.rule for one in result if one.severity != "note"} == ALLEGED.get(name, set())

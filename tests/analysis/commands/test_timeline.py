@@ -54,7 +54,7 @@ def test_without_a_launch_it_says_how_to_make_one(timeline, tmp_path):
     assert "no complete launch with a timeline; make timeline makes one" in printed.err
 
 
-def test_such_a_launch_is_a_point_of_nothing_and_nothing_is_alleged_of_it(tmp_path):
+def test_such_a_launch_is_no_scaling_point_and_has_no_finding(tmp_path):
     save(make_record(nodes=2), tmp_path)
     path = launch_with_timeline(tmp_path)
     local = Study(tmp_path)

@@ -23,7 +23,7 @@ def tuned(results, tmp_path):
     return command
 
 
-def test_the_winner_is_written_only_when_told_to_and_never_over_a_file(tuned, tmp_path, capsys):
+def test_the_winner_is_written_only_on_request_and_never_over_a_file(tuned, tmp_path, capsys):
     assert tuned() == 0
     assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast" in capsys.readouterr().out
     assert not (tmp_path / "system").exists()

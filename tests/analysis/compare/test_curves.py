@@ -11,7 +11,7 @@ def test_a_published_curve_is_over_what_the_local_records_sweep():
     assert (by_batch.axis, by_batch.sizes) == ("global_batch", (32.0, 64.0))
 
 
-def test_strong_scaling_is_seen_in_the_numbers():
+def test_strong_scaling_follows_from_the_numbers():
     strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
     (result,) = published_curves(table(*strong), {})
     assert result.on.endswith("global batch 64")

@@ -83,7 +83,7 @@ def test_arms_are_compared_on_as_many_nodes_only():
 
 
 @pytest.mark.slow
-def test_of_equal_arms_a_difference_is_seldom_alleged_and_one_of_two_deviations_is_found():
+def test_a_difference_of_equal_arms_is_seldom_found_and_one_of_two_deviations_is():
     """Steps of 1 s scatter by 0.05 s. Of six repeats the interval is from the smallest to the largest: 96.9 %."""
 
     def differs(more, seed):

@@ -122,7 +122,7 @@ def test_cores_of_servers_beside_those_of_the_ranks_are_known_of_their_arm(tmp_p
     }
 
 
-def test_one_rank_alone_is_a_curve_of_its_own_where_nothing_begins_with_it(tmp_path):
+def test_one_rank_alone_is_a_separate_curve_where_nothing_begins_with_it(tmp_path):
     save(make_record("strategies", arm="one-rank-alone", distribution=ALONE, arm_keys=["distribution"]), tmp_path)
     [result] = read(tmp_path)
     assert result.points == [ONE]

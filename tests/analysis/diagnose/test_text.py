@@ -39,7 +39,7 @@ def test_the_largest_loss_is_named_with_what_to_try_and_what_that_could_gain(los
         ({"shared": 1.0}, "Other processes took 50 % of the time of its cores, the hypervisor 0 %."),
     ],
 )
-def test_a_rank_that_is_behind_is_named_by_host_and_core_with_what_others_took(losses, sentence):
+def test_the_slowest_rank_is_named_by_host_and_core_with_what_others_took(losses, sentence):
     assert sentence in " ".join(report(*[paired_windows(**losses)] * 12).split())
 
 

@@ -30,7 +30,7 @@ def test_ranks_that_are_late_in_turn_are_not_certain():
     assert sum(alleged) <= 2
 
 
-def test_none_where_one_rank_computes_or_nothing_tells_when_gradients_are_ready():
+def test_no_slowest_rank_where_one_computes_or_gradient_times_are_not_known():
     assert slowest_rank(curve([paired_windows()] * 6), ONE) is None
     untold = PairedWindows({ONE: measured([1.0]), TWO: measured([1.0, 1.3])})
     assert slowest_rank(curve([untold] * 6), TWO) is None
@@ -49,7 +49,7 @@ def loss(curve):
     return largest_loss(splits(curve)[-1])
 
 
-def test_the_part_that_is_surely_larger_than_all_others_is_named():
+def test_the_part_that_is_significantly_larger_than_all_others_is_named():
     rounds = [paired_windows(exchange=0.30 + 0.01 * k, slower=0.10 - 0.01 * k) for k in range(8)]
     assert loss(curve(rounds)).part == "exchange"
 

@@ -50,7 +50,7 @@ def growing(share, fixed_s=12.0, noise=0.005, images_per_s=170.0):
     return curve(ranks, steps, wall_s), 1 / per_image
 
 
-def test_vgg19_of_report_000_pays_what_its_measured_speeds_leave():
+def test_the_fixed_overhead_of_vgg19_of_report_000_is_what_its_measured_speeds_leave():
     result = explain.explain(VGG19)
     assert result.fit.model is models.SPEEDS
     # The mean of 7.45, 6.58, 6.89 and 6.28 s, to which the one of 5.48 s of a run of 193 s adds little.
@@ -250,7 +250,7 @@ def test_a_fixed_cost_that_depends_on_one_point_is_not_decidable():
     assert text.sentences(result)[0].startswith("Whether there is a fixed cost is not decidable")
 
 
-def test_a_fixed_cost_that_cannot_be_told_from_zero_explains_nothing():
+def test_a_fixed_cost_that_does_not_differ_significantly_from_zero_explains_nothing():
     result = explain.explain(curve([1, 2, 4, 8], [80, 40, 20, 10], [8.05, 3.98, 2.02, 0.97], 10, 100.0))
     assert result.has_fixed_cost is False
     assert "The fixed cost does not differ significantly from zero" in text.sentences(result)[0]

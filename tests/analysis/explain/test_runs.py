@@ -45,7 +45,7 @@ def test_a_copied_row_is_named_and_counted_once_unless_it_is_numbered(tmp_path):
     assert (len(points), notes) == (2, [])
 
 
-def test_several_works_at_one_number_of_ranks_are_runs_of_their_own(tmp_path):
+def test_several_works_at_one_number_of_ranks_are_separate_runs(tmp_path):
     points, _ = read(tmp_path, "ranks,steps_per_rank,batch_per_rank,wall_s\n4,10,8,3\n4,20,8,5\n4,40,8,9\n")
     assert points["steps_per_rank"].tolist() == [10, 20, 40]
 

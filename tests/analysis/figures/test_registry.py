@@ -122,7 +122,7 @@ def test_training_has_its_figures_and_the_final_accuracy_where_something_is_swep
     assert "swept-accuracy" in names
 
 
-def test_runs_of_one_experiment_that_swept_other_keys_have_figures_of_their_own(results):
+def test_runs_of_one_experiment_that_swept_other_keys_have_separate_figures(results):
     for nodes in (1, 2):
         results.add(experiment="mine", nodes=nodes, swept={"nodes": nodes})
     for repeat, momentum in ((1, 0.0), (2, 0.9)):

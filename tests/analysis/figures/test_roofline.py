@@ -71,7 +71,7 @@ def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
 
 
 @pytest.mark.slow
-def test_arms_of_other_precision_have_limits_of_their_own(results):
+def test_arms_of_other_precision_have_another_roofline(results):
     for precision, times_s in (("fp32", 0.02), ("bf16", 0.01)):
         arm_rows = {"arm": precision, "arm_keys": ["precision"], "precision": precision}
         run = limited(make_record("mine", swept={"nodes": 1}, **arm_rows))

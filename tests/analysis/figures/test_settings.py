@@ -119,7 +119,7 @@ def test_each_point_has_the_median_of_its_rounds_and_their_interval(results):
 
 
 @pytest.mark.slow
-def test_gpus_have_a_panel_of_their_own_and_series_without_an_axis_stand_side_by_side(results):
+def test_gpus_have_a_separate_panel_and_series_without_an_axis_stand_side_by_side(results):
     for arm, joules in (("flat", 10.0), ("separate", 12.0)):
         run = make_record("mine", swept={"model": "resnet50"}, arm=arm, arm_keys=["distribution.gradients"],
                           **{"distribution.gradients": arm})  # fmt: skip

@@ -68,7 +68,7 @@ def reproduced(tmp_path_factory):
     return path
 
 
-def test_a_bad_page_is_seen_as_one(browser, tmp_path):
+def test_a_bad_page_fails(browser, tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text(
         "<!DOCTYPE html><title>bad</title><img src='there.png'><div style='width: 2000px'>wide</div>"
@@ -100,7 +100,7 @@ def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page,
 
 
 @pytest.mark.parametrize("width", [800, 1024, 1200, 1440])
-def test_what_a_reproduction_came_to_is_seen_without_scrolling(browser, reproduced, width):
+def test_the_result_of_a_reproduction_is_visible_without_scrolling(browser, reproduced, width):
     browser.open(reproduced, width)
     boxes = browser.value("[...document.querySelectorAll('#reproduced .box')].map(e => [e.scrollWidth, e.clientWidth])")
     assert len(boxes) == 1

@@ -170,7 +170,7 @@ def test_local_records_bring_their_interval_batch_and_node(results):
     assert of.doubts == ()
 
 
-def test_shared_cores_are_a_doubt_that_names_its_points(results):
+def test_shared_cores_are_a_caveat_that_names_its_points(results):
     for nodes in (1, 2, 4):
         run = make_record(nodes=nodes)
         run.cores_shared = nodes == 4
@@ -182,7 +182,7 @@ def test_shared_cores_are_a_doubt_that_names_its_points(results):
 
 
 @pytest.mark.parametrize(("backend", "doubts"), [("ps", 1), ("ps_cpu", 1), ("mwms", 0)])
-def test_variables_on_a_server_are_a_doubt(results, backend, doubts):
+def test_variables_on_a_server_are_a_caveat(results, backend, doubts):
     for nodes in (1, 2, 4):
         results.add(nodes=nodes, **{"distribution.backend": backend})
     (of,) = reading.local(results.table())

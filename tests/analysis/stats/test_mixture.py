@@ -74,7 +74,7 @@ def test_each_kind_has_its_level_where_the_draws_tell_them_apart(weights, level)
     assert result == pytest.approx(level, rel=0.02)
 
 
-def test_kinds_that_nothing_tells_apart_miss_as_often_as_they_say_in_the_mean():
+def test_indistinguishable_kinds_miss_as_often_as_stated_in_the_mean():
     result = calibrated_level(np.stack([UNIFORM, WIDE]), draw_weights(UNKNOWN, UNKNOWN), np.array(UNKNOWN))
     assert (result + result**2) / 2 == pytest.approx(0.04, rel=0.02)
 

@@ -26,7 +26,7 @@ def test_launches_in_rounds_cover_other_launches():
     assert result.high == pytest.approx(2 * math.exp(12.7062 * math.log(4) / 2), rel=1e-3)
 
 
-def test_a_level_of_its_own_is_the_one_that_is_shown():
+def test_a_chosen_level_is_the_one_that_is_shown():
     result = repeats.median(singles([1.0] * 4 + [2.0] * 5), 0.99)
     assert result.level == 0.99
     assert result.interval == result.ends(0.99)

@@ -75,7 +75,7 @@ def test_nodes_of_whole_cores_need_no_control(results):
     assert set(controls.why_invalid(table)) == {""}
 
 
-def test_what_is_emulated_says_so_and_is_a_machine_of_its_own(results):
+def test_an_emulated_machine_says_so_and_is_a_separate_one(results):
     results.add(nodes=1)
     results.add(nodes=1, repeat=1, **QUOTA)
     table = own(results)

@@ -109,7 +109,7 @@ def test_a_host_or_a_gpu_that_does_not_count_leaves_it_unknown():
     assert energy_per_image(make_record(nodes=2)) == {}
 
 
-def test_in_rounds_each_arm_has_the_energy_of_its_own_windows():
+def test_in_rounds_each_arm_has_the_energy_of_its_windows():
     run = make_rounds([(1.0, 1.0)] * 3, [Arm(1), Arm(2)])
     for rank in run.ranks:
         for window in rank.windows:

@@ -189,7 +189,7 @@ def test_whether_a_batch_is_of_one_rank_follows_from_the_rest(tmp_path, text, na
     assert name in {one.name for one in read(tmp_path, text).readings}
 
 
-def test_where_nothing_tells_between_semicolons_it_is_asked_for(tmp_path):
+def test_an_ambiguous_mark_between_semicolons_is_asked_for(tmp_path):
     text = "ranks;images_per_s\n1;1.180\n2;2.290\n"
     with pytest.raises(
         TableError, match=r"line 2, column 'images_per_s': '1.180': of thousands, or decimals\? Say COL"

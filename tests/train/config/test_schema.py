@@ -129,7 +129,7 @@ def test_a_point_that_cannot_be_where_others_can_is_distinguished(overrides):
         load(overrides)
 
 
-def test_servers_on_nodes_of_their_own_are_nodes_and_processes_without_a_share_of_the_batch():
+def test_servers_on_separate_nodes_are_processes_without_a_share_of_the_batch():
     apart = load([*PS, *APART, "distribution.servers=2", "batch_per_rank=4"])
     assert (apart.ranks, apart.global_batch, apart.nodes) == (2, 8, 2)
     assert (apart.processes, apart.ranks_of_job, apart.all_nodes) == (4, 4, 4)

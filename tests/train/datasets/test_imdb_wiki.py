@@ -88,7 +88,7 @@ def test_every_portrait_once_with_its_age_whatever_the_ranks(faces, ranks, confi
     ]
 
 
-def test_one_of_the_two_is_enough_and_said(faces, configure, readers):
+def test_one_of_the_two_is_enough_and_reported(faces, configure, readers):
     (reader,) = readers(configure("imdb_wiki", faces / "wiki_crop", "nodes=1", "batch_per_rank=1"))
     assert reader.steps_per_epoch == 3
     assert reader.notes[0] == "imdb.mat is not there: without its images"

@@ -158,7 +158,7 @@ def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator
     }
 
 
-def test_servers_on_nodes_of_their_own_are_ranks_after_the_workers():
+def test_servers_on_separate_nodes_are_ranks_after_the_workers():
     ps = settings("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
     assert [cluster.rank_tasks(ps, rank, 2) for rank in range(4)] == [
         ("worker", "chief"),
@@ -183,13 +183,13 @@ def test_servers_on_nodes_of_their_own_are_ranks_after_the_workers():
     }
 
 
-def test_servers_on_nodes_of_their_own_are_processes_beside_the_ranks(ranks_of_two, tmp_path):
+def test_servers_on_separate_nodes_are_processes_beside_the_ranks(ranks_of_two, tmp_path):
     apart = settings("distribution=ps", "distribution.servers_on=nodes")
     with pytest.raises(ConfigError, match=r"ranks_per_node=2 \+ distribution\.servers=1: this is process 1 of 2"):
         cluster.connect(apart, 2, None, tmp_path)
 
 
-def test_each_task_has_a_port_of_its_own_after_the_first(monkeypatch):
+def test_each_task_has_another_port_after_the_first(monkeypatch):
     monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
     ps = settings("distribution=ps", "distribution.servers=2", f"distribution.port={(first := free_ports(5))}")
     listeners = cluster.task_listeners(ps, ("worker", "ps"), "127.0.0.1")
@@ -206,7 +206,7 @@ def test_another_number_of_processes_than_ranks_is_an_error(ranks_of_two, tmp_pa
         cluster.connect(settings("distribution=mwms"), 3, None, tmp_path)
 
 
-def test_a_process_that_no_launcher_told_of_the_others_is_an_error(ranks_of_two, monkeypatch, tmp_path):
+def test_a_process_that_no_launcher_started_is_an_error(ranks_of_two, monkeypatch, tmp_path):
     monkeypatch.delenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", raising=False)
     with pytest.raises(ConfigError, match="no launcher told this process of the other ranks; start them by"):
         cluster.connect(settings("distribution=mwms"), 2, None, tmp_path)

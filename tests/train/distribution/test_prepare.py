@@ -40,7 +40,7 @@ def test_ranks_wait_for_those_that_still_import_tensorflow(prepared, launcher):
     assert prepared(*overrides, **{name: "900"})[name] == "900"
 
 
-def test_horovod_is_not_told_the_fusion_threshold_that_is_its_own(prepared):
+def test_horovods_default_fusion_threshold_is_not_set(prepared):
     name = "HOROVOD_FUSION_THRESHOLD"  # told both this and the cycle time, it crashes when ranks meet a second time
     own = prepared("experiment=weak_scaling", "nodes=2", **{name: "7"})
     assert name not in own

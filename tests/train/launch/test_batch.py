@@ -46,7 +46,7 @@ def test_nothing_to_do_needs_no_job():
     assert batch.jobs([], Durations(), Options(WEAK)) == []
 
 
-def test_the_cost_is_taken_from_records_or_said_to_be_assumed():
+def test_the_cost_is_taken_from_records_or_named_as_assumed():
     [assumed] = batch.jobs(large_runs(), Durations(), Options(WEAK))
     assert assumed.estimate_s == 4 * 300
     assert "about 20 min, 0.7 node-hours, each run taken as 300 s" in batch.cost(assumed, Durations())

@@ -33,7 +33,7 @@ def test_a_point_takes_the_first_of_the_hosts():
     assert job.shared.cores == ()  # of other hosts, this one's say nothing
 
 
-def test_servers_on_nodes_of_their_own_take_the_hosts_after_those_of_the_ranks():
+def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
     apart = ("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
     hosts = ("launcher=ssh", "launcher.hosts=[a,b,c,d,e]", "system.cores_per_node=8")
     job = make_job(last_point(*apart, *hosts).config, FOLDER, Setting(("a", "b", "c", "d", "e")))

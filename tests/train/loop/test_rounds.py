@@ -58,7 +58,7 @@ def measured(rooflines):
     return measure
 
 
-def test_a_round_has_a_window_of_every_arm_in_an_order_of_its_own(measured):
+def test_a_round_has_a_window_of_every_arm_in_a_new_order(measured):
     context, _, _ = measured("measure.budget_s=60")
     windows = context.part.part.windows
     rounds = max(window.round for window in windows) + 1

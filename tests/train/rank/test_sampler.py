@@ -46,7 +46,7 @@ def test_samples_end_with_their_process():
 
 
 @pytest.mark.slow
-def test_a_process_that_cannot_be_killed_is_left_behind(monkeypatch):
+def test_a_process_that_cannot_be_killed_is_left(monkeypatch):
     monkeypatch.setattr(sampler, "KILL_TIMEOUT_S", 0.1)
     beside = sampler.Sampler(60, None)
     process = beside.process

@@ -152,7 +152,7 @@ def test_what_rounds_explain_is_not_between_launches():
     assert intervals.launch_spread([far]).variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
 
 
-def test_one_launch_covers_launches_only_where_others_told_how_they_differ():
+def test_one_launch_covers_launches_only_where_the_differences_of_others_are_known():
     values = logs([-0.01, 0.0, 0.01] * 4)
     alone = launches_interval(values)
     assert (alone, alone.covers, alone.another) == (median_interval(values[0]), "rounds", None)

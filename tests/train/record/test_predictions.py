@@ -47,6 +47,6 @@ def test_the_files_hold_what_was_counted_and_are_named_with_their_digests(tmp_pa
     assert example == {"image": "example-0.png", "label": "cat", "predicted": "cat", "probability": "0.7500"}
 
 
-def test_nothing_seen_leaves_nothing(tmp_path):
+def test_no_prediction_leaves_no_file(tmp_path):
     assert predictions.write(tmp_path, Predictions.empty(2)) == {}
     assert list(tmp_path.iterdir()) == []

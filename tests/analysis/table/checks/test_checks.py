@@ -19,7 +19,7 @@ def result(run):
 
 @settings(max_examples=25)
 @given(kind=st.sampled_from(sorted(noisy_records.KINDS)), seed=st.integers(0, 10**6), nodes=st.integers(2, 4))
-def test_nothing_is_alleged_of_a_clean_record_however_noisy(kind, seed, nodes):
+def test_a_clean_record_has_no_finding_however_noisy(kind, seed, nodes):
     more = {} if kind == "a launch in rounds" else {"nodes": nodes}
     assert contradictions(noisy_records.KINDS[kind](np.random.default_rng(seed), **more)) == ()
 

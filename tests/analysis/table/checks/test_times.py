@@ -197,7 +197,7 @@ def test_the_kernel_counts_whole_ticks():
     assert not result(CoreUse(2.0, 1.5035, 0.1 + 0.2 + 1.2, 0.0))  # 1.5 but for the 16th digit
 
 
-def test_nothing_is_alleged_of_counters_of_a_noisy_machine():
+def test_counters_of_a_noisy_machine_give_no_finding():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         runs = [noisy_records.launch(rng), noisy_records.rounds(rng)]

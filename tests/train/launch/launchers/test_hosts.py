@@ -77,7 +77,7 @@ def test_a_host_answers_all_that_is_asked(tmp_path, monkeypatch, capsys):
     assert (answer.sees_results, answer.has_image, answer.has_singularity) == (True, True, True)
 
 
-def test_a_missing_folder_image_and_singularity_are_seen(tmp_path, monkeypatch, capsys):
+def test_a_missing_folder_image_and_singularity_are_found(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path / "none"), str(tmp_path / "kit.sif")])
     monkeypatch.setenv("PATH", str(tmp_path))
     hosts.main()

@@ -21,7 +21,7 @@ def rates(launches, **arms):
     }
 
 
-def test_an_arm_that_is_clearly_slower_is_behind_whatever_the_machine_does_meanwhile():
+def test_a_significantly_slower_arm_is_dropped_whatever_the_machine_does_meanwhile():
     result = contest.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
     assert list(result) == ["slow"]
     assert result["slow"] == pytest.approx(1 - 7 / 10.2, abs=0.03)

@@ -12,7 +12,7 @@ def arms(curve) -> list[tuple[int, int, bool]]:
     return [(arm.nodes, arm.batch_per_rank, arm.allreduce) for arm in curve.config.launch.rounds]
 
 
-def test_the_points_of_a_model_share_a_launch_and_keep_one_of_their_own():
+def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one():
     plan = planned("experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4")
     assert [curve.name for curve in plan.curves] == ["resnet50-rounds", "vgg16-rounds"]
     assert arms(plan.curves[0]) == [(1, 1, True), (2, 1, True), (4, 1, True), (4, 1, False)]
@@ -58,7 +58,7 @@ def test_a_diagnosis_has_a_control_at_every_number_of_nodes():
     assert not any(arm.reads for arm in curve.config.launch.rounds)
 
 
-def test_batches_that_are_swept_are_curves_of_their_own():
+def test_swept_batches_are_separate_curves():
     plan = planned("experiment=bnl_throughput", "model=resnet50", "nodes=2")
     assert [arms(curve) for curve in plan.curves] == [
         [(1, 4, True), (2, 4, True), (2, 4, False)],
@@ -149,7 +149,7 @@ def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_
     assert curve.config.launch.rank_groups == ()
 
 
-def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_rank_group_of_its_own():
+def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate_rank_group():
     [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
     groups = [(group.first_rank, group.ranks, group.settings) for group in curve.config.launch.rank_groups]
     assert [(first, ranks) for first, ranks, _ in groups] == [(0, 1), (1, 2), (3, 4)]

@@ -27,7 +27,7 @@ def test_only_what_is_not_measured_yet_is_made_unless_it_is_forced(planned):
     assert [run.repeat for run in Queue(planned, force=True).runs] == [0, 1, 2]
 
 
-def test_behind_the_last_run_comes_one_more_of_a_curve_that_is_not_precise(planned):
+def test_the_last_run_is_followed_by_another_of_a_curve_that_is_not_precise(planned):
     queue, made = Queue(planned, force=False), []
     for run in queue:
         made.append(run.repeat)

@@ -22,7 +22,7 @@ def golden(name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("engine", "image"), [("docker", "kit:cuda"), ("podman", "kit:cuda"), ("singularity", "images/kit-cuda.sif")]
 )
-def test_a_rank_with_gpus_data_and_a_user_of_its_own(engine, image):
+def test_a_rank_with_gpus_data_and_another_user(engine, image):
     shared = Shared(
         KIT,
         reads=(Path("/data/fruit"),),

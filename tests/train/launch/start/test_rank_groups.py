@@ -41,7 +41,7 @@ def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
     assert rank_groups.failed(done.stdout) == [(1, 7, "no memory")]
 
 
-def test_what_groups_print_at_the_same_time_is_in_lines_of_its_own():
+def test_what_groups_print_at_the_same_time_is_in_separate_lines():
     many = "for number in range(2000): print(number, flush=True)"
     done = run(*[python(many)] * 4)
     expected = [f"[group {group}] {number}" for group in range(4) for number in range(2000)]
