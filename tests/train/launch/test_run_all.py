@@ -90,7 +90,7 @@ def test_ranks_are_given_the_resolved_configuration(planned_runs):
 
 def test_a_launch_in_rounds_says_by_when_they_were_to_end(tmp_path):
     points = planned("experiment=weak_scaling", "model=tiny", "nodes=2", f"results={tmp_path}").points
-    [curve] = curves.plan(points, cores=2).curves
+    [curve] = curves.design(points, cores=2).curves
     asked = one_run.assignment(Run(curve, 0), Ranks(), 41.5)
     assert one_run.identity(Run(curve, 0), 1, asked).rounds_end_s == asked.config["measure"]["budget_s"] == 41.5
     assert one_run.identity(Run(points[0], 0), 1, one_run.assignment(Run(points[0], 0), Ranks())).rounds_end_s is None
