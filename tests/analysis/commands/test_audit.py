@@ -23,8 +23,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A folder with one record. The claims are judged once: it takes seconds."""
     results = Results(tmp_path_factory.mktemp("audited"))
     results.add()
+    of_published = judged()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claims, "judge", lambda *_: judged())
+        patch.setattr(claims, "judge", lambda *_: of_published)
         yield str(results.folder)
 
 
