@@ -67,6 +67,13 @@ def test_several_tables_with_their_titles():
     assert [one.title for one in files.grids(files.Text("t", text))] == ["V100", "A100"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_each_encoding_gives_the_same_text(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes("GPUs;Zeit für Training\n1;3\n".encode(encoding))
+    assert files.texts(path)[0].text == "GPUs;Zeit für Training\n1;3\n"
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
