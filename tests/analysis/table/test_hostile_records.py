@@ -105,6 +105,7 @@ def test_what_is_no_regular_file(folder, kind):
     assert left_out(folder)
 
 
+@pytest.mark.slow
 def test_a_file_without_end_is_not_read(folder):
     with place(folder).open("wb") as file:
         file.truncate(10**12)  # it takes no room on the disk

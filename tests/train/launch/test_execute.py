@@ -1,3 +1,4 @@
+import pytest
 from rich.console import Console
 
 from train.launch.execute import launch, show
@@ -24,6 +25,7 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
     overrides = (*ASKED, "results=results", "launcher=local", "container=docker")

@@ -40,6 +40,7 @@ def of_any_machine(text: str) -> str:
     return text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", SITES)
 def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     overrides = tuple(word for word in (*WEAK, *SITES[site]) if not word.startswith("measure."))
