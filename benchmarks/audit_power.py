@@ -304,7 +304,7 @@ def _alarms(launches: list[RunRecord]) -> set[str]:
     return within | {one.rule for one in found if one.severity != "note"}
 
 
-def of_records(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
+def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
     """On real launches: false alarms of the rules that see edits, on clean variants; then what is found of edits.
 
     An edit is found where a rule fires that does not fire before. Variants end after a random launch, and launches in
@@ -332,7 +332,7 @@ def of_records(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
     yield ["clean variants", runs, share(alarmed, runs), "any of these", f"{sum(beside)} of {len(beside)} records"]
     for name, (edit, _) in study_edits.EDITS.items():
         rng, found, tried, rules = np.random.default_rng(SEED), 0, 0, Counter[str]()
-        seen = 0
+        with_files = 0
         for _ in range(20 * runs):
             experiment = names[int(rng.integers(len(names)))]
             launches = copy.deepcopy(experiments[experiment])
@@ -340,12 +340,12 @@ def of_records(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
                 new = _alarms(launches) - before[experiment]
                 tried, found = tried + 1, found + bool(new)
                 rules.update(new)
-                seen += any(any(_beside(*of)) for of in zip(launches, paths[experiment], strict=False))
+                with_files += any(any(_beside(*of)) for of in zip(launches, paths[experiment], strict=False))
             if tried >= max(1, runs // 10):
                 break
         if tried:
             by = ", ".join(rule for rule, _ in rules.most_common(3)) or "none"
-            yield [name, tried, share(found, tried), by, f"{seen} of {tried}"]
+            yield [name, tried, share(found, tried), by, f"{with_files} of {tried}"]
 
 
 def _beside(run: RunRecord, path: str) -> Iterator[Finding]:
@@ -363,7 +363,7 @@ def main() -> None:
     runs = options.runs
     if options.records:
         headers = ["edits of real launches", "studies", "found", "by", "with the files beside them"]
-        rows = of_records(options.records, runs)
+        rows = power_rows(options.records, runs)
         print(tabulate(rows, headers, tablefmt="github", disable_numparse=True))
         return
     for headers, rows in (

@@ -23,8 +23,8 @@ def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a command line whose settings are not those of the configuration: one of them belongs to another run."""
     for key, given in _settings(run.command).items():
         stated = _configured(run.config, key)
-        said = _named(key, given) if isinstance(run.config.get(key), Mapping) else given
-        if key not in _DECIDED_LATER and None not in (stated, said) and not _same(str(said), stated):
+        commanded = _named(key, given) if isinstance(run.config.get(key), Mapping) else given
+        if key not in _DECIDED_LATER and None not in (stated, commanded) and not _same(str(commanded), stated):
             yield finding(path, "serious", f"{key}: {stated}", f"{given}, as its command says", None, _MEANING)
 
 

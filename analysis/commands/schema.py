@@ -113,8 +113,8 @@ def _type(value: Schema, shown: dict[str, str]) -> str:
         name = value["$ref"].rpartition("/")[2]
         return f"[{name}](#{shown[name]})" if name in shown else "object"
     inner = value.get("items") or value.get("additionalProperties")
-    of_inner = f" of {_type(inner, shown)}" if inner and _inner(inner) in ("", *shown) else ""
-    return f"{value['type']}{of_inner}"
+    element_type = f" of {_type(inner, shown)}" if inner and _inner(inner) in ("", *shown) else ""
+    return f"{value['type']}{element_type}"
 
 
 if __name__ == "__main__":

@@ -30,14 +30,14 @@ class Block:
 
 def blocks(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
     """Return the tables of a grid that have rows. `overrides`: names of headers by COLUMNS, or of columns by number."""
-    found = _with_headers(grid, overrides)
-    if not found and any(name.isdigit() for name in overrides):  # no headers: the user says what each column is
+    tables = _with_headers(grid, overrides)
+    if not tables and any(name.isdigit() for name in overrides):  # no headers: the user says what each column is
         width = max(map(len, grid.rows))
-        found = [Block(grid, grid.title, [str(number) for number in range(1, width + 1)])]
+        tables = [Block(grid, grid.title, [str(number) for number in range(1, width + 1)])]
         for row, line in zip(grid.rows, grid.lines, strict=True):
             if any(row):
-                _add(found[0], row, line, "")
-    return [block for block in found if block.rows]
+                _add(tables[0], row, line, "")
+    return [block for block in tables if block.rows]
 
 
 def first_row(grid: Grid) -> str:
@@ -103,8 +103,8 @@ def _is_header(
     if len(sizes) > 1 and all(sizes) and counts == sorted({*counts}):
         words = " ".join([filled[0], *(cell for row in above for cell in row)])
         ranks_named = re.search(rf"\b(?:{headers.RANK}|{headers.NODE})\b", words, re.I)
-        of_ranks = read[0].name in ("ranks", "nodes") or (ranks_named and not read[0].name.startswith("images"))
-        return bool(of_ranks) and not numbers.has_value(filled[0])
+        counts_ranks = read[0].name in ("ranks", "nodes") or (ranks_named and not read[0].name.startswith("images"))
+        return bool(counts_ranks) and not numbers.has_value(filled[0])
     if len(filled) < 2 or (values and not declared):
         return False
     names = [header.name for header in read]

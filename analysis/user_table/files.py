@@ -163,15 +163,15 @@ def grids(file: Text) -> list[Grid]:
         raise TableError(f"{file.where}: it is empty")
     if text[0] in "[{" and (content := _json(text)) is not None:
         return [_grid(file, "JSON", enumerate(_json_rows(content, file.where)), decimal=".")]
-    found = [*_html(file), *_latex(file), *_lined(file)]
-    taken = {line for one in found for line in range(one.lines[0], one.lines[-1] + 1)}
-    found += [one for one in _fenced(file) if not taken & {*one.lines}]
-    if not found:
+    grids = [*_html(file), *_latex(file), *_lined(file)]
+    taken = {line for grid in grids for line in range(grid.lines[0], grid.lines[-1] + 1)}
+    grids += [grid for grid in _fenced(file) if not taken & {*grid.lines}]
+    if not grids:
         return [_whole(file)]
     about = _titles(file.lines)
     return [
-        replace(one, title=one.title or about[one.lines[0] - 1][0], above=about[one.lines[0] - 1][1])
-        for one in sorted(found, key=lambda one: one.lines[0])
+        replace(grid, title=grid.title or about[grid.lines[0] - 1][0], above=about[grid.lines[0] - 1][1])
+        for grid in sorted(grids, key=lambda grid: grid.lines[0])
     ]
 
 

@@ -420,10 +420,10 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
     whole = any_of("total overall job e2e complete full", "end ?-?to ?-?end")
     if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase):
         return "job_s", ""
-    of_something = not _has(_TIME_WORDS, phrase) and _has(
+    names_a_subject = not _has(_TIME_WORDS, phrase) and _has(
         r"[a-z]{2,}", re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
     )
-    return ("", TIME_OF) if of_something and not _has(r"\btrain", phrase) else ("wall_s", "")
+    return ("", TIME_OF) if names_a_subject and not _has(r"\btrain", phrase) else ("wall_s", "")
 
 
 def _alone(phrase: str, unit: Unit | None) -> Named | None:
@@ -486,8 +486,8 @@ WEAK = 2  # from here on, ranks only where nothing else counts them
 
 def strength(text: str) -> int:
     """Return how well what a header counts is a rank: the less, the better."""
-    found = [at for at, words in enumerate(_STRENGTHS) if re.search(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
-    return len(_STRENGTHS) if not found else found[-1] if len(_STRENGTHS) - 1 in found else found[0]
+    matches = [at for at, words in enumerate(_STRENGTHS) if re.search(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
+    return len(_STRENGTHS) if not matches else matches[-1] if len(_STRENGTHS) - 1 in matches else matches[0]
 
 
 def ranks_in(text: str) -> tuple[int, str] | None:

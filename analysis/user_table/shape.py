@@ -1,7 +1,7 @@
 """The shape of a table: its columns as one row a point, whatever its headers state of the points below them.
 
 A header can say what is measured, its unit, and the condition: on 4 GPUs, with a batch of 32, with TF32. Columns of
-several conditions are stacked: a row for each, with the size, the batch and the other words as columns of their own.
+several conditions are stacked: a row for each, with the size, the batch and the other words in separate columns.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _across(table: Long, overrides: Mapping[str, str]) -> Long:
     """
     own = [one for one in table.columns if one.header.text != SECTION]
     sized = [one for one in own if one.header.sizes.size and headers.plain(one.header.text) not in overrides]
-    if any(one.header.name in _MEASURED for one in sized):  # others with words of their own are not measured there
+    if any(one.header.name in _MEASURED for one in sized):  # a column with another label holds no measurement of a size
         sized = [one for one in sized if one.header.name or not one.header.label]
     with_unit = any(one.header.sizes.kind for one in sized)
     rows = (
