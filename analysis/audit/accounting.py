@@ -34,12 +34,12 @@ def barriers_together(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a rank that ends a phase earlier or later than the others, although all of them wait there for the last.
 
     The phases of a rank add up from the launch of the job. Ranks that join or leave, or that were started by hand, have
-    no common origin.
+    no common origin. Where others had the cores, a rank that was told to go on may wait that much longer to do so.
     """
     if len(run.ranks) < 2 or resized(run) or run.failure or (run.order is None and run.rounds_end_s is None):
         return
     slack = Slack.from_run(run)
-    allowed_s = limit("together_s") + slack.pause_s + slack.cycles_s
+    allowed_s = limit("together_s") * _slowed(run) + slack.pause_s + slack.cycles_s
     allowed_s += limit("clock_skew_s") if len({rank.host for rank in run.ranks}) > 1 else 0.0
     ends = {phase: [_end_s(rank, phase) for rank in run.ranks] for phase in _TOGETHER}
     apart = {phase: max(of_ranks) - min(of_ranks) for phase, of_ranks in ends.items()}

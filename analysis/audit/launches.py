@@ -45,6 +45,7 @@ class Launch:
     images_per_s: float
     measure: str
     repeat: int
+    rounds: int  # the fewest of an arm
     speedups: dict[str, Number] = field(compare=False)  # of each arm in rounds, in this launch
     cores: frozenset[tuple[str, int]]  # that its ranks were bound to, with their hosts
     order: Order | None  # its position in the plan of the launcher, which makes one run after the other
@@ -84,6 +85,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         images_per_s=throughput(run),
         measure=measure["name"],
         repeat=run.repeat,
+        rounds=min(map(len, ratios(run).values()), default=0),
         speedups=_speedups(run),
         cores=frozenset((rank.host, core) for rank in run.ranks for core in rank.cores),
         order=run.order,
@@ -231,6 +233,17 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
                     "or more (measure.repeats)."
                 )
                 yield finding(slow.path, grade, stated, follows, off, meaning)
+
+
+@rule(EXPERIMENT_RULES)
+def few_rounds(runs: list[Launch]) -> Iterator[Finding]:
+    """Report a curve whose launches together have so few rounds that no interval can be given."""
+    for same in _by([run for run in runs if run.in_rounds], _point).values():
+        rounds = sum(run.rounds for run in same)
+        if 0 < rounds < MIN_VALUES:
+            grade: Severity = "warning" if same[0].measure == "report" else "note"
+            meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
+            yield finding(same[-1].path, grade, f"{rounds} rounds", f"{MIN_VALUES} or more", None, meaning)
 
 
 @rule(EXPERIMENT_RULES)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from analysis import metrics
-from analysis.audit.findings import RECORD_RULES, Finding, Severity, finding, graded, rule
+from analysis.audit.findings import RECORD_RULES, Finding, finding, graded, rule
 from analysis.stats import repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
@@ -157,16 +157,6 @@ def _trend_p(values: list[float]) -> float:
     from scipy.stats import kendalltau  # as above
 
     return float(kendalltau(range(len(values)), values).pvalue)
-
-
-@rule(RECORD_RULES)
-def few_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a launch with so few rounds that no interval can be given."""
-    counts = [len(values) for values in ratios(run).values()]
-    if counts and min(counts) < MIN_VALUES:
-        grade: Severity = "warning" if run.config["measure"]["name"] == "report" else "note"
-        meaning = "No interval can be given, and no difference be called one: give the curve a larger measure.budget_s."
-        yield finding(path, grade, f"{min(counts)} rounds", f"{MIN_VALUES} or more", None, meaning)
 
 
 @rule(RECORD_RULES)

@@ -35,6 +35,16 @@ def test_ranks_on_hosts_whose_clocks_differ_may_seem_further_apart():
     assert not record_findings("barriers_together", run)
 
 
+@pytest.mark.parametrize(("others", "alleged"), [(0.0, True), (0.45, False)])
+def test_on_cores_that_others_took_ranks_leave_a_barrier_later(others, alleged):
+    run = in_rounds([EVEN] * 6)
+    run.order = Order(0, 0, 1)
+    run.ranks[1].phases_s["build"] += 1.3
+    for window in run.ranks[1].windows:
+        window.cores = CoreUse(1.0, 1 - others, 1.0, 0.0)
+    assert bool(record_findings("barriers_together", run)) is alleged
+
+
 def test_a_gap_in_the_timed_phase():
     """12 rounds of 1.0, 1.6 and 1.1 s. Beside each window a barrier and an untimed step: 0.65, 0.9 and 0.6 s or so."""
     run = in_rounds([EVEN] * 12)

@@ -102,3 +102,10 @@ def test_launches_of_a_curve_that_differ_by_more_than_their_rounds():
     assert finding.off == pytest.approx(1.725 / 1.525 - 1)
     assert not list(rules.launches_apart(launches(one, between)))
     assert not list(rules.launches_apart(launches(one, other, one, one, one, other)))  # six tell of the next one
+
+
+def test_too_few_rounds_in_all_launches_of_a_curve():
+    few, more = [1.6] * 2, [1.6] * 4
+    (finding,) = rules.few_rounds(launches(few, few))
+    assert (finding.stated, finding.severity) == ("4 rounds", "note")
+    assert not list(rules.few_rounds(launches(few, more)))

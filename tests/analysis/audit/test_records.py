@@ -125,9 +125,3 @@ def test_an_arm_that_slows_down_while_the_others_do_not():
     assert finding.off == pytest.approx(1.64 / 1.62 - 1)
     slower = [(0.5 * (1 + 0.1 * n), (1 + 0.1 * n) / ratio, 0.55 * (1 + 0.1 * n)) for n, ratio in enumerate(early * 2)]
     assert not record_findings("arm_drift", make_rounds(slower))  # the whole machine
-
-
-def test_too_few_rounds_for_an_interval():
-    (finding,) = record_findings("few_rounds", make_rounds([(0.5, 0.8, 0.55)] * 5))
-    assert (finding.stated, finding.severity) == ("5 rounds", "note")
-    assert not record_findings("few_rounds", make_rounds([(0.5, 0.8, 0.55)] * 6))
