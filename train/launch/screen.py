@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from train.launch.plan.program_launches import program_budget_s
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import Watch
@@ -46,21 +47,33 @@ def show_points(points: Sequence[Point], console: Console) -> None:
         table.add_row(point.name, *_cells(point))
     console.print(table)
     single = [point for point in points if not point.config.launch.rounds]
-    launches = sum(point.config.measure.repeats for point in single)
-    if single:
-        counted = f"{_count(len(single), 'point')}, {_count(launches, 'launch', 'launches')}"
-        console.print(f"{counted}: every repeat is a separate launch")
     curves = [point for point in points if point.config.launch.rounds]
-    show_lines("", [*curve_lines(curves), effort_line((curves or single)[0], bool(curves))], console)
+    show_lines("", [*single_lines(single), *curve_lines(curves), effort_line((curves or single)[0])], console)
 
 
-def effort_line(point: Point, in_rounds: bool) -> str:
+def effort_line(point: Point) -> str:
     """Return what MEASURE stands for here, with the keys by which ARGS changes each value."""
     measure = point.config.measure
-    keys = ["repeats", "design", *(("precision_fraction", "curve_budget_s") if in_rounds else ())]
+    in_rounds = bool(point.config.launch.rounds)
+    keys = ["repeats", "design"]
+    if in_rounds or point.config.program:
+        keys += ["precision_fraction", "curve_budget_s" if in_rounds else "budget_s"]
     values = " ".join(f"measure.{key}={getattr(measure, key)}" for key in keys)
     budget = ", measure.budget_s=SECONDS for the whole command" if in_rounds else ""
     return f"MEASURE={measure.name} is {values}; ARGS changes each of them{budget}"
+
+
+def single_lines(points: Sequence[Point]) -> list[str]:
+    """Return how often points with separate launches are launched; empty without any."""
+    if not points:
+        return []
+    launches = sum(point.config.measure.repeats for point in points)
+    counted = f"{_count(len(points), 'point')}, {_count(launches, 'launch', 'launches')}"
+    asked = points[0].config.measure
+    if not points[0].config.program:
+        return [f"{counted}: every repeat is a separate launch"]
+    until = f"until each speedup is known to ± {100 * asked.precision_fraction:g} %"
+    return [f"{counted} or more, {until}, or another of each would take more than {duration(program_budget_s(asked))}"]
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:

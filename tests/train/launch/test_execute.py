@@ -25,6 +25,15 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_plan_of_a_program_says_when_its_launches_end(tmp_path, capsys):
+    overrides = ("experiment=scaling", "tracking=none", f"results={tmp_path}", "launcher=local")
+    assert launch(Options(overrides, dry_run=True), Console(soft_wrap=True, width=120)) == 0
+    shown = capsys.readouterr().out
+    assert "2 points, 12 launches or more, until each speedup is known to ± 5 %, or another of each" in shown
+    assert "would take more than 20 min" in shown
+    assert "measure.budget_s=1200.0; ARGS changes each of them\n" in shown
+
+
 @pytest.mark.slow
 def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker

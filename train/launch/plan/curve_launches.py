@@ -87,25 +87,30 @@ def is_precise(records: Sequence[RunRecord], fraction: float, spread: Spread | N
 
 
 def result(run: Run, records: Sequence[RunRecord], spread: Spread | None, is_last: bool) -> str:
-    """Return what a curve came to, in words: each speedup with its interval, and if it is not precise what would help.
+    """Return what a curve came to, in words: each speedup with its interval, and if it is too wide what would help.
 
     run: the last launch. is_last: no other follows.
     """
     asked, measured = run.point.config.measure, speedups(records, spread)
     texts = [f"{name} {i.text()}" if i else f"{name} too few rounds for an interval" for name, i in measured.items()]
     left_out = [f"left out: {name}, {why}" for name, why in records[-1].arms_left_out.items()] if records else []
-    short = is_last and not is_precise(records, asked.precision_fraction, spread)
-    more = [_more(asked, records, measured)] if short else []
+    more = filter(None, [_more(asked, records, measured)]) if is_last else ()
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *more, *left_out])}"
 
 
 def _more(asked: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:
-    """Return how many launches more would reach the precision that is asked for, and how to have them."""
+    """Return how many launches more would reach the precision that is asked for, and how to have them.
+
+    "" where it is reached.
+    """
     goal = f"± {100 * asked.precision_fraction:g} %"
     widths = [i.half_width_fraction if i else math.inf for i in measured.values()]
-    if not widths or math.isinf(worst := max(widths)):
+    worst = max(widths, default=0.0 if records else math.inf)  # without any, where all arms were left out
+    if math.isinf(worst):
         return f"the time ended before {goal}: with a larger measure.budget_s the same command goes on"
+    if worst <= asked.precision_fraction:
+        return ""
     needed = max(1, math.ceil(len(records) * (worst / asked.precision_fraction) ** 2) - len(records))
     longer_s = needed * sum(record.job_s for record in records) / len(records)
     return (

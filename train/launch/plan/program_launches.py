@@ -7,10 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
 from train.record import intervals, paths
 from train.record.intervals import Interval
 from train.record.record import RunRecord
+
+
+def program_budget_s(measure: Measure) -> float:
+    """Return the time for all launches of a program, in s: that of the command, or else that of one curve."""
+    return measure.budget_s or measure.curve_budget_s
 
 
 def _launches(home: Path) -> list[RunRecord]:
@@ -36,7 +42,7 @@ def more_launches(planned: Sequence[Run]) -> list[Run]:
     next_s = sum(fmean(record.job_s for record in launches) for launches in records.values())
     measured = speedups(points, records).values()
     precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in measured)
-    if precise or spent_s + next_s > (asked.budget_s or asked.curve_budget_s):
+    if precise or spent_s + next_s > program_budget_s(asked):
         return []
     repeat = min(counts)
     random.Random(f"{points[0].config.seed}-{repeat}").shuffle(points)

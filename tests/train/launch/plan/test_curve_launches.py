@@ -60,6 +60,13 @@ def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tm
     assert "the time ended before ± 5 %" in too_few
 
 
+def test_a_curve_that_reached_its_goal_asks_for_no_more_time(tmp_path):
+    point = curve(tmp_path)
+    records = [add(point, repeat, rounds_of(1.6)) for repeat in range(3)]
+    assert not curve_launches.is_precise(records, 0.05)  # not yet without the last launch
+    assert "measure.budget_s" not in curve_launches.result(Run(point, 2), records, None, is_last=True)
+
+
 def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path):
     point = curve(tmp_path)
     speedups = (1.5, 1.6, 1.7)
