@@ -2,8 +2,9 @@
 
     python -m benchmarks.results_page results [more folders]
 
-Each experiment has the days, the machine, the commits and the versions of its records, and the table that its command
-ends with. The table in README.md is that of weak scaling on whole cores.
+Each experiment and machine has a section: the days, the commits and the versions of its records, and the table that
+its command ends with. It replaces the section of the same title; the others stay. The table in README.md is that of
+weak scaling on whole cores.
 """
 
 from __future__ import annotations
@@ -48,30 +49,41 @@ def table(local: pd.DataFrame) -> str:
     return tabulate(rows, headers="keys", tablefmt="github", showindex=False, disable_numparse=True)
 
 
-def made(records: Sequence[RunRecord]) -> str:
-    """Return when, where and with what records were made, in a sentence."""
+def cpus(records: Sequence[RunRecord]) -> str:
+    """Return the CPUs that records were measured on."""
+    hosts = [host for record in records if record.environment for host in record.environment.hosts]
+    return "; ".join(sorted({f"{host.cpu_model}, {host.cores} cores" for host in hosts}))
+
+
+def origin(records: Sequence[RunRecord]) -> str:
+    """Return when, where and with what versions records were measured, in a sentence."""
     days = sorted({record.started_at[:10] for record in records})
     environments = [record.environment for record in records if record.environment]
     commits = sorted({(env.git_commit or "")[:7] + "+" * bool(env.git_dirty) for env in environments} - {""})
     versions = sorted(
         {f"{name} {env.versions[name]}" for env in environments for name in _SHOWN if name in env.versions}
     )
-    machines = sorted({f"{host.cpu_model}, {host.cores} cores" for env in environments for host in env.hosts})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     loads = [host.state.load for env in environments for host in env.hosts if host.state]
     busy = [f"load when they began {min(loads):.1f} to {max(loads):.1f}"] if loads else []
     counted = f"{len(records)} record{'s' * (len(records) > 1)}"
-    return "; ".join([when, *machines, f"commit {', '.join(commits)}", ", ".join(versions), counted, *busy]) + "."
+    return "; ".join([when, cpus(records), f"commit {', '.join(commits)}", ", ".join(versions), counted, *busy]) + "."
 
 
-def sections(study: Study) -> list[str]:
-    """Return the section of each experiment and machine of a study."""
-    written = []
+def sections(study: Study) -> dict[str, str]:
+    """Return the section of each experiment and machine of a study, by title."""
+    written = {}
     for (experiment, machine), rows in study.local.groupby(["experiment", "machine"], sort=True):
         records = [study.records[path] for path in rows["record"].unique()]
-        title = f"## {experiment}" + (f" ({machine.partition('; ')[2]})" if "; " in str(machine) else "")
-        written.append("\n\n".join([title, made(records), table(rows)]))
+        emulation = str(machine).partition("; ")[2]
+        title = f"{experiment} ({'; '.join(filter(None, [cpus(records), emulation]))})"
+        written[title] = f"{origin(records)}\n\n{table(rows)}\n"
     return written
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """Return the sections of a page, by title."""
+    return {part.partition("\n\n")[0]: part.partition("\n\n")[2].rstrip() + "\n" for part in page.split("\n## ")[1:]}
 
 
 def readme_table(study: Study) -> str:
@@ -81,7 +93,7 @@ def readme_table(study: Study) -> str:
     if own.empty:
         return ""
     records = [study.records[path] for path in own["record"].unique()]
-    return f"{table(own)}\n\n{made(records)}\n"
+    return f"{table(own)}\n\n{origin(records)}\n"
 
 
 def main() -> None:
@@ -90,9 +102,10 @@ def main() -> None:
     parser.add_argument("results", nargs="+", type=Path, help="folders of records")
     given = parser.parse_args()
     study = Study(*(path for folder in given.results for path in record_files(folder)))
-    PAGE.write_text("\n\n".join([HEAD.rstrip(), *sections(study)]) + "\n")
-    if written := readme_table(study):
-        README.write_text(_MARKED.sub(lambda match: f"{match[1]}{written}{match[2]}", README.read_text()))
+    written = sections_of(PAGE.read_text()) | sections(study)
+    PAGE.write_text("\n".join([HEAD, *(f"## {title}\n\n{written[title]}" for title in sorted(written))]))
+    if rows := readme_table(study):
+        README.write_text(_MARKED.sub(lambda match: f"{match[1]}{rows}{match[2]}", README.read_text()))
 
 
 if __name__ == "__main__":

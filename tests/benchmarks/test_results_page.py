@@ -10,18 +10,26 @@ def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path)
     results = Results(tmp_path)
     curve_in_rounds(tmp_path)
     save(make_rounds([(0.5, 0.6, 0.52)] * 6, [Arm(1), Arm(2), Arm(2, allreduce=False)], **QUOTA), tmp_path)
-    whole, emulated = results_page.sections(results.study())
-    title, made, table = whole.split("\n\n")
-    assert title == "## weak_scaling"
+    sections = results_page.sections(results.study())
     environment = next(iter(results.study().records.values())).environment
-    assert environment.git_commit[:7] in made
-    assert "; 3 records" in made
+    host = environment.hosts[0]
+    cpu = f"{host.cpu_model}, {host.cores} cores"
+    emulated = next(title for title in sections if "emulated" in title)
+    assert set(sections) == {f"weak_scaling ({cpu})", emulated}
+    assert emulated.startswith(f"weak_scaling ({cpu}; emulated: ")
+    origin, table = sections[f"weak_scaling ({cpu})"].rstrip().split("\n\n")
+    assert environment.git_commit[:7] in origin
+    assert "; 3 records" in origin
     header, _, row = table.splitlines()
     cells = [cell.strip() for cell in header.strip("|").split("|")]
     assert cells == [
         "model", "nodes", "images/s", "speedup", "covers", "efficiency", "without allreduce", "another launch",
     ]  # fmt: skip
     assert "1.58 (1.27 to 1.96)" in row
-    assert emulated.startswith("## weak_scaling (emulated: ")
     assert "emulated" not in results_page.readme_table(results.study())
     assert row in results_page.readme_table(results.study())
+
+
+def test_a_page_keeps_the_sections_of_other_machines():
+    page = "# Results\n\nFrom records.\n\n## weak_scaling (A)\n\nold\n\n| 1 |\n\n## overhead (B)\n\nother\n"
+    assert results_page.sections_of(page) == {"weak_scaling (A)": "old\n\n| 1 |\n", "overhead (B)": "other\n"}
