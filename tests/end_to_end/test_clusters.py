@@ -148,7 +148,7 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     assert [rank.host for rank in one.ranks] == ["n1"]
     assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
     assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
-    assert "tiny-rounds, 1 launch: nodes2-batch_per_rank4" in log  # with a speedup, or too few rounds for its interval
+    assert "tiny-rounds, 1 launch: 2 nodes " in log  # with a speedup, or too few rounds for its interval
     assert status_of(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
     assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
 

@@ -157,7 +157,8 @@ def rounds_progress(part: Part, firsts: Sequence[Part], config: Config) -> RunPr
     largest = max(range(len(arms)), key=lambda arm: (arms[arm].step_batch, config["rounds"][arm]["allreduce"]))
     rates = [rate[largest] for rate in measured if largest in rate]
     base, points = rounds.base_of(arms), [index for index, arm in enumerate(arms) if arm.role == "point"]
-    speedups = ", ".join(_speedup(measured, arm, base, config["rounds"][arm]["name"]) for arm in points)
+    labels = rounds.labels(config)
+    speedups = ", ".join(_speedup(measured, arm, base, labels[config["rounds"][arm]["name"]]) for arm in points)
     return RunProgress(
         part.phase,
         _since(part),
@@ -169,11 +170,11 @@ def rounds_progress(part: Part, firsts: Sequence[Part], config: Config) -> RunPr
     )
 
 
-def _speedup(measured: rounds.Rates, arm: int, base: int, name: str) -> str:
+def _speedup(measured: rounds.Rates, arm: int, base: int, label: str) -> str:
     ratios = rounds.ratios(measured, arm, base)
     if speedup := intervals.median_interval(ratios):
-        return f"{name} {speedup.text()}"
-    return f"{name} {median(ratios):.3g}x so far" if ratios else name
+        return f"{label} {speedup.text()}"
+    return f"{label} {median(ratios):.3g}x so far" if ratios else label
 
 
 def progress_line(progress: RunProgress, now: float) -> str:

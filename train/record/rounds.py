@@ -31,6 +31,17 @@ def arms(config: Mapping[str, Any]) -> list[Arm]:
     return [Arm(arm["ranks"], recorded_config.arm_step_batch(arm), arm["role"]) for arm in config["rounds"]]
 
 
+def labels(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what to call each arm of a launch, by name: `2 nodes`, `2 nodes without-allreduce`.
+
+    It is the name itself where that is ambiguous.
+    """
+    arms = config["rounds"]
+    texts = [f"{arm['nodes']} node{'s' * (arm['nodes'] != 1)} {arm['arm'] or ''}".rstrip() for arm in arms]
+    unique = len({*texts}) == len(texts) and all("nodes" in arm["swept"] for arm in arms)
+    return {arm["name"]: text if unique else arm["name"] for arm, text in zip(arms, texts, strict=True)}
+
+
 def ranks_of(config: Mapping[str, Any], index: int) -> range:
     """Return the ranks of the job that measured an arm."""
     arm = config["rounds"][index]

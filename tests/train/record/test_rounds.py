@@ -106,3 +106,16 @@ def test_without_rank_groups_an_arm_is_the_first_ranks_of_the_job():
 def test_a_round_is_whole_with_all_arms_that_were_measured():
     assert rounds.complete_rounds([{0: 1.0, 1: 2.0}, {0: 1.0}], 2) == {0: {0: 1.0, 1: 2.0}}
     assert rounds.complete_rounds([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}
+
+
+def arm(name, nodes, swept, varied=None):
+    return {"name": name, "nodes": nodes, "arm": varied, "swept": {swept: nodes}}
+
+
+def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names():
+    over_nodes = [arm("a", 1, "nodes"), arm("b", 2, "nodes"), arm("c", 2, "nodes", "without-allreduce")]
+    assert rounds.labels({"rounds": over_nodes}) == {"a": "1 node", "b": "2 nodes", "c": "2 nodes without-allreduce"}
+    batches = [arm("batch1", 1, "batch_per_rank"), arm("batch2", 1, "batch_per_rank")]
+    assert rounds.labels({"rounds": batches}) == {"batch1": "batch1", "batch2": "batch2"}
+    ambiguous = [arm("slow", 2, "nodes"), arm("fast", 2, "nodes")]
+    assert rounds.labels({"rounds": ambiguous}) == {"slow": "slow", "fast": "fast"}

@@ -92,8 +92,10 @@ def result(run: Run, records: Sequence[RunRecord], spread: Spread | None, is_las
     run: the last launch. is_last: no other follows.
     """
     asked, measured = run.point.config.measure, speedups(records, spread)
-    texts = [f"{name} {i.text()}" if i else f"{name} too few rounds for an interval" for name, i in measured.items()]
-    left_out = [f"left out: {name}, {why}" for name, why in records[-1].arms_left_out.items()] if records else []
+    labels = rounds.labels(records[-1].config) if records else {}
+    texts = [f"{labels[name]} {i.text() if i else 'too few rounds for an interval'}" for name, i in measured.items()]
+    reasons = records[-1].arms_left_out if records else {}
+    left_out = [f"left out: {labels[name]}, {why}" for name, why in reasons.items()]
     more = filter(None, [_more(asked, records, measured)]) if is_last else ()
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *more, *left_out])}"

@@ -47,8 +47,8 @@ def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tm
     records = [add(point, 0, [1.6] * 6)]
     run = Run(point, 0)
     assert curve_launches.result(run, records, None, is_last=False) == (
-        "tiny-rounds, 1 launch: nodes2-batch_per_rank1 1.6x (1.6 to 1.6, covers rounds), "
-        "nodes2-batch_per_rank1-without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
+        "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6, covers rounds), "
+        "2 nodes without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
     )
     records = [add(point, 1, rounds_of(1.5)), add(point, 2, rounds_of(1.7))]
     output = curve_launches.result(run, records, None, is_last=True)
