@@ -9,6 +9,10 @@ from tabulate import tabulate
 
 from analysis import documents, labels
 from analysis.commands import arguments
+from analysis.diagnose.paired_windows import curves
+from analysis.diagnose.split import splits
+from analysis.diagnose.text import largest_loss_line
+from analysis.diagnose.verdicts import largest_loss
 from analysis.experiments import allreduce, equivalence, summary
 from analysis.study import Study
 from analysis.table import controls
@@ -38,14 +42,15 @@ def run(options: argparse.Namespace) -> int:
         print(documents.text(summary.as_json(shown)))
     else:
         brief = summary.speedup_rows(shown) if options.brief else []
-        print("\n".join(_brief(options.experiment, shown, brief) if brief else _sections(options.experiment, shown)))
+        lines = _brief(options.experiment, study, shown, brief) if brief else _sections(options.experiment, shown)
+        print("\n".join(lines))
     if options.draw:
         _draw(options, shown, study)
     return 0
 
 
-def _brief(experiment: str, shown: pd.DataFrame, rows: list[list[str]]) -> list[str]:
-    """The lines to print about the speedups of an experiment over its nodes."""
+def _brief(experiment: str, study: Study, shown: pd.DataFrame, rows: list[list[str]]) -> list[str]:
+    """Return the lines to print about the speedups of an experiment over its nodes, and its largest losses."""
     lines = [
         f"{experiment} on {'; '.join(shown['machine'].unique())}",
         "in brackets: the 95 % interval, which covers other launches, or only other rounds of the same launch",
@@ -55,7 +60,16 @@ def _brief(experiment: str, shown: pd.DataFrame, rows: list[list[str]]) -> list[
     ]
     if emulated := controls.control_note(shown, labels.name):
         lines += ["", emulated]
+    if losses := _largest_losses(study, shown):
+        lines += ["", f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses]
     return [*lines, "", f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report"]
+
+
+def _largest_losses(study: Study, shown: pd.DataFrame) -> list[str]:
+    """Return a line for each curve whose largest point has a loss that is certainly the largest."""
+    split_curves = [(curve, points[-1]) for curve in curves(shown, study.records) if (points := splits(curve))]
+    lines = [largest_loss_line(curve, point, largest_loss(point)) for curve, point in split_curves]
+    return [line for line in lines if line]
 
 
 def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:

@@ -48,17 +48,29 @@ def milliseconds(value: Number) -> str:
 
 def report(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: SlowestRank | None) -> str:
     """Return the whole diagnosis of a curve: table and sentences."""
-    title = ", ".join(part for part in (labels.name(curve.model), curve.series) if part)
     rounds = sum(map(len, splits[-1].launches))
     design = f"{rounds} rounds in {len(curve.launches)}" if curve.in_rounds else f"{rounds} repeats of single"
+    launches = f"launch{'es' * (len(curve.launches) > 1 or not curve.in_rounds)}"
     lines = [
-        f"== {title} on {curve.machine}: {design} launch{'es' * (len(curve.launches) > 1 or not curve.in_rounds)}",
+        f"== {_title(curve)} on {curve.machine}: {design} {launches}",
         "",
         table(splits),
         "",
         *(textwrap.fill(sentence, WIDTH) for sentence in sentences(curve, splits[-1], loss, slowest)),
     ]
     return "\n".join(lines)
+
+
+def _title(curve: Curve) -> str:
+    return ", ".join(filter(None, (labels.name(curve.model), curve.series)))
+
+
+def largest_loss_line(curve: Curve, split: Split, loss: LargestLoss) -> str:
+    """Return the largest loss of a point, with its share of a step, in a line; "" if none is certain."""
+    if loss.part is None:
+        return ""
+    share = split.share(loss.part).over(0.01).text(".0f")
+    return f"{_title(curve)} on {_nodes(split)}: {NAMES[loss.part]}, {share} % of a step"
 
 
 def table(splits: Sequence[Split]) -> str:

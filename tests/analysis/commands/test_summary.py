@@ -68,3 +68,12 @@ def test_json_is_all_that_is_printed(results, capsys):
     printed = capsys.readouterr()
     assert [point["nodes"] for point in json.loads(printed.out)] == [1, 2, 2]
     assert "rank 0 was killed" in printed.err
+
+
+@pytest.mark.slow
+def test_the_brief_table_is_followed_by_the_largest_loss(results, capsys):
+    curve_in_rounds(results.folder)
+    assert main(["summary", "weak_scaling", "--brief", "--results", str(results.folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "largest loss (what to try first: make diagnose EXPERIMENT=weak_scaling)" in printed
+    assert "ResNet50 on 2 nodes: " in printed

@@ -81,3 +81,13 @@ def test_what_cannot_be_separated_is_reported():
     sentences = " ".join(report(*rounds).split())
     assert "these rounds do not show which" in sentences
     assert sentences.count("Try first") == 2
+
+
+@pytest.mark.parametrize(
+    ("losses", "line"),
+    [({"exchange": 1.0}, "ResNet50 on 2 nodes: exposed exchange, 50 (50 to 50) % of a step"), ({}, "")],
+)
+def test_the_largest_loss_in_a_line(losses, line):
+    measured = curve([paired_windows(**losses)] * 12)
+    largest = splits(measured)[-1]
+    assert text.largest_loss_line(measured, largest, largest_loss(largest)) == line
