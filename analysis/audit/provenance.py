@@ -195,6 +195,43 @@ def runs_at_once(runs: list[Launch]) -> Iterator[Finding]:
             return
 
 
+def _plans(runs: list[Launch]) -> list[dict[int, Launch]]:
+    """Return the launches of each plan by their position in it, in order.
+
+    Plans in which two launches have one position are left out (they are two plans), and so are arms that compete:
+    those significantly slower are not launched.
+    """
+    plans: dict[tuple[Path, int | None, int], list[tuple[int, Launch]]] = defaultdict(list)
+    for run in runs:
+        if run.order and not run.compete and len(Path(run.path).parts) > 4:
+            plan = Path(run.path).parents[3], run.order.seed, run.order.runs
+            plans[plan].append((run.order.position, run))
+    by_position = [dict(sorted(launches, key=lambda one: one[0])) for launches in plans.values()]
+    return [one for one, launches in zip(by_position, plans.values(), strict=True) if len(one) == len(launches)]
+
+
+@rule(EXPERIMENT_RULES)
+def starts_in_order(runs: list[Launch]) -> Iterator[Finding]:
+    """Report a launch that began before one that comes earlier in its plan: its time or its position was changed.
+
+    A launch that was made again, after it failed, comes later than its position says, and is left out.
+    """
+    for by_position in _plans(runs):
+        begun = [
+            (run.began_at, run)
+            for run in by_position.values()
+            if run.began_at is not None and "." not in Path(run.path).parent.name
+        ]
+        for (before_s, before), (began_s, run) in pairwise(begun):
+            if began_s < before_s - _RESOLUTION_S - limit("clock_skew_s"):
+                stated = f"began {before_s - began_s:.0f} s before {before.path}"
+                meaning = (
+                    "The launcher makes the launches of a plan in their order. Or it was made again without a trace."
+                )
+                yield finding(run.path, "warning", stated, "later: its plan has it after that", None, meaning)
+                break
+
+
 @rule(EXPERIMENT_RULES)
 def missing_run(runs: list[Launch]) -> Iterator[Finding]:
     """Report launches that came before others in their plan and have no record; as a note, planned ones not made yet.
@@ -203,17 +240,11 @@ def missing_run(runs: list[Launch]) -> Iterator[Finding]:
     those that have one. So each position in the order, up to the last one with a record, has one somewhere in the
     folder of the experiment. Later positions say nothing: the launcher may have been interrupted.
 
-    `missing` reports the repeats of which a later one has a record. Plans in which two launches have one position are
-    left out (they are two plans), and so are arms that compete: those significantly slower are not launched.
+    `missing` reports the repeats of which a later one has a record.
     """
-    plans: dict[tuple[Path, int | None, int], list[Launch]] = defaultdict(list)
-    for run in runs:
-        if run.order and not run.compete and len(Path(run.path).parts) > 4:
-            plans[Path(run.path).parents[3], run.order.seed, run.order.runs].append(run)
-    for (experiment, _, _), launches in plans.items():
-        positions = {run.order.position for run in launches if run.order}
-        if len(positions) == len(launches):
-            yield from _missing_in_plan(experiment, launches, 1 + max(positions) - len(positions))
+    for by_position in _plans(runs):
+        launches = list(by_position.values())
+        yield from _missing_in_plan(Path(launches[0].path).parents[3], launches, 1 + max(by_position) - len(launches))
 
 
 def _missing_in_plan(experiment: Path, runs: list[Launch], gaps: int) -> Iterator[Finding]:

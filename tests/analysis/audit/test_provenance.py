@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +183,16 @@ def test_launches_that_another_plan_has_made_or_that_are_dropped_are_not_missed(
     runs = leave(tmp_path / "two", range(6)) + leave(tmp_path / "two", [0, 1, 2, 5], model="vgg16")
     assert not [finding for finding in provenance.missing_run(runs) if finding.severity == "warning"]
     assert not missed(leave(tmp_path / "compete", [0, 1, 2, 3, 5], **{"measure.compete": True}))
+
+
+def begun_at(runs, *seconds):
+    return [replace(run, began_at=second) for run, second in zip(runs, seconds, strict=True)]
+
+
+def test_launches_begin_in_the_order_of_their_plan(tmp_path):
+    runs = leave(tmp_path, range(4))
+    assert not list(provenance.starts_in_order(begun_at(runs, 0, 100, 200, 300)))
+    (finding,) = provenance.starts_in_order(begun_at(runs, 0, 100, -5000, 300))
+    assert (finding.place, finding.stated) == (runs[2].path, f"began 5100 s before {runs[1].path}")
+    again = [replace(runs[1], path=runs[1].path.replace("/r0/", "/r0.2/")) if run is runs[1] else run for run in runs]
+    assert not list(provenance.starts_in_order(begun_at(again, 0, 900, 200, 300)))
