@@ -91,13 +91,10 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
 
 def test_arms_are_launched_and_compared(tmp_path: Path):
     given = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
-    points = "tiny-nodes2-horovod-stock,tiny-nodes2-mwms-flat,tiny-nodes2-ps,tiny-nodes1-one-rank-alone"
-    status, output = run(*LAUNCH, f"--only={points}", *given, f"results={tmp_path}")
+    status, output = run(*LAUNCH, "--only=tiny-nodes2-mwms-flat,tiny-nodes2-ps", *given, f"results={tmp_path}")
     assert status == 0, output
-    alone, stock, mwms, ps = records(tmp_path)
-    assert (alone.arm, stock.arm, mwms.arm, ps.arm) == ("one-rank-alone", "horovod-stock", "mwms-flat", "ps")
-    assert stock.environment.variables["HOROVOD_CYCLE_TIME"] == "1.0"
-    assert "TF_ENABLE_ONEDNN_OPTS" not in stock.environment.variables
+    mwms, ps = records(tmp_path)
+    assert (mwms.arm, ps.arm) == ("mwms-flat", "ps")
     assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert mwms.weights_differ is False
     workers = json.loads(mwms.environment.variables["TF_CONFIG"])["cluster"]["worker"]
@@ -113,26 +110,11 @@ def test_arms_are_launched_and_compared(tmp_path: Path):
     assert status == 0, output
     assert [line for line in output.splitlines() if "mwms-flat" in line]
     assert [line for line in output.splitlines() if "ps" in line and "asynchronous" in line]
-    assert [contradictions(record) for record in records(tmp_path)] == [()] * 4
+    assert [contradictions(record) for record in (mwms, ps)] == [()] * 2
 
 
-def test_epochs_are_trained_and_evaluated_as_on_one_rank(tmp_path: Path):
-    given = ("experiment=accuracy_digits", "model=digits_plain", "measure.epochs=1", "tracking=none")
-    small = ("dataset.training_samples=64", "dataset.validation_samples=32")
-    losses = {}
-    for nodes, name in ((1, "none"), (2, "mwms")):
-        point = (f"nodes={nodes}", f"--only=nodes{nodes}", f"distribution={name}", f"results={tmp_path / name}")
-        status, output = run(*LAUNCH, *given, *small, *point)
-        assert status == 0, output
-        [made] = records(tmp_path / name)
-        losses[name] = [made.epochs[0].train_loss, made.epochs[0].validation_loss]
-    assert made.weights_differ is False
-    assert losses["mwms"] == pytest.approx(losses["none"], rel=1e-4)
-
-
-@pytest.mark.parametrize("strategy", [MWMS, PS], ids=["mwms", "ps"])
-def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path, strategy: tuple[str, ...]):
-    child = start(*launch_command(tmp_path, *strategy, "experiment=weak_scaling", "measure.timed_steps=100000"))
+def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path):
+    child = start(*launch_command(tmp_path, *MWMS, "experiment=weak_scaling", "measure.timed_steps=100000"))
     wait_for(lambda: kit.in_phase(tmp_path, "timed"))
     begin = time.monotonic()
     kit.ranks(tmp_path)[1].suspend()

@@ -33,13 +33,15 @@ def test_what_is_made_while_nothing_is_collected_is_left_alone_later():
 
 
 RANK = """
-import sys
+import os, sys
 from pathlib import Path
 import train.__main__
 assert "hydra" not in sys.modules  # its configuration comes from the launcher
 from train.config.compose import load
 from train import startup
-startup.start_tensorflow(load(["nodes=1", "distribution=none"]), 0, 1, Path("."), None)
+config = load(["nodes=1", "distribution=none", "distribution.onednn=tensorflow"])
+startup.start_tensorflow(config, 0, 1, Path("."), None)
+assert "TF_ENABLE_ONEDNN_OPTS" not in os.environ
 print(*{name.partition(".")[0] for name in sys.modules} & {"pandas", "scipy", "tensorflow", "tf_keras"})
 import scipy.stats
 """

@@ -45,4 +45,5 @@ def test_horovods_default_fusion_threshold_is_not_set(prepared):
     own = prepared("experiment=weak_scaling", "nodes=2", **{name: "7"})
     assert name not in own
     assert float(own["HOROVOD_CYCLE_TIME"]) == 20
+    assert float(prepared("distribution=horovod_stock")["HOROVOD_CYCLE_TIME"]) == 1
     assert prepared("nodes=2", "distribution.fusion_threshold_bytes=1000")[name] == "1000"
