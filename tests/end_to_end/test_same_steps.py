@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import run
+from analysis.table.checks import contradictions
+from tests.helpers.kit import records, run
 
 pytestmark = pytest.mark.end_to_end
 
@@ -19,6 +20,12 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     asked = ("experiment=equivalence", f"--only={','.join((*SAME, OTHER))}", *steps)
     status, output = run(sys.executable, "-m", "train.launch", *asked)
     assert status == 0, output
+    [mwms] = [record for record in records(tmp_path) if record.arm == "same-steps-mwms"]
+    assert mwms.weights_differ is False
+    assert len({*json.loads(mwms.environment.variables["TF_CONFIG"])["cluster"]["worker"]}) == 2
+    assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
+    assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
+    assert contradictions(mwms) == ()
     status, output = run(sys.executable, "-m", "analysis", "summary", "equivalence", "--results", str(tmp_path))
     assert status == 0, output
     agree = [line.split()[0] for line in output.splitlines() if line.endswith("the same steps: agree")]
