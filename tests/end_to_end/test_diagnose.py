@@ -123,11 +123,15 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
 
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
 def test_a_slow_link_is_named(tmp_path: Path):
-    if isinstance(found := cgroups.find(), str):
-        pytest.skip(found)
+    if isinstance(means := cgroups.find(), str):
+        pytest.skip(means)
     emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpus_per_node=0.8")
     model = ("model=digits_cnn", "batch_per_rank=1", "--only=digits_cnn-rounds")
     measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")
+    [made] = records(tmp_path)
+    assert [(held.node, held.cpus, held.by) for held in made.node_quotas] == [(n, 0.8, means.words) for n in (0, 1)]
+    assert all(held.periods >= held.throttled_periods for held in made.node_quotas)
+    assert not made.cores_shared
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "exchange", curve["sentences"]

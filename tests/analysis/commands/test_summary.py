@@ -5,7 +5,7 @@ import pytest
 from analysis import labels
 from analysis.__main__ import main
 from analysis.table import loading
-from tests.helpers.own_records import make_rounds, save
+from tests.helpers.own_records import QUOTA, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Failure
 
@@ -47,6 +47,14 @@ def test_an_experiment_without_runs_is_reported(results, experiment, capsys):
     results.add(experiment="weak_scaling")
     assert main(["summary", experiment, "--results", str(results.folder)]) == 1
     assert f"no complete run of {experiment}" in capsys.readouterr().err
+
+
+def test_what_is_emulated_is_reported_with_the_size_of_the_images(results, capsys):
+    results.add(nodes=1, model={"name": "alexnet", "image_size": 67}, **QUOTA)
+    assert main(["summary", "weak_scaling", "--results", str(results.folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "emulated: 20 % of a core a node" in printed
+    assert "images: AlexNet 67 x 67" in printed.splitlines()
 
 
 ONE = "one launch: the interval covers rounds within it (repeatability), not other launches"
