@@ -1,6 +1,5 @@
 import os
 import re
-import signal
 import subprocess
 from pathlib import Path
 
@@ -31,7 +30,6 @@ from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end
 
-ENDLESS = "measure.timed_steps=1000000"
 STEPS = 100
 SECRETS = {"WANDB_API_KEY": "of-wandb-4711", "SLURM_JWT": "of-slurm-4712", "OWN_PASSPHRASE": "own-4713"}
 
@@ -81,7 +79,7 @@ def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary
     return output
 
 
-def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(
+def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_only_that_one_again(
     measured: Path, tmp_path: Path
 ):
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
@@ -89,6 +87,9 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
     hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
     launcher = start(*command, variables=hold.variables | OTHER_JOB)  # as in a shell inside another job
     wait_for(hold.holds)
+    status, output = run(*command)
+    assert (status, len(list(measured.rglob("run.json")))) == (2, 1), output
+    assert f"another launch is in progress there: process {launcher.pid} on {os.uname().nodename}, since " in output
     ranks(measured)[1].kill()
     output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1
@@ -154,48 +155,23 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
     assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is kept
 
 
-# Ctrl-C, with Gloo: test_epochs.py, test_emulated.py; other signals: tests/train/launch/supervise/test_signals.py. When
-# a launcher is killed, the kernel sends its child SIGTERM: what mpirun does then is seen here.
-def test_a_launcher_that_is_ended_ends_mpirun_and_leaves_no_process(tmp_path: Path):
-    if reason := mpi.missing():
-        pytest.skip(reason)
-    launcher = start(*launch_command(tmp_path, "nodes=2,1", ENDLESS, "distribution.controller=mpi"))
+# Other ends of a launcher: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When it is
+# killed, the kernel sends its child SIGTERM.
+def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_measures_in_its_folder(tmp_path: Path):
+    controller = "gloo" if mpi.missing() else "mpi"
+    asked = ("nodes=2", "--only=tiny-nodes2", "measure.timed_steps=1000000", f"distribution.controller={controller}")
+    launcher = start(*launch_command(tmp_path, *asked))
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
-    launcher.terminate()
+    launcher.kill()
     launcher.communicate(timeout=END_S)
     wait_for(lambda: anything(tmp_path) == [])
-    assert launcher.returncode == 128 + signal.SIGTERM
-    (record,) = records(tmp_path)
-    assert record.failure.reason == "interrupted by SIGTERM"
-
-
-def test_a_second_launch_in_the_same_results_measures_nothing_until_the_first_is_killed_and_its_ranks_end(
-    tmp_path: Path,
-):
-    command = launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2", ENDLESS)
-    first = start(*command)
-    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
-    status, output = run(*command)
-    assert (status, len(list(tmp_path.rglob("run.json")))) == (2, 1), output
-    assert f"another launch is in progress there: process {first.pid} on {os.uname().nodename}, since " in output
-    first.kill()
-    first.communicate(timeout=END_S)
-    wait_for(lambda: anything(tmp_path) == [])
     assert records(tmp_path) == []
-    status, output = run(*launch_command(tmp_path, "nodes=1", "distribution=none"))
-    assert status == 0, output
 
-
-def test_a_loss_that_is_no_number_stops_the_run_and_the_record_says_where(tmp_path: Path):
-    status, output = run(
-        *launch_command(
-            tmp_path, "nodes=1", "distribution=none", "optimizer.learning_rate=1e30", "measure.timed_steps=3"
-        )
-    )
+    alone = ("nodes=1", "distribution=none", "optimizer.learning_rate=1e30", "measure.timed_steps=3")
+    status, output = run(*launch_command(tmp_path, *alone))
     assert status == 1
     (record,) = records(tmp_path)
-    assert record.status == "failed"
-    assert record.failure.step == 2
+    assert (record.status, record.failure.step) == ("failed", 2)
     assert "the loss is not finite at step 2" in record.failure.reason
     assert "the loss is not finite at step 2" in output
 
@@ -272,7 +248,7 @@ def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path)
 
 
 def test_a_rank_that_stands_still_is_named_and_not_said_to_lack_memory(tmp_path: Path):
-    command = launch_command(tmp_path, "nodes=2", ENDLESS)
+    command = launch_command(tmp_path, "nodes=2", "measure.timed_steps=1000000")
     launcher = start(*command, "--only=tiny-nodes2", variables={"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"})
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     ranks(tmp_path)[1].suspend()

@@ -1,0 +1,113 @@
+"""A job of Slurm's that ends before its time: what was measured is kept, and only the rest is measured again."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import kit
+from tests.helpers.kit import OTHER_JOB, QUICK, records, wait_for
+from tests.helpers.patched import Hold
+from train.config.quoting import quoted
+
+pytestmark = pytest.mark.end_to_end
+
+LAUNCH = (sys.executable, "-m", "train.launch", "--only=tiny-nodes2")
+ASKED = ("experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK)
+
+
+def submit(cluster, results: Path, hold: Hold) -> str:
+    """Submit 30 launches, or what is left of them, in which rank 1 is held: what the launcher says."""
+    variables = [f"{name}={value}" for name, value in (hold.variables | OTHER_JOB).items()]
+    steps = ("measure.timed_steps=100", "measure.repeats=30", f"results={quoted(str(results))}")
+    sent = cluster.on("n0", "env", *variables, *LAUNCH, *ASKED, *steps)
+    assert sent.returncode == 0, sent.stdout
+    return sent.stdout
+
+
+def queued(cluster) -> list[str]:
+    return cluster.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
+
+
+def minutes(cluster, job: str) -> int:
+    """For how many whole minutes a job has run: [[hours:]minutes:]seconds."""
+    *hours, minute, _ = cluster.on("n0", "squeue", "-h", "-j", job, "-o", "%M").stdout.strip().split(":")
+    return 60 * int(*hours or [0]) + int(minute)
+
+
+def interrupted(record) -> bool:
+    """Whether a record says that Slurm ended the job, and which ranks were where then."""
+    output = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
+    return record.status == "failed" and re.fullmatch(output, record.failure.reason) is not None
+
+
+def summary(results: Path) -> str:
+    """What the summary of these records says."""
+    return kit.run(sys.executable, "-m", "analysis", "summary", "weak_scaling", "--results", str(results))[1]
+
+
+def left(cluster) -> str:
+    return "".join(cluster.on(host, "pgrep", "-af", "python.* -m train").stdout for host in cluster.hosts)
+
+
+def generations(results: Path) -> dict:
+    """The records by repeat and generation."""
+    return {(record.repeat, record.generation): record for record in records(results)}
+
+
+def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
+    # Rank 1 stands still in the timed steps, where rank 0 waits for it.
+    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
+    results = results / 'it\'s [é] (1): 100% "$HOME", `id`;#'
+    submit(cluster, results, hold)
+    wait_for(hold.holds)
+    [job] = queued(cluster)
+    hold.on()
+    begin = time.monotonic()
+    cluster.crash("n2")
+    cluster.on("n0", "scontrol", "update", "nodename=n2", "state=down", "reason=test")  # as Slurm would in 300 s
+    wait_for(hold.holds)
+    print(f"the run was timed again {time.monotonic() - begin:.1f} s after its node crashed")
+    [first] = records(results)
+    assert first.failure.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
+    assert (first.failure.rank, first.failure.host, first.failure.phase) == (1, "n2", "timed")
+    assert f"{first.failure.reason} (rank 1, host n2, phase timed)" in summary(results)
+    cluster.boot("n2")
+    hold.on()
+    cluster.on("n0", "scontrol", "requeue", job)
+    wait_for(hold.holds)
+    assert interrupted(generations(results)[0, 2])
+
+    hold.off()
+    wait_for(lambda: (0, 3) in generations(results))
+    hold.on()
+    wait_for(hold.holds)
+    begin = time.monotonic()
+    # Slurm counts in minutes, and tells the launcher a minute before the end, or earlier.
+    limit = minutes(cluster, job) + 2
+    assert cluster.on("n0", "scontrol", "update", f"jobid={job}", f"timelimit={limit}").returncode == 0
+    wait_for(lambda: not queued(cluster))
+    print(f"the job ended {time.monotonic() - begin:.1f} s after its limit was set to {limit} min")
+    before = generations(results)
+    complete = [record for record in before.values() if record.status == "complete"]
+    assert {record.repeat for record in complete} == set(range(len(complete)))
+    assert len(before) == len(complete) + 3
+    assert interrupted(before[len(complete), 1])
+    assert left(cluster) == ""
+
+    hold.on()
+    said = submit(cluster, results, hold)
+    assert f"{len(complete)} of 30 runs are measured already" in said
+    wait_for(hold.holds)
+    begin = time.monotonic()
+    cluster.on("n0", "scancel", *queued(cluster))
+    wait_for(lambda: not queued(cluster))
+    print(f"the job was gone {time.monotonic() - begin:.1f} s after scancel")
+    assert left(cluster) == ""
+    after = generations(results)
+    assert all(after.pop(key).sha256 == record.sha256 for key, record in before.items())
+    assert after.keys() == {(len(complete), 2)}
+    assert all(interrupted(record) for record in after.values())
+    assert "ranks 0-1 on n[" in summary(results)
