@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import mpi
 from tests.helpers.kit import QUICK, ROOT, records, wait_for
-from train.record.record import RunRecord
+from tests.helpers.patched import patched, rounds
 
 pytestmark = pytest.mark.end_to_end
 
@@ -30,30 +30,17 @@ def jobs_may_start(cluster, may: bool) -> None:
     assert cluster.on("n0", "scontrol", "update", "partitionname=main", state).returncode == 0
 
 
-def of_two_hosts(cluster, results: Path, only: str, *overrides: str) -> RunRecord:
-    """The record of a launch over ssh, a rank on each of two hosts."""
-    asked = arguments(results, "launcher=ssh", "launcher.hosts=[n1,n2]", *overrides)
-    done = cluster.on("n0", *LAUNCH, f"--only={only}", *asked)
-    assert done.returncode == 0, done.stdout
-    [record] = records(results)
-    assert [(rank.rank, rank.node, rank.host) for rank in record.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
-    assert not record.cores_shared
-    assert record.weights_differ is False
-    assert [host.host for host in record.environment.hosts] == ["n1", "n2"]
-    return record
-
-
-def test_over_ssh_a_curve_in_rounds_has_a_host_for_each_node(cluster, results):
-    short = ("measure.design=rounds", "measure.budget_s=8", "measure.repeats=1")
-    curve = of_two_hosts(cluster, results, "tiny-rounds", *short)
-    first, second = ({window.arm for window in rank.windows} for rank in curve.ranks)
-    assert (first, second) == ({0, 1, 2}, {1, 2})
-
-
 def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, results):
     if reason := mpi.missing():
         pytest.skip(reason)
-    two = of_two_hosts(cluster, results, "tiny", "distribution.controller=mpi", "experiment=timeline")
+    over_ssh = ("launcher=ssh", "launcher.hosts=[n1,n2]", "distribution.controller=mpi", "experiment=timeline")
+    done = cluster.on("n0", *LAUNCH, "--only=tiny", *arguments(results, *over_ssh))
+    assert done.returncode == 0, done.stdout
+    [two] = records(results)
+    assert [(rank.rank, rank.node, rank.host) for rank in two.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
+    assert not two.cores_shared
+    assert two.weights_differ is False
+    assert [host.host for host in two.environment.hosts] == ["n1", "n2"]
     here, there = (rank.timeline for rank in two.ranks)  # simulated hosts have one clock: what is measured is the error
     assert (here.ahead_s, here.error_s) == (0.0, 0.0)
     assert there.error_s > 0
@@ -128,13 +115,14 @@ def status_of(cluster, results: Path) -> list[str]:
 def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(cluster, results):
     together, apart = results / "together", results / "apart"
     slurm = ("launcher=slurm", "system=slurm")
+    variables = [f"{name}={value}" for name, value in patched(results / "patch", rounds(2)).items()]
     asked = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=8")
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
     assert "#SBATCH --nodes=2" in dry.stdout
     assert queue_is_empty(cluster)
 
     jobs_may_start(cluster, False)
-    sent = cluster.on("n0", *LAUNCH, *asked)
+    sent = cluster.on("n0", "env", *variables, *LAUNCH, *asked)
     assert sent.returncode == 0, sent.stdout
     assert "2 runs on at most 2 nodes, about " in sent.stdout
     twice = cluster.on("n0", *LAUNCH, *asked)
@@ -148,7 +136,7 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     assert [rank.host for rank in one.ranks] == ["n1"]
     assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
     assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
-    assert "tiny-rounds, 1 launch: 2 nodes " in log  # with a speedup, or too few rounds for its interval
+    assert "tiny-rounds, 1 launch: 2 nodes " in log  # too few rounds for the interval of a speedup
     assert status_of(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
     assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
 

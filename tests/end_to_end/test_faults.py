@@ -94,35 +94,12 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     [record] = records(results)
     assert (record.failure.rank, record.failure.host) == (1, "n2"), output
     assert "the link to it is gone: ssh ended with exit status 255; it printed last: " in record.failure.reason
-    assert [{window.round for window in rank.windows} for rank in record.ranks] == [{0, 1, 2}] * 2
+    assert [(rank.rank, rank.node, rank.host) for rank in record.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
+    first, second = ({(window.round, window.arm) for window in rank.windows} for rank in record.ranks)
+    assert first == {(number, arm) for number in (0, 1, 2) for arm in (0, 1, 2)}
+    assert second == {(number, arm) for number in (0, 1, 2) for arm in (1, 2)}
+    assert not record.cores_shared
     wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"))
-
-
-def test_a_host_key_that_changes_during_a_launch_ends_the_next_run_and_is_said(cluster, results):
-    hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=2, ranks=["1"])
-    variables = [f"{name}={value}" for name, value in hold.variables.items()]
-    overrides = (*LONG, *QUICK, "measure.repeats=2", "measure.timed_steps=5", f"results={results}")
-    child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)
-    known = cluster.state / "ssh" / "known_hosts"
-    before = known.read_text()
-    try:
-        wait_for(hold.holds)
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", results / "other"], check=True)
-        other = " ".join((results / "other.pub").read_text().split()[:2])
-        known.write_text(
-            "".join(f"n2 {other}\n" if line.startswith("n2 ") else f"{line}\n" for line in before.splitlines())
-        )
-        hold.off()
-        output, _ = child.communicate(timeout=kit.END_S)
-    finally:
-        known.write_text(before)
-    assert child.returncode == 1, output
-    first, second = records(results)
-    assert first.status == "complete"
-    assert (second.failure.rank, second.failure.host) == (1, "n2")
-    assert second.failure.reason.endswith("Host key verification failed.")
-    assert "Host key verification failed." in output
-    assert not ranks(cluster, "n1") + ranks(cluster, "n2")
 
 
 def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, results):
@@ -145,33 +122,53 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, r
     wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n3"))
 
 
-def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, results):
+def with_another_key(cluster, known: str) -> str:
+    """The lines of known_hosts, with the key of another host for n2."""
+    key = cluster.folder / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    other = " ".join(key.with_suffix(".pub").read_text().split()[:2])
+    return "".join(f"n2 {other}\n" if line.startswith("n2 ") else f"{line}\n" for line in known.splitlines())
+
+
+def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_meanwhile_ends_the_next_run(
+    cluster, results
+):
     means = cgroups.find()
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
-    # Both ranks wait for the limit at the end of the warm-up.
+    # Both ranks wait at the end of the warm-up.
     hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=2, ranks=[0, 1])
     variables = [f"{name}={value}" for name, value in hold.variables.items()]
-    overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", f"results={results}")
-    child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)
-    slow = cgroups.Groups(means, "slow", 1)
+    overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", "measure.repeats=2")
+    launch = ("env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides, f"results={results}")
+    child = cluster.popen("n0", *launch)
+    hosts = cluster.state / "ssh" / "known_hosts"
+    known, slow = hosts.read_text(), cgroups.Groups(means, "slow", 1)
     try:
         wait_for(hold.holds)
         # So little, because on a busy machine the other rank does not have its core for itself either.
         slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.1)
+        hosts.write_text(with_another_key(cluster, known))
         hold.off()
         output, _ = child.communicate(timeout=kit.END_S)
     finally:
+        hosts.write_text(known)
         slow.remove()
-    assert child.returncode == 0, output
+    assert child.returncode == 1, output
     [straggler] = [found for found in audit.record_findings(Study(results)) if found.rule == "straggler"]
     assert straggler.stated.startswith("rank 1 on n2: ")
-    [run] = records(results)
+    run, next_run = records(results)
+    assert run.status == "complete"
     fast, slow_s = (fmean(rank.compute_times_s) for rank in run.ranks)
     print(f"the slow rank took {slow_s / fast:.1f} times as long to compute")
     # Each step ends on both with the exchange: over all steps they differ by one at most.
     steps_s = [sum(rank.step_times_s) for rank in run.ranks]
     assert abs(steps_s[0] - steps_s[1]) <= max(max(rank.step_times_s) for rank in run.ranks)
+
+    assert (next_run.failure.rank, next_run.failure.host) == (1, "n2")
+    assert next_run.failure.reason.endswith("Host key verification failed.")
+    assert "Host key verification failed." in output
+    assert not ranks(cluster, "n1") + ranks(cluster, "n2")
 
 
 def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, results):
