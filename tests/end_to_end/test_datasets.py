@@ -72,11 +72,11 @@ def test_an_epoch_has_no_sample_twice_and_damage_is_in_the_record(fruit, tmp_pat
     ranks, batch, steps, dropped = 2, 3, 4, 5
     opened = Opened(sorted(fruit.glob("*/*")))
     data = ("dataset=fruit", f"dataset.data_dir={fruit}", "measure.epochs=2", f"batch_per_rank={batch}")
-    start = (sys.executable, "-m", "train.launch.start.gloo", "--ranks", f"{ranks}", "--hosts", f"localhost:{ranks}")
-    train = ("--", sys.executable, "-m", "train", *QUICK, *data, f"nodes={ranks}", f"results={tmp_path / 'results'}")
-    status, output = run(*start, *train)
+    train = (sys.executable, "-m", "train", *QUICK, *data, f"nodes={ranks}", f"results={tmp_path / 'results'}")
+    status, output = run("horovodrun", "-np", f"{ranks}", "--gloo", *train)
     assert status == 0, output
     (record,) = records(tmp_path / "results")
+    assert (record.status, len(record.ranks)) == ("complete", ranks)
 
     # Before the first epoch each rank looks at all files, the training images first.
     parts = [list(files) for _, files in itertools.groupby(opened.files(), lambda path: path.parent.parent)]
