@@ -1,7 +1,6 @@
-"""The arm of a contest whose settings Horovod chooses itself, and the ranking of what it left."""
+"""The arm of a contest whose settings Horovod chooses itself. How arms are ranked: tests/analysis/experiments."""
 
 import csv
-import json
 import sys
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from tests.helpers.kit import records, run
 
 pytestmark = pytest.mark.end_to_end
 
-def test_horovods_autotuner_is_launched_and_ranked(tmp_path: Path):
+
+def test_horovods_autotuner_tries_settings(tmp_path: Path):
     given = ("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none", f"results={tmp_path}")
     status, output = run(sys.executable, "-m", "train.launch", "--only=tiny-horovods-autotuner", *given)
     assert status == 0, output
@@ -22,13 +22,6 @@ def test_horovods_autotuner_is_launched_and_ranked(tmp_path: Path):
     [log] = tmp_path.rglob("autotune.csv")
     tried = list(csv.DictReader(log.open()))
     assert len({(row["cycle_time_ms"], row["tensor_fusion_threshold"]) for row in tried}) > 3
-
-    command = (sys.executable, "-m", "analysis", "tune", "--results", str(tmp_path), "--format", "json")
-    status, output = run(*command)
-    assert status == 0, output
-    [contest] = json.loads(output)["contests"]
-    assert [arm["arm"] for arm in contest["arms"]] == ["horovods-autotuner"]
-    assert contest["winner"] is None
     # What limits it was measured in the same launch.
     assert tuned.work.gradient_bytes > 0
     assert tuned.work.operations_per_image > 0
