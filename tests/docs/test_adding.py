@@ -11,6 +11,7 @@ import yaml
 
 from tests.helpers import ROOT, shell
 from tests.helpers.kit import make_command, needs_setup, records, run
+from tests.helpers.patched import patched, rounds
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +44,11 @@ def points(kit: Path, *overrides: str) -> dict[str, list[int]]:
         for name, *numbers in rows
         if len(numbers) >= 6 and all(word.isdigit() for word in numbers[:5])
     }
+
+
+def drawn(kit: Path) -> set[str]:
+    """The names of the figures that make drew."""
+    return {path.stem for path in (kit / "figures").glob("*.png")}
 
 
 def test_the_page_has_two_files_and_the_arms_to_add():
@@ -94,19 +100,39 @@ def test_every_file_is_a_target(kit):
         assert f"-m train.make {target}\n" in done.stdout
 
 
+@pytest.mark.end_to_end
 @needs_setup
 def test_the_model_is_measured_in_the_experiment(kit):
     (code,), (values,) = (re.findall(rf"```{language}\n(.*?)```", MODEL, re.DOTALL) for language in ("python", "yaml"))
     (kit / "train/models/mymodel.py").write_text(code)
     (kit / "conf/model/mymodel.yaml").write_text(values)
-    short = "measure.precision_fraction=0.9 measure.budget_s=60 measure.repeats=1"
-    arguments = f"ARGS=tracking=none ranks_per_node=1,2 {short}"
-    status, output = run(*make_command(kit, "ranks-on-a-node", "MODELS=mymodel", arguments))
+    short = "measure.precision_fraction=0.9 measure.budget_s=1 measure.repeats=1"
+    given = ("MODELS=mymodel", f"ARGS=tracking=none ranks_per_node=1,2 {short}")
+    status, output = run(*make_command(kit, "ranks-on-a-node", *given), variables=patched(kit / "patch", rounds(6)))
     assert status == 0, output
     [record] = records(kit / "results")
     assert record.config["model"] == yaml.safe_load(values) | {"train_layers": "all"}
     arms = [(arm["swept"]["ranks_per_node"], arm["ranks"], arm["batch_per_rank"]) for arm in record.config["rounds"]]
     assert arms == [(1, 1, 4), (2, 2, 4)]
+    assert len(record.ranks) == 3  # of two rank groups
     # 27 x 32, 288 x 64 and 576 x 128 weights of convolutions, scale and offset of 224 filters, 129 x 1000 of the logits
     assert record.work.gradient_bytes == 4 * (864 + 18_432 + 73_728 + 2 * 224 + 129_000)
     assert "mymodel" in output
+    assert "by throughput" in output
+    assert "ranks-on-a-node  " in run(*make_command(kit, "help"))[1]
+    assert {"own-ranks-on-a-node", "own-ranks-on-a-node-efficiency"} <= drawn(kit)
+
+
+@pytest.mark.end_to_end
+@needs_setup
+def test_the_momentum_is_one_axis_with_accuracies(kit):
+    small = "measure.epochs=2 dataset.training_samples=256 dataset.validation_samples=64"
+    given = f"ARGS=tracking=none optimizer.momentum=0.0,0.5 seed=0 {small}"
+    status, output = run(*make_command(kit, "momentum", given))
+    assert status == 0, output
+    made = records(kit / "results")
+    assert [record.swept["optimizer.momentum"] for record in made] == [0.0, 0.5]
+    assert {record.learning_rate for record in made} == {made[0].config["optimizer"]["learning_rate"]}
+    assert "momentum" in output
+    assert "speedup" not in output  # a momentum has no speedup
+    assert {"own-momentum-accuracy", "own-momentum-throughput"} <= drawn(kit)
