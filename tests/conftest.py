@@ -36,5 +36,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the end-to-end tests first: files of others, which are short, fill what time is left at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("end_to_end") is None)
+    """Put end-to-end tests first, then slow ones, each from the largest file on: short ones fill what time is left."""
+
+    def order(item: pytest.Item) -> tuple[bool, bool, int]:
+        layers = {mark.name for mark in item.iter_markers()}
+        return "end_to_end" not in layers, "slow" not in layers, -item.path.stat().st_size
+
+    items.sort(key=order)

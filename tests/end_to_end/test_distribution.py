@@ -11,124 +11,6 @@ from tests.helpers.kit import run
 pytestmark = pytest.mark.end_to_end
 
 RANK = """
-from pathlib import Path
-from train import distribution, startup
-from train.config.compose import load
-
-config = load(["nodes=2"])
-startup.start_tensorflow(config, 0, 1, Path("."), None)
-import numpy as np
-import tensorflow as tf
-
-joined = distribution.join(config, Path("."))
-rank = joined.rank
-assert joined.size == 2
-
-variables = [tf.Variable([1.0 + rank, 2.0]), tf.Variable(5.0 * rank)]
-assert distribution.weights_differ(joined, variables)
-joined.broadcast(variables)
-assert not distribution.weights_differ(joined, variables)
-assert variables[0].numpy().tolist() == [1.0, 2.0] and float(variables[1]) == 0.0
-
-variables[0].assign([1.0, 2.0 + 4 * rank])
-joined.average(variables)
-assert variables[0].numpy().tolist() == [1.0, 4.0]
-
-assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
-assert joined.gather("r%d" % rank, str) == ["r0", "r1"]
-
-weight = tf.Variable(2.0)
-matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-unused = tf.Variable(0.0)
-settings = {"gradients=flat": 2.0, "gradients=grouped": 2.0, "gradients=separate": 2.0}
-for override, expected in [*settings.items(), ("allreduce=false", [1.0, 3.0][rank])]:
-    again = distribution.join(load(["nodes=2", f"distribution.{override}"]), Path("."))
-    with tf.GradientTape() as tape:
-        loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
-    # of weight 1 and 3; of matrix its factors, the last 0 and 4
-    of_weight, of_unused, of_matrix = again.tape(tape).gradient(loss, [weight, unused, matrix])
-    assert float(of_weight) == expected, (override, of_weight)
-    assert of_unused is None
-    assert of_matrix.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, of_matrix)
-
-    @tf.function
-    def gradients():
-        with tf.GradientTape() as tape:
-            loss = weight * tf.reduce_sum(matrix)
-        return again.tape(tape).gradient(loss, [weight, matrix])
-
-    # a failed one is known by its name alone: see train/distribution/elastic.py
-    graph = gradients.get_concrete_function().graph.as_graph_def()
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]
-    assert all("Horovod" in name for name in exchanges), (override, exchanges)
-    assert bool(exchanges) == ("gradients" in override), (override, exchanges)
-# fp16 keeps 11 bits: 1 + 2^-11 is rounded to 1
-exact = 1.0 + 2.0**-11
-for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "fp16"), ("separate", "fp16")]:
-    settings = [f"distribution.gradients={gradients}", f"distribution.compression={compression}"]
-    with tf.GradientTape() as tape:
-        loss = weight * exact
-    (mean,) = distribution.join(load(["nodes=2", *settings]), Path(".")).tape(tape).gradient(loss, [weight])
-    assert float(mean) == (exact if compression == "none" else 1.0) and mean.dtype == tf.float32, (settings, mean)
-
-# Two ranks that take two passes make the steps of one rank over the whole batch.
-import tf_keras
-from train.datasets import DATASETS
-from train.distribution.base import Single
-from train.loop.learner import Learner
-from train.models import build
-
-def after_three_steps(ranks, *overrides):
-    config = load(["model=digits_plain", "dataset=digits", "optimizer.learning_rate=0.05", *overrides])
-    tf_keras.utils.set_random_seed(0)
-    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
-    learner = Learner(config, ranks, DATASETS["digits"](config, ranks.rank), model)
-    batches = learner.data.training(0)
-    for _ in range(3):
-        learner.train_step(*next(batches))
-    return np.concatenate([variable.numpy().ravel() for variable in model.trainable_variables])
-
-batch = ["batch_per_rank=null", "global_batch=32", "optimizer.learning_rate_scaling=none"]
-passes = "distribution.backward_passes_per_step=2"
-whole = after_three_steps(Single(), "nodes=1", *batch)
-parts = after_three_steps(joined, "nodes=2", passes, *batch)
-begun = after_three_steps(Single(), "nodes=1", *batch, "optimizer.learning_rate=1e-30")
-moved, apart = np.abs(whole - begun).max(), np.abs(parts - whole).max()
-assert moved > 1e-3 and apart < 1e-5 * moved + 1e-7, (moved, apart)
-joined.barrier()
-joined.leave()
-"""
-
-ADASUM = """
-from pathlib import Path
-from train import distribution, startup
-from train.config.compose import load
-
-config = load(
-    ["nodes=2", "distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
-)
-startup.start_tensorflow(config, 0, 1, Path("."), None)
-import numpy as np
-import tensorflow as tf
-
-joined = distribution.join(config, Path("."))
-one, other = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
-with tf.GradientTape() as tape:
-    factors = [[1.0, 0.0], [2.0, 2.0]][joined.rank]
-    loss = tf.reduce_sum(one * factors) + tf.reduce_sum(other * (1.0 + 3.0 * joined.rank))
-of_one, of_other = joined.tape(tape).gradient(loss, [one, other])
-# Maleki et al. 2020 (2006.02924), section 3: (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, tensor by tensor.
-# a = (1, 0), b = (2, 2): a.b = 2, |a|^2 = 1, |b|^2 = 8: (1 - 1) a + (1 - 1/8) b = (1.75, 1.75).
-# a = 1, b = 4: a.b = 4: (1 - 2) 1 + (1 - 1/8) 4 = 2.5, the mean, as where gradients agree in direction.
-np.testing.assert_allclose(of_one, [1.75, 1.75], rtol=1e-6)
-np.testing.assert_allclose(of_other, [[2.5]], rtol=1e-6)
-joined.barrier()
-joined.leave()
-"""
-
-
-GROUPS = """
 from dataclasses import replace
 from pathlib import Path
 from train import distribution, startup
@@ -200,6 +82,114 @@ for size, by in [(3, 2.0), (2, 1.5), (1, 1.0 + rank), (3, 2.0), (2, 1.5)]:
         np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-6, err_msg=str(size))
 joined.barrier()
 joined.leave()
+
+# What the kit does with gradients on the way.
+config = load(["nodes=3"])
+distribution.prepare(config, Path("."), None)
+joined = distribution.join(config, Path("."))
+rank = joined.rank
+
+variables = [tf.Variable([1.0 + rank, 2.0]), tf.Variable(5.0 * rank)]
+assert distribution.weights_differ(joined, variables)
+joined.broadcast(variables)
+assert not distribution.weights_differ(joined, variables)
+assert variables[0].numpy().tolist() == [1.0, 2.0] and float(variables[1]) == 0.0
+
+variables[0].assign([1.0, 2.0 + 4 * rank])
+joined.average(variables)
+np.testing.assert_allclose(variables[0], [1.0, 6.0], rtol=1e-6)
+
+assert joined.gather("r%d" % rank, str) == ["r0", "r1", "r2"]
+
+weight = tf.Variable(2.0)
+matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+unused = tf.Variable(0.0)
+settings = {"gradients=flat": 3.0, "gradients=grouped": 3.0, "gradients=separate": 3.0}
+for override, expected in [*settings.items(), ("allreduce=false", 1.0 + 2 * rank)]:
+    again = distribution.join(load(["nodes=3", f"distribution.{override}"]), Path("."))
+    with tf.GradientTape() as tape:
+        loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
+    # of weight 1, 3 and 5; of matrix its factors, the last 0, 4 and 8
+    of_weight, of_unused, of_matrix = again.tape(tape).gradient(loss, [weight, unused, matrix])
+    assert of_unused is None
+    np.testing.assert_allclose(of_weight, expected, rtol=1e-6, err_msg=override)
+    factors = [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]]
+    np.testing.assert_allclose(of_matrix, factors, rtol=1e-6, err_msg=override)
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            loss = weight * tf.reduce_sum(matrix)
+        return again.tape(tape).gradient(loss, [weight, matrix])
+
+    # a failed one is known by its name alone: see train/distribution/elastic.py
+    graph = gradients.get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]
+    assert all("Horovod" in name for name in exchanges), (override, exchanges)
+    assert bool(exchanges) == ("gradients" in override), (override, exchanges)
+# fp16 keeps 11 bits: 1 + 2^-11 is rounded to 1
+exact = 1.0 + 2.0**-11
+for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "fp16"), ("separate", "fp16")]:
+    settings = [f"distribution.gradients={gradients}", f"distribution.compression={compression}"]
+    with tf.GradientTape() as tape:
+        loss = weight * exact
+    (mean,) = distribution.join(load(["nodes=3", *settings]), Path(".")).tape(tape).gradient(loss, [weight])
+    assert mean.dtype == tf.float32
+    np.testing.assert_allclose(mean, exact if compression == "none" else 1.0, rtol=1e-6, err_msg=str(settings))
+
+# Three ranks that take two passes make the steps of one rank over the whole batch.
+import tf_keras
+from train.datasets import DATASETS
+from train.loop.learner import Learner
+from train.models import build
+
+def after_three_steps(ranks, *overrides):
+    config = load(["model=digits_plain", "dataset=digits", "optimizer.learning_rate=0.05", *overrides])
+    tf_keras.utils.set_random_seed(0)
+    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    learner = Learner(config, ranks, DATASETS["digits"](config, ranks.rank), model)
+    batches = learner.data.training(0)
+    for _ in range(3):
+        learner.train_step(*next(batches))
+    return np.concatenate([variable.numpy().ravel() for variable in model.trainable_variables])
+
+batch = ["batch_per_rank=null", "global_batch=36", "optimizer.learning_rate_scaling=none"]
+passes = "distribution.backward_passes_per_step=2"
+whole = after_three_steps(Single(), "nodes=1", *batch)
+parts = after_three_steps(joined, "nodes=3", passes, *batch)
+begun = after_three_steps(Single(), "nodes=1", *batch, "optimizer.learning_rate=1e-30")
+moved, apart = np.abs(whole - begun).max(), np.abs(parts - whole).max()
+assert moved > 1e-3 and apart < 1e-5 * moved + 1e-7, (moved, apart)
+joined.barrier()
+joined.leave()
+"""
+
+ADASUM = """
+from pathlib import Path
+from train import distribution, startup
+from train.config.compose import load
+
+config = load(
+    ["nodes=2", "distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
+)
+startup.start_tensorflow(config, 0, 1, Path("."), None)
+import numpy as np
+import tensorflow as tf
+
+joined = distribution.join(config, Path("."))
+one, other = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
+with tf.GradientTape() as tape:
+    factors = [[1.0, 0.0], [2.0, 2.0]][joined.rank]
+    loss = tf.reduce_sum(one * factors) + tf.reduce_sum(other * (1.0 + 3.0 * joined.rank))
+of_one, of_other = joined.tape(tape).gradient(loss, [one, other])
+# Maleki et al. 2020 (2006.02924), section 3: (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, tensor by tensor.
+# a = (1, 0), b = (2, 2): a.b = 2, |a|^2 = 1, |b|^2 = 8: (1 - 1) a + (1 - 1/8) b = (1.75, 1.75).
+# a = 1, b = 4: a.b = 4: (1 - 2) 1 + (1 - 1/8) 4 = 2.5, the mean, as where gradients agree in direction.
+np.testing.assert_allclose(of_one, [1.75, 1.75], rtol=1e-6)
+np.testing.assert_allclose(of_other, [[2.5]], rtol=1e-6)
+joined.barrier()
+joined.leave()
 """
 
 
@@ -210,14 +200,9 @@ def on_ranks(script: Path, text: str, *launcher: str) -> None:
     assert status == 0, output
 
 
-def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
-    launcher = ("-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
-    on_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
-
-
-def test_groups_of_three_ranks_exchange_among_themselves(tmp_path: Path):
+def test_three_ranks_exchange_what_they_must_in_groups_and_together(tmp_path: Path):
     launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
-    on_ranks(tmp_path / "rank.py", GROUPS, sys.executable, *launcher)
+    on_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
 
 
 def test_adasum_is_what_its_paper_says(tmp_path: Path):
