@@ -13,13 +13,9 @@ NASTY = "it's \"a`touch b`$(touch c)${HOME};[é]: #%|(1), x=2\\"
 LATIN = os.fsdecode(b"caf\xe9")
 
 
-@pytest.mark.parametrize(
-    ("target", "name", "message"),
-    [("status", NASTY, "weak_scaling"), ("audit", LATIN, "rename the folder")],
-    ids=["nasty", "latin"],
-)
-def test_a_name_goes_through_make(tmp_path, target, name, message):
+@pytest.mark.parametrize("name", [NASTY, LATIN], ids=["nasty", "latin"])
+def test_a_name_goes_through_make(tmp_path, name):
     save(make_record(), tmp_path / name)
-    status, output = run(*make_command(tmp_path / "kit", target, f"RESULTS={tmp_path / name}"))
-    assert (status, message in output) == (0, True), output
+    status, output = run(*make_command(tmp_path / "kit", "status", f"RESULTS={tmp_path / name}"))
+    assert (status, "weak_scaling" in output) == (0, True), output
     assert {path.name for path in tmp_path.iterdir()} == {"kit", name}
