@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -140,26 +141,6 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
     assert wandb_runs.summary(failed)["failure"] == "rank 1 was killed"
 
 
-def test_a_record_is_mirrored_once(tmp_path):
-    path = put(tmp_path, run_record())
-    mirror_records([path], WANDB)
-    before = run_files(tmp_path)
-    mirror_records([path], WANDB)
-    assert run_files(tmp_path) == before
-    assert len(before) == 1
-
-
-def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_path):
-    path = put(tmp_path, run_record())
-    identity = folders.run_id(load(path), path.parent)
-    unfinished = tmp_path / "weak_scaling" / "wandb" / f"offline-run-20200101_000000-{identity}"
-    unfinished.mkdir(parents=True)
-    (unfinished / f"run-{identity}.wandb").write_bytes(b"cut off")
-    assert mirror_records([path], WANDB) == []
-    (file,) = run_files(tmp_path)
-    assert only(wandb_log.read(file), "run").run_id == identity
-
-
 def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypatch):
     path = put(tmp_path, run_record())
 
@@ -173,7 +154,9 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypat
     assert not (path.parent / "wandb-run-id").exists()
     assert mirror_records([path], WANDB) == []
     (file,) = run_files(tmp_path)
-    assert len(history(wandb_log.read(file))) == 4
+    messages = wandb_log.read(file)
+    assert only(messages, "run").run_id == folders.run_id(load(path), path.parent)
+    assert len(history(messages)) == 4
 
 
 def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path):
@@ -188,10 +171,14 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
     assert len(run_files(tmp_path)) == 1
 
 
-def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path):
+def test_a_record_is_mirrored_once_and_it_and_the_process_stay_as_they_were(tmp_path):
     path = put(tmp_path, run_record())
     text, environment = path.read_bytes(), dict(os.environ)
     mirror_records([path], WANDB)
+    before = run_files(tmp_path)
+    mirror_records([path], WANDB)
+    assert run_files(tmp_path) == before
+    assert len(before) == 1
     assert path.read_bytes() == text
     assert find(tmp_path) == [path]
     assert dict(os.environ) == environment
@@ -208,16 +195,10 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeyp
         monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
         monkeypatch.setenv("WANDB_MODE", "online")
         monkeypatch.setenv("WANDB_RUN_ID", "another")
+        monkeypatch.setenv("WANDB_SWEEP_ID", "a1b2c3d4")
         assert mirror_records([path], WANDB) == []
         with pytest.raises(BlockingIOError):  # nobody waits at the door
             server.accept()
-    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
-
-
-def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(tmp_path, monkeypatch):
-    path = put(tmp_path, run_record())
-    monkeypatch.setenv("WANDB_SWEEP_ID", "a1b2c3d4")
-    assert mirror_records([path], WANDB) == []
     assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
     assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
 
@@ -253,15 +234,19 @@ def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
-def test_sync_without_a_key_says_what_to_do_and_loses_nothing(tmp_path, monkeypatch, capfd):
-    path = put(tmp_path / "results", run_record())
-    mirror_records([path], WANDB)
-    (file,) = run_files(tmp_path / "results")
+@pytest.fixture
+def copied(mirrored, tmp_path) -> Path:
+    """A results folder with a record that is mirrored."""
+    return shutil.copytree(mirrored[1].parents[4], tmp_path / "results")
+
+
+def test_sync_without_a_key_says_what_to_do_and_loses_nothing(copied, tmp_path, monkeypatch, capfd):
+    (file,) = run_files(copied)
     text = file.read_bytes()
     monkeypatch.setenv("HOME", str(tmp_path))  # no ~/.netrc
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     with pytest.raises(SystemExit) as stop:
-        main(["sync", str(tmp_path / "results")])
+        main(["sync", str(copied)])
     output = capfd.readouterr().err
     assert stop.value.code == 1
     assert "1 of 1 W&B runs were not uploaded" in output
@@ -270,9 +255,7 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(tmp_path, monkeypa
     assert file.read_bytes() == text
 
 
-def test_sync_without_a_network_is_an_error(tmp_path, monkeypatch):
-    path = put(tmp_path, run_record())
-    mirror_records([path], WANDB)
+def test_sync_without_a_network_is_an_error(copied, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{port}")  # nobody listens there any more
@@ -282,18 +265,16 @@ def test_sync_without_a_network_is_an_error(tmp_path, monkeypatch):
     (elsewhere := tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(elsewhere)
     with pytest.raises(UploadError, match=f"reaches http://127.0.0.1:{port}"):
-        upload_runs(tmp_path)
+        upload_runs(copied)
     assert list(elsewhere.iterdir()) == []  # its log is with the results
-    assert list(tmp_path.glob("wandb/logs/*.log"))
+    assert list(copied.glob("wandb/logs/*.log"))
 
 
-def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path):
-    uploaded = put(tmp_path, run_record(repeat=1))
-    put(tmp_path, run_record(repeat=2))  # never mirrored
-    mirror_records([uploaded], WANDB)
-    (file,) = run_files(tmp_path)
+def test_sync_takes_only_what_is_mirrored_and_not_uploaded(copied):
+    put(copied, run_record(repeat=2))  # never mirrored
+    (file,) = run_files(copied)
     file.with_suffix(".wandb.synced").touch()  # as `wandb sync` leaves it
-    assert upload_runs(tmp_path) == 0
+    assert upload_runs(copied) == 0
 
 
 def test_sync_of_a_folder_that_is_not_there_is_an_error(tmp_path, capsys):
