@@ -17,7 +17,8 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
 def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
     base = config_hash(load([]))
-    for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"):
+    alike = ["tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"]
+    for same in [*alike, "model.parameters=7"]:
         assert config_hash(load([same])) == base, same
     others = ["nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped"]
     for other in [*others, "distribution.compression=fp16", "distribution.backward_passes_per_step=2"]:

@@ -55,14 +55,6 @@ def test_a_node_is_the_same_machine_at_every_point(cores, largest, expected):
     assert {point.config.threads_per_rank for point in points} == {expected}
 
 
-def test_the_largest_number_of_nodes_is_that_of_the_points():
-    def per_node(*overrides: str) -> set[int | None]:
-        return {p.config.system.cores_per_node for p in points_of(*overrides, cores=16)}
-
-    assert per_node("experiment=weak_scaling", "model=resnet50", "nodes=4,8") == {2}
-    assert per_node("experiment=overhead", "nodes=8") == {8}  # its arms have two nodes at most
-
-
 def test_ranks_and_threads_fill_the_node():
     points = points_of("experiment=ranks_threads", "model=resnet50", cores=4)
     assert [(p.config.ranks_per_node, p.config.threads_per_rank) for p in points] == [(1, 4), (2, 2), (4, 1)]
@@ -436,7 +428,3 @@ def test_nodes_share_the_machine_with_those_of_points_that_there_are(cores, each
 def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
     plain = names("experiment=weak_scaling", "model=tiny", "nodes=2")
     assert names("experiment=weak_scaling", "model=tiny", "nodes=2", f"{key}=first run, quiet node") == plain
-
-
-def test_what_is_measured_is_swept_as_before():
-    assert len(names("experiment=weak_scaling", "model=tiny", "nodes=1", "seed=1,2")) == 2

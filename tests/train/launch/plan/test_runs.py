@@ -69,11 +69,6 @@ def test_how_long_rounds_took_says_nothing_of_a_single_point():
     assert expected_s(single, known) is None
 
 
-def test_no_points_no_runs():
-    plan = planned(*ASKED)
-    assert runs_of([], plan.launcher) == []
-
-
 def test_a_point_says_what_the_experiment_sweeps():
     [point] = points_of("experiment=weak_scaling", "model=alexnet_67", "nodes=2")[1:]
     assert point.swept == {"model": "alexnet_67", "nodes": 2}  # the file, whose model is called alexnet
