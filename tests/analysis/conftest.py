@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import audit
+from analysis import audit, claims
+from analysis.claims import Claim, Judged
 from analysis.reports import recompute
 from analysis.table import loading
 from tests.helpers.own_records import Results
@@ -16,6 +17,21 @@ from tests.helpers.own_records import Results
 def results(tmp_path: Path) -> Results:
     """An empty results folder."""
     return Results(tmp_path / "results")
+
+
+def judging_once(read: Callable[[], pd.DataFrame], judge: Callable[..., list[Judged]]) -> Callable[..., list[Judged]]:
+    """`claims.judge_numbers` that keeps the verdicts which the published numbers alone decide."""
+    known: dict[str, Judged] = {}
+
+    def judged(chosen: list[Claim], table: pd.DataFrame, *more: pd.DataFrame) -> list[Judged]:
+        if table is not read():
+            return judge(chosen, table, *more)
+        rest = [claim for claim in chosen if claim.id not in known or known[claim.id].claim != claim]
+        fresh = {one.claim.id: one for one in judge(rest, table, *more)} if rest else {}
+        known.update({name: one for name, one in fresh.items() if not one.claim.experiment})
+        return [fresh.get(claim.id) or known[claim.id] for claim in chosen]
+
+    return judged
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,4 +47,5 @@ def published_numbers_are_read_and_audited_once() -> Iterator[None]:
         patch.setattr(loading, "published", read)
         for module, name in ((audit, "table_findings"), (recompute, "recompute")):
             patch.setattr(module, name, once(getattr(module, name)))
+        patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers))
         yield
