@@ -20,6 +20,9 @@ def hook(event, arguments):
     if event == "open" and str(arguments[0]).endswith("record.json"):
         opened.write(str(arguments[0]).encode() + b"\\n")
 sys.addaudithook(hook)
+if sys.argv[2] == "report":  # the figures of the reports, which take long to draw, know of no record
+    from analysis.figures import registry
+    registry.figures = lambda local: {one.id: one for one in registry.experiment_figures(local)}
 sys.exit(main(sys.argv[2:]))
 """
 

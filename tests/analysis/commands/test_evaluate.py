@@ -4,9 +4,18 @@ import tarfile
 import pytest
 
 from analysis.__main__ import main
+from analysis.figures import registry
 from tests.helpers.own_studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_figures_alone():
+    """Leave out the figures of the reports, which take long to draw and know of no record."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "figures", lambda local: {one.id: one for one in registry.experiment_figures(local)})
+        yield
 
 
 @pytest.fixture(scope="module")
