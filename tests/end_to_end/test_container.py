@@ -42,6 +42,7 @@ def test_ranks_run_on_the_launchers_copy_of_the_kit_and_find_their_servers(setti
     made = {record.arm: record for record in records(tmp_path / RESULTS)}
     assert {arm: record.status for arm, record in made.items()} == dict.fromkeys(("horovod", "ps"), "complete")
     assert {record.environment.image for record in made.values()} == {podman.IMAGE}
+    assert {record.environment.image_digest[:7] for record in made.values()} == {"sha256:"}
     # There is one set of weights where servers have them: nothing to compare.
     assert {arm: record.weights_differ for arm, record in made.items()} == {"horovod": False, "ps": None}
     cluster = json.loads(made["ps"].environment.variables["TF_CONFIG"])["cluster"]

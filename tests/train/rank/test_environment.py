@@ -1,9 +1,7 @@
-import json
 import os
 import platform
 import socket
 import subprocess
-import sys
 
 import pytest
 
@@ -84,29 +82,3 @@ def test_a_host_s_mpi_that_is_not_loaded_is_refused(tmp_path):
     environment.check_mpi(None)
     with pytest.raises(ConfigError, match=rf"container.mpi_home={tmp_path}: the MPI library that was loaded is"):
         environment.check_mpi(str(tmp_path))
-
-
-_IN_A_RANK = """
-import dataclasses, json
-import horovod.tensorflow
-from train.rank import environment
-print(json.dumps(dataclasses.asdict(environment.collect([environment.host([0])]))))
-"""
-
-
-@pytest.mark.slow
-def test_the_environment_of_a_rank_is_collected():
-    variables = {
-        **os.environ,
-        "TF_USE_LEGACY_KERAS": "1",
-        protocol.IMAGE: "kit:cpu",
-        protocol.IMAGE_DIGEST: "sha256:0a",
-    }
-    command = [sys.executable, "-c", _IN_A_RANK]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert (result["image"], result["image_digest"]) == ("kit:cpu", "sha256:0a")
-    assert "gloo" in result["horovod_built_with"]
-    assert result["versions"]["horovod"]
-    assert (result["mpi"] is None) == ("mpi" not in result["horovod_built_with"])
-    assert [host["host"] for host in result["hosts"]] == [socket.gethostname()]
