@@ -116,7 +116,7 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     together, apart = results / "together", results / "apart"
     slurm = ("launcher=slurm", "system=slurm")
     variables = [f"{name}={value}" for name, value in patched(results / "patch", rounds(2)).items()]
-    asked = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=8")
+    asked = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=1")  # for no second launch
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
     assert "#SBATCH --nodes=2" in dry.stdout
     assert queue_is_empty(cluster)
