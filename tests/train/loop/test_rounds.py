@@ -13,6 +13,7 @@ from train.distribution.base import Single
 pytestmark = pytest.mark.slow
 
 ONE = RoundArm("one", nodes=1, ranks=1, batch_per_rank=2, allreduce=True, role="base")
+AT_ONCE = {"launch": LaunchPlan(rank_groups_at_once=True)}
 TWO = RoundArm("two", nodes=2, ranks=2, batch_per_rank=2, allreduce=True)
 
 
@@ -190,29 +191,25 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     assert context.part.part.arms_left_out == {}
 
 
-def test_a_window_is_long_beside_the_barrier_at_its_end():
+@pytest.mark.parametrize(
+    ("changes", "step_s", "timed", "untimed"),
+    [
+        ({}, 0.125, 4, 1),  # 4 x 5 ms / 0.05 = 0.4 s
+        ({}, 0.39, 2, 1),
+        ({}, 0.41, 2, 0),  # long steps need no untimed one before them
+        ({}, 0.99, 2, 0),
+        ({}, 1.0, 1, 0),
+        ({"system.cpus_per_node": 0.2}, 0.5, 4, 0),  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
+        ({**AT_ONCE, "distribution.cycle_time_ms": 10}, 0.2, 4, 1),  # 4 cycles of 10 ms / 0.05 = 0.8 s
+        ({**AT_ONCE, "distribution.cycle_time_ms": 50}, 0.5, 8, 0),
+    ],
+)
+def test_a_window_is_long_beside_the_barrier_at_its_end(changes, step_s, timed, untimed):
     from train.loop.rounds import _steps
     from train.loop.window_runner import Length
 
-    config = load(["model=tiny", "measure.precision_fraction=0.05"])
-    assert _steps(config, step_s=0.125) == Length(4)  # 4 x 5 ms / 0.05 = 0.4 s
-    assert _steps(config, step_s=0.39) == Length(2)
-    quota = changed(config, {"system.cpus_per_node": 0.2})
-    assert _steps(quota, step_s=0.5) == Length(4, untimed=0)  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
-    config = changed(config, {"launch": LaunchPlan(rank_groups_at_once=True), "distribution.cycle_time_ms": 10})
-    assert _steps(config, step_s=0.2) == Length(4)  # 4 cycles of 10 ms / 0.05 = 0.8 s
-
-
-def test_long_steps_need_no_untimed_one_before_them():
-    from train.loop.rounds import _steps
-    from train.loop.window_runner import Length
-
-    config = load(["model=tiny", "measure.precision_fraction=0.05"])
-    assert _steps(config, step_s=0.41) == Length(2, untimed=0)  # beside 4 x 5 ms / 0.05 = 0.4 s
-    assert _steps(config, step_s=0.99) == Length(2, untimed=0)
-    assert _steps(config, step_s=1.0) == Length(1, untimed=0)
-    config = changed(config, {"launch": LaunchPlan(rank_groups_at_once=True), "distribution.cycle_time_ms": 50})
-    assert _steps(config, step_s=0.5) == Length(8, untimed=0)  # 4 cycles of 50 ms / 0.05 = 4 s
+    config = changed(load(["model=tiny", "measure.precision_fraction=0.05"]), changes)
+    assert _steps(config, step_s=step_s) == Length(timed, untimed=untimed)
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):

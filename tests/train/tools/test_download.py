@@ -20,35 +20,27 @@ def test_a_download_that_breaks_off_twice_resumes_where_it_stopped(server, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-def test_what_an_earlier_command_left_is_not_fetched_again(server, tmp_path):
-    server.content = b"0123456789"
-    (tmp_path / "data.part").write_bytes(b"01234567")
-    download.download(server.url, tmp_path / "data", md5(server.content))
-    assert (tmp_path / "data").read_bytes() == server.content
-    assert server.requests == [(8, 206)]
-
-
-def test_a_part_that_is_whole_is_verified_and_named(server, tmp_path):
-    server.content = b"0123456789"
-    (tmp_path / "data.part").write_bytes(server.content)
-    download.download(server.url, tmp_path / "data", md5(server.content))
-    assert server.requests == [(10, 416)]
-    assert (tmp_path / "data").read_bytes() == server.content
-
-
-def test_a_part_longer_than_the_file_is_started_again(server, tmp_path):
-    server.content = b"0123456789"
-    (tmp_path / "data.part").write_bytes(b"another file, longer")
+@pytest.mark.parametrize(
+    ("part", "resumes", "sent", "requests"),
+    [
+        (b"01234567", True, {}, [(8, 206)]),
+        (b"0123456789", True, {}, [(10, 416)]),
+        (b"another file, longer", True, {}, [(20, 416), (0, 200)]),
+        (b"wrong", False, {}, [(0, 200)]),
+        *(  # another range than was asked for
+            (b"0123", True, {"Content-Range": sent}, [(4, 206), (0, 200)])
+            for sent in ("bytes 0-9/10", "bytes 5-9/10", "items 4-9/10", "")
+        ),
+    ],
+)
+def test_what_an_earlier_command_left_is_not_fetched_again_where_it_fits(
+    server, tmp_path, part, resumes, sent, requests
+):
+    server.content, server.resumes, server.headers = b"0123456789", resumes, sent
+    (tmp_path / "data.part").write_bytes(part)
     download.download(server.url, tmp_path / "data", md5(server.content), pause_s=0)
-    assert server.requests == [(20, 416), (0, 200)]
     assert (tmp_path / "data").read_bytes() == server.content
-
-
-def test_a_server_that_cannot_resume_sends_all(server, tmp_path):
-    server.content, server.resumes = b"0123456789", False
-    (tmp_path / "data.part").write_bytes(b"wrong")
-    download.download(server.url, tmp_path / "data", md5(server.content))
-    assert (tmp_path / "data").read_bytes() == server.content
+    assert server.requests == requests
 
 
 def test_other_bytes_than_expected_are_removed_and_both_checksums_named(server, tmp_path):
@@ -90,16 +82,6 @@ def test_progress_by_hand():
     assert download.progress(50_000_000, 100_000_000, 20_000_000, 4.0) == (
         "50.0 MB of 100.0 MB, 50 %, 5.0 MB/s, 10 s left"
     )
-
-
-@pytest.mark.parametrize("sent", ["bytes 0-9/10", "bytes 5-9/10", "items 4-9/10", ""])
-def test_another_range_than_was_asked_for_is_not_appended(server, tmp_path, sent):
-    server.content = b"0123456789"
-    server.headers = {"Content-Range": sent}
-    (tmp_path / "data.part").write_bytes(b"0123")
-    download.download(server.url, tmp_path / "data", md5(server.content), pause_s=0)
-    assert (tmp_path / "data").read_bytes() == server.content
-    assert server.requests == [(4, 206), (0, 200)]
 
 
 @pytest.mark.parametrize("scheme", ["ftp", "file"])
