@@ -2,7 +2,6 @@ import io
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 from train.config.checks import ConfigError, check_section
@@ -15,9 +14,16 @@ pytestmark = pytest.mark.slow
 NEUTRAL = dict.fromkeys(DRAWS, 0.5)
 
 
-def numbers(**drawn: float) -> tf.Tensor:
+def constant(value):
+    """The value as a tensor. TensorFlow is imported here, and not where tests are collected: it takes seconds."""
+    import tensorflow as tf
+
+    return tf.constant(value)
+
+
+def numbers(**drawn: float):
     """The draws of one sample, those that are not named in the middle."""
-    return tf.constant([{**NEUTRAL, **drawn}[name] for name in DRAWS], tf.float32)
+    return constant([{**NEUTRAL, **drawn}[name] for name in DRAWS])
 
 
 def ramp(size: int = 5) -> np.ndarray:
@@ -26,7 +32,7 @@ def ramp(size: int = 5) -> np.ndarray:
 
 
 def augmented(image: np.ndarray, settings: Augmentation, **drawn: float) -> np.ndarray:
-    return augment(tf.constant(image), numbers(**drawn), settings).numpy()[:, :, 0]
+    return augment(constant(image), numbers(**drawn), settings).numpy()[:, :, 0]
 
 
 def test_in_the_middle_of_all_draws_nothing_moves():
@@ -76,7 +82,7 @@ def test_windows_have_the_area_and_aspect_that_were_drawn():
 
 def test_windows_stay_inside():
     for values in draws(200, 0, 0):
-        top, left, height, width = crop_window(tf.constant(values), 0.08, 37, 300).numpy()
+        top, left, height, width = crop_window(constant(values), 0.08, 37, 300).numpy()
         assert 0 <= top <= 37 - height
         assert 0 <= left <= 300 - width
         assert height >= 1
@@ -115,7 +121,7 @@ def quarters(height: int, width: int) -> np.ndarray:
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 @pytest.mark.parametrize("shape", [(16, 16), (32, 48), (64, 100), (200, 160), (20, 500)])  # decoded at 1 to 1/8
 def test_a_whole_image_is_stretched_whatever_its_size(form, shape):
-    image = image_ops.whole(tf.constant(encoded(quarters(*shape), form)), 16, 3).numpy()
+    image = image_ops.whole(constant(encoded(quarters(*shape), form)), 16, 3).numpy()
     assert image.shape == (16, 16, 3)
     for y, x, colour in ((3, 3, (255, 0, 0)), (3, 12, (0, 255, 0)), (12, 3, (0, 0, 255)), (12, 12, (255, 255, 255))):
         assert image[y, x] == pytest.approx(colour, abs=12)
@@ -125,22 +131,24 @@ def test_a_whole_image_is_stretched_whatever_its_size(form, shape):
 def test_a_window_is_the_same_pixels_in_both_formats(form):
     # Of 80 x 160 the smallest part, 10 %: 1280 pixels, square (35.8), at the bottom right: white alone.
     numbers = {**dict.fromkeys(image_ops.DRAWS, 0.5), "crop_area": 0.0, "crop_x": 0.999, "crop_y": 0.999}
-    values = tf.constant([numbers[name] for name in image_ops.DRAWS], tf.float32)
-    image = image_ops.random_part(tf.constant(encoded(quarters(80, 160), form)), 16, 3, values, 0.1).numpy()
+    values = constant([numbers[name] for name in image_ops.DRAWS])
+    image = image_ops.random_part(constant(encoded(quarters(80, 160), form)), 16, 3, values, 0.1).numpy()
     assert image == pytest.approx(np.full((16, 16, 3), 255), abs=12)
 
 
 def test_the_middle_of_a_wide_image():
     # 100 x 300: a square of 88 (0.875 x 100, rounded to even), from (6, 106).
-    assert image_ops.central_window(tf.constant(100), tf.constant(300)).numpy().tolist() == [6, 106, 88, 88]
+    assert image_ops.central_window(constant(100), constant(300)).numpy().tolist() == [6, 106, 88, 88]
 
 
 def test_grey_images_get_the_channels_that_are_asked_for():
     grey = np.full((20, 20), 90, np.uint8)
     for form in ("JPEG", "PNG"):
-        assert image_ops.whole(tf.constant(encoded(grey, form)), 16, 3).numpy() == pytest.approx(90, abs=1)
+        assert image_ops.whole(constant(encoded(grey, form)), 16, 3).numpy() == pytest.approx(90, abs=1)
 
 
 def test_no_image_raises():
+    import tensorflow as tf
+
     with pytest.raises(tf.errors.InvalidArgumentError):
-        image_ops.whole(tf.constant(b"hello"), 16, 3)
+        image_ops.whole(constant(b"hello"), 16, 3)
