@@ -1,4 +1,4 @@
-"""`python -m train` as a user starts it, without the launcher. By horovodrun: test_datasets.py, by srun: test_clusters.py."""
+"""`python -m train` as a user starts it. By horovodrun: test_datasets.py, by srun: test_clusters.py."""
 
 import shutil
 import signal

@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, str]:
-    """The variables of a Podman that has the image of a kit in which one file is another one; skips if it cannot run."""
+    """The variables of a Podman that has the image of a kit with another file; skips if it cannot run."""
     settings = podman.settings(tmp_path)
     kit = tmp_path / "kit"
     for part in ("train", "conf"):

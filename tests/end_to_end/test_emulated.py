@@ -33,7 +33,7 @@ def left_by(pid: int, means: cgroups.Means) -> list[Path]:
 
 
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
-def test_nodes_are_held_to_their_share_and_links_are_slow_and_ctrl_c_leaves_nothing(tmp_path: Path, means: cgroups.Means):
+def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_path: Path, means: cgroups.Means):
     hold = Hold(tmp_path / "patch", ROUNDS_END, after=1, ranks=[0, 1])  # all have recorded two rounds
     launcher = start(*launch_command(tmp_path, *SWEEP, *ENDLESS), variables=hold.variables)
     wait_for(hold.holds)

@@ -159,8 +159,8 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
     assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is kept
 
 
-# Other ends of a launcher: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When it is
-# killed, the kernel sends its child SIGTERM.
+# How else a launcher ends: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When it
+# is killed, the kernel sends its child SIGTERM.
 def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_measures_in_its_folder(tmp_path: Path):
     controller = "gloo" if mpi.missing() else "mpi"
     asked = ("nodes=2", "--only=tiny-nodes2", "measure.timed_steps=1000000", f"distribution.controller={controller}")
