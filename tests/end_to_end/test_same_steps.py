@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis import claims
+from analysis.study import Study
 from analysis.table.checks import contradictions
-from tests.helpers.kit import records, run
+from tests.helpers.kit import analysis, records, run
 
 pytestmark = pytest.mark.end_to_end
 
@@ -26,14 +28,12 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
     assert contradictions(mwms) == ()
-    status, output = run(sys.executable, "-m", "analysis", "summary", "equivalence", "--results", str(tmp_path))
+    status, output = analysis("summary", "equivalence", "--results", str(tmp_path))
     assert status == 0, output
     agree = [line.split()[0] for line in output.splitlines() if line.endswith("the same steps: agree")]
     assert agree == ["horovod", "mwms", "ps_cpu"]
     assert output.count("other steps: differ") == 1
     assert "Does averaging gradients lose precision? no" in output
-    asked = ("claims", "--format", "json", "--results", str(tmp_path))
-    status, output = run(sys.executable, "-m", "analysis", *asked)
-    assert status == 0, output
-    (claim,) = [c for c in json.loads(output) if c["id"] == "004-averaging-loses-precision"]
-    assert claim["verdict"] == "contradicted"
+    [claim] = [one for one in claims.read() if one.id == "004-averaging-loses-precision"]
+    [judged] = claims.judge([claim], Study(tmp_path))
+    assert judged.verdict == "contradicted"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import kit
-from tests.helpers.kit import OTHER_JOB, QUICK, records, wait_for
+from tests.helpers.kit import OTHER_JOB, QUICK, analysis, records, wait_for
 from tests.helpers.patched import Hold
 from train.config.quoting import quoted
 
@@ -45,7 +44,7 @@ def interrupted(record) -> bool:
 
 def summary(results: Path) -> str:
     """What the summary of these records says."""
-    return kit.run(sys.executable, "-m", "analysis", "summary", "weak_scaling", "--results", str(results))[1]
+    return analysis("summary", "weak_scaling", "--results", str(results))[1]
 
 
 def left(cluster) -> str:

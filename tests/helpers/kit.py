@@ -1,16 +1,18 @@
 """Runs the true commands, as a user would type them, and looks at what they leave."""
 
+import io
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+from analysis.__main__ import main
 from tests.helpers import shell
 from train.config.quoting import quoted
 from train.record import record
@@ -65,6 +67,14 @@ def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int,
     child = start(*command, variables=variables)
     output, _ = child.communicate(timeout=END_S)
     return child.returncode, output
+
+
+def analysis(*words: str) -> tuple[int, str]:
+    """The exit status and the output of `python -m analysis`, in this process: a new one takes longer to start."""
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        status = main([*words])
+    return status, output.getvalue()
 
 
 # Without it make would set the environment up, for minutes.
