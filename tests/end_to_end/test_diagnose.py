@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.kit import END_S, analysis, in_phase, records, run, start, wait_for
+from tests.helpers.kit import END_S, analyse, in_phase, records, run, start, wait_for
 from tests.helpers.patched import patched, rounds
 from train.launch.emulate import cgroups, networks
 
@@ -72,7 +72,7 @@ def measure(results: Path, *overrides: str, changes: Mapping[str, str] | None = 
 def diagnosed(results: Path) -> dict:
     """What the command says of the one curve that was measured."""
     asked = ("diagnose", "diagnose", "--results", str(results), "--format", "json")
-    status, output = analysis(*asked)
+    status, output = analyse(*asked)
     assert status == 0, output
     [curve] = json.loads(output)["curves"]
     return curve

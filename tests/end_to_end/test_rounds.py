@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import END_S, analysis, anything, make_command, needs_setup, ranks, records, run, start, wait_for
+from tests.helpers.kit import END_S, analyse, anything, make_command, needs_setup, ranks, records, run, start, wait_for
 from tests.helpers.patched import ROUNDS_END, Hold, patched, rounds
 
 pytestmark = pytest.mark.end_to_end
@@ -27,7 +27,7 @@ def hold_after_three_rounds(folder: Path, held: list[int]) -> Hold:
 def summary(experiment: str, results: Path) -> list[dict]:
     """The points of an experiment as the analysis has them."""
     command = ("summary", experiment, "--results", str(results), "--format", "json")
-    status, output = analysis(*command)
+    status, output = analyse(*command)
     assert status == 0, output
     return json.loads(output)
 

@@ -9,7 +9,7 @@ import pytest
 from analysis import claims
 from analysis.study import Study
 from analysis.table.checks import contradictions
-from tests.helpers.kit import analysis, records, run
+from tests.helpers.kit import analyse, records, run
 
 pytestmark = pytest.mark.end_to_end
 
@@ -28,7 +28,7 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
     assert contradictions(mwms) == ()
-    status, output = analysis("summary", "equivalence", "--results", str(tmp_path))
+    status, output = analyse("summary", "equivalence", "--results", str(tmp_path))
     assert status == 0, output
     agree = [line.split()[0] for line in output.splitlines() if line.endswith("the same steps: agree")]
     assert agree == ["horovod", "mwms", "ps_cpu"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import OTHER_JOB, QUICK, analysis, records, wait_for
+from tests.helpers.kit import OTHER_JOB, QUICK, analyse, records, wait_for
 from tests.helpers.patched import Hold
 from train.config.quoting import quoted
 
@@ -44,7 +44,7 @@ def interrupted(record) -> bool:
 
 def summary(results: Path) -> str:
     """What the summary of these records says."""
-    return analysis("summary", "weak_scaling", "--results", str(results))[1]
+    return analyse("summary", "weak_scaling", "--results", str(results))[1]
 
 
 def left(cluster) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.table.checks import contradictions
 from tests.helpers import kit, ports
-from tests.helpers.kit import QUICK, analysis, launch_command, records, run, start, wait_for
+from tests.helpers.kit import QUICK, analyse, launch_command, records, run, start, wait_for
 from tests.helpers.patched import Hold
 
 pytestmark = pytest.mark.end_to_end
@@ -100,7 +100,7 @@ def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
     assert [note for note in ps.notes if note.startswith("not synchronous SGD: ") and "1 parameter server on" in note]
     assert contradictions(ps) == ()
 
-    status, output = analysis("summary", "strategies", "--results", str(tmp_path))
+    status, output = analyse("summary", "strategies", "--results", str(tmp_path))
     assert status == 0, output
     assert [line for line in output.splitlines() if "ps" in line and "asynchronous" in line]
 
@@ -204,7 +204,7 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     assert len({place.partition(":")[0] for of in places.values() for place in of}) == 4
     assert ps.config["global_batch"] == 2 * ps.config["batch_per_rank"]  # servers have no share of it
     assert [note for note in ps.notes if "2 parameter servers on separate nodes, with 2 cores beside" in note]
-    status, output = analysis("summary", "strategies", "--results", str(results))
+    status, output = analyse("summary", "strategies", "--results", str(results))
     assert status == 0, output
     assert "+2 cores for servers" in " ".join(output.split()), output
     assert contradictions(ps) == ()

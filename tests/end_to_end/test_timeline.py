@@ -10,7 +10,7 @@ from analysis.study import Study
 from analysis.timeline import split
 from analysis.timeline.launch import find_launches, load_launch
 from tests.helpers.chrome_trace import check
-from tests.helpers.kit import analysis, records, run
+from tests.helpers.kit import analyse, records, run
 
 pytestmark = pytest.mark.end_to_end
 
@@ -28,7 +28,7 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
     assert "images_per_s" not in record.summary
 
     folders = ("--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures"))
-    status, output = analysis("timeline", *folders)
+    status, output = analyse("timeline", *folders)
     assert status == 0, output
     [written] = (tmp_path / "figures").iterdir()
     events = check(json.loads(written.read_text()))

@@ -69,7 +69,7 @@ def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int,
     return child.returncode, output
 
 
-def analysis(*words: str) -> tuple[int, str]:
+def analyse(*words: str) -> tuple[int, str]:
     """The exit status and the output of `python -m analysis`, in this process: a new one takes longer to start."""
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
