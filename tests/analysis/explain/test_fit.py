@@ -1,3 +1,4 @@
+import functools
 import math
 
 import numpy as np
@@ -28,6 +29,11 @@ VGG19 = pd.DataFrame(
 NOISE = np.array([0.2, -0.3, 0.1, 0.25, -0.2, -0.1, 0.15, -0.25, 0.05])
 
 
+@functools.cache
+def vgg19():
+    return explain.explain(VGG19)
+
+
 def curve(ranks, steps, wall_s, batch=64, speed=math.nan):
     return pd.DataFrame(
         {
@@ -51,7 +57,7 @@ def growing(share, fixed_s=12.0, noise=0.005, images_per_s=170.0):
 
 
 def test_the_fixed_overhead_of_vgg19_of_report_000_is_what_its_measured_speeds_leave():
-    result = explain.explain(VGG19)
+    result = vgg19()
     assert result.fit.model is models.SPEEDS
     # The mean of 7.45, 6.58, 6.89 and 6.28 s, to which the one of 5.48 s of a run of 193 s adds little.
     assert result.fit.fixed_s.low < 6.28 < 6.8 < result.fit.fixed_s.high < 8
@@ -63,7 +69,7 @@ def test_the_fixed_overhead_of_vgg19_of_report_000_is_what_its_measured_speeds_l
 
 
 def test_32_gpus_of_vgg19_took_as_long_as_twice_the_steps_whichever_point_is_left_out():
-    result = explain.explain(VGG19)
+    result = vgg19()
     assert list(result.misfits["ranks"]) == [32]
     # (19.2 - 6.56) s of steps of 64 / 163.91 s
     assert result.misfits["steps_that_fit"].item() == pytest.approx(32.4, abs=0.3)
@@ -74,7 +80,7 @@ def test_32_gpus_of_vgg19_took_as_long_as_twice_the_steps_whichever_point_is_lef
 
 
 def test_the_three_speedups_of_vgg19_on_16_gpus():
-    point = explain.explain(VGG19).points.set_index("ranks").loc[16]
+    point = vgg19().points.set_index("ranks").loc[16]
     assert point["speedup_throughput"] == pytest.approx(16 * 164.77 / 170.24)  # 15.49
     # 16 x 31 steps against 500: the work is not quite equal.
     assert point["speedup_wall_time"] == pytest.approx(193.45 / 18.32 * 496 / 500)  # 10.48
@@ -296,7 +302,7 @@ def test_any_exact_line_is_found_and_no_point_of_it_misfits(fixed, step, steps, 
 def test_times_in_another_unit_change_no_speedup(scale):
     speeds = VGG19["images_per_s_per_rank"] / scale
     slower = explain.explain(VGG19.assign(wall_s=VGG19["wall_s"] * scale, images_per_s_per_rank=speeds))
-    known = explain.explain(VGG19).points
+    known = vgg19().points
     for column in ("speedup_wall_time", "speedup_without_fixed", "misfit_p", "steps_that_fit"):
         assert slower.points[column].to_numpy() == pytest.approx(known[column].to_numpy(), nan_ok=True, rel=1e-4)
 
