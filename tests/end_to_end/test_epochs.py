@@ -92,7 +92,7 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)
     assert f"{newest}: damaged" in rest.notes[0]
     assert f"resumed after its epoch {done};" in rest.notes[1]
-    assert rest.notes[-1] == "46 samples an epoch left out: less than one global batch"
+    assert "46 samples an epoch left out: less than one global batch" in rest.notes
     assert list(results.rglob("epoch-*")) == []  # a complete run needs no checkpoint
     # The first step of a launch is not timed.
     assert len(rest.ranks[0].step_times_s) == STEPS * (EPOCHS - done) - 1
