@@ -20,12 +20,15 @@ from train.record.record import RunRecord
 pytestmark = pytest.mark.end_to_end
 
 EPOCHS = 5
-STEPS = 29  # of an epoch: 1438 samples // 48
+STEPS = 10  # of an epoch: 500 samples // 48
 SAMPLES = 101  # for validation: a prime, which no number of ranks divides
-# At a higher rate rounding grows (docs/accuracy.md), and the ranks would not evaluate the same model.
-SETTINGS = (f"dataset.validation_samples={SAMPLES}", "global_batch=48", "optimizer.learning_rate=0.01")
-# Relative. A float32 that is summed in another order differs by 6e-8, and later steps hand that on.
-TOLERANCE = 1e-4
+# In more steps, and at a higher rate, rounding grows (docs/accuracy.md): ranks would not evaluate the same model.
+SETTINGS = (
+    *("dataset.training_samples=500", f"dataset.validation_samples={SAMPLES}"),
+    *("global_batch=48", "optimizer.learning_rate=0.01"),
+)
+# Relative. A float32 that is summed in another order differs by 6e-8, and 50 steps hand that on.
+TOLERANCE = 1e-3
 
 
 def training(results: Path, nodes: int, *overrides: str) -> list[str]:
@@ -92,7 +95,7 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)
     assert f"{newest}: damaged" in rest.notes[0]
     assert f"resumed after its epoch {done};" in rest.notes[1]
-    assert "46 samples an epoch left out: less than one global batch" in rest.notes
+    assert "20 samples an epoch left out: less than one global batch" in rest.notes
     assert list(results.rglob("epoch-*")) == []  # a complete run needs no checkpoint
     # The first step of a launch is not timed.
     assert len(rest.ranks[0].step_times_s) == STEPS * (EPOCHS - done) - 1
