@@ -50,7 +50,7 @@ def test_an_experiment_without_runs_is_reported(results, experiment, capsys):
 
 
 def test_what_is_emulated_is_reported_with_the_size_of_the_images(results, capsys):
-    results.add(nodes=1, model={"name": "alexnet", "image_size": 67}, **QUOTA)
+    results.add(nodes=1, model="alexnet", **{"model.image_size": 67}, **QUOTA)
     assert main(["summary", "weak_scaling", "--results", str(results.folder)]) == 0
     printed = capsys.readouterr().out
     assert "emulated: 20 % of a core a node" in printed
