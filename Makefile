@@ -111,7 +111,7 @@ $(MEASURING) $(ANALYSING) diagnose evaluate:
 
 .PHONY: help
 help: ## show this page
-	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
+	@colour=; [ ! -t 1 ] || colour=1; awk -v colour=$$colour -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
 setup: ## create the virtual environment, with Horovod compiled or from uv's cache (not with CONTAINER=); other targets do it first

@@ -35,7 +35,7 @@ def variables() -> set[str]:
 
 def help_targets() -> list[str]:
     page = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^  \x1b\[36m([a-z0-9-]+)", page, re.MULTILINE)
+    return re.findall(r"^  ([a-z0-9-]+) ", page, re.MULTILINE)
 
 
 @pytest.fixture
