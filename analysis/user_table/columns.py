@@ -103,9 +103,11 @@ def _as_ranks(column: Column, table: Long) -> Column:
 
 
 def _codes(cells: Sequence[str]) -> bool:
-    """Return whether all cells have sizes in words or codes: "8x V100", "n2g8"."""
-    read = [units.sizes_in(cell) for cell in cells]
-    return bool(read) and all(one and (one.ranks or one.nodes) for one in read) and not _plain(cells)
+    """Return whether cells have sizes in words or codes, as "8x V100" and "n2g8"; others have no digits: "serial"."""
+    read = {cell: units.sizes_in(cell) for cell in cells}
+    counted = [cell for cell, one in read.items() if one and (one.ranks or one.nodes)]
+    others = [cell for cell in read if cell not in counted]
+    return len(counted) > len(others) and not re.search(r"\d", " ".join(others)) and not _plain(cells)
 
 
 def _plain(cells: Sequence[str]) -> bool:
@@ -195,15 +197,7 @@ def _has_sizes(column: Column, named: set[str]) -> bool:
 
 
 def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:
-    """Return the columns of a table without numbers of ranks, with those in words, as "Parallel 4", or in its title."""
-    for position, column in enumerate(columns):
-        digits = [re.findall(r"(?<![\w.])\d+(?![\w.%])", cell) for cell in column.cells]
-        named = not column.header.name and column.header.why == "not known"
-        words = all(re.search(r"[A-Za-z]{2,}", cell) for cell in column.cells)
-        in_words = (named or column.header.name in headers.TEXT) and words
-        if in_words and all(len(one) == 1 for one in digits) and len({one[0] for one in digits}) == len(digits) > 1:
-            ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in digits), column.at)
-            return [*columns[:position], ranks, *columns[position + 1 :]]
+    """Return the columns of a table without numbers of ranks, with those of its ratios, or in its title."""
     if by_ratios := _by_ratios(columns):
         return [one.named("ranks") if one is by_ratios else one for one in columns]
     ranks_of_rows = [_ranks_stated(texts) for texts in shape.titles(table)]

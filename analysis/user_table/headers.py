@@ -20,8 +20,6 @@ MEASURED = (
 COUNTS = ("repeat", "n")
 NAMES = (*TEXT, *SIZES, *MEASURED, *COUNTS)
 UNUSED = "unused"
-# What a header without a word on it may be of: one rank, or the whole job.
-SCOPED = {"batch": ("batch_per_rank", "global_batch"), "rate": ("images_per_s_per_rank", "images_per_s")}
 # For messages: how people call a column.
 EXAMPLES = {
     "ranks": ("GPUs", "workers", "processes", "or nodes and GPUs per node"),
@@ -64,7 +62,7 @@ class StatedSizes:
 class Header:
     """One header as it is understood.
 
-    name: of NAMES; "batch" or "rate" where it does not say of what (SCOPED); "scaling" for a speedup or an efficiency;
+    name: of NAMES; "batch" or "rate" where it does not say of what; "scaling" for a speedup or an efficiency;
     "" where it is not known, and `why` says why it is not used. label: its words that say neither quantity nor unit, as
     "TF32". sizes: those that it states. overridden: whether the user gave the name.
     """
@@ -76,11 +74,6 @@ class Header:
     why: str = ""
     sizes: StatedSizes = StatedSizes()
     overridden: bool = False
-
-    @property
-    def needs_numbers(self) -> bool:
-        """Whether its cells are numbers."""
-        return bool(self.name) and self.name not in TEXT
 
 
 def parse_overrides(text: str) -> dict[str, str]:
@@ -131,6 +124,7 @@ _RATE_IN_WORDS = (
 _NOT_USED = {
     "not measured": any_of(
         "ideal theoretical expected perfect linear target predicted est estimated projected te[oó]ric[oa] objetivo"
+        " na[iï]ve"
     ),
     "a difference": any_of("saved savings? reduction difference diff delta gain improvement change"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
@@ -138,6 +132,7 @@ _NOT_USED = {
         "mem memory ram vram gb mb gib mib bandwidth gbps gb/s mb/s [gtp]?flops? mfu util\\w* usage power watts?"
         " (?:giga|tera|peta)flops?"
         " energy joules? cost price usd temperature", "file size",
+        r"(?:success|error|hit|miss|pass|fail(?:ure)?|accept\w*|cache|clock) rate", r"rate[- ]limited",
     ),
     "a part of the time": any_of(
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
@@ -182,7 +177,7 @@ _WHOLE_HEADERS = {
     ),
 }  # fmt: skip
 _RANKS_ALONE = any_of(
-    "np nprocs? p n parallelism cores? threads? scale mpi cpus?",
+    "np n?procs? pes? p n parallelism n?cores? threads? scale mpi cpus?",
     "(?:openmp|omp|rayon) (?:threads?|cores?)",
     "world(?: size)?",
     "degree of parallelism",
@@ -192,16 +187,15 @@ _RANKS_ALONE = any_of(
 
 def read(text: str, overrides: Mapping[str, str] = {}) -> Header:
     """Return the meaning of a header; `overrides` as `parse_overrides` returns them."""
-    override = overrides.get(plain(text))
-    if override is not None:
-        name, _, unit_text = override.partition(" ")
-        return Header(
-            text, "" if name == UNUSED else name, units.read(unit_text), why="as COLUMNS says", overridden=True
-        )
-    if re.sub(r"\W+", "_", plain(text)) in NAMES:  # the names of the kit itself
+    if re.sub(r"\W+", "_", plain(text)) in NAMES and plain(text) not in overrides:  # the names of the kit itself
         return Header(text, re.sub(r"\W+", "_", plain(text)))
-    sizes, words = sizes_in(text)
+    sizes, words = sizes_in(_translated(text))
     phrase, unit = _without_unit(_phrase(words))
+    if (override := overrides.get(plain(text))) is not None:
+        name, _, unit_text = override.partition(" ")
+        name, unit = "" if name == UNUSED else name, units.read(unit_text) if unit_text else unit
+        sizes = sizes if words else StatedSizes()  # the number of a column
+        return Header(text, name, unit, _label(words), "as COLUMNS says", sizes, overridden=True)
     name, why = _name(phrase, unit) if words or not sizes.size else ("", "")
     return Header(text, name, unit, _label(words), why, sizes)
 
@@ -265,14 +259,25 @@ _FOREIGN = {
     "sek": "s", "zeit": "time", "laufzeit": "runtime", "dauer": "duration", "durchsatz": "throughput",
     "latenz": "latency", "beschleunigung": "speedup", "effizienz": "efficiency", "knoten": "nodes", "kerne": "cores",
     "prozesse": "processes", "temps": "time", "tiempo": "time", "tempo": "time", "eficiencia": "efficiency",
+    "timestep": "time step", "hilos": "threads", "hilo": "thread", "procesos": "processes", "núcleos": "cores", "nodos": "nodes",
+    "aceleración": "speedup", "promedio": "mean", "время": "time", "ускорение": "speedup", "процессов": "processes",
+    "эффективность": "efficiency", "потоков": "threads", "узлов": "nodes", "режим": "mode", "мс": "ms", "с": "s",
 }  # fmt: skip
+_SYMBOLS = {"T": "time", "S": "speedup", "E": "efficiency"}  # as "Tp (s)", "S(p) = T1/Tp"
+
+
+def _translated(text: str) -> str:
+    """A header with foreign words and symbols in English, and without the formula of a ratio."""
+    text = re.sub(r"(?i)\s*[=(]\s*(?:T\w* ?/ ?T|time ?/ ?[\dT]|speed-?up ?/ ?\w)[\w.()]*$", "", text)
+    text = re.sub(r"^([TSE])_?\(?[pn]\)?(?![^\s(\[])", lambda symbol: _SYMBOLS[symbol[1]], text)
+    for word, meaning in _FOREIGN.items():
+        edge = "" if "\u3000" <= word[0] else r"\b"  # without spaces between words
+        text = re.sub(rf"{edge}{re.escape(word)}{edge}", f" {meaning} ", text, flags=re.I)
+    return text
 
 
 def _phrase(text: str) -> str:
     """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
-    for word, meaning in _FOREIGN.items():
-        edge = r"\b" if word.isascii() and word.isalpha() else ""
-        text = re.sub(rf"{edge}{re.escape(word)}{edge}", f" {meaning} ", text, flags=re.I)
     text = re.sub(r"(?i)(?<=cost|time)\s*/\s*(ms|s|min|h)\b", r" (\1)", text)  # "耗时/s" is a time in s
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", re.sub(r"[(\[]M[)\]]", "(million)", text.strip()))
     text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
@@ -381,7 +386,8 @@ def _not_used(phrase: str, unit: Unit | None) -> Named | None:
 def _rate(phrase: str, unit: Unit | None) -> Named | None:
     if unit is not None and unit.kind == "rate" and unit.work in ("steps", "epochs"):
         return f"{unit.work}_per_s", ""
-    if not _is("rate", unit) and (_is("time", unit) or _has(_TIME_WORDS, phrase) or not _has(_PACE, phrase)):
+    other = _is("time", unit) or _is("share", unit) or _has(_TIME_WORDS, phrase)
+    if not _is("rate", unit) and (other or not _has(_PACE, phrase)):
         return None
     if _has(_OF_RANK, phrase) or (unit is not None and unit.per == "rank"):
         return "images_per_s_per_rank", ""
@@ -478,8 +484,8 @@ _AT = re.compile(
 
 # What counts as a rank where a table has several numbers, the first first: a worker may have several GPUs.
 _STRENGTHS = (
-    r"gpus?|tpus?|npus?|hpus?|ipus?|devices?|accelerators?|cards?|chips?", r"ranks?|process(?:es)?|procs?|np|mpi|world",
-    r"workers?|learners?|trainers?|replicas?|tasks?|slots?", r"threads?|cores?|cpus?",
+    r"gpus?|gcds?|[tnhixd]pus?|dcus?|devices?|accelerators?|cards?|chips?", r"ranks?|process(?:es)?|procs?|np|mpi|world",
+    r"workers?|learners?|trainers?|replicas?|tasks?|slots?|executors?|pods?", r"threads?|cores?|cpus?",
 )  # fmt: skip
 WEAK = 2  # from here on, ranks only where nothing else counts them
 

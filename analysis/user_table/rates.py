@@ -56,7 +56,7 @@ _GROWN = 1.25  # of one rank, a rate that grows so much would be beyond the idea
 
 
 def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
-    """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain.
+    """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain. "" to be asked.
 
     runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch. key: the
     columns that tell curves apart.
@@ -77,7 +77,7 @@ def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     if np.isnan(power):
         return whole, "nothing in the table tells", False
     if power < _FLAT and not _any_grows(runs, key):
-        return one, "it does not grow with the ranks: of the whole job, more ranks would gain nothing", False
+        return "", "it does not grow with the ranks", False
     return whole, "it grows with the ranks" if power > _GROWS else "nothing in the table tells", False
 
 
@@ -87,7 +87,7 @@ def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
         total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
         if abs(np.log(total)) < 0.1:
             return "global_batch", "it is rate x step time", True
-    steps = _steps_per_s(runs)
+    steps = runs["steps_per_s"] if "steps_per_s" in runs else 1 / runs["step_s"] if "step_s" in runs else None
     for stated in ("speedup", "efficiency") if steps is not None else ():
         if stated in runs and (name := _by_stated(runs.assign(rate=steps), key, stated)):
             return ("global_batch" if name == "images_per_s" else "batch_per_rank"), f"its {stated} says so", True
@@ -97,24 +97,10 @@ def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
             "steps take less time on more ranks: of one rank, they would do more than their share",
             False,
         )
-    constant_each, constant_total = [], []
-    for _, curve in runs.groupby(key, dropna=False) if key else [((), runs)]:
-        rows = curve[curve["batch"].notna() & curve["ranks"].notna()]
-        if rows["ranks"].nunique() > 1 and rows["batch"].nunique() > 1:
-            constant_each.append((rows["batch"] / rows["ranks"]).nunique() == 1)
-            constant_total.append((rows["batch"] * rows["ranks"]).nunique() == 1)
-    if constant_each and all(constant_each):
+    power = _power(runs.drop(columns="batch").assign(rate=runs["batch"]), key)
+    if abs(power - 1) < _NEAR:
         return "global_batch", "it grows as the ranks do", False
-    if constant_total and all(constant_total):
-        return "batch_per_rank", "it shrinks as the ranks grow", False
-    return "batch_per_rank", "nothing in the table tells", False
-
-
-def _steps_per_s(runs: pd.DataFrame) -> pd.Series | None:
-    """Steps per second, where the table has them or their time."""
-    if "steps_per_s" in runs:
-        return runs["steps_per_s"]
-    return 1 / runs["step_s"] if "step_s" in runs else None
+    return "batch_per_rank", "it shrinks as the ranks grow" if power < -_GROWS else "nothing in the table tells", False
 
 
 def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:

@@ -35,6 +35,7 @@ CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
 _BATCHES = "batches in headers"
 _UNKNOWN = "not known"
+_UNNAMED = ("", _UNKNOWN)
 _OF_NUMBERS = (
     "accuracy",
     "not about speed",
@@ -220,20 +221,22 @@ def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Head
     if header.overridden:
         return header
     kinds = Column(header, tuple(cells), ()).unit_kinds
-    if kinds == {"other"} and header.name != "rate":  # as GB
+    if (kinds == {"other"} and header.name != "rate") or (kinds == {"share"} and header.name == "rate"):  # as GB
         return replace(header, name="", why="not about speed")
     unknown = replace(header, name="", why=_UNKNOWN, label=header.text)
-    if header.name == "n" and any(re.fullmatch(r"\d{4,}|\d{1,3}(?:,\d{3})+", cell) for cell in cells):
+    digits = {"n": 4, "nodes": 7}.get(header.name)
+    if digits and any(re.fullmatch(rf"\d{{{digits},}}", cell.replace(",", "")) for cell in cells):
         return unknown  # a problem size
     if header.name == "repeat" and not any(map(numbers.has_value, cells)):
         return replace(header, name="setting")
+    by_unit = header.name in ("ranks", "nodes", "gpu", "wall_s", "job_s") or header.why == _UNKNOWN  # as "per worker"
+    if by_unit and kinds - {"number"} == {"rate"} and all(numbers.is_number(cell) for cell in cells):
+        return replace(header, name=headers.read(f"{text} (1/s)").name, why="")
     in_words = header.why in _OF_NUMBERS and not any(map(numbers.has_value, cells))
-    if in_words or (header.name in ("ranks", "nodes", "gpu") and kinds and kinds <= {"rate", "time"}):
+    if in_words or (header.name in ("ranks", "nodes", "gpu", "low", "high") and kinds and kinds <= {"rate", "time"}):
         return unknown  # named after what is measured
     if header.name == "rate" and kinds and kinds <= {"ratio"}:
         return replace(header, name="speedup")
-    if header.name in ("wall_s", "job_s") and kinds == {"rate"}:
-        return replace(header, name="rate")
     return header
 
 
@@ -261,9 +264,9 @@ def _parts(one: Column, overrides: Mapping[str, str]) -> list[Column]:
 
 def _factors(one: Column, overrides: Mapping[str, str]) -> list[Column]:
     """Return a column "a x b" or "name (a*b)" with cells "1 x 2" or "x (1*2)" as a column for each part, if known."""
-    pattern = r"(?:(?P<first>.*?)\s*\()?(?P<a>[^()×*]+?)\s*(?:\bx\b|[×*])\s*(?P<b>[^()×*]+?)\)?"
+    pattern = r"(?:(?P<first>.*?)\s*\()?(?P<a>[^()×*:]+?)\s*(?:\bx\b|[×*:])\s*(?P<b>[^()×*:]+?)\)?"
     header = re.fullmatch(pattern, one.header.text)
-    factors = r"(?P<a>\d+|\(\d+ ?[x×*] ?\d+\))\s*[x×*]\s*(?P<b>\d+)"
+    factors = r"(?P<a>\d+|\(\d+ ?[x×*] ?\d+\))\s*[x×*:]\s*(?P<b>\d+)"
     cells = [
         re.fullmatch(rf"{factors}|(?P<first>.*?)\s*\({factors.replace('a>', 'c>').replace('b>', 'd>')}\)", cell)
         for cell in one.cells
@@ -337,7 +340,7 @@ def _across(table: Long, overrides: Mapping[str, str]) -> Long:
     of them then distinguishes curves.
     """
     own = [one for one in table.columns if one.header.text != SECTION]
-    sized = [one for one in own if one.header.sizes.size and headers.plain(one.header.text) not in overrides]
+    sized = [one for one in own if one.header.sizes.size]
     if any(one.header.name in _MEASURED for one in sized):  # a column with another label holds no measurement of a size
         sized = [one for one in sized if one.header.name or not one.header.label]
     with_unit = any(one.header.sizes.kind for one in sized)
@@ -386,24 +389,21 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     if table.column_of(CELLS) or not (sizes or table.names & {"ranks", "nodes"}):
         return table
     if not table.names & (_MEASURED - _BESIDE):
-        table = _with_latency(table)
+        table = _with_substitute(table)
     numeric = [
         one
         for one in table.columns
         if not one.header.name and one.header.why in (_UNKNOWN, headers.TIME_OF)
         if all(numbers.is_number(cell) for cell in one.cells if cell) and any(map(numbers.has_value, one.cells))
     ]
-    kinds = {id(one): one.unit_kinds | ({"time"} if one.header.why == headers.TIME_OF else set()) for one in numeric}
-    in_units = [one for one in numeric if kinds[id(one)] & {"rate", "time"}]
+    times = [one for one in numeric if one.header.why == headers.TIME_OF or "time" in one.unit_kinds]
     measured = [one for one in table.columns if one.header.name in _MEASURED - _BESIDE]
-    if not all(one.header.label for one in measured):  # times beside a whole one are parts of it
-        numeric = [one for one in in_units if kinds[id(one)] - {"number"} == {"rate"}]
-    elif measured:
-        numeric = in_units
-    elif in_units:  # others may count as they do, but are no shares of them
-        numeric = [one for one in numeric if not kinds[id(one)] & {"share", "ratio"}]
+    if measured or times:  # times beside a whole one are parts of it
+        numeric = times if all(one.header.label for one in measured) else []
     elif table.names & _MEASURED or not (
-        _stated([table.title, table.grid.above], overrides) or _scale_alike(table, numeric, sizes)
+        "cells" in overrides
+        or any(map(_quantity_in, [table.title, table.grid.above]))
+        or _scale_alike(table, numeric, sizes)
     ):
         numeric = []
     if not numeric:
@@ -420,17 +420,17 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     return replace(table, columns=tuple(columns))
 
 
-def _with_latency(table: Long) -> Long:
-    """Return a table in which the one latency is that of a step."""
-    latencies = [
-        one for one in table.columns if re.search("latency", one.header.text, re.I) and one.header.why != _UNKNOWN
-    ]
-    if len(latencies) != 1:
-        return table
-    step = replace(latencies[0], header=replace(latencies[0].header, name="step_s", label="", why=""))
-    columns = tuple(step if one is latencies[0] else one for one in table.columns)
-    guess = f"'{latencies[0].header.text}' is the time of a step, for nothing else is measured"
-    return replace(table, columns=columns).guessing(guess)
+def _with_substitute(table: Long) -> Long:
+    """Return a table in which nothing is measured with its one latency as step time, else bytes or FLOP as rates."""
+    for pattern, name in (("latency", "step_s"), (r"[kmgtp]i?b(?:ytes)?/s|flops?\b", "rate")):
+        found = [
+            one for one in table.columns if re.search(pattern, one.header.text, re.I) and one.header.why not in _UNNAMED
+        ]
+        if found and (name == "rate" or len(found) == 1):
+            guess = f"{', '.join(repr(one.header.text) for one in found)}: {name}, for nothing else is measured"
+            columns = (one.named(name) if any(one is other for other in found) else one for one in table.columns)
+            return replace(table, columns=tuple(columns)).guessing(guess)
+    return table
 
 
 def _scale_alike(table: Long, numeric: Sequence[Column], sizes: Sequence[int]) -> bool:
@@ -444,11 +444,6 @@ def _scale_alike(table: Long, numeric: Sequence[Column], sizes: Sequence[int]) -
         if not _LEAST < math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0]) < _MOST:
             return False
     return True
-
-
-def _stated(texts: Sequence[str], overrides: Mapping[str, str]) -> bool:
-    """Return whether texts, or the user, say what cells without a header are."""
-    return "cells" in overrides or any(_quantity_in(text) for text in texts)
 
 
 def _spread(table: Long, overrides: Mapping[str, str]) -> Long:
@@ -541,11 +536,8 @@ def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
         other = [header for header in read.values() if not header.name and header.why == _UNKNOWN]
         if any(header.name in _MEASURED for header in known) and len(known) > len(other):
             return _pivoted(table, one, cells, read)
-    texts = [
-        table.title,
-        table.grid.above,
-        *(one.header.text for one in table.columns if not any(map(numbers.has_value, one.cells))),
-    ]
+    corner = (one.header.text for one in table.columns if not any(map(numbers.has_value, one.cells)))
+    texts = [*corner, table.title, table.grid.above]
     named, guess = _cells_named([text for text in texts if text != CELLS], [*map(_count, sizes.cells)], cells)
     columns = tuple(named if one is cells else one for one in table.columns)
     return replace(table, columns=columns).guessing(*guess)
@@ -593,6 +585,8 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
         header = headers.read(text)
         named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
         quantity = header if named else _quantity_in(text)
+        if quantity and quantity.name == "speedup" and not by_unit and not _are_speedups(values, sizes):
+            continue
         if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
             unit = cells.header.unit if with_unit and cells.header.unit else quantity.unit
             header = replace(cells.header, name=quantity.name, unit=unit, why="")
@@ -607,16 +601,24 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
         if isinstance(before, numbers.PrintedNumber) and isinstance(after, numbers.PrintedNumber)
         if large > small
     ]
-    name, kind = ("rate", "rates, for they grow") if sum(grow) * 2 >= len(grow) else ("wall_s", "times, for they fall")
+    balance = 2 * sum(grow) - len(grow)
+    if 3 * abs(balance) <= len(grow):  # neither grow nor fall
+        return cells, ()
+    name, kind = ("rate", "rates, for they grow") if balance > 0 else ("wall_s", "times, for they fall")
     return cells.named(name), (f'the cells are {kind} with the ranks; if not, COLUMNS="cells=NAME"',)
+
+
+def _are_speedups(values: Sequence[numbers.Cell], sizes: Sequence[int]) -> bool:
+    """Return whether numbers are small enough to be speedups on these numbers of ranks."""
+    return all(value.value <= 3 * max([*sizes, 1]) for value in values if isinstance(value, numbers.PrintedNumber))
 
 
 def _quantity_in(text: str) -> Header | None:
     """Return the quantity that a title names; None for none."""
-    rate = r"(?:images?|imgs?|samples?|examples?|tok(?:en)?s?)\s*(?:/|per) ?(?:s\w*)"
+    rate = r"(?:images?|imgs?|samples?|examples?|tok(?:en)?s?)\s*(?:/|per) ?(?:s(?:ec\w*)?\b)"
     time = r"(?:training|epoch|step|wall|execution|run) ?time|time per \w+"
     phrases = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
-    return next((header for phrase in phrases if (header := headers.read(phrase)).name), None)
+    return next((header for phrase in phrases if (header := headers.read(phrase)).name in _MEASURED), None)
 
 
 def _one_unit(table: Long) -> Long:

@@ -100,9 +100,9 @@ def read(path: Path, columns_text: str = "") -> UserTable:
             problems.append(str(error))
             continue
         parts += usable
-        problems += unused if not usable else []
-        if usable and unused:
-            problems.append(_not_scaling(text.where, unused))
+        others = [problem for problem in unused if usable and _how_far(problem) >= 0]
+        problems += [problem for problem in unused if problem not in others]
+        problems += [_not_scaling(text.where, others)] if others else []
     if not parts:
         raise TableError("\n".join(problems[:_SHOWN]) or f"{path}: no table")
     return _together(str(path), parts, problems)
@@ -138,9 +138,9 @@ def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[U
 
 
 def _how_far(problem: str) -> int:
-    """Return how far a table is from being read, by what is missing: those first of which COLUMNS can say it."""
-    stages = ("no row can be used", "no column of a rate", "no column of ranks")
-    return next((at for at, stage in enumerate(stages) if stage in problem), len(stages))
+    """Return how far a table is from being read, by what is missing; -1 where nothing is, and a question is open."""
+    stages = ("no row can be used", "no column of a rate", "no column of ranks", "no headers", "one number of ranks")
+    return next((at for at, stage in enumerate(stages) if stage in problem), -1)
 
 
 def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
@@ -417,12 +417,24 @@ def _missing(assembly: _Assembly, what: str) -> str:
     texts = [text for column in assembly.table.columns for text in dict.fromkeys(column.at) if text]
     examples = headers.EXAMPLES.get(what, ())
     also = f" (also read as it: {', '.join(examples)})" if examples else ""
-    asked = [column.header.text for column in assembly.table.columns if not column.header.name and column.header.text]
-    like = difflib.get_close_matches(what, asked, 1, 0.6) or asked[:1]
-    say = f'; say which it is: COLUMNS="{like[0]}={"ranks" if what == "ranks" else "images_per_s"}"' if like else ""
+    unnamed = [column for column in assembly.table.columns if not column.header.name and column.header.text]
+    asked = [column.header.text for column in unnamed if all(map(numbers.is_number, column.cells))]
+    like = difflib.get_close_matches(what, asked, 1, 0.6) or asked or [column.header.text for column in unnamed]
+    answer = f"{like[0]}={'ranks' if what == 'ranks' else 'images_per_s'}".replace(f"{shape.CELLS}=", "cells=") if like else ""
+    say = f'; say which it is: COLUMNS="{answer}"' if like else ""
     return (
         f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
         f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
+    )
+
+
+def _scope_question(assembly: _Assembly, column: shape.Column, why: str) -> str:
+    """Return the question whether a rate is of one rank or of the whole job, with both answers."""
+    texts = ["cells"] if column.header.text == shape.CELLS else [*dict.fromkeys(column.at)]
+    answers = [",".join(f"{text}={name}" for text in texts) for name in ("images_per_s_per_rank", "images_per_s")]
+    return (
+        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: is '{', '.join(texts)}' the rate of one rank, or "
+        f'of the whole job? {why}; say COLUMNS="{answers[0]}" or COLUMNS="{answers[1]}"'
     )
 
 
@@ -442,6 +454,9 @@ def _name_scope(assembly: _Assembly, column: str) -> None:
     """Rename "batch" or "rate" after its scope; the reading says why."""
     scope = rates.rate_scope if column == "rate" else rates.batch_scope
     name, why, certain = scope(assembly.values, assembly.key)
+    if not name:
+        columns_of_rates = (one for one in assembly.table.columns if one.header.name == column)
+        raise TableError(_scope_question(assembly, next(columns_of_rates), why))
     assembly.rename(column, name, "" if certain else why)
     if certain and column == "rate":
         reading = assembly.readings[name]
@@ -480,6 +495,7 @@ def _rates_from_steps(assembly: _Assembly) -> None:
     else:
         rate, assembly.work = steps, "batches"
         name, why, _ = rates.rate_scope(runs.drop(columns="step_s", errors="ignore").assign(rate=steps), assembly.key)
+        name = name or "images_per_s_per_rank"
         same = "on all ranks" if name == "images_per_s_per_rank" else f"in all, at each number of ranks ({why})"
         assembly.guesses.append(f"the batch is not given: it is taken as equal {same}, and rates count batches")
     assembly.put(name, rate, rate * relative)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ def any_of(alternatives: str, *phrases: str) -> str:
 
 
 RANK = any_of(
-    "gpus? ranks? workers? process(?:es)? procs? devices? replicas? accelerators? cards? chips? tpus? learners?"
-    " trainers? slots? tasks?", "mpi tasks?",
+    "gpus? gcds? [tnhixd]pus? dcus? ranks? workers? process(?:es)? procs? devices? replicas? accelerators? cards? chips?"
+    " learners? trainers? slots? tasks? executors? pods?", "mpi tasks?",
 )  # fmt: skip
 NODE = any_of("nodes? hosts? machines? servers? instances? vms?")
 WORK = any_of(
@@ -76,7 +77,7 @@ def read(text: str) -> Unit | None:
     low = re.sub(rf"^({WORK}) ?(?:/|per) ?({RANK}) ?(?:/|per) ?({TIME})$", r"\1/\3/\2", low)  # tokens/GPU/second
     if low == "tgs":  # tokens per GPU and second
         return Unit("rate", work="tokens", per="rank", text=text)
-    if low in ("fps", "ips", "sps", "tps", "qps", "wps", "samples/s", "/s", "1/s", "hz"):
+    if low in ("fps", "ips", "sps", "tps", "qps", "rps", "wps", "samples/s", "/s", "1/s", "hz"):
         return Unit(
             "rate", work={"tps": "tokens", "wps": "words", "ips": "images", "fps": "frames"}.get(low, ""), text=text
         )
@@ -93,7 +94,7 @@ def read(text: str) -> Unit | None:
     if match := re.fullmatch(rf"([st])/s(?:/({RANK}))?", low):
         work = {"s": "samples", "t": "tokens"}[match[1]]
         return Unit("rate", work=work, per="rank" if match[2] else "", text=text)
-    if match := re.fullmatch(r"([a-z][a-z-]{1,14})/(ms|s|sec|min|h|hr|hour)", low):
+    if match := re.fullmatch(r"([a-z][a-z-]{1,14})/(ms|s|sec|min|h|hr|hour|day)", low):
         return Unit("rate", 1 / TIMES[match[2]], match[1], text=text)
     return None
 
@@ -116,7 +117,8 @@ GPU = (  # names of accelerators: P100, V100-SXM2, A10G, RTX 3090 Ti, MI250X, TP
 )
 _NODES = re.compile(rf"(\d+)\s*-?(?:[a-z]\w+ )?(?:{NODE}|n(?![a-z]))(?![a-z])", re.I)
 _RANKS = re.compile(
-    rf"(\d+)\s*[x×]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|g))(?![a-z0-9])", re.I
+    rf"(\d+)\s*[x×]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|threads?|cores?|g))(?![a-z0-9])",
+    re.I,
 )
 _PRODUCT = re.compile(rf"(?<![\w.])(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
 # Codes: "2n8g", "n2g8", "2n_8gpu".
@@ -138,10 +140,13 @@ class Sizes:
 def sizes_in(text: str) -> Sizes | None:
     """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
-    if flag := re.fullmatch(r"(?:-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|ranks|gpus|workers|threads) ?= ?)(\d+)", low, re.I):
+    flags = r"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|ranks|gpus|workers|threads) ?= ?|(?:serial|parallel|mpi|openmp|omp) ?\(?"
+    if flag := re.fullmatch(rf"(?:{flags})(\d+)\)?", low, re.I):
         return Sizes(int(flag[1]))
     low = re.sub(r"(\d+|单) ?卡", r"\1 gpus ", re.sub(r"(\d+|单) ?机", r"\1 nodes ", low)).replace("单", "1").strip()
     low = re.sub(r"(?<![a-z0-9])n(\d+)c(\d+)(?![a-z0-9])", r"\2 gpus (\1 nodes)", low, flags=re.I)  # as Paddle writes
+    if grid := re.fullmatch(r"\((\d+), ?(\d+)(?:, ?(\d+))?\)", low):  # of processes
+        return Sizes(math.prod(int(size or 1) for size in grid.groups()))
     low = re.sub(rf"\b({RANK})\s*\((\d+)\s*[x×]\)", r"\2 \1", low, flags=re.I)  # "Multi-GPU (2×)"
     low = re.sub(rf"\b({GPU})\s*[x×*]\s*(\d+)\b", r"\2x \1", low.replace("_", " "), flags=re.I)
     digits = len(re.findall(r"\d+", low))
