@@ -137,8 +137,8 @@ _NOT_USED = {
     "a part of the time": any_of(
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
         " eval\\w* validation val infer\\w* test latency p\\d\\d"
-        " broadcast compute computation optimizer checkpoint\\w*",
-        "all reduce", "data load\\w*",
+        " broadcast compute computation optimizer checkpoint\\w* queu\\w* wait\\w* idle response compil\\w* ttft tpot",
+        "all reduce", "(?:data )?load(?:ing)?",
     ),
     "scatter": any_of("std stdev stddev sd stderr sem variance cv", "standard deviation"),
     "no quantity": any_of(
@@ -259,9 +259,10 @@ _FOREIGN = {
     "sek": "s", "zeit": "time", "laufzeit": "runtime", "dauer": "duration", "durchsatz": "throughput",
     "latenz": "latency", "beschleunigung": "speedup", "effizienz": "efficiency", "knoten": "nodes", "kerne": "cores",
     "prozesse": "processes", "temps": "time", "tiempo": "time", "tempo": "time", "eficiencia": "efficiency",
-    "timestep": "time step", "hilos": "threads", "hilo": "thread", "procesos": "processes", "núcleos": "cores", "nodos": "nodes",
+    "hilos": "threads", "hilo": "thread", "procesos": "processes", "núcleos": "cores", "nodos": "nodes",
     "aceleración": "speedup", "promedio": "mean", "время": "time", "ускорение": "speedup", "процессов": "processes",
     "эффективность": "efficiency", "потоков": "threads", "узлов": "nodes", "режим": "mode", "мс": "ms", "с": "s",
+    "timestep": "time step",
 }  # fmt: skip
 _SYMBOLS = {"T": "time", "S": "speedup", "E": "efficiency"}  # as "Tp (s)", "S(p) = T1/Tp"
 
@@ -392,6 +393,12 @@ def _rate(phrase: str, unit: Unit | None) -> Named | None:
     if _has(_OF_RANK, phrase) or (unit is not None and unit.per == "rank"):
         return "images_per_s_per_rank", ""
     return ("images_per_s" if _has(_OF_JOB, phrase) else "rate"), ""
+
+
+def rate_name(text: str) -> str:
+    """Return the name of what a header is about whose cells are rates, as "per worker"."""
+    name, _ = _rate(_phrase(_translated(text)), Unit("rate")) or ("rate", "")
+    return name
 
 
 def _batch(phrase: str, unit: Unit | None) -> Named | None:

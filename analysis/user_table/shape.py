@@ -231,7 +231,7 @@ def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Head
         return replace(header, name="setting")
     by_unit = header.name in ("ranks", "nodes", "gpu", "wall_s", "job_s") or header.why == _UNKNOWN  # as "per worker"
     if by_unit and kinds - {"number"} == {"rate"} and all(numbers.is_number(cell) for cell in cells):
-        return replace(header, name=headers.read(f"{text} (1/s)").name, why="")
+        return replace(header, name=headers.rate_name(text), why="")
     in_words = header.why in _OF_NUMBERS and not any(map(numbers.has_value, cells))
     if in_words or (header.name in ("ranks", "nodes", "gpu", "low", "high") and kinds and kinds <= {"rate", "time"}):
         return unknown  # named after what is measured
@@ -428,8 +428,8 @@ def _with_substitute(table: Long) -> Long:
         ]
         if found and (name == "rate" or len(found) == 1):
             guess = f"{', '.join(repr(one.header.text) for one in found)}: {name}, for nothing else is measured"
-            columns = (one.named(name) if any(one is other for other in found) else one for one in table.columns)
-            return replace(table, columns=tuple(columns)).guessing(guess)
+            named = [one.named(headers.rate_name(one.header.text) if name == "rate" else name) for one in found]
+            return replace(table, columns=(*table.without(found), *named)).guessing(guess)
     return table
 
 

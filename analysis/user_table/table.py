@@ -420,17 +420,22 @@ def _missing(assembly: _Assembly, what: str) -> str:
     unnamed = [column for column in assembly.table.columns if not column.header.name and column.header.text]
     asked = [column.header.text for column in unnamed if all(map(numbers.is_number, column.cells))]
     like = difflib.get_close_matches(what, asked, 1, 0.6) or asked or [column.header.text for column in unnamed]
-    answer = f"{like[0]}={'ranks' if what == 'ranks' else 'images_per_s'}".replace(f"{shape.CELLS}=", "cells=") if like else ""
-    say = f'; say which it is: COLUMNS="{answer}"' if like else ""
+    name = "ranks" if what == "ranks" else "images_per_s"
+    say = f'; say which it is: COLUMNS="{_to_say(like[0])}={name}"' if like else ""
     return (
         f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
         f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
     )
 
 
+def _to_say(text: str) -> str:
+    """Return how COLUMNS calls a header."""
+    return "cells" if text == shape.CELLS else text
+
+
 def _scope_question(assembly: _Assembly, column: shape.Column, why: str) -> str:
     """Return the question whether a rate is of one rank or of the whole job, with both answers."""
-    texts = ["cells"] if column.header.text == shape.CELLS else [*dict.fromkeys(column.at)]
+    texts = dict.fromkeys(column.at if column.header.text != shape.CELLS else ["cells"])
     answers = [",".join(f"{text}={name}" for text in texts) for name in ("images_per_s_per_rank", "images_per_s")]
     return (
         f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: is '{', '.join(texts)}' the rate of one rank, or "

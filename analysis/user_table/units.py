@@ -140,7 +140,7 @@ class Sizes:
 def sizes_in(text: str) -> Sizes | None:
     """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
-    flags = r"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|ranks|gpus|workers|threads) ?= ?|(?:serial|parallel|mpi|openmp|omp) ?\(?"
+    flags = r"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|ranks|gpus|workers|threads) ?= ?|(?:serial|parallel|mpi|omp) ?\(?"
     if flag := re.fullmatch(rf"(?:{flags})(\d+)\)?", low, re.I):
         return Sizes(int(flag[1]))
     low = re.sub(r"(\d+|单) ?卡", r"\1 gpus ", re.sub(r"(\d+|单) ?机", r"\1 nodes ", low)).replace("单", "1").strip()
