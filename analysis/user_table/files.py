@@ -348,20 +348,15 @@ def _simple_tables(file: Text) -> Iterator[Grid]:
 
 def _fenced(file: Text) -> Iterator[Grid]:
     """Yield the blocks of code in Markdown that may be tables of separated values, or of aligned text."""
-    start = 0
-    for number, line in enumerate(file.lines, 1):
-        if not re.match(r"\s*(?:```|~~~)", line):
-            continue
-        if start and number - start > 2:
-            blank = [""] * start
-            part = Text(file.where, "\n".join([*blank, *file.lines[start : number - 1]]))
-            try:
-                grid = _whole(part)
-            except TableError:
-                grid = _grid(part, "", [])
-            if grid.rows:
-                yield replace(grid, format=f"a block of code, {grid.format}", loose=True)
-        start = 0 if start else number
+    fences = [at for at, line in enumerate(file.lines) if re.match(r"\s*(?:```|~~~)", line)]
+    for start, end in zip(fences[::2], fences[1::2], strict=False):
+        part = Text(file.where, "\n".join([*[""] * (start + 1), *file.lines[start + 1 : end]]))
+        try:
+            grid = _whole(part)
+        except TableError:
+            grid = _grid(part, "", [])
+        if len(grid.rows) > 1:
+            yield replace(grid, format=f"a block of code, {grid.format}", loose=True)
 
 
 class _Rows(HTMLParser):

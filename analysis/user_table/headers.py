@@ -48,15 +48,6 @@ class StatedSizes:
     batch: str = ""
     batch_name: str = ""
 
-    def merged(self, other: StatedSizes) -> StatedSizes | None:
-        """Return what both say together; None where they contradict."""
-        if (self.size and other.size and self.size != other.size) or (
-            self.batch and other.batch and (self.batch, self.batch_name) != (other.batch, other.batch_name)
-        ):
-            return None
-        size, batch = (self if self.size else other), (self if self.batch else other)
-        return StatedSizes(size.size, size.kind, batch.batch, batch.batch_name)
-
 
 @dataclass(frozen=True)
 class Header:

@@ -35,7 +35,6 @@ CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
 _BATCHES = "batches in headers"
 _UNKNOWN = "not known"
-_UNNAMED = ("", _UNKNOWN)
 _OF_NUMBERS = (
     "accuracy",
     "not about speed",
@@ -89,9 +88,10 @@ class Condition:
 
     def extends(self, other: Condition) -> bool:
         """Return whether this says all that the other says, and more."""
-        both = self.sizes.merged(other.sizes)
-        more = (self.sizes, self.words) != (other.sizes, other.words)
-        return both == self.sizes and other.words <= self.words and more
+        own, less = self.sizes, other.sizes
+        batch = not less.batch or (less.batch, less.batch_name) == (own.batch, own.batch_name)
+        says_all = less.size in ("", own.size) and batch and other.words <= self.words
+        return says_all and (own, self.words) != (less, other.words)
 
 
 Groups = dict[Condition, dict[str, Column]]
@@ -344,11 +344,7 @@ def _across(table: Long, overrides: Mapping[str, str]) -> Long:
     if any(one.header.name in _MEASURED for one in sized):  # a column with another label holds no measurement of a size
         sized = [one for one in sized if one.header.name or not one.header.label]
     with_unit = any(one.header.sizes.kind for one in sized)
-    rows = (
-        [one for one in own[1:] if one.header.name == "ranks"]
-        if not with_unit
-        else [one for one in own if one.header.name == "ranks"]
-    )
+    rows = [one for one in own[0 if with_unit else 1 :] if one.header.name == "ranks"]
     stronger = any(headers.strength(one.header.text) < headers.strength(sized[0].header.text) for one in rows if sized)
     alone = not with_unit and len(sized) < len(own) - 1
     if len({one.header.sizes.size for one in sized}) < 2 or alone or stronger:
@@ -424,7 +420,9 @@ def _with_substitute(table: Long) -> Long:
     """Return a table in which nothing is measured with its one latency as step time, else bytes or FLOP as rates."""
     for pattern, name in (("latency", "step_s"), (r"[kmgtp]i?b(?:ytes)?/s|flops?\b", "rate")):
         found = [
-            one for one in table.columns if re.search(pattern, one.header.text, re.I) and one.header.why not in _UNNAMED
+            one
+            for one in table.columns
+            if re.search(pattern, one.header.text, re.I) and one.header.why not in ("", _UNKNOWN)
         ]
         if found and (name == "rate" or len(found) == 1):
             guess = f"{', '.join(repr(one.header.text) for one in found)}: {name}, for nothing else is measured"
@@ -574,13 +572,9 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
     if cells.header.name:
         return cells, ()
     values = numbers.column(cells.cells, ".")
-    kinds: list[str] = [value.unit.kind for value in values if isinstance(value, numbers.PrintedNumber)]
-    with_unit = [kind for kind in kinds if kind in _BY_UNIT]
-    if cells.header.unit is not None and cells.header.unit.kind in _BY_UNIT:
-        with_unit = [cells.header.unit.kind]
-    by_unit = next(
-        (name for kind, name in _BY_UNIT.items() if with_unit and with_unit.count(kind) == len(with_unit)), ""
-    )
+    stated: set[str] = {cells.header.unit.kind} if cells.header.unit else set()
+    kinds = stated & {*_BY_UNIT} or cells.unit_kinds & {*_BY_UNIT}
+    by_unit = _BY_UNIT[min(kinds)] if len(kinds) == 1 else ""
     for text in texts:
         header = headers.read(text)
         named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
@@ -588,7 +582,7 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
         if quantity and quantity.name == "speedup" and not by_unit and not _are_speedups(values, sizes):
             continue
         if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
-            unit = cells.header.unit if with_unit and cells.header.unit else quantity.unit
+            unit = cells.header.unit if kinds and cells.header.unit else quantity.unit
             header = replace(cells.header, name=quantity.name, unit=unit, why="")
             return replace(cells, header=header), (
                 f"the cells are {quantity.name}, by '{text if len(text) < 80 else quantity.text}' above",

@@ -421,16 +421,11 @@ def _missing(assembly: _Assembly, what: str) -> str:
     asked = [column.header.text for column in unnamed if all(map(numbers.is_number, column.cells))]
     like = difflib.get_close_matches(what, asked, 1, 0.6) or asked or [column.header.text for column in unnamed]
     name = "ranks" if what == "ranks" else "images_per_s"
-    say = f'; say which it is: COLUMNS="{_to_say(like[0])}={name}"' if like else ""
+    say = f'; say which it is: COLUMNS="{"cells" if like[0] == shape.CELLS else like[0]}={name}"' if like else ""
     return (
         f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
         f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
     )
-
-
-def _to_say(text: str) -> str:
-    """Return how COLUMNS calls a header."""
-    return "cells" if text == shape.CELLS else text
 
 
 def _scope_question(assembly: _Assembly, column: shape.Column, why: str) -> str:

@@ -17,6 +17,17 @@ READ = {
         "GPUs,images/s per GPU,global batch\n1,100,32\n4,95,128\n",
         {"images_per_s": [100, 380], "batch_per_rank": [32, 32]},
     ),
+    "the rate of each rank, by its cells": (
+        "workers,per worker,total\n1,6.46/s,6.46/s\n2,6.1/s,12.2/s\n",
+        {"images_per_s_per_rank": [6.46, 6.1], "images_per_s": [6.46, 12.2]},
+    ),
+    "a row that is not parallel": (
+        "Run,time (s)\nsequential,9\n1 thread,10\n2 threads,6\n4 threads,4\n", {"ranks": [1, 2, 4]}
+    ),
+    "a grid of processes": ("ranks;time (s)\n(1, 1);10\n(2, 4);2\n", {"ranks": [1, 8]}),
+    "a size across, named in the corner": (
+        "Timestep (ms),1 GPU,2 GPUs\nfluid,28.7,18.4\nquiet,91.8,50\n", {"step_s": [0.0287, 0.0184, 0.0918, 0.05]}
+    ),
     "seconds of a step": ("GPUs,batch per GPU,ms/step\n1,32,320\n2,32,400\n", {"images_per_s": [100, 160]}),
     "steps a second": ("GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n", {"images_per_s": [96, 160]}),
     "steps of 128 and of 64 batches of 32": (
@@ -166,7 +177,6 @@ def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
         ("GPUs,throughput,speedup\n1,100,1\n2,190,1.9\n4,360,3.6\n", "images_per_s", "its speedup says so"),
         ("GPUs,throughput,speedup\n1,285,1\n2,64,0.2\n10,70,0.2\n", "images_per_s", "its speedup says so"),
         ("GPUs,throughput,efficiency\n1,100,1\n2,95,.95\n4,90,.9\n", "images_per_s_per_rank", "its efficiency says so"),
-        ("GPUs,img/s\n1,100\n2,95\n4,90\n", "images_per_s_per_rank", "guessed: it does not grow with the ranks"),
         ("GPUs,img/s\n1,100\n2,190\n4,360\n", "images_per_s", "guessed: it grows with the ranks"),
     ],
 )
@@ -239,6 +249,11 @@ def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
         ("colour,img/s\n1,2\n", 'say which it is: COLUMNS="colour=ranks"'),
         ("GPUs,colour\n1,2\n", "no column of a rate, a time, a speedup or an efficiency"),
         ("GPUs,img/s\n1,fast\n", "line 2, column 'img/s': 'fast' is no number"),
+        (
+            "GPUs,img/s\n1,100\n2,95\n4,90\n",
+            "is 'img/s' the rate of one rank, or of the whole job? it does not grow with the ranks; say "
+            'COLUMNS="img/s=images_per_s_per_rank" or COLUMNS="img/s=images_per_s"',
+        ),
         ("just words\n", "no headers that are known"),
     ],
 )
