@@ -418,8 +418,9 @@ def _missing(assembly: _Assembly, what: str) -> str:
     examples = headers.EXAMPLES.get(what, ())
     also = f" (also read as it: {', '.join(examples)})" if examples else ""
     unnamed = [column for column in assembly.table.columns if not column.header.name and column.header.text]
-    asked = [column.header.text for column in unnamed if all(map(numbers.is_number, column.cells))]
-    like = difflib.get_close_matches(what, asked, 1, 0.6) or asked or [column.header.text for column in unnamed]
+    fits = str.isdigit if what == "ranks" else numbers.is_number
+    asked = [column.header.text for column in unnamed if all(map(fits, column.cells))]
+    like = difflib.get_close_matches(what, asked, 1, 0.6) or asked
     name = "ranks" if what == "ranks" else "images_per_s"
     say = f'; say which it is: COLUMNS="{"cells" if like[0] == shape.CELLS else like[0]}={name}"' if like else ""
     return (
