@@ -100,7 +100,7 @@ def _is_header(
         return True
     sizes = [header.sizes.size for header in read[1:]]
     counts = [tuple(map(int, re.findall(r"\d+", size))) for size in sizes]
-    if len(sizes) > 1 and all(sizes) and counts == sorted({*counts}):
+    if len(sizes) > 1 and all(sizes) and "0" not in sizes and counts == sorted({*counts}):
         words = " ".join([filled[0], *(cell for row in above for cell in row)]).replace("_", " ")
         ranks_named = re.search(rf"\b(?:{headers.RANK}|{headers.NODE})\b", words, re.I)
         counts_ranks = read[0].name in ("ranks", "nodes") or (ranks_named and not read[0].name.startswith("images"))

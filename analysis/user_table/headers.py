@@ -93,7 +93,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
-_OF_RANK = rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba ){RANK}\b|\b{RANK}[ -]?local\b|\blocal\b|\bindividual\b"
+_OF_RANK = rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba )(?:{RANK}|threads?|cores?)\b|\b{RANK}[ -]?local\b|\blocal\b|\bindividual\b"
 _OF_JOB = rf"\b{any_of('global total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
 _COUNT = (
     rf"(?:\b{any_of('num number no. no count n total', 'num of', 'number of', 'no. of', 'amount of')}\b|# ?(?:of\b)?)"
@@ -129,7 +129,7 @@ _NOT_USED = {
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
         " eval\\w* validation val infer\\w* test latency p\\d\\d"
         " broadcast compute computation optimizer checkpoint\\w* queu\\w* wait\\w* idle response compil\\w* ttft tpot",
-        "all reduce", "(?:data )?load(?:ing)?",
+        "all reduce", "data load\\w*",
     ),
     "scatter": any_of("std stdev stddev sd stderr sem variance cv", "standard deviation"),
     "no quantity": any_of(
@@ -287,7 +287,8 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
     for rate in (re.search(r"\b[a-z]+-[a-z]+/s(?:ec)?\b", phrase), re.search(_RATE_IN_WORDS, phrase)):
         if rate:
             return phrase, units.read(rate[0])
-    if (rate := re.search(r"\b[a-z]{3,12}/s(?:ec)?\b", phrase)) and (unit := units.read(rate[0])):
+    words = r"\b[a-z]{3,12}(?:/s(?:ec)?| per (?:second|minute|hour|day))\b"
+    if (rate := re.search(words, phrase)) and (unit := units.read(rate[0])):
         return phrase, unit
     if last := re.search(
         rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$", phrase

@@ -229,9 +229,8 @@ def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Head
         return unknown  # a problem size
     if header.name == "repeat" and not any(map(numbers.has_value, cells)):
         return replace(header, name="setting")
-    by_unit = header.name in ("ranks", "nodes", "gpu", "wall_s", "job_s") or header.why == _UNKNOWN  # as "per worker"
-    if by_unit and kinds - {"number"} == {"rate"} and all(numbers.is_number(cell) for cell in cells):
-        return replace(header, name=headers.rate_name(text), why="")
+    if kinds == {"rate"} and header.name in ("ranks", "nodes", "gpu", "wall_s", "job_s"):  # as "per worker"
+        return replace(header, name=headers.rate_name(text))
     in_words = header.why in _OF_NUMBERS and not any(map(numbers.has_value, cells))
     if in_words or (header.name in ("ranks", "nodes", "gpu", "low", "high") and kinds and kinds <= {"rate", "time"}):
         return unknown  # named after what is measured
@@ -358,8 +357,9 @@ def _across(table: Long, overrides: Mapping[str, str]) -> Long:
         if header.sizes.size and not header.name and header.why in ("", _UNKNOWN):
             sizes = replace(header.sizes, kind=header.sizes.kind or kind)
             one = replace(one, header=replace(header, text=CELLS, name=overrides.get("cells", ""), why="", sizes=sizes))
-        elif header.name in ("ranks", "nodes") or (not header.name and header.why == _UNKNOWN and at < first):
-            numeric = any(map(numbers.has_value, one.cells))
+        numeric = any(map(numbers.has_value, one.cells))
+        names_rows = at < first and (header.why == _UNKNOWN or (header.name in _MEASURED and not numeric))
+        if header.name in ("ranks", "nodes") or names_rows:
             cells = tuple(f"{header.text} {cell}" if numeric and cell else cell for cell in one.cells)
             one = replace(one.named("setting"), cells=cells)
         columns.append(one)
@@ -392,10 +392,15 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
         if not one.header.name and one.header.why in (_UNKNOWN, headers.TIME_OF)
         if all(numbers.is_number(cell) for cell in one.cells if cell) and any(map(numbers.has_value, one.cells))
     ]
-    times = [one for one in numeric if one.header.why == headers.TIME_OF or "time" in one.unit_kinds]
+    kinds = {id(one): one.unit_kinds | ({"time"} if one.header.why == headers.TIME_OF else set()) for one in numeric}
+    in_units = [one for one in numeric if kinds[id(one)] & {"rate", "time"}]
     measured = [one for one in table.columns if one.header.name in _MEASURED - _BESIDE]
-    if measured or times:  # times beside a whole one are parts of it
-        numeric = times if all(one.header.label for one in measured) else []
+    if not all(one.header.label for one in measured):  # times beside a whole one are parts of it
+        numeric = [one for one in in_units if kinds[id(one)] - {"number"} == {"rate"}]
+    elif measured:
+        numeric = in_units
+    elif in_units:  # others may count as they do, but are no shares of them
+        numeric = [one for one in numeric if not kinds[id(one)] & {"share", "ratio"}]
     elif table.names & _MEASURED or not (
         "cells" in overrides
         or any(map(_quantity_in, [table.title, table.grid.above]))

@@ -94,7 +94,7 @@ def read(text: str) -> Unit | None:
     if match := re.fullmatch(rf"([st])/s(?:/({RANK}))?", low):
         work = {"s": "samples", "t": "tokens"}[match[1]]
         return Unit("rate", work=work, per="rank" if match[2] else "", text=text)
-    if match := re.fullmatch(r"([a-z][a-z-]{1,14})/(ms|s|sec|min|h|hr|hour|day)", low):
+    if match := re.fullmatch(r"([a-z][a-z-]{1,14})(?:/| per )(ms|s|sec|second|min|minute|h|hr|hour|day)", low):
         return Unit("rate", 1 / TIMES[match[2]], match[1], text=text)
     return None
 
@@ -181,6 +181,8 @@ def sizes_in(text: str) -> Sizes | None:
 def device_counts(cells: Sequence[str]) -> list[int] | None:
     """Return how many devices each cell lists, as "0,1,2"; None where the cells are no lists that begin at several."""
     if not cells or not all(_IDS.fullmatch(cell) for cell in cells) or not any("," in cell for cell in cells):
+        return None
+    if all(re.fullmatch(r"\d+|\d{1,3}(?:,\d{3})+", cell) for cell in cells):  # "1,024"
         return None
     lists = [re.findall(r"\d+", cell) for cell in cells]
     return None if any(len({*one}) < len(one) for one in lists) else [len(one) for one in lists]

@@ -22,7 +22,7 @@ READ = {
         {"images_per_s_per_rank": [6.46, 6.1], "images_per_s": [6.46, 12.2]},
     ),
     "a row that is not parallel": (
-        "Run,time (s)\nsequential,9\n1 thread,10\n2 threads,6\n4 threads,4\n", {"ranks": [1, 2, 4]}
+        "Variant,time (s)\nsequential,9\n1 thread,10\n2 threads,6\n4 threads,4\n", {"ranks": [1, 2, 4]}
     ),
     "a grid of processes": ("ranks;time (s)\n(1, 1);10\n(2, 4);2\n", {"ranks": [1, 8]}),
     "a size across, named in the corner": (
