@@ -93,7 +93,10 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
-_OF_RANK = rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba )(?:{RANK}|threads?|cores?)\b|\b{RANK}[ -]?local\b|\blocal\b|\bindividual\b"
+_OF_RANK = (
+    rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba )(?:{RANK}|threads?|cores?)\b|\b{RANK}[ -]?local\b|\blocal\b"
+    r"|\bindividual\b"
+)
 _OF_JOB = rf"\b{any_of('global total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
 _COUNT = (
     rf"(?:\b{any_of('num number no. no count n total', 'num of', 'number of', 'no. of', 'amount of')}\b|# ?(?:of\b)?)"
@@ -263,7 +266,7 @@ def _translated(text: str) -> str:
     text = re.sub(r"(?i)\s*[=(]\s*(?:T\w* ?/ ?T|time ?/ ?[\dT]|speed-?up ?/ ?\w)[\w.()]*$", "", text)
     text = re.sub(r"^([TSE])_?\(?[pn]\)?(?![^\s(\[])", lambda symbol: _SYMBOLS[symbol[1]], text)
     for word, meaning in _FOREIGN.items():
-        edge = "" if "\u3000" <= word[0] else r"\b"  # without spaces between words
+        edge = "" if word[0] >= "\u3000" else r"\b"  # without spaces between words
         text = re.sub(rf"{edge}{re.escape(word)}{edge}", f" {meaning} ", text, flags=re.I)
     return text
 
@@ -483,7 +486,7 @@ _AT = re.compile(
 
 # What counts as a rank where a table has several numbers, the first first: a worker may have several GPUs.
 _STRENGTHS = (
-    r"gpus?|gcds?|[tnhixd]pus?|dcus?|devices?|accelerators?|cards?|chips?", r"ranks?|process(?:es)?|procs?|np|mpi|world",
+    r"[gtnhixd]pus?|gcds?|dcus?|devices?|accelerators?|cards?|chips?", r"ranks?|proc(?:s|ess(?:es)?)?|np|mpi|world",
     r"workers?|learners?|trainers?|replicas?|tasks?|slots?|executors?|pods?", r"threads?|cores?|cpus?",
 )  # fmt: skip
 WEAK = 2  # from here on, ranks only where nothing else counts them

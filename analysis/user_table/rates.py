@@ -56,7 +56,7 @@ _GROWN = 1.25  # of one rank, a rate that grows so much would be beyond the idea
 
 
 def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
-    """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain. "" to be asked.
+    """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain. "" asks.
 
     runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch. key: the
     columns that tell curves apart.

@@ -434,8 +434,8 @@ def _scope_question(assembly: _Assembly, column: shape.Column, why: str) -> str:
     texts = dict.fromkeys(column.at if column.header.text != shape.CELLS else ["cells"])
     answers = [",".join(f"{text}={name}" for text in texts) for name in ("images_per_s_per_rank", "images_per_s")]
     return (
-        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: is '{', '.join(texts)}' the rate of one rank, or "
-        f'of the whole job? {why}; say COLUMNS="{answers[0]}" or COLUMNS="{answers[1]}"'
+        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: is '{', '.join(texts)}' the rate of one rank, "
+        f'or of the whole job? {why}; say COLUMNS="{answers[0]}" or COLUMNS="{answers[1]}"'
     )
 
 

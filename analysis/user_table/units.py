@@ -15,8 +15,8 @@ def any_of(alternatives: str, *phrases: str) -> str:
 
 
 RANK = any_of(
-    "gpus? gcds? [tnhixd]pus? dcus? ranks? workers? process(?:es)? procs? devices? replicas? accelerators? cards? chips?"
-    " learners? trainers? slots? tasks? executors? pods?", "mpi tasks?",
+    "[gtnhixd]pus? gcds? dcus? ranks? workers? process(?:es)? procs? devices? replicas? accelerators? cards?"
+    " chips? learners? trainers? slots? tasks? executors? pods?", "mpi tasks?",
 )  # fmt: skip
 NODE = any_of("nodes? hosts? machines? servers? instances? vms?")
 WORK = any_of(

@@ -243,7 +243,7 @@ CURVES = [
     ("newton.md", "Solve", "", [72, 144], "wall_s", [13725, 7479]),
     ("bss.md", "", "bsscm8", [192, 384, 768, 1536, 3072], "efficiency", [1, 0.989, 0.883, 0.661, 0.718]),
     ("makani.md", "", "", [4, 8, 16, 32], "step_s", [0.1447, 0.1457, 0.1995, 0.2153]),
-    ("intern.md", "Training Performance", "", [8, 16, 32, 64, 128], "images_per_s_per_rank", [4078, 3939, 3919, 3944, 3928]),
+    ("intern.md", "Training Performance", "", [8, 16, 32, 64], "images_per_s_per_rank", [4078, 3939, 3919, 3944]),
     ("intern.md", "Micro Num 2", "", [512, 1024], "images_per_s_per_rank", [3084, 2817]),
     ("deepmd.md", "", "", [1, 2, 4, 8], "images_per_s", [68.89, 125.3, 226.84, 463.28]),
     ("vit.md", "", "", [16] * 4, "images_per_s", [7350, 1580, 519, 1580]),
