@@ -212,7 +212,8 @@ def _by_ratios(columns: Sequence[Column]) -> Column | None:
         return None
     ranks = stated["speedup"] / stated["efficiency"]
     for one in columns:
-        if not one.header.name and all(re.fullmatch(r"\d{1,6}", cell) for cell in one.cells) and len({*one.cells}) > 1:
+        unknown = one.header.name in ("", "n")
+        if unknown and all(re.fullmatch(r"\d{1,6}", cell) for cell in one.cells) and len({*one.cells}) > 1:
             ratio = ranks / np.array([int(cell) for cell in one.cells])
             if np.isfinite(ratio).sum() > 1 and np.nanmax(np.abs(np.log(ratio / np.nanmedian(ratio)))) < _NEAR:
                 return one

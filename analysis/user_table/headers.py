@@ -256,7 +256,6 @@ _FOREIGN = {
     "hilos": "threads", "hilo": "thread", "procesos": "processes", "núcleos": "cores", "nodos": "nodes",
     "aceleración": "speedup", "promedio": "mean", "время": "time", "ускорение": "speedup", "процессов": "processes",
     "эффективность": "efficiency", "потоков": "threads", "узлов": "nodes", "режим": "mode", "мс": "ms", "с": "s",
-    "timestep": "time step",
 }  # fmt: skip
 _SYMBOLS = {"T": "time", "S": "speedup", "E": "efficiency"}  # as "Tp (s)", "S(p) = T1/Tp"
 
@@ -299,11 +298,8 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
         text = next(filter(None, last.groups()))
         if text not in ("m", "d", "h") or last[2]:
             return f"{phrase[: last.start()]} {phrase[last.end() :]}".strip(" ,-:"), units.read(text)
-    return phrase, units.read(phrase) if (units.read(phrase) or Unit("number")).kind in (
-        "rate",
-        "time",
-        "share",
-    ) else None
+    alone = units.read(phrase) if len(phrase) > 1 else None
+    return phrase, alone if alone and alone.kind in ("rate", "time", "share") else None
 
 
 TIME_OF = "a time, but of what?"  # why a header as "NCCL (ms)" has no name

@@ -582,6 +582,7 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
     by_unit = _BY_UNIT[min(kinds)] if len(kinds) == 1 else ""
     for text in texts:
         header = headers.read(text)
+        header = replace(header, name="wall_s") if header.why == headers.TIME_OF else header
         named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
         quantity = header if named else _quantity_in(text)
         if quantity and quantity.name == "speedup" and not by_unit and not _are_speedups(values, sizes):

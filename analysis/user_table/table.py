@@ -401,6 +401,9 @@ def _sizes(assembly: _Assembly) -> None:
     if "ranks" not in have and {"nodes", "ranks_per_node"} <= have:
         assembly.values["ranks"] = assembly.values["nodes"] * assembly.values["ranks_per_node"]
     elif "ranks" not in have and "nodes" in have:
+        doublings = (assembly.values["nodes"] / assembly.values["nodes"].min()).map(math.log2)
+        if assembly.values["nodes"].min() > 8 and (doublings % 1).any():
+            raise TableError(_nodes_question(assembly))
         assembly.values["ranks"] = assembly.values["nodes"]
         assembly.guesses.append("how many ranks a node has is not given: each node is taken as one rank")
     elif "ranks" not in have:
@@ -426,6 +429,15 @@ def _missing(assembly: _Assembly, what: str) -> str:
     return (
         f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
         f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
+    )
+
+
+def _nodes_question(assembly: _Assembly) -> str:
+    """Return the question whether nodes, which nothing in a table says to be machines, are numbers of ranks."""
+    text = assembly.readings["nodes"].header
+    return (
+        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: are the '{text}' machines, or those of a graph? "
+        f'nothing else counts ranks; say COLUMNS="{text}=ranks" or COLUMNS="{text}=unused"'
     )
 
 

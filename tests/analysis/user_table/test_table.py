@@ -26,7 +26,7 @@ READ = {
     ),
     "a grid of processes": ("ranks;time (s)\n(1, 1);10\n(2, 4);2\n", {"ranks": [1, 8]}),
     "a size across, named in the corner": (
-        "Timestep (ms),1 GPU,2 GPUs\nfluid,28.7,18.4\nquiet,91.8,50\n", {"step_s": [0.0287, 0.0184, 0.0918, 0.05]}
+        "Timestep (ms),1 GPU,2 GPUs\nfluid,28.7,18.4\nquiet,91.8,50\n", {"wall_s": [0.0287, 0.0184, 0.0918, 0.05]}
     ),
     "seconds of a step": ("GPUs,batch per GPU,ms/step\n1,32,320\n2,32,400\n", {"images_per_s": [100, 160]}),
     "steps a second": ("GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n", {"images_per_s": [96, 160]}),
@@ -249,6 +249,7 @@ def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
         ("colour,img/s\n1,2\n", 'say which it is: COLUMNS="colour=ranks"'),
         ("GPUs,colour\n1,2\n", "no column of a rate, a time, a speedup or an efficiency"),
         ("GPUs,img/s\n1,fast\n", "line 2, column 'img/s': 'fast' is no number"),
+        ("nodes,time (s)\n31,0.1\n37,0.2\n", "are the 'nodes' machines, or those of a graph?"),
         (
             "GPUs,img/s\n1,100\n2,95\n4,90\n",
             "is 'img/s' the rate of one rank, or of the whole job? it does not grow with the ranks; say "
