@@ -399,8 +399,10 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
         numeric = [one for one in in_units if kinds[id(one)] - {"number"} == {"rate"}]
     elif measured:
         numeric = in_units
-    elif in_units:  # others may count as they do, but are no shares of them
-        numeric = [one for one in numeric if not kinds[id(one)] & {"share", "ratio"}]
+    elif in_units:  # others to the right of the ranks may count as they do, but are no shares of them
+        first = next((at for at, one in enumerate(table.columns) if one.header.name in ("ranks", "nodes")), 0)
+        others = [one for one in table.columns[first:] if not kinds.get(id(one), set()) & {"share", "ratio"}]
+        numeric = [one for one in numeric if one in in_units or one in others]
     elif table.names & _MEASURED or not (
         "cells" in overrides
         or any(map(_quantity_in, [table.title, table.grid.above]))
