@@ -247,16 +247,18 @@ def measure(config: RunConfig) -> Rates:
 def run(overrides: list[str]) -> int:
     """Measure on one core, print the table, and write it with the configuration and the host; returns 0."""
     placement.bind(placement.usable_cores()[-1:])
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    generated = not any(item.startswith("dataset=") for item in overrides)
     with tempfile.TemporaryDirectory() as folder:
-        if not any(item.startswith("dataset=") for item in overrides):
-            print(f"no dataset given: generating {_IMAGES} photographs", file=sys.stderr)
-            make_photographs(Path(folder), _IMAGES)
+        if generated:
             overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *_AS_IMAGENET, *overrides]
         config = _one_core(overrides)
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        if generated:
+            print(f"no dataset given: generating {_IMAGES} photographs", file=sys.stderr)
+            make_photographs(Path(folder), _IMAGES)
         rates = measure(config)
     print("\n".join(table(rates, config.device)))
     print(f"\n{_write(rates, config)}")
