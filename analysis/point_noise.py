@@ -22,7 +22,7 @@ from analysis.curves import (
     rates,
     row_dicts,
 )
-from analysis.stats.noise import Noise, pooled
+from analysis.stats.student import Noise, pooled
 from analysis.stats.trend import square_about_line
 
 _Scale = tuple[str, ...]  # source, report, device, GPU, what is measured, ranks

@@ -40,8 +40,8 @@ from analysis.curves import (
     row_dicts,
 )
 from analysis.point_noise import Noises, noises, other_points_noise
-from analysis.stats.noise import with_noise
 from analysis.stats.number import Number, combined
+from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds
 from analysis.table.stated import number
 from analysis.thresholds import limit

@@ -13,8 +13,8 @@ from analysis import metrics
 from analysis.curves import Row, ranks_in_words, report_of, times_as_fast
 from analysis.documents import about
 from analysis.point_noise import Noises
-from analysis.stats.noise import Noise, with_noise
 from analysis.stats.number import Number, combined
+from analysis.stats.student import Noise, with_noise
 from analysis.stats.verdict import Bounds, judge_all
 from analysis.table.stated import number
 from analysis.thresholds import limit

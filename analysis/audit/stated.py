@@ -6,11 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, reports
 from analysis.audit.findings import TABLE_RULES, Finding, Severity, finding, graded, point_label, point_location, rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words
 from analysis.derived import RATIOS, pairs
-from analysis.reports import recompute
 from analysis.stats.number import Number, combined, rounded
 from analysis.stats.verdict import Verdict
 from analysis.table import stated
@@ -23,7 +22,7 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
     The base that it implies (throughput / speedup) is compared with the base that the report states. It is a note if
     that base is from another run, and the noise between runs is not known.
     """
-    for line in recompute.speedups(table):
+    for line in reports.speedups(table):
         row, base = line.row, line.base
         if row["quantity"] != "speedup_throughput" or line.verdict.outcome == "inside" or base is None:
             continue
@@ -43,7 +42,7 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
 @rule(TABLE_RULES)
 def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a stated efficiency that is not the share of the ideal throughput, within the digits that are printed."""
-    for line in recompute.speedups(table):
+    for line in reports.speedups(table):
         row, follows = line.row, line.computed.value
         if row["quantity"] == "efficiency_throughput" and line.verdict.outcome == "outside":
             off = metrics.change_fraction(follows, row["value"])
@@ -136,7 +135,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
     From old to new a time falls by (old - new) / old, and the speed rises by old / new - 1; both are tried over each
     smaller point of the same curve. The point named is the next smaller one.
     """
-    for line in recompute.changes(table):
+    for line in reports.changes(table):
         row = line.row
         if line.verdict.outcome == "inside":
             continue
@@ -158,7 +157,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
 
 def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Number, bool, Verdict]]:
     """Yield each way to read a stated change: its text, its value, whether over the point named, its verdict."""
-    times = measured(table, recompute.CHANGES[row["quantity"]])
+    times = measured(table, reports.CHANGES[row["quantity"]])
     new = lookup(times)(row)[0]
     before = [point for point in lookup(times, [*SETTING, "experiment"])(row) if point["ranks"] < row["ranks"]]
     before.sort(key=lambda point: -point["ranks"])
@@ -250,7 +249,7 @@ def _rounded_in_copying(rows: pd.DataFrame) -> Finding:
 @rule(TABLE_RULES)
 def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a model size that its parameters do not have, at 4 bytes each: a unit of 2^20 bytes printed as 10^6."""
-    for line in recompute.sizes(table):
+    for line in reports.sizes(table):
         row, follows = line.row, line.computed.value
         if row["quantity"] != "model_bytes" or line.verdict.outcome != "outside" or line.base is None:
             continue

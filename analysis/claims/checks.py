@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import reports
 from analysis.claims import averages
 from analysis.claims.numbers import (
     VERDICT_NAMES,
@@ -37,7 +38,6 @@ from analysis.claims.numbers import (
 )
 from analysis.curves import SOURCE_RUN, Row, row_dicts
 from analysis.experiments import equivalence, summary
-from analysis.reports import recompute
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, together
 from analysis.table import controls
@@ -54,7 +54,7 @@ def stated(data: Data, numbers: Selection) -> Result:
         follows = "" if math.isnan(line.computed.value) else f"{line.computed} follows, "
         texts.append(f"{line.row['value']:.4g} stated, {follows}{line.formula}")
     computed = [(line.computed, _printed(line.row)) for line in lines if not math.isnan(line.computed.value)]
-    return Result(recompute.verdict(lines), "; ".join(texts), tuple(computed))
+    return Result(reports.verdict(lines), "; ".join(texts), tuple(computed))
 
 
 def _printed(row: Row) -> Bounds:

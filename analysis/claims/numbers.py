@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
+from analysis import reports
 from analysis.curves import SOURCE_RUN, Row, ranks_in_words, row_dicts
 from analysis.derived import Derived
 from analysis.point_noise import Noises, noises
-from analysis.reports import recompute
-from analysis.stats.noise import with_noise
 from analysis.stats.number import Number, combined
+from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds, Outcome, Verdict
 from analysis.table import stated
 from analysis.table.stated import MARGIN
@@ -55,7 +55,7 @@ class Report:
     @cached_property
     def derived(self) -> list[Derived]:
         """Return the derived numbers that the report states, each with its verdict."""
-        return list(recompute.derived_numbers(self.table[self.table["kind"].ne("computed")]))
+        return list(reports.derived_numbers(self.table[self.table["kind"].ne("computed")]))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class _Measured(msgspec.Struct):
     minutes: dict[str, contents.Minutes]
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_appendix(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--style", choices=page.STYLES, default="sc", help="of which conference (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="evaluation.json, whose minutes are kept from now on")
@@ -31,7 +31,7 @@ def text(style: str = "sc", data: Path = contents.DATA, minutes: Path = contents
     return page.appendix_text(contents.read(data, minutes), style)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_appendix(options: argparse.Namespace) -> int:
     """Write the appendix and say where it is; the exit status."""
     if options.file:
         _keep(options.file)

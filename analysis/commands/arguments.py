@@ -6,7 +6,8 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Iterable
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -15,6 +16,7 @@ import pandas as pd
 from analysis import TableError
 from analysis.study import Study
 from analysis.table.runs import Notice
+from train.record.printable import escaped
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -160,3 +162,16 @@ def print_notices(notices: Iterable[Notice]) -> None:
     """Say which records are left out, and which runs failed."""
     for notice in notices:
         print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
+
+
+def write_junit(path: Path, command: str, failures: Mapping[str, str]) -> None:
+    """Write a test case for each name; one whose text is not empty has failed, with that text as its message."""
+    failed = [text for text in failures.values() if text]
+    suite = ElementTree.Element("testsuite", name=command, tests=str(len(failures)), failures=str(len(failed)))
+    for name, text in failures.items():
+        case = ElementTree.SubElement(suite, "testcase", classname=command, name=escaped(name))
+        if text:
+            lines = escaped(text)
+            ElementTree.SubElement(case, "failure", message=lines.partition("\n")[0]).text = lines
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

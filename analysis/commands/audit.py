@@ -13,7 +13,7 @@ from tabulate import tabulate
 from analysis import TableError, audit, claims
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
 from analysis.claims import VERDICTS, Judged, JudgedClaim
-from analysis.commands import arguments, junit
+from analysis.commands import arguments
 from analysis.documents import Document, about, filled, text
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
@@ -96,7 +96,7 @@ def _json(audited: Audited) -> str:
 FORMATS = {"table": _text, "markdown": _markdown, "json": _json}
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_audit(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
@@ -108,7 +108,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_junit(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_audit(options: argparse.Namespace) -> int:
     """Print all findings and claims; 0, with --strict 1 where one of the user's own numbers is serious."""
     audited = _audit_file(options) if options.file else _audit_all(options)
     print(FORMATS[options.format](audited))
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     serious = [one for one in own if one.severity == "serious"]
     if options.junit:
         rules = TABLE_RULES if options.file else TABLE_RULES | RECORD_RULES | EXPERIMENT_RULES
-        junit.write(options.junit, "audit", {rule: _failure(serious, rule) for rule in rules})
+        arguments.write_junit(options.junit, "audit", {rule: _failure(serious, rule) for rule in rules})
     return 1 if options.strict and serious else 0
 
 

@@ -120,7 +120,7 @@ def _describe(folder: Path, collected: Collected) -> None:
     (folder / crate.NAME).write_bytes(crate.metadata(there, runs))
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_bundle(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_results(parser)
     parser.add_argument("--scrub", action="store_true", help="without names, paths, addresses, free text")
@@ -139,7 +139,7 @@ def _confirmed(remains: list[str]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_bundle(options: argparse.Namespace) -> int:
     """Write the archive and say what is in it; the exit status."""
     key = manifest.signing_key(options.sign_key) if options.sign_key else None
     options.out.parent.mkdir(parents=True, exist_ok=True)

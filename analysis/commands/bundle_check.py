@@ -11,13 +11,13 @@ from analysis.archive import contents, manifest
 from analysis.archive.manifest import MANIFEST, SIGNATURE
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made, or its unpacked folder")
     parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="it must be signed with this key")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_bundle_check(options: argparse.Namespace) -> int:
     """Name each file that differs, is missing or is extra, and who signed; 1 where anything is wrong."""
     packed = contents.read(options.file)
     if MANIFEST not in packed.outside:

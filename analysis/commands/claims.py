@@ -64,13 +64,13 @@ def as_json(judged: Sequence[Judged]) -> str:
 FORMATS = {"table": text, "markdown": markdown, "json": as_json}
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_claims(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_results(parser)
     arguments.add_format(parser, "table", "markdown", "json")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_claims(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; the exit status."""
     judged = claims.judge(claims.read(), arguments.study(options))
     print(FORMATS[options.format](judged))

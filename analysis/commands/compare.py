@@ -24,7 +24,7 @@ class ReportComparisons(Document):
     failed: Annotated[Sequence[str], about("runs that failed, and why")]
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_compare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
         "sets",
@@ -49,7 +49,7 @@ def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
     return Path(named["A"]), Path(named["B"])
 
 
-def run(options: argparse.Namespace) -> int:
+def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison; the exit status."""
     if options.sets:
         a, b = two_sets(options.sets)

@@ -16,7 +16,7 @@ from analysis.diagnose.verdicts import LargestLoss, SlowestRank, largest_loss, s
 from analysis.study import Study
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_diagnose(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_experiment(parser)
     arguments.add_models(parser)
@@ -25,7 +25,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_diagnose(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
     study = arguments.study(options)
     arguments.print_notices(study.left_out)

@@ -32,7 +32,7 @@ from train.record import files
 _OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_evaluate(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
@@ -42,11 +42,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_out(parser, "figures/evaluation.md")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_evaluate(options: argparse.Namespace) -> int:
     """Evaluate the archive and write the report; 1 where something is not reproduced or the archive is damaged."""
     appendix = contents.read()
     experiments = [_experiment(appendix, name) for name in options.only]
-    if bundle_check.run(options) != 0:
+    if bundle_check.run_bundle_check(options) != 0:
         print(f"{options.file}: not evaluated: it is not as its author packed it", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as temporary:

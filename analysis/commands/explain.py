@@ -26,7 +26,7 @@ class Explained(Document):
     read_as: Annotated[Sequence[str], about("how each column was read")]
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_explain(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     columns = [
@@ -51,7 +51,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_explain(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; 1 where none could be split."""
     points, notes, read_as = _experiment_points(options) if options.experiment else _file_points(options)
     explained, refused = [], {}

@@ -1,4 +1,4 @@
-"""`history`: the points of an experiment over time, with a verdict on the newest ones: did this machine get slower?"""
+"""`history`, `reference` and `check-reference`: points over time, kept as a reference, and compared: slower or not?"""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError, documents
-from analysis.commands import arguments, junit
-from analysis.history import document, points, sessions, text, verdicts
+from analysis.commands import arguments
+from analysis.documents import filled
+from analysis.history import points, reference, sessions, text, verdicts
 from analysis.history.points import Key, Values
+from analysis.history.reference import Reference
 from analysis.history.sessions import Session
+from analysis.history.text import ReferenceCheck, change_json
 from analysis.history.verdicts import Row
 from analysis.study import Study, record_files
+from train.record import files
 from train.record.record import RunRecord
 
 
@@ -59,7 +63,7 @@ def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str 
     return machines
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_history(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_experiment(parser)
     arguments.add_results(parser)
@@ -70,7 +74,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_draw(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_history(options: argparse.Namespace) -> int:
     """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
     within = options.within or verdicts.default_tolerance()
@@ -83,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(machines, rows_by_machine, within)
     if options.junit:
-        junit.write(options.junit, "history", text.failures(every))
+        arguments.write_junit(options.junit, "history", text.failures(every))
     if options.draw:
         _draw(options, machines, rows_by_machine, within)
     return 1 if options.strict and any(row.verdict == "slower" for row in every) else 0
@@ -109,14 +113,14 @@ def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> Non
 
 def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
     histories = [
-        document.MachineHistory(
+        text.MachineHistory(
             machine=machine.name,
-            sessions=[document.session(machine.sessions, nth) for nth in range(len(machine.sessions))],
-            points=[document.point_history(row, machine.histories[row.change.key]) for row in machine_rows],
+            sessions=[text.session_json(machine.sessions, nth) for nth in range(len(machine.sessions))],
+            points=[text.point_history(row, machine.histories[row.change.key]) for row in machine_rows],
         )
         for machine, machine_rows in zip(machines, rows, strict=True)
     ]
-    print(documents.text(document.History(within=within, machines=histories)))
+    print(documents.text(text.History(within=within, machines=histories)))
 
 
 def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[Row]], within: float) -> None:
@@ -131,3 +135,119 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
         points = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
         files.save(ids[-1], partial(figure.draw, machine.sessions, points, within), options.out)
     arguments.print_figures(options, ids)
+
+
+def _add_reference(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="of the reference, as owens-2026-11")
+    arguments.add_results(parser)
+    arguments.add_period(parser)
+    parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
+
+
+def declare_reference(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    _add_reference(parser)
+    parser.add_argument("--experiment", help="only this one (default: all)")
+    parser.add_argument("--force", action="store_true", help="replace a reference of this name")
+
+
+def run_reference(options: argparse.Namespace) -> int:
+    """Write the reference and show it. Raises TableError where there is one, or nothing to put into it."""
+    file = reference.path(options.name, options.folder)
+    if file.exists() and not options.force:
+        raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
+    sessions: list[Session] = []
+    histories: dict[Key, Values] = {}
+    for machine in measured(options.results, options.experiment, options.since):
+        chosen = machine.sessions if options.since else machine.sessions[-1:]
+        sessions += chosen
+        histories |= points.histories(chosen)
+    new = reference.new_reference(options.name, sessions, histories, options.within or verdicts.default_tolerance())
+    if not new.points:
+        raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    files.write_whole(file, reference.dumps(new))
+    print(text.summary(new), "", sep="\n")
+    print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
+          f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
+    if any(len(point.launches) == 1 for point in new.points):
+        print("values of one launch: how far launches differ is not known; REPEATS=3 or more tells")
+    print(f"keep it with the kit (git add {file}); after maintenance: measure with FORCE=1, then "
+          f"make check-reference NAME={options.name}")  # fmt: skip
+    return 0
+
+
+def _why_no_point(histories: dict[Key, Values]) -> str:
+    return "; ".join(dict.fromkeys(why for values in histories.values() for why in values.lost.values()))
+
+
+def declare_check_reference(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    _add_reference(parser)
+    arguments.add_junit(parser)
+    arguments.add_format(parser, "text", "json")
+
+
+def run_check_reference(options: argparse.Namespace) -> int:
+    """Print each point beside its reference; 1 where one is slower. Raises TableError without a reference."""
+    stored = reference.load(reference.path(options.name, options.folder))
+    within = options.within or stored.within
+    histories: dict[Key, Values] = {}
+    sessions: list[Session] = []
+    for machine in measured(options.results, None, options.since):
+        newest = _newest(machine, stored, options.since)
+        sessions += newest
+        histories |= points.histories(newest)
+    rows = verdicts.verdict_rows(reference.reference_changes(stored, histories), within)
+    if options.format == "json":
+        check = filled(
+            ReferenceCheck, stored, reference=stored.name, within=within, points=[change_json(row) for row in rows]
+        )
+        print(documents.text(check))
+    else:
+        now = "; ".join(dict.fromkeys(one.days for one in sessions)) or "nothing yet, FORCE=1 measures again"
+        print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
+        print(text.table(rows, "reference", "now"), "", *_changes(stored, sessions), sep="\n")
+        print(text.how(within), "", text.counts(rows), sep="\n")
+    if options.junit:
+        arguments.write_junit(options.junit, "check-reference", text.failures(rows))
+    return 1 if any(row.verdict == "slower" for row in rows) else 0
+
+
+def _newest(machine: Machine, stored: Reference, since: str | None) -> list[Session]:
+    """Return the newest session of each experiment (with `since` all), without the launches of the reference."""
+    sessions: list[Session] = []
+    stored_digests = set(stored.records.values())
+    for experiment in sorted({point.experiment for point in stored.points}):
+        measured_sessions = [
+            one for one in (_only(session, experiment, stored_digests) for session in machine.sessions) if one
+        ]
+        sessions += measured_sessions if since else measured_sessions[-1:]
+    return [Session(number, one.launches, one.table) for number, one in enumerate(sessions, 1)]
+
+
+def _only(session: Session, experiment: str, stored_digests: set[str]) -> Session | None:
+    """Return the part of a session that is of an experiment and not of the reference."""
+    table: pd.DataFrame = session.table[session.table["experiment"].eq(experiment)]
+    own = set(table["record"])
+    launches = tuple(one for one in session.launches if one.path in own and one.sha256 not in stored_digests)
+    if not launches:
+        return None
+    left = table[table["record"].isin([one.path for one in launches])]
+    return Session(session.number, launches, left)
+
+
+def _changes(stored: Reference, sessions: list[Session]) -> list[str]:
+    """Return lines on what differs in the provenance of launches then and now."""
+    if not sessions:
+        return []
+    then, now = stored.made, reference.provenances(launch for one in sessions for launch in one.launches)
+    pairs = [(name, getattr(then, name), getattr(now, name)) for name in ("commit", "driver", "kernel", "image")]
+    packages = sorted({*then.versions, *now.versions})
+    pairs += [(name, then.versions.get(name, ["none"]), now.versions.get(name, ["none"])) for name in packages]
+    lines = [
+        f"  {name}: {', '.join(before) or 'not known'} -> {', '.join(after) or 'not known'}"
+        for name, before, after in pairs
+        if before != after
+    ]
+    return ["made with:", *lines, ""] if lines else []

@@ -22,7 +22,7 @@ from analysis.user_table import table as user_table
 from analysis.user_table.table import UserTable
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_predict(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     rows = (
         "FILE is any table with numbers of ranks and rates, times, speedups or efficiencies; low and high are the ends "
@@ -62,7 +62,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_predict(options: argparse.Namespace) -> int:
     """Print what is predicted, how good such predictions were, and what to measure next; 1 where nothing is."""
     if options.exchange and not options.file:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")

@@ -13,7 +13,7 @@ from analysis.proposal import MILLION, Plan, Proposal
 from train.record import files
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_proposal(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--experiment", default="weak_scaling,strong_scaling", metavar="A,B",
                         help="experiments with records (default: %(default)s)")  # fmt: skip
@@ -28,7 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_proposal(options: argparse.Namespace) -> int:
     """Write proposal.pdf and proposal.html, and say what they conclude; the exit status."""
     if options.runs < 1:
         raise TableError(f"--runs: {options.runs} given, must be at least 1")
@@ -51,11 +51,11 @@ def write(content: Proposal, folder: Path) -> int:
     """Write the document into a folder; returns the pages of the PDF."""
     from analysis.figures import files as figure_files
     from analysis.figures import proposal as figure
-    from analysis.page import proposal as page
+    from analysis.page.page import proposal_page
 
     folder.mkdir(parents=True, exist_ok=True)
     sections, title = contents.sections(content), contents.title(content)
     figure_files.save("proposal-scaling", partial(figure.draw, content), folder)
     svg = (folder / "proposal-scaling.svg").read_text()
-    files.write_whole(folder / "proposal.html", page.page(title, sections, svg).encode())
+    files.write_whole(folder / "proposal.html", proposal_page(title, sections, svg).encode())
     return figure.write_pdf(content, sections, title, folder / "proposal.pdf")

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from analysis.commands import arguments
 from analysis.figures import files, registry
-from analysis.page import scope
-from analysis.page.page import about, analyse, page
-from analysis.page.scope import Scope
+from analysis.page.page import Scope, about, analyse, page, report_scope
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
@@ -39,7 +37,7 @@ def make(study: Study, out: Path, folder: Path | None = None, only: Scope | None
     return study.notices
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_report(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_results(parser)
     parser.add_argument("--figures", type=Path, help="also write the figures into this folder, as `draw` does")
@@ -47,12 +45,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_out(parser, "figures/report.html")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_report(options: argparse.Namespace) -> int:
     """Write the page and say where it is; the exit status."""
     if not options.results.exists():
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
     study = arguments.study(options)
-    only = scope.report_scope(options.report, study.published, options.results) if options.report else None
+    only = report_scope(options.report, study.published, options.results) if options.report else None
     arguments.print_notices(make(study, options.out, options.figures, only))
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0

@@ -23,9 +23,9 @@ from analysis.compare.sets import SetComparisons
 from analysis.diagnose.document import Diagnosis
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.experiments.summary import SummaryPoint
-from analysis.history.document import History, ReferenceCheck
+from analysis.history.text import History, ReferenceCheck
 from analysis.predict.answers import PredictedTarget
-from analysis.timeline.document import LaunchTimeline
+from analysis.timeline.text import LaunchTimeline
 
 SCHEMA = Path(__file__).parents[1] / "output.schema.json"
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"

@@ -19,7 +19,7 @@ from analysis.table import controls
 from train.record import intervals
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_summary(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_experiment(parser)
     arguments.add_format(parser, "text", "json")
@@ -28,7 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_summary(options: argparse.Namespace) -> int:
     """Print the table, draw on request, and say where the figures are; 1 where there is no complete run."""
     study = arguments.study(options)
     arguments.print_notices(study.left_out)

@@ -11,14 +11,14 @@ from analysis.text import csv_text
 from analysis.user_table import table as user_table
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_table(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="any table, a folder of them, or - for standard input")
     arguments.add_columns(parser)
     arguments.add_out(parser, "figures/tables/read.csv")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_table(options: argparse.Namespace) -> int:
     """Print how the columns were read, what was left out, and the rows; write them as CSV."""
     read = user_table.read(options.file, options.columns)
     rows = read.runs if read.published is None else read.published

@@ -5,22 +5,22 @@ import argparse
 import pandas as pd
 from tabulate import tabulate
 
+from analysis import reports
 from analysis.commands import arguments
-from analysis.reports import recompute
 from analysis.study import Study
 from analysis.text import csv_text
 
 _FOLLOWS = {True: "yes", False: "no"}
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_tables(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_out(parser, "figures/tables")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_tables(options: argparse.Namespace) -> int:
     """Write one CSV and one Markdown table a report, and print what does not follow; the exit status."""
-    numbers = recompute.recompute(Study().published)
+    numbers = reports.recompute(Study().published)
     options.out.mkdir(parents=True, exist_ok=True)
     for report, rows in numbers.groupby("report"):
         (options.out / f"{report}.csv").write_text(csv_text(rows, float_format="%.6g"))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.timeline import document, split, text, trace
+from analysis.timeline import split, text, trace
 from analysis.timeline.launch import Launch, find_launches, load_launch
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_timeline(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add_models(parser)
     arguments.add_format(parser, "text", "json")
@@ -18,7 +18,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_out(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_timeline(options: argparse.Namespace) -> int:
     """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
     records = arguments.study(options).records
     paths = find_launches(records, options.models)
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         launch = load_launch(path, records[str(path)])
         steps, out = split.steps_of_rank_0(launch), write(launch, options.out)
         if options.format == "json":
-            timelines.append(document.as_json(launch, steps, out))
+            timelines.append(text.as_json(launch, steps, out))
             continue
         print(text.report(launch, steps))
         print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")

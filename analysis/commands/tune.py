@@ -23,7 +23,7 @@ class Tuning(Document):
     contests: Annotated[Sequence[RankedContest], about("one for each model, machine and number of ranks")]
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
+def declare_tune(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
     arguments.add_models(parser)
@@ -34,7 +34,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_tune(options: argparse.Namespace) -> int:
     """Print the ranking of each contest, and write the winner's settings where that is asked; 1 without a contest.
 
     Raises TableError where the file cannot be written: before anything else for its name, and because it exists; after

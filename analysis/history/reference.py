@@ -86,7 +86,7 @@ def new_reference(name: str, sessions: Sequence[Session], histories: Mapping[Key
     days = sorted(launch.started_at[:10] for launch in launches)
     points = [_point(key, values) for key, values in histories.items() if not values.lost]
     records = {launch.path: launch.sha256 for launch in launches}
-    return Reference(name, days[0], days[-1], within, points, _provenances(launches), records)
+    return Reference(name, days[0], days[-1], within, points, provenances(launches), records)
 
 
 def _point(key: Key, values: Values) -> Point:
@@ -96,14 +96,15 @@ def _point(key: Key, values: Values) -> Point:
     return Point(**asdict(key), unit=UNITS[key.quantity], value=mean.value, low=low, high=high, launches=launches)
 
 
-def _provenances(launches: Iterable[Launch]) -> Provenances:
-    provenances = list(dict.fromkeys(launch.provenance for launch in launches))
+def provenances(launches: Iterable[Launch]) -> Provenances:
+    """Return the provenance of some launches."""
+    distinct = list(dict.fromkeys(launch.provenance for launch in launches))
     versions: dict[str, set[str]] = defaultdict(set)
-    for one in provenances:
+    for one in distinct:
         for name, version in one.versions:
             versions[name].add(version)
     commit, driver, kernel, image = (
-        sorted({getattr(one, name) for one in provenances}) for name in ("commit", "driver", "kernel", "image")
+        sorted({getattr(one, name) for one in distinct}) for name in ("commit", "driver", "kernel", "image")
     )
     return Provenances(
         commit, driver, kernel, image, {name: sorted(numbers) for name, numbers in sorted(versions.items())}

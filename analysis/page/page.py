@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis import PUBLISHED, audit, claims
+from analysis import PUBLISHED, audit, claims, reports
 from analysis.audit.findings import SEVERITIES, Finding, point_label
 from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as beside
@@ -25,10 +25,13 @@ from analysis.compare.text import published_sections
 from analysis.experiments import summary
 from analysis.figures import files
 from analysis.figures.entry import Entry
-from analysis.page.scope import Scope
-from analysis.reports import TITLES, recompute
+from analysis.proposal import Section
+from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import schema
+from train.record import reproduction
+from train.record.progress import duration
+from train.record.reproduction import Outcome, Reproduction
 
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 MAX_RUNS = 200  # of one experiment that the page lists one by one
@@ -80,7 +83,7 @@ def analyse(study: Study) -> Analysed:
         claims.judge(claims.read(), study),
         audit.table_findings(study.published),
         audit.record_findings(study),
-        recompute.recompute(study.published),
+        reports.recompute(study.published),
         beside.compare(study.published, study.local, tolerances.read()),
     )
 
@@ -281,4 +284,65 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
         local_severities=_counts([f.severity for f in analysed.local_findings], SEVERITIES),
         comparisons=sections,
         notes=notes,
+    )
+
+
+_OUTCOMES = ("measured", "submitted", "failed", "not run")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One report, the experiments that are its own, and the last reproduction of it, if any."""
+
+    report: str
+    experiments: frozenset[str]
+    reproduced: Reproduction | None
+
+    def narrowed(self, study: Study) -> Study:
+        """Return the study with the local records of its experiments alone."""
+        local = study.local[study.local["experiment"].isin(self.experiments)].reset_index(drop=True)
+        return study.narrowed(local, [one for one in study.notices if set(Path(one.path).parts) & self.experiments])
+
+    def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Return its figures, and those of its local records."""
+        local = {id for id, entry in figures.items() if (entry.local or {}).get("experiment") in self.experiments}
+        return {id: entry for id, entry in figures.items() if entry.report == self.report or
+                (entry.published is None and id in local)}  # fmt: skip
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return a row for each experiment of the reproduction: its outcome, and why; those that ran come first."""
+        outcomes = (
+            sorted(self.reproduced.outcomes, key=lambda one: _OUTCOMES.index(one.status)) if self.reproduced else []
+        )
+        return [
+            {
+                "experiment": one.experiment,
+                "what": one.shows,
+                "outcome": one.status,
+                "launches": f"{one.runs} of {one.planned}" if one.planned else "",
+                "took": duration(one.took_s) if one.took_s >= 1 else "",
+                "why": _why(one),
+            }
+            for one in outcomes
+        ]
+
+
+def _why(one: Outcome) -> str:
+    return "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out))))
+
+
+def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
+    """Return the scope of a report: experiments with numbers of it, and those that reproduce it."""
+    reproduced = reproduction.read(results, report)
+    named = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
+    return Scope(
+        report, frozenset(named | {one.experiment for one in reproduced.outcomes} if reproduced else named), reproduced
+    )
+
+
+def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:
+    """Return the page as HTML; svg: the text of its figure, which the page holds."""
+    environment = Environment(loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("proposal.html.j2").render(
+        title=title, sections=sections, svg=svg[svg.index("<svg") :]
     )

@@ -1,4 +1,9 @@
-"""A launch with a timeline, with the phases, steps and operations of all ranks on the clock of rank 0's host."""
+"""A launch with a timeline: phases, steps and operations of all ranks on the clock of rank 0's host; Horovod's own part.
+
+What happened to each tensor, as rank 0 saw it, is in Horovod's timeline: horovod/common/timeline.cc of Horovod 0.28,
+Chrome's trace events, a "process" for each tensor. Times are microseconds since the timeline began, which its first
+event gives in microseconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from analysis import TableError
 from analysis.table.runs import has_timeline
-from analysis.timeline import horovod
-from analysis.timeline.horovod import HorovodTimeline
 from train.record import protocol, record
 from train.record.record import PHASES, Rank, RunRecord, StepAt
 
@@ -80,7 +83,7 @@ def load_launch(path: Path, run: RunRecord) -> Launch:
     for file in [protocol.horovod_timeline_path(folder), *operations]:
         _check(file, run.attachments.get(file.name))
     ranks = [_rank_times(rank, folder) for rank in run.ranks]
-    return Launch(run, ranks, horovod.read(protocol.horovod_timeline_path(folder)))
+    return Launch(run, ranks, read_horovod(protocol.horovod_timeline_path(folder)))
 
 
 def _check(path: Path, sha256: str | None) -> None:
@@ -121,3 +124,82 @@ def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
 def _moved(step: StepAt, by_s: float) -> StepAt:
     computed_at = None if step.computed_at is None else step.computed_at + by_s
     return replace(step, begun_at=step.begun_at + by_s, computed_at=computed_at, ended_at=step.ended_at + by_s)
+
+
+Kind = Literal["negotiation", "operation", "queue", "copy", "wire"]
+
+_START = "start_time_since_epoch_in_micros"
+_QUEUE = ("QUEUE", "WAIT_FOR_DATA", "WAIT_FOR_OTHER_TENSOR_DATA")
+_COPY = ("MEMCPY_", "INIT_FUSION_BUFFER", "ALLOCATE_", "COPY_")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A tensor was in one state, in seconds since the epoch by the clock of rank 0's host."""
+
+    tensor: str
+    name: str  # as Horovod calls it
+    begin_s: float
+    end_s: float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Rank 0 learned that a rank was ready to exchange a tensor. Only the first time: afterwards that is cached."""
+
+    tensor: str
+    rank: int
+    at_s: float
+
+
+@dataclass(frozen=True)
+class HorovodTimeline:
+    """The states of all tensors, and when ranks were ready."""
+
+    spans: list[Span]
+    ready: list[Ready]
+
+
+def read_horovod(path: Path) -> HorovodTimeline:
+    """Read the timeline that Horovod wrote. Raises TableError where the file is missing or not whole."""
+    try:
+        return horovod_timeline(json.loads(path.read_bytes()))
+    except OSError as error:
+        raise TableError(
+            f"{path}: {error.strerror}; rank 0 writes it, and the folder must be one that it can"
+        ) from error
+    except (ValueError, LookupError, TypeError) as error:
+        reason = f"not a whole timeline of Horovod ({error}); FORCE=1 measures again"
+        raise TableError(f"{path}: {reason}") from error
+
+
+def horovod_timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
+    """Return the states in these events, in the order of their ends, without those that have not ended.
+
+    Raises LookupError where one ends that has not begun, or where no event has the time of their begin.
+    """
+    starts = [event["args"][_START] for event in events if _START in event.get("args", {})]
+    if not starts:
+        raise LookupError(f"no {_START} in it")
+    tensors = {event["pid"]: event["args"]["name"] for event in events if "name" in event.get("args", {})}
+    under_way: dict[int, list[dict[str, Any]]] = {}
+    result = HorovodTimeline([], [])
+    for event in events:
+        if event["ph"] == "B":
+            under_way.setdefault(event["pid"], []).append(event)
+        elif event["ph"] == "E":
+            begin = under_way[event["pid"]].pop()
+            kind = _kind(begin["name"], len(under_way[event["pid"]]))
+            begin_s, end_s = ((starts[0] + one["ts"]) / 1e6 for one in (begin, event))
+            result.spans.append(Span(tensors[event["pid"]], begin["name"], begin_s, end_s, kind))
+        elif event["ph"] == "X":
+            result.ready.append(Ready(tensors[event["pid"]], int(event["name"]), (starts[0] + event["ts"]) / 1e6))
+    return result
+
+
+def _kind(name: str, depth: int) -> Kind:
+    """Return the kind of a state; depth: 0 for one that contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
+    if depth == 0:
+        return "negotiation" if name.startswith("NEGOTIATE_") else "operation"
+    return "queue" if name in _QUEUE else "copy" if name.startswith(_COPY) else "wire"

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.timeline.horovod import Span
-from analysis.timeline.launch import Launch, RankTimes
+from analysis.timeline.launch import Launch, RankTimes, Span
 from train.record.record import StepAt
 
 Times = list[tuple[float, float]]  # begin and end of each, apart from each other, ascending

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.timeline.horovod import Span
-from analysis.timeline.launch import Launch, RankTimes
+from analysis.timeline.launch import Launch, RankTimes, Span
 from analysis.timeline.split import exchange_spans, union
 from train.record.record import StepAt
 

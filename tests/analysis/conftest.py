@@ -6,9 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import audit, claims
+from analysis import audit, claims, reports
 from analysis.claims import Claim, Judged
-from analysis.reports import recompute
 from analysis.table import loading
 from tests.helpers.own_records import Results
 
@@ -45,7 +44,7 @@ def published_numbers_are_read_and_audited_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "published", read)
-        for module, name in ((audit, "table_findings"), (recompute, "recompute")):
+        for module, name in ((audit, "table_findings"), (reports, "recompute")):
             patch.setattr(module, name, once(getattr(module, name)))
         patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers))
         yield

@@ -2,10 +2,9 @@
 
 import functools
 
-from analysis import claims
+from analysis import claims, reports
 from analysis.claims import Judged
 from analysis.derived import Derived
-from analysis.reports import recompute
 from analysis.study import Study
 
 
@@ -21,6 +20,6 @@ def lines() -> list[tuple[str, Derived]]:
     return [
         (str(report), line)
         for report, rows in Study().published.groupby("report")
-        for line in recompute.derived_numbers(rows)
+        for line in reports.derived_numbers(rows)
         if line.row["value"] == line.row["value"]  # NaN: only plotted
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.table.checks import copies, counts, times, windows  # noqa: F401 - each adds to the checks
+from analysis.table.checks import copies, counts, times  # noqa: F401 - each adds to the checks
 from analysis.table.checks.check import CHECKS, Contradiction
 from train.record.record import RunRecord
 

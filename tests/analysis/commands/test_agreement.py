@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis import audit
+from analysis import audit, reports
 from analysis.audit import findings as judging
 from analysis.audit.findings import point_location
 from analysis.claims.numbers import VERDICT_NAMES, Data, Report, listed
@@ -13,7 +13,6 @@ from analysis.curves import SETTING, SIZE, lookup, rate_curves
 from analysis.derived import computed
 from analysis.explain import fit, runs, text
 from analysis.point_noise import noises
-from analysis.reports import recompute
 from analysis.study import Study
 from analysis.table import loading
 from tests.helpers.judged import judged, lines
@@ -25,13 +24,13 @@ pytestmark = pytest.mark.slow  # every rule over every point
 SAME_NUMBER = {
     "stated_speedup": ("speedup_throughput",),
     "stated_efficiency": ("efficiency_throughput",),
-    "percentage_base": tuple(recompute.CHANGES),
+    "percentage_base": tuple(reports.CHANGES),
     "size_in_bytes": ("model_bytes",),
 }
 
 
 def test_tables_has_the_verdict_of_every_line():
-    table = recompute.recompute(loading.published())
+    table = reports.recompute(loading.published())
     printed = table[table["stated"].notna()]
     answers = {"inside": True, "outside": False, "undecided": None}
     shown = [None if pd.isna(answer) else bool(answer) for answer in printed["agrees"]]
@@ -60,7 +59,7 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
             for report, line in lines()
             if report == item.claim.report and all(line.row[name] in values for name, values in numbers.items())
         ]
-        assert item.verdict == VERDICT_NAMES[recompute.verdict(mine).outcome], item.claim.id
+        assert item.verdict == VERDICT_NAMES[reports.verdict(mine).outcome], item.claim.id
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
@@ -71,7 +70,7 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
         computed_rows = computed(rows)
         key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
         by = {tuple(row[name] for name in key): data.number(row).value for row in computed_rows.to_dict("records")}
-        for line in recompute.derived_numbers(rows):
+        for line in reports.derived_numbers(rows):
             point = tuple(line.row[name] for name in key)
             if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:
                 assert line.computed.value == pytest.approx(by[point]), point

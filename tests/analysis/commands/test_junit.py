@@ -2,12 +2,12 @@
 
 import xml.etree.ElementTree as ElementTree
 
-from analysis.commands import junit
+from analysis.commands import arguments
 
 
 def test_failures_and_passes_with_text_that_xml_does_not_allow(tmp_path):
     file = tmp_path / "ci" / "audit.xml"
-    junit.write(file, "audit", {"speedup <1>": "", "copied\x1b[31m": "row 3: stated 2\nrow 5: stated & 3"})
+    arguments.write_junit(file, "audit", {"speedup <1>": "", "copied\x1b[31m": "row 3: stated 2\nrow 5: stated & 3"})
     suite = ElementTree.parse(file).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     passed, failed = suite

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.figures import registry
-from analysis.page import scope
+from analysis.page import page
 from analysis.study import Study
 from train.record import reproduction
 from train.record.reproduction import Outcome, Reproduction
@@ -14,7 +14,7 @@ def test_what_belongs_to_a_report(results):
     results.add(experiment="weak_scaling")
     results.add(experiment="overhead")
     study = Study(results.folder)
-    only = scope.report_scope("001", study.published, results.folder)
+    only = page.report_scope("001", study.published, results.folder)
     assert {"weak_scaling", "strong_scaling", "batch_sweep"} <= only.experiments
     assert set(only.narrowed(study).local["experiment"]) == {"weak_scaling"}
     ids = set(only.figures(registry.figures(study.local)))
@@ -29,7 +29,7 @@ def test_what_its_reproduction_came_to_is_listed_with_the_reasons(tmp_path):
         Outcome("weak_scaling", "Weak", "measured", "", ["nodes8: too large"], 3, 3, 125.0),
     ]
     reproduction.write(Reproduction("001", outcomes), tmp_path)
-    only = scope.report_scope("001", Study().published, tmp_path)
+    only = page.report_scope("001", Study().published, tmp_path)
     assert "imdb_wiki" in only.experiments
     assert [list(row.values()) for row in only.rows()] == [
         ["weak_scaling", "Weak", "measured", "3 of 3", "2 min", "left out: nodes8: too large"],

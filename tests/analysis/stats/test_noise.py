@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from analysis.stats.noise import Noise, pooled, with_noise
 from analysis.stats.number import between, exact
+from analysis.stats.student import Noise, pooled, with_noise
 
 
 def test_squares_are_pooled_over_their_degrees_worked_by_hand():

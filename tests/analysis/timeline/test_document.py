@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.timeline import document, split
+from analysis.timeline import split, text
 from tests.helpers.timelines import STEPS, launch_with_timeline, load
 
 
@@ -12,7 +12,7 @@ def launch(tmp_path):
 
 
 def as_json(launch):
-    return document.as_json(launch, split.steps_of_rank_0(launch), Path("trace.json"))
+    return text.as_json(launch, split.steps_of_rank_0(launch), Path("trace.json"))
 
 
 def test_the_parts_that_there_are_have_their_medians_in_seconds(launch):

@@ -1,7 +1,7 @@
 import pytest
 
 from analysis.timeline import split
-from analysis.timeline.horovod import Span
+from analysis.timeline.launch import Span
 from analysis.timeline.split import step_parts, union, within, without
 from tests.helpers.timelines import STEPS, launch_with_timeline, load
 from train.record.record import StepAt

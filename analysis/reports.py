@@ -1,4 +1,4 @@
-"""Every derived number that the reports print, recomputed from their primary numbers, each with its verdict.
+"""The five reports, and every derived number that they print, recomputed from their primary ones, with its verdict.
 
 `tables`, the audit and the claims take from here whether a printed number follows.
 """
@@ -8,19 +8,29 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
-from analysis.derived import RATIOS, Derived, pairs, stated
+from analysis.derived import RATIOS, Derived, computed, pairs, stated
 from analysis.point_noise import noises
-from analysis.reports import training
-from analysis.stats.noise import with_noise
+from analysis.stats import trend as trends
 from analysis.stats.number import Number, between, combined, exact, unknown
+from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome, Verdict, together
 from analysis.table.stated import number, reading
+
+TITLES = {
+    "000": "report 000, HackSA: VGG, Inception and ResNet with Horovod",
+    "001": "report 001, OSU: TensorFlow and Horovod on Owens",
+    "002": "report 002, BNL: distributed TensorFlow on a GPU cluster",
+    "003": "report 003, spreadsheet over the TensorFlow benchmarks of 2017",
+    "004": "report 004, MSOE: multi-GPU training with Horovod",
+    "local": "local records",
+}
 
 Derivation = Callable[[pd.DataFrame], Iterator[Derived]]
 _AGREES: dict[Outcome, bool | None] = {"inside": True, "outside": False, "undecided": None}
@@ -88,11 +98,12 @@ def medians(table: pd.DataFrame, cells: Sequence[Derived]) -> Iterator[Derived]:
         if not pd.isna(row["ranks"]):
             block = [d for d in block if d.row["ranks"] == row["ranks"]]
         if block:
-            yield Derived(row, _median([d.computed for d in block]), f"median of {len(block)}")
+            yield Derived(row, _average(np.median, [d.computed for d in block]), f"median of {len(block)}")
 
 
-def _median(numbers: Sequence[Number]) -> Number:
-    value, low, high = np.median([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
+def _average(how: Callable[..., Any], numbers: Sequence[Number]) -> Number:
+    """Return the mean or median of numbers, and of both ends of their intervals."""
+    value, low, high = how([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
     return between(value, low, high, len(numbers))
 
 
@@ -135,7 +146,7 @@ def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
         same = [cells[name].eq(row[name]) for name in ("model", "gpu", "ranks")]
         rates = [number(cell) for cell in cells[np.logical_and.reduce(same)].to_dict("records")]
         if rates:
-            yield Derived(row, _median(rates), f"median of {len(rates)} cells")
+            yield Derived(row, _average(np.median, rates), f"median of {len(rates)} cells")
 
 
 # What a stated change is of.
@@ -181,8 +192,114 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
         yield Derived(effective, exact(float(batch * ranks)), f"{ranks} x {batch}")
 
 
+def epochs_to_stable(table: pd.DataFrame) -> Iterator[Derived]:
+    """Yield epochs until the accuracy is stable: at one number of ranks, and how many more at each doubling.
+
+    The latter is the slope that the curves of all devices have in common, with its interval.
+    """
+    for row in stated(table, "epochs_to_stable"):
+        if row["kind"] == "stated":
+            same = measured(_experiment(table, row), "epochs_to_stable")
+            counts = [number(at) for at in same[same["ranks"].eq(row["ranks"])].to_dict("records")]
+            if counts:
+                yield Derived(row, _average(np.mean, counts), f"mean of {len(counts)}")
+    for row in stated(table, "epochs_to_stable_per_doubling"):
+        curves = _curves(_experiment(table, row), "epochs_to_stable")
+        if any(len(curve) > 1 for curve in curves):
+            slope = trends.fit([_points(curve) for curve in curves]).slope
+            formula = f"slope over log2 of the ranks, from {slope.n} points of {len(curves)} curves"
+            yield Derived(row, slope, formula)
+
+
+def training_times(table: pd.DataFrame) -> Iterator[Derived]:
+    """Yield the time until the accuracy is stable, and that of a training from its epochs, images and speed."""
+    rows = stated(table, "time_to_stable_s")
+    derived = computed(table) if rows else table
+    for row in rows:
+        at = derived[derived["quantity"].eq("time_to_stable_s") & derived["kind"].eq("computed")]
+        at = at[at["experiment"].eq(row["experiment"]) & at["ranks"].eq(row["ranks"])]
+        if not at.empty:
+            least = min(at.to_dict("records"), key=lambda point: point["value"])
+            yield Derived(row, number(least), f"epochs until then / all epochs x time of the job ({least['run']})")
+    for row in stated(table, "job_s"):
+        if row["kind"] == "stated":
+            yield Derived(row, *_training_s(table, row))
+
+
+def _training_s(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
+    """Return the time of a training: epochs x images / images/s; unknown if one of them is not printed."""
+    planned = lookup(table[table["quantity"].eq("epochs_planned")], [*SETTING])
+    images = lookup(table[table["quantity"].eq("dataset_images")], ["report", "dataset"])
+    speed = lookup(measured(table, "images_per_s"), [*SETTING, "ranks"])
+    factors = {"epochs": planned(row), "images": images(row), "images_per_s": speed(row)}
+    if absent := [name for name, rows in factors.items() if not rows]:
+        return unknown(), f"{', '.join(absent)} of this training are not printed"
+    numbers = {name: number(rows[0]) for name, rows in factors.items()}
+    return combined(
+        lambda epochs, images, images_per_s: epochs * images / images_per_s, numbers
+    ), "epochs x images / speed"
+
+
+def predictions(table: pd.DataFrame) -> Iterator[Derived]:
+    """Yield what a report predicts for more ranks than it has, from the trend of all its curves of that quantity.
+
+    The interval is that of a new measurement. Times are assumed to fall by the same factor at each doubling, counts to
+    rise by the same number.
+    """
+    for row in stated(table, "job_s", "epoch_s", "epochs_to_stable"):
+        if row["kind"] != "predicted":
+            continue
+        curves = _curves(_experiment(table, row), row["quantity"])
+        mine = [nth for nth, curve in enumerate(curves) if curve[0]["gpu"] == row["gpu"] and len(curve) > 1]
+        if not mine:
+            yield Derived(row, unknown(), "no curve of two points on this device is printed")
+            continue
+        log = row["unit"] == "s"
+        trend = trends.fit([_points(curve, log) for curve in curves])
+        expected = trend.at(mine[0], math.log2(row["ranks"]), len(curves[mine[0]]))
+        formula = f"the trend of {trend.slope.n} points of {len(curves)} curves, on {row['ranks']} ranks"
+        yield Derived(row, exponential(expected) if log else expected, formula)
+
+
+def accuracy_spreads(table: pd.DataFrame) -> Iterator[Derived]:
+    """Yield how far apart final accuracies are, and the loss of accuracy against one rank."""
+    for row in stated(table, "validation_accuracy_loss_fraction"):
+        yield Derived(row, *_loss(table, row))
+    for final in _FINAL:
+        for row in stated(table, f"{final}_spread_fraction"):
+            same = [number(at) for at in measured(_experiment(table, row), final).to_dict("records")]
+            if len(same) > 1:
+                values, low, high = ([getattr(n, end) for n in same] for end in ("value", "low", "high"))
+                difference = between(max(values) - min(values), max(low) - min(high), max(high) - min(low), len(same))
+                yield Derived(row, difference, f"the largest less the smallest of {len(same)}")
+
+
+def _loss(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
+    """Return how much less accurate a run is than that on one rank."""
+    final = measured(_experiment(table, row), "validation_accuracy")
+    mine, one = (final[final["ranks"].eq(ranks)].to_dict("records") for ranks in (row["ranks"], 1))
+    if not mine or not one:
+        return unknown(), "the accuracy on one GPU is not printed"
+    both = {"one": number(one[0]), "here": number(mine[0])}
+    return combined(lambda one, here: one - here, both), f"{one[0]['value']:g} - {mine[0]['value']:g}"
+
+
+def _experiment(table: pd.DataFrame, row: Row) -> pd.DataFrame:
+    return table[table["experiment"].eq(row["experiment"])]
+
+
+def _curves(table: pd.DataFrame, quantity: str) -> list[list[Row]]:
+    """Return the measured points of each setting, by ranks."""
+    rows = measured(table, quantity).sort_values("ranks", kind="stable")
+    return [[*curve.to_dict("records")] for _, curve in rows.groupby(SETTING, dropna=False, sort=False)]
+
+
+def _points(curve: Sequence[Row], log: bool = False) -> list[tuple[float, float]]:
+    return [(math.log2(row["ranks"]), math.log(row["value"]) if log else float(row["value"])) for row in curve]
+
+
 DERIVATIONS: tuple[Derivation, ...] = (
-    changes, training.epochs, training.times, training.predictions, training.spread, sizes,
+    changes, epochs_to_stable, training_times, predictions, accuracy_spreads, sizes,
 )  # fmt: skip
 
 
@@ -222,3 +339,6 @@ def recompute(published: pd.DataFrame) -> pd.DataFrame:
                 | {"difference": d.computed.value - d.row["value"], "agrees": agrees, "formula": d.formula}
             )
     return pd.DataFrame(rows).astype({"agrees": "boolean", "ranks": "Int64", "batch_per_rank": "Int64"})
+
+
+_FINAL = ("train_accuracy", "validation_accuracy")

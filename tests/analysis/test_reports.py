@@ -2,13 +2,12 @@ import pandas as pd
 import pytest
 
 from analysis import reports
-from analysis.reports import recompute
 from analysis.table import loading, schema
 
 
 @pytest.fixture(scope="module")
 def result():
-    return recompute.recompute(loading.published())
+    return reports.recompute(loading.published())
 
 
 @pytest.mark.slow
