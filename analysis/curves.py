@@ -14,6 +14,7 @@ from analysis.stats.number import Number, unknown
 from analysis.stats.repeats import around
 from analysis.table.identity import SCALING
 from analysis.table.stated import Row as Row
+from analysis.text import counted
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
 SOURCE_RUN = "primary source"
@@ -122,7 +123,7 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
 
 def ranks_in_words(number: float) -> str:
     """Return a number of ranks as text."""
-    return "1 rank" if number == 1 else f"{number:g} ranks"
+    return counted(number, "rank")
 
 
 def report_of(row: Row) -> str:

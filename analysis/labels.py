@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.table import controls
 from analysis.table.identity import PHRASES
+from analysis.text import counted
 from train.record import intervals, recorded_config
 
 _NAMES = {
@@ -37,8 +38,7 @@ def measurement_counts(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
     counts = []
     for column, one in (("n", "round"), ("launches", "launch")):
         low, high = curve[column].min(), curve[column].max()
-        several = "es" if one == "launch" else "s"
-        counts.append((f"{high}" if low == high else f"{low} to {high}") + f" {one}{several if high > 1 else ''}")
+        counts.append(("" if low == high else f"{low} to ") + counted(high, one))
     return " in ".join(counts)
 
 
@@ -62,7 +62,7 @@ def distinctions(series: pd.DataFrame, among: pd.DataFrame, *named: str) -> list
 def server_cores(runs: pd.DataFrame) -> list[str]:
     """Return a phrase if parameter servers had cores beside those of the ranks in all runs: "+2 cores for servers"."""
     cores = int(runs["server_cores"].min())
-    return [f"+{cores} core{'s' * (cores > 1)} for servers"] if cores else []
+    return [f"+{counted(cores, 'core')} for servers"] if cores else []
 
 
 def n_range(counts: Iterable[int]) -> str:

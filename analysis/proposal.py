@@ -17,6 +17,7 @@ from analysis.stats.number import COVERS, Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
 from analysis.table import controls
+from analysis.text import counted
 from train.record.record import RunRecord
 
 Kind = Literal["weak", "strong"]
@@ -188,8 +189,7 @@ def _number(point: summary.Point, name: str) -> Number:
 def _measured(point: summary.Point, verdict: str, plan: Plan) -> Row:
     first, rate = point.runs.iloc[0], point.numbers["images_per_s"]
     is_base = verdict == "base of the curve"
-    counts = f"{point.rounds} rounds, " if point.rounds else ""
-    counts += f"{point.launches} launch{'es' * (point.launches > 1)}"
+    counts = (f"{point.rounds} rounds, " if point.rounds else "") + counted(point.launches, "launch")
     return Row(
         int(first["nodes"]), int(first["ranks"]), int(first["batch_per_rank"]), rate,
         exact(1.0) if is_base else _number(point, "speedup_throughput"),
@@ -244,9 +244,9 @@ def sentence(curve: Curve, threshold: float) -> str:
     base, rest = curve.measured[0], curve.measured[1:]
     name = f"{curve.name}, {curve.kind} scaling"
     if curve.supported is None:
-        return f"{name}: ranks disturbed each other on {_count(base.nodes, 'node')}: no number of nodes is supported."
+        return f"{name}: ranks disturbed each other on {counted(base.nodes, 'node')}: no number of nodes is supported."
     text = (
-        f"{name}: the measurements support {_count(curve.supported, 'node')} at an efficiency of {100 * threshold:g} %"
+        f"{name}: the measurements support {counted(curve.supported, 'node')} at an efficiency of {100 * threshold:g} %"
     )
     after = [row for row in rest if row.nodes > curve.supported]
     if not after:
@@ -260,7 +260,7 @@ def sentence(curve: Curve, threshold: float) -> str:
     }
     first = after[0]
     reason = reasons[first.verdict]
-    return f"{text}; on {_count(first.nodes, 'node')} the efficiency {_percent(first.efficiency)} {reason}."
+    return f"{text}; on {counted(first.nodes, 'node')} the efficiency {_percent(first.efficiency)} {reason}."
 
 
 def _percent(number: Number) -> str:
@@ -288,7 +288,7 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
             e.git_commit[:12] + " with changes" * bool(e.git_dirty) for e in environments if e.git_commit
         ),
         "measured on": days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}",
-        "node hours of the study": f"{math.fsum(run.job_s * _node_count(run) for run in records) / 3600:.2f}",
+        "node hours of the study": f"{math.fsum(run.job_s * _nodecounted(run) for run in records) / 3600:.2f}",
     }  # fmt: skip
     return {name: text for name, text in rows.items() if text}
 
@@ -298,7 +298,7 @@ def _of(config: Mapping[str, object], group: str, name: str) -> str:
     return str(values.get(name, "")) if isinstance(values, Mapping) else ""
 
 
-def _node_count(run: RunRecord) -> int:
+def _nodecounted(run: RunRecord) -> int:
     return len({rank.node for rank in run.ranks}) or 1
 
 
@@ -329,7 +329,7 @@ def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence
             "Nodes are emulated on one machine by CPU quotas: no network and no second machine was measured."
         )
     elif hosts < max(row.nodes for curve in curves for row in curve.measured):
-        caveats.append(f"Nodes are cores of {_count(hosts, 'host')}: no network between hosts was measured.")
+        caveats.append(f"Nodes are cores of {counted(hosts, 'host')}: no network between hosts was measured.")
     if note := controls.control_note(local, labels.name):
         caveats.append(note[0].upper() + note[1:] + ".")
     return caveats
@@ -405,14 +405,10 @@ def _cost(curve: Curve, row: Row, plan: Plan) -> dict[str, str]:
         "measured": "predicted" if row.predicted else "yes",
         "hours a run": _text(row.hours),
         "node hours a run": _text(row.node_hours),
-        f"node hours of {_count(plan.runs, 'run')}": _text(row.node_hours.scaled(plan.runs)),
+        f"node hours of {counted(plan.runs, 'run')}": _text(row.node_hours.scaled(plan.runs)),
     }
 
 
 def _text(number: Number) -> str:
     largest = max(end for end in (number.value, number.low, number.high) if not math.isnan(end))
     return number.text(",.0f" if largest >= 1000 else ".3g")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

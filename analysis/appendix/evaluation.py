@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from analysis.appendix.contents import label
 from analysis.claims import Judged
+from analysis.text import tally
 
 Outcome = Literal["reproduced", "not reproduced", "not run"]
-OUTCOMES: tuple[Outcome, ...] = ("not reproduced", "reproduced", "not run")
+OUTCOMES: tuple[Outcome, ...] = ("not run", "reproduced", "not reproduced")
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Evaluation:
 
     def counts(self) -> str:
         """Return how many claims have each outcome, in words."""
-        counted = Counter(row.outcome for row in self.rows)
-        return f"{len(self.rows)} claims: {', '.join(f'{counted[name]} {name}' for name in reversed(OUTCOMES))}"
+        return f"{len(self.rows)} claims: {tally([row.outcome for row in self.rows], OUTCOMES)}"
 
     @property
     def failed(self) -> bool:

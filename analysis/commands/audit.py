@@ -17,6 +17,7 @@ from analysis.commands import arguments
 from analysis.documents import Document, about, filled, text
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
+from analysis.text import tally
 from analysis.user_table import table as user_table
 from train.record.record import RECORD_NAME
 
@@ -58,14 +59,10 @@ def _text(audited: Audited) -> str:
         for item in (item for item in judged if item.claim.report == report):
             lines += ["", f"{item.verdict.upper()} {item.claim.id} ({item.claim.place})"]
             lines += _wrap(item.claim.text) + _wrap(item.evidence) + _wrap(item.claim.remark)
-    lines += ["", f"{len(findings)} findings: {_counts([f.severity for f in findings], SEVERITIES)}"]
+    lines += ["", f"{len(findings)} findings: {tally([f.severity for f in findings], SEVERITIES)}"]
     if judged:
-        lines += [f"{len(judged)} claims: {_counts([item.verdict for item in judged], VERDICTS)}"]
+        lines += [f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"]
     return "\n".join(lines).lstrip("\n")
-
-
-def _counts(values: Sequence[str], names: Sequence[str]) -> str:
-    return ", ".join(f"{values.count(name)} {name}" for name in names)
 
 
 def _wrap(text: str) -> list[str]:

@@ -4,18 +4,16 @@ import argparse
 import textwrap
 from collections.abc import Sequence
 
-from tabulate import tabulate
-
 from analysis import claims, documents
 from analysis.claims import VERDICTS, Judged
 from analysis.commands import arguments
 from analysis.reports import TITLES
+from analysis.text import markdown_table, tally
 
 
-def counted(judged: Sequence[Judged]) -> str:
+def summary(judged: Sequence[Judged]) -> str:
     """Return how many claims have each verdict, in words."""
-    verdicts = [item.verdict for item in judged]
-    return f"{len(verdicts)} claims: {', '.join(f'{verdicts.count(name)} {name}' for name in VERDICTS)}"
+    return f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"
 
 
 def text(judged: Sequence[Judged]) -> str:
@@ -34,7 +32,7 @@ def text(judged: Sequence[Judged]) -> str:
                     if value
                     else []
                 )
-    return "\n".join([*lines, "", counted(judged)]).lstrip("\n")
+    return "\n".join([*lines, "", summary(judged)]).lstrip("\n")
 
 
 def markdown(judged: Sequence[Judged]) -> str:
@@ -47,13 +45,7 @@ def markdown(judged: Sequence[Judged]) -> str:
         }
         for item in judged
     ]
-    cells = [{name: value.replace("|", "\\|") for name, value in row.items()} for row in rows]
-    table = tabulate([[*row.values()] for row in cells], headers=[*cells[0]], tablefmt="github", disable_numparse=True)
-    # One space beside each cell: a wide cell does not widen all others.
-    table = "\n".join(" ".join(line.split()) for line in table.splitlines())
-    rule = "|".join(["", *(" --- " for _ in cells[0]), ""])
-    lines = table.splitlines()
-    return "\n".join([lines[0], rule, *lines[2:], "", counted(judged) + "."])
+    return f"{markdown_table(rows)}\n\n{summary(judged)}."
 
 
 def as_json(judged: Sequence[Judged]) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
 from analysis import epochs, metrics, speedups
-from analysis.compare import tolerances
 from analysis.compare.comparison import (
     Comparison,
     Comparisons,
@@ -165,11 +163,3 @@ def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -
     if pairs and pairs[0][1].axis in SIZES:
         both = [pair for pair in pairs if all(len(set(curve.sizes)) > 1 for curve in pair)]
         yield from compare_order(both, "order_by_efficiency", limits)
-
-
-def counts(rows: Iterable[Comparison]) -> dict[str, int]:
-    """Return how many comparisons have each verdict."""
-    numbers: dict[str, Any] = dict.fromkeys(tolerances.VERDICTS, 0)
-    for row in rows:
-        numbers[row.verdict] += 1
-    return numbers

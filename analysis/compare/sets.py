@@ -23,6 +23,7 @@ from analysis.stats.student import pooled_ratio_of_means, ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
+from analysis.text import counted
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
@@ -327,7 +328,7 @@ def _pooled(runs: Sequence[Sequence[_Run]]) -> str:
     few = min(len(side) for side in runs)
     if few >= _ENOUGH_LAUNCHES:
         return ""
-    return f"{few} launch{'es' * (few > 1)}: with the variance between launches of all curves of this experiment"
+    return f"{counted(few, 'launch')}: with the variance between launches of all curves of this experiment"
 
 
 def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[Ratio]:

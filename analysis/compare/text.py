@@ -10,12 +10,13 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from analysis.compare import published
 from analysis.compare.curves import SIZES
 from analysis.compare.published import Comparison, Comparisons
 from analysis.compare.sets import Sets
+from analysis.compare.tolerances import VERDICTS
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
+from analysis.text import tally
 
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, list[str]]
@@ -70,7 +71,7 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
 
     ordered = sorted(compared.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
     sections = [(name, [_shown(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
-    counted = ", ".join(f"{n} {verdict}" for verdict, n in published.counts(compared.rows).items())
+    counts = tally([row.verdict for row in compared.rows], VERDICTS)
     how = [
         "A number is within what is allowed where its 90 % interval is, outside where its whole 95 % interval is; p is "
         "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "
@@ -85,7 +86,7 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
         "How": how if compared.rows else [],
         "Local records without a published counterpart": compared.local_alone,
         "Published numbers without a local counterpart": compared.published_alone,
-        "Verdicts": [f"{len(compared.rows)} comparisons: {counted}"],
+        "Verdicts": [f"{len(compared.rows)} comparisons: {counts}"],
     }
 
 

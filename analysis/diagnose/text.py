@@ -16,6 +16,7 @@ from analysis.diagnose.split import LOSSES, Part, Split
 from analysis.diagnose.verdicts import LargestLoss, SlowestRank
 from analysis.stats.number import Number
 from analysis.stats.repeats import MIN_VALUES
+from analysis.text import counted
 
 WIDTH = 110
 _FORM = ".3g"
@@ -71,7 +72,7 @@ def largest_loss_line(curve: Curve, split: Split, loss: LargestLoss) -> str:
     if loss.part is None:
         return ""
     share = split.share(loss.part).over(0.01).text(".0f")
-    return f"{_title(curve)} on {_nodes(split)}: {NAMES[loss.part]}, {share} % of a step"
+    return f"{_title(curve)} on {counted(split.point.nodes, 'node')}: {NAMES[loss.part]}, {share} % of a step"
 
 
 def table(splits: Sequence[Split]) -> str:
@@ -86,12 +87,8 @@ def table(splits: Sequence[Split]) -> str:
     if any(split.exchange_alone for split in splits):
         rows.append(["exchange by itself", *(_optional(split.exchange_alone) for split in splits)])
         rows.append(["exchange hidden", *(_optional(split.hidden) for split in splits)])
-    headers = [f"{_nodes(split)}, batch {split.point.batch_per_rank}" for split in splits]
+    headers = [f"{counted(split.point.nodes, 'node')}, batch {split.point.batch_per_rank}" for split in splits]
     return tabulate(rows, headers=["[ms a step]", *headers], disable_numparse=True)
-
-
-def _nodes(split: Split) -> str:
-    return f"{split.point.nodes} node{'s' * (split.point.nodes > 1)}"
 
 
 def _part(split: Split, part: Part) -> str:
@@ -106,7 +103,7 @@ def _optional(value: Number | None) -> str:
 
 def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: SlowestRank | None) -> Iterator[str]:
     """Yield what the largest point shows, and what to do."""
-    nodes = _nodes(split)
+    nodes = counted(split.point.nodes, "node")
     names = [NAMES[part] for part in loss.candidates]
     if not loss.enough:
         yield (

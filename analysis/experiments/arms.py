@@ -15,6 +15,7 @@ from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
 from analysis.table import controls
 from analysis.table.identity import SCALING
+from analysis.text import counted
 from train.record import recorded_config
 
 
@@ -40,7 +41,7 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
             for base, arm in ((base, arm) for base in bases for arm in arms if arm is not base):
                 if launches := speedups.paired_ratios(arm, base):
                     pair = _pair_label(arm.iloc[0], base.iloc[0])
-                    title = f"{labels.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {pair}"
+                    title = f"{labels.name(model)}, {counted(int(str(ranks)), 'rank')}: {pair}"
                     details = [*labels.distinctions(rows, runs, "arm"), *_server_labels(arm, base)]
                     unit = "repeat" if arm["round"].isna().all() else "round"
                     label = [title, ", ".join(details)]

@@ -35,6 +35,7 @@ from analysis.stats import repeats
 from analysis.stats.mixture import Mixture
 from analysis.stats.number import Number
 from analysis.stats.verdict import is_above
+from analysis.text import counted
 from analysis.thresholds import limit
 
 REFUTED = limit("growth_level")
@@ -177,8 +178,9 @@ def choose(runs: pd.DataFrame) -> Model:
         if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
             return model
     if len(runs) < 3:
-        few = f"{len(runs)} run{'s' * (len(runs) != 1)}"
-        raise TableError(f"{few}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
+        raise TableError(
+            f"{counted(len(runs), 'run')}: a fixed cost and a cost per step need 3, or 2 whose speed was measured"
+        )
     solved = models.EQUAL.system(runs).solve()
     if solved is None:
         raise TableError(

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
 from analysis.study import Study
-from analysis.text import csv_text
+from analysis.text import counted, csv_text
 
 # What would otherwise name the day and the version of Matplotlib in each file.
 _METADATA = {
@@ -41,8 +41,7 @@ def caption(entry: Entry, points: Points) -> str:
         runs = points.local.drop_duplicates("record")
         days = sorted({started[:10] for started in runs["started_at"]})
         span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        number = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-        text.append(f"Local points: {number} on {'; '.join(runs['machine'].unique())}, {span}.")
+        text.append(f"Local points: {counted(len(runs), 'run')} on {'; '.join(runs['machine'].unique())}, {span}.")
     return "\n\n".join(text) + "\n"
 
 

@@ -18,6 +18,7 @@ from analysis.stats import repeats
 from analysis.stats.repeats import Launches
 from analysis.table import controls
 from analysis.table.identity import SCALING
+from analysis.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +109,7 @@ def _overhead(points: Points) -> Figure:
         axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
         axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
         interval = "" if math.isnan(e.low) else f" ({e.low:.3f} to {e.high:.3f})"
-        numbers = f"median {e.value:.3f}{interval}, n={e.n} {ratio.unit}{'s' * (e.n > 1)}"
+        numbers = f"median {e.value:.3f}{interval}, n={counted(e.n, ratio.unit)}"
         ticks.append("\n".join(line for line in (*ratio.label, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
@@ -176,8 +177,7 @@ def _energy_side_by_side(points: Points) -> Figure:
 
 
 def _named(at: pd.DataFrame) -> str:
-    ranks = int(at["ranks"].iloc[0])
-    return f"{labels.name(at['model'].iloc[0])}, {ranks} rank{'s' * (ranks > 1)}, n={len(at)}"
+    return f"{labels.name(at['model'].iloc[0])}, {counted(at['ranks'].iloc[0], 'rank')}, n={len(at)}"
 
 
 def _energy_row(axes: Axes, values: Launches, y: int, model: str) -> None:

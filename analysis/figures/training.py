@@ -14,14 +14,11 @@ from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import SeriesStyle
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
+from analysis.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-def _ranks(ranks: object) -> str:
-    return f"{ranks} rank{'s' * (int(str(ranks)) > 1)}"
 
 
 def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -34,7 +31,7 @@ def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
         if axis and axis not in SCALING:
             label.append(phrase(axis, None if pd.isna(value) else value))
         if not label or local["ranks"].nunique() > 1:
-            label.insert(0, _ranks(ranks))
+            label.insert(0, counted(int(str(ranks)), "rank"))
         points.append((", ".join(label), rows))
     return points
 

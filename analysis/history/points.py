@@ -19,6 +19,7 @@ from analysis.experiments import allreduce
 from analysis.history.sessions import Session
 from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
+from analysis.text import counted
 
 Quantity = Literal["images_per_s", "speedup", "wall_s", "job_s", "bus_bandwidth_bytes_per_s", "allreduce_s"]
 Unit = Literal["images/s", "x", "s", "bytes/s"]
@@ -136,10 +137,9 @@ def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
     """Return the key of one point; `more`: words that identify it beside those of its rows."""
     first = point.iloc[0]
-    nodes = f"{first['nodes']} node{'s' if first['nodes'] != 1 else ''}"
     named = first["axis"] not in ("", "nodes") and not pd.isna(first["axis_value"])
     along = phrase(first["axis"], first["axis_value"]) if named else ""
-    parts = filter(None, [nodes, along, first["swept"], first["arm"], *more])
+    parts = filter(None, [counted(first["nodes"], "node"), along, first["swept"], first["arm"], *more])
     return Key(
         first["experiment"], first["model"], int(first["ranks"]), ", ".join(parts), quantity, first["series"],
         first["machine"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from analysis.history.reference import Provenances, Reference
 from analysis.history.sessions import Session
 from analysis.history.verdicts import VERDICTS, Row, VerdictName
 from analysis.stats.number import unknown
+from analysis.text import tally
 
 WIDTH = 110
 # How tables and figures show each quantity: its name, its unit ("": it has none), and how many of these a value has.
@@ -111,8 +111,7 @@ def _mean(values: Sequence[float], quantity: Quantity) -> str:
 
 def counts(rows: Sequence[Row]) -> str:
     """Return how many values have each verdict."""
-    counted = Counter(row.verdict for row in rows)
-    return f"{len(rows)} values: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
+    return f"{len(rows)} values: {tally([row.verdict for row in rows], VERDICTS)}"
 
 
 def how(within: float) -> str:

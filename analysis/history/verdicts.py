@@ -15,6 +15,7 @@ from analysis.history.sessions import Session
 from analysis.stats import student, verdict
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
+from analysis.text import counted
 from analysis.thresholds import limit
 
 _ENOUGH_LAUNCHES = 3  # on either side, that tell by themselves how far launches differ
@@ -55,8 +56,8 @@ class Row:
         """Return why nothing was decided, if that does not follow from the interval."""
         if self.judged and self.curves:
             few = min(len(self.change.before), len(self.change.now))
-            others = f"{self.curves} other curve{'s' * (self.curves > 1)}"
-            return f"{few} launch{'es' * (few > 1)}: with the variance between launches of {others}"
+            others = counted(self.curves, "other curve")
+            return f"{counted(few, 'launch')}: with the variance between launches of {others}"
         if self.change.why_not or self.judged:
             return self.change.why_not
         return "one launch before and one now: how far launches differ is not known"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -11,6 +10,7 @@ from analysis.appendix.contents import Appendix, Experiment, code_of, label
 from analysis.appendix.evaluation import Evaluation
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
+from analysis.text import markdown_table
 
 STYLES = ("sc", "eurosys")
 _FOLDER = Path(__file__).parent
@@ -22,17 +22,6 @@ def _environment() -> Environment:
         lstrip_blocks=True, autoescape=False,
     )  # fmt: skip
     return environment
-
-
-def _cell(text: str) -> str:
-    """Return text for a cell of a Markdown table."""
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return rows as a Markdown table, one space beside each cell: a wide cell does not widen all others."""
-    lines = [[*rows[0]], ["---"] * len(rows[0]), *([_cell(cell) for cell in row.values()] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def minutes(appendix: Appendix, command: str) -> str:
@@ -105,7 +94,7 @@ def appendix_text(appendix: Appendix, style: str) -> str:
         claims=[_claim_row(appendix, number, one) for number, one in enumerate(appendix.claims) if one.experiment],
         checks=_check_rows(appendix),
         measured=measured,
-        table=table,
+        table=markdown_table,
     )  # fmt: skip
 
 
@@ -126,7 +115,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     return (
         _environment()
         .get_template("evaluation.md.j2")
-        .render(evaluation=evaluation, steps=steps, rows=rows, table=table)
+        .render(evaluation=evaluation, steps=steps, rows=rows, table=markdown_table)
     )
 
 

@@ -6,7 +6,7 @@ The page needs no network and no script; its figures are in it.
 from __future__ import annotations
 
 import base64
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from analysis.proposal import Section
 from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import schema
+from analysis.text import counted, tally
 from train.record import reproduction
 from train.record.progress import duration
 from train.record.reproduction import Outcome, Reproduction
@@ -119,11 +120,6 @@ def sources(folder: Path = PUBLISHED) -> dict[str, str]:
     return citations
 
 
-def _counts(values: Sequence[str], names: Sequence[str]) -> str:
-    counted = Counter(values)
-    return ", ".join(f"{counted[name]} {name}" for name in names)
-
-
 def _number(value: Any) -> str:
     return "" if pd.isna(value) else f"{value:.5g}"
 
@@ -206,10 +202,10 @@ def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[s
     """Return the section of one experiment: its summary, its figures, and its runs."""
     one_each = rows.drop_duplicates("record").sort_values("record")
     images_per_s = rows[rows["quantity"].eq("images_per_s") & rows["round"].isna()].set_index("record")["value"]
-    rounds = rows.groupby("record")["round"].nunique()
+    rounds = {path: counted(n, "round") for path, n in rows.groupby("record")["round"].nunique().items() if n}
     return {
         "name": name,
-        "runs": _runs(len(one_each)),
+        "runs": counted(len(one_each), "run"),
         "machines": "; ".join(rows["machine"].unique()),
         "summary": summary.rows(rows).fillna("").astype(str).to_dict("records"),
         "figures": [one for one in drawn if (one.entry.local or {}).get("experiment") == name],
@@ -219,20 +215,12 @@ def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[s
                 "started": row["started_at"],
                 "generation": str(row["generation"]),
                 "images/s": _number(images_per_s.get(row["record"])),
-                "notes": "; ".join(filter(None, (_rounds(int(rounds[row["record"]])), row["note"]))),
+                "notes": "; ".join(filter(None, (rounds.get(row["record"]), row["note"]))),
             }
             for row in one_each.head(MAX_RUNS).to_dict("records")
         ],
         "more": max(0, len(one_each) - MAX_RUNS),
     }
-
-
-def _runs(number: int) -> str:
-    return f"{number} run{'s' * (number != 1)}"
-
-
-def _rounds(number: int) -> str:
-    return f"{number} round{'s' * (number != 1)}" if number else ""
 
 
 def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str]) -> list[dict[str, Any]]:
@@ -250,9 +238,9 @@ def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str])
                 "source": cited[number],
                 "figures": [one for one in drawn if one.entry.report == number],
                 "claims": _claims(sorted(claims_judged, key=lambda j: VERDICTS.index(j.verdict))),
-                "verdicts": _counts([j.verdict for j in claims_judged], VERDICTS),
+                "verdicts": tally([j.verdict for j in claims_judged], VERDICTS),
                 "findings": _findings(findings),
-                "severities": _counts([f.severity for f in findings], SEVERITIES),
+                "severities": tally([f.severity for f in findings], SEVERITIES),
                 "derived": _derived(numbers),
                 "recomputed": _recomputed(numbers),
             }
@@ -276,12 +264,12 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
         reproduced=only.rows() if only else [],
         runs=study.local["record"].nunique(),
         claims=analysed.judged,
-        verdicts=_counts([j.verdict for j in analysed.judged], VERDICTS),
+        verdicts=tally([j.verdict for j in analysed.judged], VERDICTS),
         reports=_reports(analysed, drawn, [only.report] if only else schema.REPORTS),
         experiments=experiments,
         shared=shared,
         local_findings=_findings(analysed.local_findings),
-        local_severities=_counts([f.severity for f in analysed.local_findings], SEVERITIES),
+        local_severities=tally([f.severity for f in analysed.local_findings], SEVERITIES),
         comparisons=sections,
         notes=notes,
     )

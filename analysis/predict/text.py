@@ -15,6 +15,7 @@ from analysis.predict.next_points import NextPoint
 from analysis.predict.points import Curve
 from analysis.predict.prediction import LEVEL
 from analysis.stats.number import Number
+from analysis.text import counted
 
 WIDTH = 100
 _MAX_CURVES = 3  # that are named for one reason; the JSON has all
@@ -145,7 +146,7 @@ def next_points(curve: Curve, points: Sequence[NextPoint], command: str) -> str:
 
 def _point(point: NextPoint) -> str:
     cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
-    where = f"{point.ranks} ranks ({point.nodes} node{'s' * (point.nodes != 1)}{cost})"
+    where = f"{point.ranks} ranks ({counted(point.nodes, 'node')}{cost})"
     if math.isinf(point.after):
         return where
     if math.isnan(point.before):

@@ -18,6 +18,7 @@ from analysis.table.checks import copies
 from analysis.table.checks.check import Contradiction
 from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
+from analysis.text import counted
 from train.record import record as records
 from train.record import recorded_config, rounds, usage
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
@@ -72,7 +73,7 @@ class Notice:
 
     def __str__(self) -> str:
         """Return path and reason, as the commands print them."""
-        rounds = f"; it counts with its {self.rounds} whole round{'s' * (self.rounds > 1)}" if self.rounds else ""
+        rounds = f"; it counts with its {counted(self.rounds, 'whole round')}" if self.rounds else ""
         return f"{self.path}: {self.reason}{rounds}"
 
 
@@ -232,7 +233,7 @@ def _machine(run: RunRecord) -> str:
         return "machine not recorded"
     host = run.environment.hosts[0]
     processor = host.gpus[0] if run.config["device"] == "gpu" and host.gpus else host.cpu_model
-    name = f"{processor}, {host.cores} core{'s' if host.cores != 1 else ''}"
+    name = f"{processor}, {counted(host.cores, 'core')}"
     cpus = run.config["system"].get("cpus_per_node")
     return name if cpus is None else f"{name}; emulated: {100 * cpus:.4g} % of a core a node"
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError
+from analysis.text import counted
 from train.record.record import ROLES
 
 
@@ -260,7 +261,7 @@ DTYPES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boole
 def _raise(where: str, problems: list[str]) -> None:
     if problems:
         shown = problems[:20] + ([f"and {len(problems) - 20} more"] if len(problems) > 20 else [])
-        raise TableError("\n".join([f"{where}: {len(problems)} problem{'s' * (len(problems) > 1)}", *shown]))
+        raise TableError("\n".join([f"{where}: {counted(len(problems), 'problem')}", *shown]))
 
 
 def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.DataFrame:

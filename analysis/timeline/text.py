@@ -14,6 +14,7 @@ from tabulate import tabulate
 from analysis import labels
 from analysis.documents import Document, Number, about, filled, number
 from analysis.stats.repeats import median
+from analysis.text import counted
 from analysis.timeline.launch import Launch, RankTimes
 from analysis.timeline.split import EXCHANGE, PARTS, RankSteps, Steps, has_part, steps_by_rank, timed_steps
 from train.record import recorded_config
@@ -38,9 +39,8 @@ def report(launch: Launch, steps: Steps) -> str:
 def _title(launch: Launch) -> str:
     config = launch.run.config
     exchange = config["distribution"]
-    hosts = host_count(launch)
     cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
-    size = f"{len(launch.ranks)} ranks on {hosts} host{'s' * (hosts > 1)}, batch {recorded_config.step_batch(config)}"
+    size = f"{len(launch.ranks)} ranks on {counted(host_count(launch), 'host')}, batch {recorded_config.step_batch(config)}"
     design = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
     steps = len(timed_steps(launch.ranks[0]))
     return f"== {labels.name(config['model']['name'])}, {size}, {design}: {steps} timed steps"
