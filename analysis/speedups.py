@@ -64,8 +64,8 @@ def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 # What the rates of two sizes are paired by: the round of one launch, else the repeat, with its seed.
-_PAIR = ["launch", "seed", "turn"]
-_VALUES = ["size", *_PAIR, "rate", "speedup", "efficiency"]
+PAIR = ["launch", "seed", "turn"]
+_VALUES = ["size", *PAIR, "rate", "speedup", "efficiency"]
 Pair = tuple[str, int, int]  # launch, seed, turn
 
 
@@ -76,7 +76,7 @@ def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair]
     """
     runs = pd.DataFrame({"size": [float(size) for size in sizes], "rate": [*rates]})
     if pairs:
-        runs[_PAIR] = [*pairs]
+        runs[PAIR] = [*pairs]
     else:
         runs = runs.assign(launch="", seed=0, turn=runs.groupby("size").cumcount())
     return runs.assign(record=runs["launch"])
@@ -98,7 +98,7 @@ def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> p
     base_pairs = base_pairs[base_pairs["size"] == base_pairs["size"].min()].rename(
         columns={"rate": "base", "size": "first"}
     )
-    pairs = pairs.merge(base_pairs, on=_PAIR, how="left")
+    pairs = pairs.merge(base_pairs, on=PAIR, how="left")
     pairs["speedup"] = metrics.speedup(pairs["rate"], pairs["base"])
     ratio = pairs["size"] / pairs["first"]
     pairs["efficiency"] = (pairs["speedup"] / ratio).where(pairs["first"] > 0)
@@ -107,8 +107,8 @@ def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> p
 
 def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
     """Return the rate of each size and pair in order, a mean if a pair has several."""
-    rows = runs[[*_PAIR, "rate"]].assign(size=runs[over].astype(float))
-    return rows.groupby(["size", *_PAIR], dropna=False)["rate"].mean().reset_index()
+    rows = runs[[*PAIR, "rate"]].assign(size=runs[over].astype(float))
+    return rows.groupby(["size", *PAIR], dropna=False)["rate"].mean().reset_index()
 
 
 def spread_between_launches(points: pd.DataFrame, among: pd.DataFrame, over: str) -> Spread:
@@ -161,7 +161,7 @@ def curve(
 
 def rate_of(runs: pd.DataFrame) -> Number:
     """Return the rate of the runs or rounds of one point, as from `rates`."""
-    return repeats.harmonic_mean(by_launch(runs.sort_values(_PAIR), "rate"))
+    return repeats.harmonic_mean(by_launch(runs.sort_values(PAIR), "rate"))
 
 
 def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
@@ -180,8 +180,8 @@ def paired_differences(a: pd.DataFrame, b: pd.DataFrame, column: str) -> list[li
 def _paired_values(
     a: pd.DataFrame, b: pd.DataFrame, column: str, formula: Callable[[pd.Series, pd.Series], pd.Series]
 ) -> list[list[float]]:
-    first, second = (runs.groupby(_PAIR, sort=False)[column].mean() for runs in (a, b))
-    results = formula(first, second).dropna().rename("value").reset_index().sort_values(_PAIR)
+    first, second = (runs.groupby(PAIR, sort=False)[column].mean() for runs in (a, b))
+    results = formula(first, second).dropna().rename("value").reset_index().sort_values(PAIR)
     return by_launch(results, "value")
 
 
@@ -225,7 +225,7 @@ def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
 
 def shares_per_doubling(runs: pd.DataFrame, over: str) -> Launches:
     """Return `metrics.per_doubling` of a curve in rounds, by launch and round. Arguments: `paired`."""
-    shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
+    shares = _by_pair(runs, over).groupby(PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
     return [values.tolist() for _, values in shares.groupby(level="launch", sort=False)]
 
 

@@ -20,8 +20,6 @@ from analysis.claims.numbers import (
     VERDICTS,
     ClaimBounds,
     Data,
-    Extreme,
-    Plateau,
     Result,
     Selection,
     Unknown,
@@ -121,51 +119,53 @@ def spread(data: Data, numbers: Selection, **claimed: float) -> Result:
     return Result(judge(number, wanted.bounds), evidence, ((number, wanted.bounds),))
 
 
-def order(data: Data, numbers: Selection, at: Sequence[str], need: int | None = None, **extreme: Any) -> Result:
-    """Return whether one value of a column has the highest (or lowest) number at each value of the columns `at`.
+def order(
+    data: Data, numbers: Selection, at: Sequence[str], among: str, highest: Any = None, lowest: Any = None,
+    need: int | None = None,
+) -> Result:  # fmt: skip
+    """Return whether one value of the column `among` has the highest, or lowest, number at each value of columns `at`.
 
     It has if its ratio to each of the others says so; all these ratios together are wrong at most 5 times in 100.
     `need`: so many values of `at` are enough.
     """
-    wanted = Extreme(**extreme)
+    name, bounds = (
+        (highest, Bounds(low=1.0, strict=True)) if lowest is None else (lowest, Bounds(high=1.0, strict=True))
+    )
     where, ratios, texts = [], [], []
-    for name, rows in groups(data.select(numbers), at):
-        among = rows[wanted.among]
-        mine, others = rows[among.eq(wanted.name)], rows[among.ne(wanted.name)]
-        if len(mine) > 1 or others[wanted.among].duplicated().any():
-            raise ValueError(f"{name}: several numbers for one {wanted.among}")
+    for place, rows in groups(data.select(numbers), at):
+        mine, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]
+        if len(mine) > 1 or others[among].duplicated().any():
+            raise ValueError(f"{place}: several numbers for one {among}")
         for other in others.to_dict("records") if len(mine) else ():
             both = {"mine": mine.to_dict("records")[0], "other": other}
             ratio = data.formula(lambda mine, other: mine / other, both)
-            values = f"{both['mine']['value']:.4g} over {other['value']:.4g} ({other[wanted.among]})"
-            where.append(name)
+            values = f"{both['mine']['value']:.4g} over {other['value']:.4g} ({other[among]})"
+            where.append(place)
             ratios.append(ratio)
-            texts.append(f"{name}: {values}, {ratio}")
+            texts.append(f"{place}: {values}, {ratio}")
     if not ratios:
-        condition = f"at the same {', '.join(at)}, one of them {wanted.name}, for {selection_text(numbers)}"
-        raise Unknown(f"no two of {wanted.among} are known {condition}")
-    by_name: dict[str, list[Verdict]] = {}
-    for name, verdict in zip(where, judge_all(ratios, wanted.bounds), strict=True):
-        by_name.setdefault(name, []).append(verdict)
-    at_each = [together(verdicts) for verdicts in by_name.values()]
+        condition = f"at the same {', '.join(at)}, one of them {name}, for {selection_text(numbers)}"
+        raise Unknown(f"no two of {among} are known {condition}")
+    by_place: dict[str, list[Verdict]] = {}
+    for place, verdict in zip(where, judge_all(ratios, bounds), strict=True):
+        by_place.setdefault(place, []).append(verdict)
+    at_each = [together(verdicts) for verdicts in by_place.values()]
     evidence = f"{_few(texts)}{_without_interval(ratios)}"
-    return Result(together(at_each, need), evidence, tuple((ratio, wanted.bounds) for ratio in ratios))
+    return Result(together(at_each, need), evidence, tuple((ratio, bounds) for ratio in ratios))
 
 
-def flat_from(data: Data, numbers: Selection, each: Sequence[str], **plateau: Any) -> Result:
-    """Return whether a quantity stops rising by more than a margin at one value of a column, and not before."""
-    wanted = Plateau(**plateau)
-    at = wanted.at
+def flat_from(data: Data, numbers: Selection, each: Sequence[str], along: str, at: float, margin: float) -> Result:
+    """Return whether a quantity stops rising by more than a margin at one value of the column `along`, not before."""
     rise, level, texts = [], [], []
     for name, rows in groups(data.select(numbers), each):
-        by = {row[wanted.along]: row for row in rows.to_dict("records")}
+        by = {row[along]: row for row in rows.to_dict("records")}
         before, after = [key for key in by if key < at], [key for key in by if key > at]
         if at not in by or not before or not after:
             raise Unknown(f"{name}: not known below {at:g}, at it and above it")
         rise.append(data.formula(lambda a, b: b / a, {"a": by[max(before)], "b": by[at]}))
         level += [data.formula(lambda a, b: b / a, {"a": by[at], "b": by[key]}) for key in after]
         texts.append(f"{name}: " + ", ".join(f"{key:g}: {by[key]['value']:.4g}" for key in sorted(by)))
-    rises, stays = Bounds(low=1 + wanted.margin), Bounds(1 - wanted.margin, 1 + wanted.margin)
+    rises, stays = Bounds(low=1 + margin), Bounds(1 - margin, 1 + margin)
     verdicts = [*judge_all(rise, rises), *judge_all(level, stays)]
     evidence = f"{_few(texts)}{_without_interval([*rise, *level])}"
     return Result(together(verdicts), evidence, (*((one, rises) for one in rise), *((one, stays) for one in level)))

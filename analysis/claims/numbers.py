@@ -251,34 +251,6 @@ class ClaimBounds:
         return " and ".join(parts) + also + (f", with a margin of {100 * self.margin:.3g} %" if self.margin else "")
 
 
-@dataclass(frozen=True)
-class Extreme:
-    """The claim that one value of the column `among` has the highest, or the lowest, number."""
-
-    among: str
-    highest: Any = None
-    lowest: Any = None
-
-    @property
-    def name(self) -> Any:
-        """Return the value that is claimed to be the highest or lowest."""
-        return self.highest if self.lowest is None else self.lowest
-
-    @property
-    def bounds(self) -> Bounds:
-        """Return what its ratio to each of the others must be."""
-        return Bounds(low=1.0, strict=True) if self.lowest is None else Bounds(high=1.0, strict=True)
-
-
-@dataclass(frozen=True)
-class Plateau:
-    """The claim that a quantity rises by less than `margin` from the value `at` of the column `along` on."""
-
-    along: str
-    at: float
-    margin: float
-
-
 def verdict_name(verdict: Verdict) -> VerdictName:
     """Return the name of a verdict on a claim."""
     return VERDICT_NAMES[verdict.outcome]

@@ -128,7 +128,6 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
     from analysis.figures import files
     from analysis.figures import history as figure
 
-    options.out.mkdir(parents=True, exist_ok=True)
     ids = []
     for nth, (machine, machine_rows) in enumerate(zip(machines, rows, strict=True), 1):
         ids.append(f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else ""))

@@ -158,6 +158,5 @@ def _draw(options: argparse.Namespace, predictions: list[Answer], published: Pub
 
     if not any(target.supported for one in predictions for target in one.targets):
         return
-    options.out.mkdir(parents=True, exist_ok=True)
     files.save("predicted", partial(figure.draw, predictions, published.learned_for), options.out)
     arguments.print_figures(options, ["predicted"])

@@ -53,7 +53,6 @@ def write(content: Proposal, folder: Path) -> int:
     from analysis.figures import proposal as figure
     from analysis.page.page import proposal_page
 
-    folder.mkdir(parents=True, exist_ok=True)
     sections, title = contents.sections(content), contents.title(content)
     figure_files.save("proposal-scaling", partial(figure.draw, content), folder)
     svg = (folder / "proposal-scaling.svg").read_text()

@@ -159,7 +159,7 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
     """
     by = local.by.replace(" ", "_")
     both = sorted(set(published.sizes) & set(local.sizes))
-    mine = points(local.only(both))
+    mine = uncertain(local.only(both).points(), "size")
     if published.unit == local.unit == "images/s" and local.by == "throughput":
         for size in both:
             what = Subject(published, local, "images_per_s", size)
@@ -206,11 +206,6 @@ def _per_doubling(local: Curve) -> Number:
     if local.in_rounds:
         return median(speedups.shares_per_doubling(local.points(), "size"))
     return metrics.per_doubling(local.sizes, local.rates)
-
-
-def points(curve: Curve) -> dict[float, dict[str, Number]]:
-    """Return rate, speedup and efficiency at each size of a local curve, with the intervals of rounds or repeats."""
-    return uncertain(curve.points(), "size")
 
 
 _SAME = Bounds(1.0, 1.0)  # the ratio of what does not differ

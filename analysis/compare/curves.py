@@ -18,7 +18,6 @@ from analysis.table.stated import half_unit
 
 # Sizes of a machine: over these, ratios of rates are speedups.
 SIZES = ("nodes", "ranks")
-_PAIR = ["launch", "seed", "turn"]
 _SETTING = ["report", "device", "gpu", "machine", "dataset"]
 Axes = Mapping[str, str]  # experiment -> the key that its local records sweep
 
@@ -175,5 +174,5 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
         + (", in rounds" if by == "throughput" and runs["round"].notna().any() else ""), over, by,
         tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
         lost=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], lost, strict=True) if why)),
-        pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[_PAIR].to_numpy()),
+        pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[speedups.PAIR].to_numpy()),
     )  # fmt: skip

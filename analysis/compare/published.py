@@ -17,10 +17,10 @@ from analysis.compare.comparison import (
     compare_number,
     compare_order,
     holm_corrected,
-    points,
 )
 from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
 from analysis.compare.tolerances import Tolerance
+from analysis.curves import uncertain
 from analysis.stats import student
 from analysis.stats.number import Number, exact, unknown
 from analysis.table.stated import number
@@ -90,7 +90,7 @@ def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison
             limit = what.limit(limits)
             if limit and limit.value is not None:
                 stated.append((what, limit, limit.value, size, name))
-    numbers = points(curve) if stated else {}  # most curves have nothing to reach
+    numbers = uncertain(curve.points(), "size") if stated else {}  # most curves have nothing to reach
     for what, limit, value, size, name in stated:
         yield compare_number(what, exact(value), numbers[size][name], limit)
 

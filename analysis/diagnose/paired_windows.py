@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analysis import labels, speedups
 from train.record import recorded_config
 from train.record.record import Rank, Role, RunRecord, Window
+from train.record.rounds import windows_by_turn
 
 Times = NDArray[np.float64]
 
@@ -186,8 +187,8 @@ def launch_of_rounds(run: RunRecord) -> Launch:
     """Return the rounds of a launch that measured all arms."""
     configured = run.config["rounds"]
     arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in configured]
-    windows = _by_round_and_arm(rank.windows for rank in run.ranks)
-    exchanges = _by_round_and_arm(rank.exchanges for rank in run.ranks)
+    windows = windows_by_turn(rank.windows for rank in run.ranks)
+    exchanges = windows_by_turn(rank.exchanges for rank in run.ranks)
     rounds = []
     for number in sorted({number for number, _ in windows}):
         measured = {index: windows[number, index] for index in range(len(arms)) if (number, index) in windows}
@@ -203,14 +204,6 @@ def launch_of_rounds(run: RunRecord) -> Launch:
 
 def _locations(run: RunRecord) -> list[tuple[str, Sequence[int]]]:
     return [(rank.host, rank.cores) for rank in run.ranks]
-
-
-def _by_round_and_arm(windows_of_ranks: Iterable[Sequence[Window]]) -> dict[tuple[int, int], list[Window]]:
-    grouped: dict[tuple[int, int], list[Window]] = defaultdict(list)
-    for windows in windows_of_ranks:
-        for window in windows:
-            grouped[window.round, window.arm].append(window)
-    return grouped
 
 
 def exchange_s(windows: Sequence[Window]) -> float:

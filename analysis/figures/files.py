@@ -52,6 +52,7 @@ def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[st
         if layout := drawn.get_layout_engine():
             layout.execute(drawn)  # once for all formats; with an engine each would be laid out and drawn twice
             drawn.set_layout_engine(None)
+        folder.mkdir(parents=True, exist_ok=True)
         for suffix in formats:
             drawn.savefig(folder / f"{id}.{suffix}", metadata=_METADATA[suffix], **_HOW.get(suffix, {}))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from analysis.figures import plots, roofline
 from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import Line
 from analysis.stats import repeats
-from analysis.stats.repeats import Launches
+from analysis.stats.number import Number
 from analysis.table import controls
 from analysis.table.identity import SCALING
 from analysis.text import counted
@@ -78,21 +77,34 @@ def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool]
     return table.assign(x=table["position"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
 
 
+def _row(
+    axes: Axes, y: float, dots: list[float], number: Number, model: object, face: str | None = None, **look: float
+) -> None:
+    """Draw one number along the x axis, with its interval and the values behind it. face: of the marker."""
+    colour = plots.colour(model)
+    axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
+    axes.plot([number.low, number.high], [y, y], color=colour)
+    axes.plot(number.value, y, plots.MARKERS[0], color=colour, mfc=face or colour, **look)
+
+
+def _named_rows(axes: Axes, names: list[str], below: float = 0.5) -> None:
+    """Set up a y axis of named rows, the first one on top."""
+    axes.set_yticks(range(len(names)), names, fontsize=5.5)
+    axes.set_ylim(max(len(names), 1) - below, -0.5)
+
+
 def _side_by_side(points: Points) -> Figure:
     runs = speedups.rates(points.local)
     series = list(runs.groupby(["model", "series"], sort=False))
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
     ticks: list[str] = []
     for y, ((model, _), rows) in enumerate(series):
-        mean = repeats.harmonic_mean([rows["rate"].tolist()])
-        axes.plot(rows["rate"], [y - 0.22] * len(rows), ".", color=plots.GREY, markersize=3)
-        axes.plot([mean.low, mean.high], [y, y], color=plots.colour(model))
-        face = "white" if rows["cores_shared"].any() else plots.colour(model)
-        axes.plot(mean.value, y, plots.MARKERS[0], color=plots.colour(model), mfc=face)
+        rates = rows["rate"].tolist()
+        mean = repeats.harmonic_mean([rates])
+        _row(axes, y, rates, mean, model, "white" if rows["cores_shared"].any() else plots.colour(model))
         roofline.mark(axes, point_bounds(points.local, rows), y)
         ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.distinctions(rows, runs)]))
-    axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
-    axes.set_ylim(max(len(ticks), 1) - 0.5, -0.5)
+    _named_rows(axes, ticks)
     axes.set_xlim(0)
     axes.set_xlabel("throughput [images/s]")
     return plots.legend(fig, labels.figure_note(points.local))
@@ -104,16 +116,11 @@ def _overhead(points: Points) -> Figure:
     ticks: list[str] = []
     for y, ratio in enumerate(compared):
         e = repeats.median(ratio.launches)
-        dots = [value for launch in ratio.launches for value in launch]
-        axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
-        axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
-        axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
-        interval = "" if math.isnan(e.low) else f" ({e.low:.3f} to {e.high:.3f})"
-        numbers = f"median {e.value:.3f}{interval}, n={counted(e.n, ratio.unit)}"
+        _row(axes, y, [value for launch in ratio.launches for value in launch], e, ratio.model, markersize=4)
+        numbers = f"median {e.text('.3f')}, n={counted(e.n, ratio.unit)}"
         ticks.append("\n".join(line for line in (*ratio.label, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
-    axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
-    axes.set_ylim(max(len(ticks), 1) - 0.4, -0.5)
+    _named_rows(axes, ticks, below=0.4)
     axes.set_xlabel("ratio of throughputs")
     return plots.legend(fig, labels.figure_note(points.local))
 
@@ -167,28 +174,18 @@ def _energy_side_by_side(points: Points) -> Figure:
     fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
     for axes, quantity in zip(panels, quantities, strict=True):
         for y, at in enumerate(at_points):
-            _energy_row(axes, joules(points.local, at, quantity), y, str(at["model"].iloc[0]))
+            if values := joules(points.local, at, quantity):  # else its energy is not known
+                dots = [value for launch in values for value in launch]
+                _row(axes, y, dots, repeats.median(values), at["model"].iloc[0])
         axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
         axes.set_xlabel(ENERGY_LABELS[quantity])
     ticks = ["\n".join([_named(at), *labels.distinctions(at, runs)]) for at in at_points]
-    panels[0].set_yticks(range(len(ticks)), ticks, fontsize=5.5)
-    panels[0].set_ylim(len(ticks) - 0.5, -0.5)
+    _named_rows(panels[0], ticks)
     return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _named(at: pd.DataFrame) -> str:
     return f"{labels.name(at['model'].iloc[0])}, {counted(at['ranks'].iloc[0], 'rank')}, n={len(at)}"
-
-
-def _energy_row(axes: Axes, values: Launches, y: int, model: str) -> None:
-    """Draw one point along the x axis; nothing where its energy is not known."""
-    if not values:
-        return
-    dots, middle = [value for launch in values for value in launch], repeats.median(values)
-    axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
-    if not math.isnan(middle.low):
-        axes.plot([middle.low, middle.high], [y, y], color=plots.colour(model))
-    axes.plot(middle.value, y, plots.MARKERS[0], color=plots.colour(model))
 
 
 DIVISION = Kind("division", "", _division)

@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis import metrics
 from analysis.predict.points import Curve, Sizes
+from analysis.stats.student import t_quantile
 from analysis.thresholds import limit
 
 LEVEL = 0.90
@@ -62,10 +63,8 @@ class Continued:
         The deviation of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of the points: the last
         doubling repeated has the noise of three measurements.
         """
-        from scipy.special import stdtrit  # it takes longer to import than most commands to run
-
         growth = np.sqrt((1 + 2 * self.doublings**2) / 3)
-        return np.asarray(float(stdtrit(self.degrees, 0.5 + LEVEL / 2)) * self.uneven * growth)
+        return np.asarray(t_quantile(self.degrees, 0.5 + LEVEL / 2) * self.uneven * growth)
 
 
 def continued(curve: Curve, at: Sizes, learned: Learned) -> Continued:

@@ -79,15 +79,21 @@ def orders(seed: int, repeat: int, windows: int) -> Iterator[list[int]]:
         yield generator.permutation(windows).tolist()
 
 
+def windows_by_turn(windows_of_ranks: Iterable[Sequence[Window]]) -> dict[tuple[int, int], list[Window]]:
+    """Return the windows of all ranks by round and arm; windows_of_ranks: those of each rank."""
+    by_turn: dict[tuple[int, int], list[Window]] = {}
+    for windows in windows_of_ranks:
+        for window in windows:
+            by_turn.setdefault((window.round, window.arm), []).append(window)
+    return by_turn
+
+
 def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:
     """Return the throughput of each arm in each round, in images/s, gated by the slowest of its ranks.
 
     windows_of_ranks: the windows of each rank. An arm that some of its ranks did not finish in a round is left out.
     """
-    windows_of: dict[tuple[int, int], list[Window]] = {}
-    for windows in windows_of_ranks:
-        for window in windows:
-            windows_of.setdefault((window.round, window.arm), []).append(window)
+    windows_of = windows_by_turn(windows_of_ranks)
     by_round: Rates = [{} for _ in range(1 + max((number for number, _ in windows_of), default=-1))]
     for (number, index), windows in windows_of.items():
         arm = arms[index]

@@ -11,6 +11,7 @@ from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -71,6 +72,15 @@ def _ranks_threads(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
+def _batches(axes: Axes, points: Points) -> None:
+    """Draw the local throughput over the global batch."""
+    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
+    plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
+    axes.set_ylim(0)
+    roofline.draw(axes, points.local, "global_batch", prefix="local")
+    axes.set_ylabel("throughput [images/s]")
+
+
 def _batch_cpu(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
     flat, chosen = (
@@ -79,11 +89,7 @@ def _batch_cpu(points: Points) -> Figure:
     )
     axes.axvline(flat, color=plots.GREY, linestyle="--", label="the report: rises to 8, then flat")
     axes.axvline(chosen, color=plots.GREY, linestyle=":", label="the report: 128 chosen")
-    plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
-    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
-    axes.set_ylim(0)
-    roofline.draw(axes, points.local, "global_batch", prefix="local")
-    axes.set_ylabel("throughput [images/s]")
+    _batches(axes, points)
     if points.local.empty:
         axes.set_yticks([])
         plots.write(axes, 0.72, 0.5, "the report's\npoints are lost", ha="center")
@@ -93,11 +99,7 @@ def _batch_cpu(points: Points) -> Figure:
 def _batch_gpu(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
     plots.draw(axes, _points(points, "global_batch"))
-    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
-    plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
-    axes.set_ylim(0)
-    roofline.draw(axes, points.local, "global_batch", prefix="local")
-    axes.set_ylabel("throughput [images/s]")
+    _batches(axes, points)
     return plots.legend(fig, labels.figure_note(points.local))
 
 

@@ -25,14 +25,8 @@ _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
 _LOCAL = {"experiment": "tf_benchmarks"}
 _WITH_STRATEGIES = {"experiment": ("tf_benchmarks", strategies.EXPERIMENT)}
-_FREE = (
-    plots.GREEN,
-    plots.PINK,
-    plots.ORANGE,
-    plots.SKY,
-    plots.INDIGO,
-    plots.OLIVE,
-)  # for nothing else in these figures
+# For nothing else in these figures.
+_FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.INDIGO, plots.OLIVE)
 _PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
 _LOOKS = {
     (64, "synthetic"): (plots.BLUE, "o", "-"),
@@ -118,53 +112,21 @@ def _cell_name(column: str, cell: object) -> str:
     return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
 
 
+_SHOWN = {
+    "throughput": ("rate", "throughput [images/s]"),
+    "speedup": ("speedup", "speedup by throughput"),
+    "efficiency": ("efficiency", "efficiency by throughput"),
+}
+_COMPARED = {
+    "synthetic-real": (Setting("dataset", "synthetic", "imagenet"), "throughput, synthetic / real"),
+    "batch": (Setting("batch_per_rank", 64, 32), "speedup, batch 64 / batch 32"),
+    "p100-k80": (Setting("gpu", "P100", "K80"), "throughput, P100 / K80"),
+    "models": (Setting("model", "resnet50", "inceptionv3"), "throughput, ResNet50 / Inception v3"),
+}
 FIGURES = [
-    Entry(
-        "003-throughput",
-        partial(_columns, value="rate", axis_label="throughput [images/s]"),
-        _PUBLISHED,
-        _WITH_STRATEGIES,
-    ),
-    Entry(
-        "003-speedup",
-        partial(_columns, value="speedup", axis_label="speedup by throughput"),
-        _PUBLISHED,
-        _WITH_STRATEGIES,
-    ),
-    Entry(
-        "003-efficiency",
-        partial(_columns, value="efficiency", axis_label="efficiency by throughput"),
-        _PUBLISHED,
-        _WITH_STRATEGIES,
-    ),
-    Entry(
-        "003-synthetic-real",
-        partial(_comparison, setting=Setting("dataset", "synthetic", "imagenet"), label="throughput, synthetic / real"),
-        _PUBLISHED,
-        _LOCAL,
-    ),
-    Entry(
-        "003-batch",
-        partial(
-            _comparison, setting=Setting("batch_per_rank", 64, 32), label="speedup, batch 64 / batch 32", speedups=True
-        ),
-        _PUBLISHED,
-        _LOCAL,
-    ),
-    Entry(
-        "003-p100-k80",
-        partial(_comparison, setting=Setting("gpu", "P100", "K80"), label="throughput, P100 / K80"),
-        _PUBLISHED,
-        _LOCAL,
-    ),
-    Entry(
-        "003-models",
-        partial(
-            _comparison,
-            setting=Setting("model", "resnet50", "inceptionv3"),
-            label="throughput, ResNet50 / Inception v3",
-        ),
-        _PUBLISHED,
-        _LOCAL,
-    ),
+    Entry(f"003-{id}", partial(_columns, value=value, axis_label=label), _PUBLISHED, _WITH_STRATEGIES)
+    for id, (value, label) in _SHOWN.items()
+] + [
+    Entry(f"003-{id}", partial(_comparison, setting=setting, label=label, speedups=id == "batch"), _PUBLISHED, _LOCAL)
+    for id, (setting, label) in _COMPARED.items()
 ]

@@ -25,7 +25,7 @@ from analysis.table.checks.check import (
 from analysis.thresholds import limit
 from train.record import summary as summaries
 from train.record.record import Rank, RunRecord, Window
-from train.record.rounds import ranks_of
+from train.record.rounds import ranks_of, windows_by_turn
 
 
 @check
@@ -254,17 +254,6 @@ def whole_ticks(run: RunRecord) -> Iterator[Contradiction]:
                 )
 
 
-Windows = dict[tuple[int, int], list[Window]]  # of each round and arm, one a rank
-
-
-def _by_turn(run: RunRecord) -> Windows:
-    windows: Windows = defaultdict(list)
-    for rank in run.ranks:
-        for window in rank.windows:
-            windows[window.round, window.arm].append(window)
-    return windows
-
-
 def _ranks(run: RunRecord) -> list[range]:
     """Return the ranks of each arm; none of one that was left out."""
     arms = run.config.get("rounds") or []
@@ -328,7 +317,7 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
     """The steps of a window lie between its barriers; on the slowest rank they fill it. Ranks time it alike."""
-    by_turn = _by_turn(run)
+    by_turn = windows_by_turn(rank.windows for rank in run.ranks)
     if not by_turn:
         return
     slack, rounding_s = Slack.from_run(run), limit("rounding_s")
