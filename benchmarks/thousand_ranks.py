@@ -37,8 +37,7 @@ from train.distribution import slurm
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import Machine
-from train.launch.launchers.batch import BatchLauncher
+from train.launch.launchers.base import BatchLauncher, Machine
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan.make import Options, expand
 from train.launch.plan.runs import Durations, runs_of

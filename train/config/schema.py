@@ -212,7 +212,7 @@ class Measure:
     control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")))
     # Rounds also measure what tells the parts of a step apart: each point's exchange alone, and its batch in memory.
     split: bool = False
-    # The arms compete (train/launch/plan/contest.py): those that are significantly slower are not launched again.
+    # The arms compete (train/launch/plan/launches.py): those that are significantly slower are not launched again.
     compete: bool = False
 
 

@@ -18,7 +18,7 @@ from rich.markup import escape
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.launch.launchers.batch import RUNNING, BatchJob, BatchLauncher, clock
+from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, expected_s, remaining
 from train.record import files

@@ -14,8 +14,7 @@ from rich.console import Console
 from train.launch.batch import submit
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import Launcher, Machine
-from train.launch.launchers.batch import BatchLauncher
+from train.launch.launchers.base import BatchLauncher, Launcher, Machine
 from train.launch.launchers.emulated import quota_means
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make

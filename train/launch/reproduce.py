@@ -23,8 +23,7 @@ from train.config.compose import choices, load
 from train.config.schema import Reproduced
 from train.launch import execute
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import Machine
-from train.launch.launchers.batch import BatchLauncher
+from train.launch.launchers.base import BatchLauncher, Machine
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.runs import Run, expected_s, remaining, runs_of

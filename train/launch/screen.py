@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from train.launch.plan.program_launches import program_budget_s
+from train.launch.plan.launches import program_budget_s
 from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import Watch

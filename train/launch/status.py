@@ -20,7 +20,7 @@ from train.config.checks import ConfigError
 from train.launch import batch
 from train.launch.batch import Submitted
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.batch import RUNNING, BatchLauncher
+from train.launch.launchers.base import RUNNING, BatchLauncher
 from train.launch.screen import Terminal
 from train.launch.supervise import presence
 from train.record import paths, progress, protocol, record
@@ -64,8 +64,7 @@ def homes(results: Path) -> list[Path]:
 
 def repeats_of(home: Path, planned: Mapping[str, int]) -> int:
     """Return the number of repeats of a point: as a job planned them, or more where it has more."""
-    there = [int(path.name[1:].partition(".")[0]) for path in home.glob("r*") if path.is_dir()]
-    return max([planned.get(str(home), 0), *(number + 1 for number in there)])
+    return max([planned.get(str(home), 0), *(number + 1 for number in paths.repeats(home))])
 
 
 def find_jobs(results: Path) -> Jobs:

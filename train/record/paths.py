@@ -22,6 +22,11 @@ def checkpoints(run: Path) -> Path:
     return run.with_name(f"checkpoints-{run.name.split('.')[0]}")
 
 
+def repeats(point: Path) -> list[int]:
+    """Return the repeats of a point that have a folder, ascending."""
+    return sorted({int(path.name[1:].partition(".")[0]) for path in point.glob("r*") if path.is_dir()})
+
+
 def generations(point: Path, repeat: int) -> list[int]:
     """Return the generations of a repeat that have a folder, ascending."""
     matches = [re.fullmatch(rf"r{repeat}(?:\.(\d+))?", path.name) for path in point.glob(f"r{repeat}*")]

@@ -24,7 +24,7 @@ from train.record import protocol
 from train.record.parts import Part
 from train.record.progress import Follower, launched_at
 from train.record.record import RECORD_NAME, RunRecord, load
-from train.tracking import folders, wandb_runs
+from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0
 _NICE = 19  # the cores are the ranks'
@@ -76,7 +76,7 @@ def follow(folder: Path) -> int:
     os.nice(_NICE)
     launcher, path = os.getppid(), folder / RECORD_NAME
     config, follower, logged = rebuild(protocol.read_assignment(folder).config), Follower(folder), Logged()
-    with wandb_runs.wandb_module(folders.home(folder)) as wandb:
+    with wandb_runs.wandb_module(wandb_runs.home(folder)) as wandb:
         run, online = _begin(wandb, _named(folder, config), folder, config.tracking)
         while not path.exists():
             if os.getppid() != launcher:
@@ -89,8 +89,8 @@ def follow(folder: Path) -> int:
         wandb_runs.update(run, wandb_runs.run_name(record, folder, config.tracking))
         run.summary.update({"phase": "exit"})
         wandb_runs.complete(wandb, run, record, path, logged.left(record))
-    if online and (file := folders.run_file(path)):
-        folders.synced_marker(file).touch()
+    if online and (file := wandb_runs.run_file(path)):
+        wandb_runs.synced_marker(file).touch()
     return 0 if online or config.tracking.mode == "offline" else _WENT_OFFLINE
 
 
@@ -98,7 +98,7 @@ def _named(folder: Path, config: RunConfig) -> wandb_runs.RunName:
     """Return what the run is called before it has a record."""
     repeat, _, generation = folder.name.removeprefix("r").partition(".")
     return wandb_runs.RunName(
-        id=folders.begin_live(folder),
+        id=wandb_runs.begin_live(folder),
         experiment=config.experiment,
         point=folder.resolve().parents[1].name,
         repeat=int(repeat),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from train.config.schema import Tracking
 from train.record.record import find, load
-from train.tracking import folders, wandb_runs
+from train.tracking import wandb_runs
 
 # Without a network wandb would retry for minutes. The user's environment overrides these, and where its log goes, by
 # default to wandb/ in the working folder.
@@ -37,11 +37,11 @@ def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str
 
 def mirror_to_wandb(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
     """Write one offline W&B run per record into `results/<experiment>/wandb/`. See `mirror_records`."""
-    waiting = [path.resolve() for path in record_paths if not folders.is_complete(path.parent)]
+    waiting = [path.resolve() for path in record_paths if not wandb_runs.is_complete(path.parent)]
     if not waiting:
         return []
     failures = []
-    with wandb_runs.wandb_module(folders.home(waiting[0].parent)) as wandb:
+    with wandb_runs.wandb_module(wandb_runs.home(waiting[0].parent)) as wandb:
         for path in waiting:
             try:
                 record = load(path)
@@ -73,14 +73,16 @@ def upload_runs(results: Path) -> int:
 
     Raises UploadError if a mirror was not uploaded.
     """
-    waiting = [file for path in find(results) if (file := folders.run_file(path)) and not folders.is_synced(file)]
+    waiting = [file for path in find(results) if (file := wandb_runs.run_file(path)) and not wandb_runs.is_synced(file)]
     if not waiting:
         return 0
     command = [sys.executable, "-m", "wandb", "sync", "-n", "16", *map(str, waiting)]
     environment = {"WANDB_ERROR_REPORTING": "false", "WANDB_DIR": str(results), **_UPLOAD_LIMITS, **os.environ}
     # Without a terminal wandb reports a missing API key; with one it would wait for input.
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
-    left = [file for file in waiting if not folders.is_synced(file)]  # wandb's exit status is 0 also without a network
+    left = [
+        file for file in waiting if not wandb_runs.is_synced(file)
+    ]  # wandb's exit status is 0 also without a network
     if left:
         raise UploadError(
             f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "

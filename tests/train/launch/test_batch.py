@@ -11,7 +11,7 @@ from train.config.checks import ConfigError
 from train.config.schema import Launcher, System
 from train.launch import batch
 from train.launch.batch import Submitted
-from train.launch.launchers.batch import clock
+from train.launch.launchers.base import clock
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan import curves
 from train.launch.plan.make import Options

@@ -18,7 +18,7 @@ from tests.helpers.wandb_runs import WANDB, history, items, only, put, rank, run
 from train.record import predictions
 from train.record.predictions import Predictions
 from train.record.record import Failure, RunRecord, find, load
-from train.tracking import folders, wandb_runs
+from train.tracking import wandb_runs
 from train.tracking.__main__ import main
 from train.tracking.offline import UploadError, mirror_records, upload_runs
 
@@ -155,7 +155,7 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypat
     assert mirror_records([path], WANDB) == []
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
-    assert only(messages, "run").run_id == folders.run_id(load(path), path.parent)
+    assert only(messages, "run").run_id == wandb_runs.run_id(load(path), path.parent)
     assert len(history(messages)) == 4
 
 
@@ -199,7 +199,7 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeyp
         assert mirror_records([path], WANDB) == []
         with pytest.raises(BlockingIOError):  # nobody waits at the door
             server.accept()
-    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
+    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == wandb_runs.run_id(load(path), path.parent)
     assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
 
 

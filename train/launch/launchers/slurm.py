@@ -10,7 +10,7 @@ from pathlib import Path
 from train.config.checks import ConfigError
 from train.config.schema import System
 from train.launch.job import Job
-from train.launch.launchers.batch import BatchJob, BatchLauncher, clock
+from train.launch.launchers.base import BatchJob, BatchLauncher, clock
 from train.launch.start import commands
 
 

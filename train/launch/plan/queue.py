@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from train.launch.plan import contest, program_launches
 from train.launch.plan.budget import Budget
-from train.launch.plan.curve_launches import CurveLaunches
+from train.launch.plan.launches import CurveLaunches, more_program_launches, program_result, slower_by
 from train.launch.plan.runs import Run, left_s, remaining, time_left
 from train.record import paths
 from train.record.progress import duration
@@ -33,7 +32,7 @@ class Queue:
         if self._budget and not self.runs:
             self.runs += self._curves.further(self._budget)
         if not self.runs:
-            self.runs += program_launches.more_launches(planned)
+            self.runs += more_program_launches(planned)
 
     def _initial_budget(self, force: bool) -> Budget | None:
         """Return the time for the curves in rounds of a command and all that is beside them; None without any.
@@ -82,7 +81,7 @@ class Queue:
 
     def why_not(self, run: Run) -> str:
         """Return why a run is not worth making: its arm is slower, or no time is left; "" if it is."""
-        if slower := contest.slower_by(run, self._planned):
+        if slower := slower_by(run, self._planned):
             return f"{run.point.name} is significantly slower, by about {100 * slower:.0f} %"
         if self._budget is None or run.repeat == 0 or self._budget.is_enough_for(run):
             return ""
@@ -105,7 +104,7 @@ class Queue:
             if not self.later and not self.failed:
                 self.runs += self._curves.further(self._budget)
         if not self.later and not self.failed:
-            self.runs += program_launches.more_launches(self._planned)
+            self.runs += more_program_launches(self._planned)
 
     def curve_result(self, run: Run) -> str:
         """Return what the curve of a launch in rounds came to so far, as text; "" for a single point.
@@ -113,7 +112,7 @@ class Queue:
         Of a user's program: after its last launch.
         """
         if run.point.config.program:
-            return "" if self.later else program_launches.result(self._planned)
+            return "" if self.later else program_result(self._planned)
         is_last = run.home not in {one.home for one in self.later}
         return self._curves.result(run, is_last) if _in_rounds(run) else ""
 

@@ -16,7 +16,7 @@ from train.config import compose
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.batch import BatchLauncher
+from train.launch.launchers.base import BatchLauncher
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, runs_of
 from train.record.source import ROOT

@@ -6,7 +6,7 @@ import pytest
 from tests.helpers.configs import changed
 from tests.helpers.launches import points_of
 from tests.helpers.own_records import make_record
-from train.launch.plan import contest
+from train.launch.plan import launches
 from train.launch.plan.runs import Run
 from train.record import files, record
 
@@ -22,16 +22,16 @@ def rates(launches, **arms):
 
 
 def test_a_significantly_slower_arm_is_dropped_whatever_the_machine_does_meanwhile():
-    result = contest.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
+    result = launches.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
     assert list(result) == ["slow"]
     assert result["slow"] == pytest.approx(1 - 7 / 10.2, abs=0.03)
 
 
 def test_two_launches_tell_nothing_nor_do_two_arms_after_three():
-    assert contest.slower_arms(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
-    assert contest.slower_arms(rates(3, base=10.0, slow=7.0)) == {}
-    assert contest.slower_arms(rates(5, base=10.0, slow=7.0)) != {}
-    assert contest.slower_arms({}) == {}
+    assert launches.slower_arms(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
+    assert launches.slower_arms(rates(3, base=10.0, slow=7.0)) == {}
+    assert launches.slower_arms(rates(5, base=10.0, slow=7.0)) != {}
+    assert launches.slower_arms({}) == {}
 
 
 def test_of_equal_arms_none_is_dropped_in_most_contests():
@@ -41,7 +41,7 @@ def test_of_equal_arms_none_is_dropped_in_most_contests():
         times = random.lognormal(0, 0.05, (10, 10)) * np.where(random.random((10, 10)) < 0.1, 1.33, 1.0)
         result = {str(arm): dict(enumerate(1 / of)) for arm, of in enumerate(times)}
         looks = ({arm: dict(list(of.items())[:n]) for arm, of in result.items()} for n in range(3, 11))
-        wrong += any(contest.slower_arms(look) for look in looks)
+        wrong += any(launches.slower_arms(look) for look in looks)
     assert wrong / contests <= 0.05
 
 
@@ -60,7 +60,7 @@ def runs(tmp_path):
 
 
 def test_the_arm_that_is_slower_is_launched_no_more(runs):
-    result = {run.point.arm: contest.slower_by(run, runs) for run in runs[9:12]}
+    result = {run.point.arm: launches.slower_by(run, runs) for run in runs[9:12]}
     assert result["as-configured"] is None
     assert result["gradients-grouped"] is None
     assert result["gradients-separate"] == pytest.approx(0.5, abs=0.05)
@@ -70,7 +70,7 @@ def test_the_arm_that_the_others_are_compared_with_is_never_dropped(runs):
     slow = [
         replace(run, point=replace(run.point, role="base")) for run in runs if run.point.arm == "gradients-separate"
     ]
-    assert contest.slower_by(slow[3], [run for run in runs if run.point.arm != "gradients-separate"] + slow) is None
+    assert launches.slower_by(slow[3], [run for run in runs if run.point.arm != "gradients-separate"] + slow) is None
 
 
 def test_without_a_contest_nothing_is_dropped(runs):
@@ -78,4 +78,4 @@ def test_without_a_contest_nothing_is_dropped(runs):
         replace(run, point=replace(run.point, config=changed(run.point.config, {"measure.compete": False})))
         for run in runs
     ]
-    assert {contest.slower_by(run, apart) for run in apart} == {None}
+    assert {launches.slower_by(run, apart) for run in apart} == {None}

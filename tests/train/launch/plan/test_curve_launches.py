@@ -1,9 +1,9 @@
 import pytest
 
 from tests.helpers.launched_curves import add, curve
-from train.launch.plan import curve_launches
+from train.launch.plan import launches
 from train.launch.plan.budget import Budget
-from train.launch.plan.curve_launches import CurveLaunches
+from train.launch.plan.launches import CurveLaunches
 from train.launch.plan.runs import Run
 from train.record.intervals import Spread
 
@@ -18,8 +18,8 @@ def rounds_of(speedup: float) -> list[float]:
 def test_launches_that_agree_are_precise(tmp_path):
     point = curve(tmp_path)
     records = [add(point, repeat, rounds_of(1.6)) for repeat in range(4)]
-    assert curve_launches.is_precise(records, 0.05)
-    result = curve_launches.speedups(records)
+    assert launches.is_precise(records, 0.05)
+    result = launches.speedups(records)
     assert set(result) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
     two = result["nodes2-batch_per_rank1"]
     assert two.value == pytest.approx(1.6, rel=1e-4)
@@ -30,32 +30,32 @@ def test_launches_must_be_precise_without_the_last_one_too(tmp_path):
     """Two launches of one curve have one degree of freedom, whose t is 12.7: no scatter at all is precise then."""
     point = curve(tmp_path)
     records = [add(point, repeat, rounds_of(1.6)) for repeat in range(3)]
-    assert all(i.half_width_fraction < 0.05 for i in curve_launches.speedups(records).values())
-    assert not curve_launches.is_precise(records, 0.05)
-    assert curve_launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
+    assert all(i.half_width_fraction < 0.05 for i in launches.speedups(records).values())
+    assert not launches.is_precise(records, 0.05)
+    assert launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
 
 
 def test_launches_that_differ_are_not_precise(tmp_path):
     point = curve(tmp_path)
     records = [add(point, repeat, rounds_of(speedup)) for repeat, speedup in enumerate((1.4, 1.6, 1.8, 1.5))]
-    assert not curve_launches.is_precise(records, 0.05)
-    assert not curve_launches.is_precise([], 0.05)
+    assert not launches.is_precise(records, 0.05)
+    assert not launches.is_precise([], 0.05)
 
 
 def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tmp_path):
     point = curve(tmp_path)
     records = [add(point, 0, [1.6] * 6)]
     run = Run(point, 0)
-    assert curve_launches.result(run, records, None, is_last=False) == (
+    assert launches.result(run, records, None, is_last=False) == (
         "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6, covers rounds), "
         "2 nodes without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
     )
     records = [add(point, 1, rounds_of(1.5)), add(point, 2, rounds_of(1.7))]
-    output = curve_launches.result(run, records, None, is_last=True)
+    output = launches.result(run, records, None, is_last=True)
     assert ", covers launches; another launch " in output
     assert "; for ± 5 % about " in output
     assert output.endswith("with a larger measure.budget_s the same command goes on")
-    too_few = curve_launches.result(run, [add(point, 3, [1.6])], None, is_last=True)
+    too_few = launches.result(run, [add(point, 3, [1.6])], None, is_last=True)
     assert "too few rounds for an interval" in too_few
     assert "the time ended before ± 5 %" in too_few
 
@@ -73,12 +73,12 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
     for repeat in (0, 1):
         for speedup in speedups:
             last = add(point, repeat, rounds_of(speedup))
-    result = curve_launches.curve_records(tmp_path, "weak_scaling")
+    result = launches.curve_records(tmp_path, "weak_scaling")
     assert {home: len(records) for home, records in result.items()} == {Run(point, 0).home: 6}
-    assert curve_launches.pooled_spread(list(result.values()), last).degrees == 5
-    assert curve_launches.pooled_spread([*result.values(), *result.values()], last).degrees == 10
+    assert launches.pooled_spread(list(result.values()), last).degrees == 5
+    assert launches.pooled_spread([*result.values(), *result.values()], last).degrees == 10
     failed = add(point, 2, rounds_of(1.6), status="failed")
-    assert failed not in curve_launches.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]
+    assert failed not in launches.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]
 
 
 AGREE = ([1.59, 1.6, 1.61],) * 3

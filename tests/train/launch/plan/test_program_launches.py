@@ -3,7 +3,7 @@ import pytest
 from tests.helpers.bare_record import bare_record
 from tests.helpers.launches import points_of
 from train.config.identity import config_hash, resolved
-from train.launch.plan import program_launches
+from train.launch.plan import launches
 from train.launch.plan.runs import Run
 from train.record import paths
 from train.record.files import write_once
@@ -39,21 +39,21 @@ STEADY, NOISY = {1: [10.0] * 6, 2: [18.0] * 6}, {1: [10.0] * 6, 2: [12.0, 19.0, 
 
 
 def test_a_program_is_launched_until_its_speedups_are_precise(program):
-    assert program_launches.more_launches(program) == []  # the planned ones come first
+    assert launches.more_program_launches(program) == []  # the planned ones come first
     add_printed(program, STEADY)
-    assert program_launches.more_launches(program) == []
-    assert program_launches.result(program) == "nodes2 1.8x (1.8 to 1.8)"
+    assert launches.more_program_launches(program) == []
+    assert launches.program_result(program) == "nodes2 1.8x (1.8 to 1.8)"
 
 
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
     add_printed(program, NOISY)
-    more = program_launches.more_launches(program)
+    more = launches.more_program_launches(program)
     assert {(run.point.name, run.repeat) for run in more} == {("nodes1", 6), ("nodes2", 6)}
     add_printed(more, NOISY, job_s=60.0)
-    assert program_launches.more_launches(program) == []  # 132 s of 100
+    assert launches.more_program_launches(program) == []  # 132 s of 100
 
 
 def test_runs_of_the_kit_itself_need_no_such_launches(tmp_path):
     runs = [Run(point, 0) for point in points_of("experiment=weak_scaling", f"results={tmp_path}", cores=2)]
-    assert program_launches.more_launches(runs) == []
-    assert program_launches.result(runs) == ""
+    assert launches.more_program_launches(runs) == []
+    assert launches.program_result(runs) == ""

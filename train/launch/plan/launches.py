@@ -1,18 +1,26 @@
-"""The launches in rounds of a command: how precise the speedups of its curves are, and which launches should follow."""
+"""Which launches are worth making: of curves in rounds and of programs until they are precise, of arms not the slower.
+
+A curve or a user's program is launched again until its speedups are precise, or the time is over. Of arms that compete
+those that are significantly slower are not launched again: that saves time and decides nothing else, as the analysis
+ranks by intervals and says of how many launches.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from train.config.schema import Measure
 from train.launch.plan.budget import Budget
-from train.launch.plan.runs import Run
+from train.launch.plan.runs import Point, Run
 from train.record import intervals, paths, rounds
 from train.record.intervals import Interval, Spread
 from train.record.progress import duration
 from train.record.record import RunRecord
+from train.record.summary import timed_summary
 
 Speedups = Mapping[str, Interval | None]
 
@@ -21,8 +29,7 @@ def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]
     """Return the complete records in rounds of an experiment, of every generation, by the folder of their curve."""
     by_curve: dict[Path, list[RunRecord]] = {}
     for home in sorted((results / experiment).glob("*rounds/*")):
-        repeats = sorted({int(path.name[1:].partition(".")[0]) for path in home.glob("r*") if path.is_dir()})
-        if records := [record for repeat in repeats for record in paths.all_completed(home, repeat)]:
+        if records := [record for repeat in paths.repeats(home) for record in paths.all_completed(home, repeat)]:
             by_curve[home] = records
     return by_curve
 
@@ -166,3 +173,129 @@ class CurveLaunches:
                 runs.append(more)
         self._last |= {run.home: run for run in runs}
         return runs
+
+
+def program_budget_s(measure: Measure) -> float:
+    """Return the time for all launches of a program, in s: that of the command, or else that of one curve."""
+    return measure.budget_s or measure.curve_budget_s
+
+
+def _rates(point: Point) -> dict[int, float]:
+    """Return the images/s, or what its program printed, of each complete launch of a point, by repeat."""
+    return {repeat: timed_summary(record)["images_per_s"] for repeat, record in _launches(point).items()}
+
+
+def _launches(point: Point) -> dict[int, RunRecord]:
+    """Return the newest complete record of each repeat of a point."""
+    home = Run(point, 0).home
+    return {repeat: record for repeat in paths.repeats(home) if (record := paths.completed(home, repeat))}
+
+
+def _program_points(planned: Sequence[Run]) -> list[Point]:
+    return list({run.home: run.point for run in planned if run.point.config.program}.values())
+
+
+def more_program_launches(planned: Sequence[Run]) -> list[Run]:
+    """Return one more launch of each point of a user's program, in a random order; none where they are precise enough.
+
+    That is where the interval of each speedup, over the launches of its point and of the smallest one in turn, is as
+    narrow as asked for, or another launch of each point would exceed the budget.
+    """
+    points = _program_points(planned)
+    if not points:
+        return []
+    times_s = [[record.job_s for record in _launches(point).values()] for point in points]
+    asked, counts = points[0].config.measure, {len(of_point) for of_point in times_s}
+    if min(counts) < asked.repeats or max(counts) > min(counts):  # one failed, or is still to be made
+        return []
+    measured = program_speedups(points).values()
+    precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in measured)
+    if precise or sum(sum(of_point) + fmean(of_point) for of_point in times_s) > program_budget_s(asked):
+        return []
+    repeat = min(counts)
+    random.Random(f"{points[0].config.seed}-{repeat}").shuffle(points)
+    return [Run(point, repeat) for point in points]
+
+
+def program_speedups(points: Sequence[Point]) -> dict[str, Interval | None]:
+    """Return the speedup of each point of a program over the smallest of its series, launch by launch."""
+    series: dict[str, list[Point]] = {}
+    for point in points:
+        others = {key: value for key, value in point.swept.items() if key not in ("nodes", "ranks_per_node")}
+        series.setdefault(repr(others), []).append(point)
+    intervals_by_point = {}
+    for members in series.values():
+        base, *rest = sorted(members, key=lambda point: point.config.ranks)
+        for point in rest:
+            pairs = zip(_rates(point).values(), _rates(base).values(), strict=False)
+            intervals_by_point[point.name] = intervals.median_interval([rate / first for rate, first in pairs])
+    return intervals_by_point
+
+
+def program_result(planned: Sequence[Run]) -> str:
+    """Return what the launches of a program came to, in words; "" of other runs."""
+    texts = [
+        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few launches for an interval"
+        for name, i in program_speedups(_program_points(planned)).items()
+    ]
+    return "; ".join(texts)
+
+
+MIN_LAUNCHES = 3  # of every arm that is still in
+_MIN_DEGREES = 4
+_RISK = 0.05  # that an arm as fast as the leading one is dropped, in the whole contest
+_LOOKS = 10  # at which that may happen, about
+
+ArmRates = Mapping[str, Mapping[int, float]]  # arm -> repeat -> images/s
+
+
+def slower_arms(rates: ArmRates) -> dict[str, float]:
+    """Return the arms that are significantly slower than the leading one, and by what fraction.
+
+    Of the logarithms of the rates the mean of each repeat is taken away, which all arms share, so a drift of the
+    machine does not count; what is left scatters around the mean of each arm alike. An arm is slower where its mean is
+    below the leading one's by more than chance brings about between equal arms: Student's t of the pooled scatter, at a
+    risk that is shared out among pairs of arms and looks.
+    """
+    repeats = sorted(set.intersection(*({*values} for values in rates.values()))) if rates else []
+    degrees = (len(rates) - 1) * (len(repeats) - 1)
+    if len(repeats) < MIN_LAUNCHES or degrees < _MIN_DEGREES:
+        return {}
+    logs = {arm: [math.log(values[repeat]) for repeat in repeats] for arm, values in rates.items()}
+    drift = [fmean(values[nth] for values in logs.values()) for nth in range(len(repeats))]
+    left = {arm: [value - common for value, common in zip(values, drift, strict=True)] for arm, values in logs.items()}
+    means = {arm: fmean(values) for arm, values in left.items()}
+    squares = sum((value - means[arm]) ** 2 for arm, values in left.items() for value in values)
+    error = math.sqrt(2 * squares / degrees / len(repeats))
+    leading = max(means.values())
+    pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other be the last
+    beyond = intervals.student_quantile(1 - 2 * _RISK / _LOOKS / pairs, degrees) * error
+    return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > beyond}
+
+
+def slower_by(run: Run, planned: Sequence[Run]) -> float | None:
+    """Return by what fraction the arm of a run is significantly slower than the leading one; None where it is not.
+
+    planned: all runs of the experiment. The arms of a contest are its points that share all swept values. An arm that
+    is dropped stays so: those that are still in are then compared with each other alone. The base never is, which
+    the others are ranked by.
+    """
+    config = run.point.config
+    if not config.measure.compete or run.point.role == "base":
+        return None
+    rivals = {other.point.name: other for other in planned if other.point.swept == run.point.swept}
+    repeats = config.measure.repeats
+    by_name = {
+        name: {n: rate for n, rate in _rates(other.point).items() if n < repeats} for name, other in rivals.items()
+    }
+    rates = {name: by_repeat for name, by_repeat in by_name.items() if by_repeat}  # an arm that only fails is none
+    lost: dict[str, float] = {}
+    for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
+        early = {
+            name: dict(list(by_repeat.items())[:launches])
+            for name, by_repeat in rates.items()
+            if name not in lost and len(by_repeat) >= launches
+        }
+        if len(early) == len(rates) - len(lost):
+            lost |= slower_arms(early)
+    return lost.get(run.point.name)
