@@ -41,6 +41,11 @@ def off(stated: float, follows: float) -> float | None:
     return stated / follows - 1 if follows else None
 
 
+def unequal_times(what: str, stated_s: float, source: str, follows_s: float) -> Contradiction:
+    """Return the contradiction of two times, each after the words that say of what it is, or where it is from."""
+    return Contradiction(f"{what} {stated_s:.6g} s", f"{source} {follows_s:.6g} s", off(stated_s, follows_s))
+
+
 def in_rounds(run: RunRecord) -> bool:
     """Return whether the launch measured several points in rounds."""
     return bool(run.config.get("rounds"))

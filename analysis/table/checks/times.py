@@ -21,6 +21,7 @@ from analysis.table.checks.check import (
     own_epochs,
     resized,
     sweeps,
+    unequal_times,
 )
 from analysis.thresholds import limit
 from train.record import summary as summaries
@@ -42,10 +43,7 @@ def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
             continue
         skew_s = limit("clock_skew_s") if rank.phases_s.get("exit") == 0 else 0.0
         if not -rounding_s <= phases_s - run.job_s <= skew_s + rounding_s:
-            yield Contradiction(
-                f"job_s {run.job_s:.6g} s",
-                f"the phases of rank {rank.rank} add up to {phases_s:.6g} s", off(run.job_s, phases_s),
-            )  # fmt: skip
+            yield unequal_times("job_s", run.job_s, f"the phases of rank {rank.rank} add up to", phases_s)
 
 
 @check
@@ -97,7 +95,7 @@ def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
 
 
 def _misfit(what: str, window_s: float, steps_s: float) -> Contradiction:
-    return Contradiction(f"{what} {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s))
+    return unequal_times(what, window_s, "its steps add up to", steps_s)
 
 
 @check
@@ -174,10 +172,8 @@ def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator
     """Yield the steps that ended more than `slack_s` before their gradients were ready."""
     for step_s, computed_s in zip(timed.step_times_s, timed.compute_times_s, strict=False):
         if computed_s > step_s + slack_s:
-            yield Contradiction(
-                f"rank {rank.rank}: a step of {step_s:.6g} s",
-                f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
-            )  # fmt: skip
+            what = f"rank {rank.rank}: a step of"
+            yield unequal_times(what, step_s, "its gradients were ready after", computed_s)
 
 
 @check
@@ -187,10 +183,8 @@ def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
     for rank, window, counted in core_uses(run):
         time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
         if counted.wall_s < time_s - rounding_s:
-            yield Contradiction(
-                f"{called(rank, window)}: {'window' if window else 'timed'} {time_s:.6g} s",
-                f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
-            )  # fmt: skip
+            what = f"{called(rank, window)}: {'window' if window else 'timed'}"
+            yield unequal_times(what, time_s, "the counters of its cores were read within", counted.wall_s)
 
 
 @check
@@ -327,21 +321,15 @@ def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
         longest, shortest = max(times_s), min(times_s)
         for window_s, steps_s in zip(times_s, sums, strict=True):
             if steps_s > window_s + rounding_s:
-                yield _apart(turn, window_s, steps_s)
+                yield _misfit(f"{_called(turn)}: window of", window_s, steps_s)
         delayed = delayed_s(window.cores for window in windows)
         if longest - max(sums) > slack.barrier_s(longest, len(windows)) + delayed:
-            yield _apart(turn, longest, max(sums))
+            yield _misfit(f"{_called(turn)}: window of", longest, max(sums))
         if longest - shortest > slack.apart_s(longest) + delayed:
             yield Contradiction(
                 f"{_called(turn)}: window of {longest:.6g} s on one rank",
                 f"{shortest:.6g} s on another", off(longest, shortest),
             )  # fmt: skip
-
-
-def _apart(turn: tuple[int, int], window_s: float, steps_s: float) -> Contradiction:
-    return Contradiction(
-        f"{_called(turn)}: window of {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s)
-    )
 
 
 @check
@@ -351,7 +339,4 @@ def windows_and_timed(run: RunRecord) -> Iterator[Contradiction]:
         windows_s = sum([window.window_s for window in rank.windows])
         timed_s = rank.phases_s.get("timed", 0.0)
         if windows_s > timed_s + limit("rounding_s"):
-            yield Contradiction(
-                f"rank {rank.rank}: timed {timed_s:.6g} s",
-                f"its windows add up to {windows_s:.6g} s", off(timed_s, windows_s),
-            )  # fmt: skip
+            yield unequal_times(f"rank {rank.rank}: timed", timed_s, "its windows add up to", windows_s)
