@@ -128,9 +128,10 @@ def order(
     It has if its ratio to each of the others says so; all these ratios together are wrong at most 5 times in 100.
     `need`: so many values of `at` are enough.
     """
-    name, bounds = (
-        (highest, Bounds(low=1.0, strict=True)) if lowest is None else (lowest, Bounds(high=1.0, strict=True))
-    )
+    if lowest is None:
+        name, bounds = highest, Bounds(low=1.0, strict=True)
+    else:
+        name, bounds = lowest, Bounds(high=1.0, strict=True)
     where, ratios, texts = [], [], []
     for place, rows in groups(data.select(numbers), at):
         mine, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]

@@ -299,9 +299,7 @@ class Scope:
 
     def rows(self) -> list[dict[str, str]]:
         """Return a row for each experiment of the reproduction: its outcome, and why; those that ran come first."""
-        outcomes = (
-            sorted(self.reproduced.outcomes, key=lambda one: _OUTCOMES.index(one.status)) if self.reproduced else []
-        )
+        outcomes = self.reproduced.outcomes if self.reproduced else []
         return [
             {
                 "experiment": one.experiment,
@@ -311,7 +309,7 @@ class Scope:
                 "took": duration(one.took_s) if one.took_s >= 1 else "",
                 "why": _why(one),
             }
-            for one in outcomes
+            for one in sorted(outcomes, key=lambda one: _OUTCOMES.index(one.status))
         ]
 
 

@@ -1,4 +1,4 @@
-"""A launch with a timeline: phases, steps and operations of all ranks on the clock of rank 0's host; Horovod's own part.
+"""A launch with a timeline: phases, steps and operations of all ranks on the clock of rank 0's host; Horovod's part.
 
 What happened to each tensor, as rank 0 saw it, is in Horovod's timeline: horovod/common/timeline.cc of Horovod 0.28,
 Chrome's trace events, a "process" for each tensor. Times are microseconds since the timeline began, which its first

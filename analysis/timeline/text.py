@@ -1,4 +1,4 @@
-"""A timeline as text and as a JSON document: the parts of a step of rank 0, the ranks compared, and the error of their clocks."""
+"""A timeline as text and as a JSON document: a step of rank 0 in parts, ranks compared, the error of their clocks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def _title(launch: Launch) -> str:
     config = launch.run.config
     exchange = config["distribution"]
     cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
-    size = f"{len(launch.ranks)} ranks on {counted(host_count(launch), 'host')}, batch {recorded_config.step_batch(config)}"
+    hosts = counted(host_count(launch), "host")
+    size = f"{len(launch.ranks)} ranks on {hosts}, batch {recorded_config.step_batch(config)}"
     design = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
     steps = len(timed_steps(launch.ranks[0]))
     return f"== {labels.name(config['model']['name'])}, {size}, {design}: {steps} timed steps"

@@ -80,9 +80,8 @@ def upload_runs(results: Path) -> int:
     environment = {"WANDB_ERROR_REPORTING": "false", "WANDB_DIR": str(results), **_UPLOAD_LIMITS, **os.environ}
     # Without a terminal wandb reports a missing API key; with one it would wait for input.
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
-    left = [
-        file for file in waiting if not wandb_runs.is_synced(file)
-    ]  # wandb's exit status is 0 also without a network
+    # wandb's exit status is 0 also without a network.
+    left = [file for file in waiting if not wandb_runs.is_synced(file)]
     if left:
         raise UploadError(
             f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "

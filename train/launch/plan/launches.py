@@ -181,8 +181,9 @@ def program_budget_s(measure: Measure) -> float:
 
 
 def _rates(point: Point) -> dict[int, float]:
-    """Return the images/s, or what its program printed, of each complete launch of a point, by repeat."""
-    return {repeat: timed_summary(record)["images_per_s"] for repeat, record in _launches(point).items()}
+    """Return the images/s, or what its program printed, of each complete launch of a point that has one, by repeat."""
+    numbers = {repeat: timed_summary(record) for repeat, record in _launches(point).items()}
+    return {repeat: of_launch["images_per_s"] for repeat, of_launch in numbers.items() if "images_per_s" in of_launch}
 
 
 def _launches(point: Point) -> dict[int, RunRecord]:
@@ -210,7 +211,8 @@ def more_program_launches(planned: Sequence[Run]) -> list[Run]:
         return []
     measured = program_speedups(points).values()
     precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in measured)
-    if precise or sum(sum(of_point) + fmean(of_point) for of_point in times_s) > program_budget_s(asked):
+    with_another_s = sum(sum(of_point) + fmean(of_point) for of_point in times_s)
+    if precise or with_another_s > program_budget_s(asked):
         return []
     repeat = min(counts)
     random.Random(f"{points[0].config.seed}-{repeat}").shuffle(points)
@@ -284,11 +286,11 @@ def slower_by(run: Run, planned: Sequence[Run]) -> float | None:
     if not config.measure.compete or run.point.role == "base":
         return None
     rivals = {other.point.name: other for other in planned if other.point.swept == run.point.swept}
-    repeats = config.measure.repeats
-    by_name = {
-        name: {n: rate for n, rate in _rates(other.point).items() if n < repeats} for name, other in rivals.items()
+    planned_rates = {
+        name: {repeat: rate for repeat, rate in _rates(other.point).items() if repeat < config.measure.repeats}
+        for name, other in rivals.items()
     }
-    rates = {name: by_repeat for name, by_repeat in by_name.items() if by_repeat}  # an arm that only fails is none
+    rates = {name: by_repeat for name, by_repeat in planned_rates.items() if by_repeat}  # one that only fails is none
     lost: dict[str, float] = {}
     for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
         early = {
