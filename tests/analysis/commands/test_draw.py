@@ -31,3 +31,11 @@ def test_an_unknown_figure_is_an_error(capsys, tmp_path):
     assert "no figure is called '001-figure-55'; did you mean 001-figure-5" in capsys.readouterr().err
     with pytest.raises(TableError):
         draw.chosen(["nonsense"], registry.figures(loading.local(tmp_path).table))
+
+
+def test_list_shows_every_figure_with_its_points(results, capsys):
+    results.add(nodes=1)
+    assert main(["list", "--results", str(results.folder)]) == 0
+    printed = capsys.readouterr().out
+    assert all(id in printed for id in registry.figures(results.table()))
+    assert "own-weak-scaling-throughput" in printed
