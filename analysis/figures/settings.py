@@ -78,13 +78,14 @@ def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool]
 
 
 def _row(
-    axes: Axes, y: float, dots: list[float], number: Number, model: object, face: str | None = None, **look: float
-) -> None:
-    """Draw one number along the x axis, with its interval and the values behind it. face: of the marker."""
+    axes: Axes, y: float, dots: list[float], number: Number, model: object, face: str | None = None,
+    size: float | None = None,
+) -> None:  # fmt: skip
+    """Draw one number along the x axis, with its interval and the values behind it. face, size: of the marker."""
     colour = plots.colour(model)
     axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
     axes.plot([number.low, number.high], [y, y], color=colour)
-    axes.plot(number.value, y, plots.MARKERS[0], color=colour, mfc=face or colour, **look)
+    axes.plot(number.value, y, plots.MARKERS[0], color=colour, mfc=face or colour, markersize=size)
 
 
 def _named_rows(axes: Axes, names: list[str], below: float = 0.5) -> None:
@@ -116,7 +117,7 @@ def _overhead(points: Points) -> Figure:
     ticks: list[str] = []
     for y, ratio in enumerate(compared):
         e = repeats.median(ratio.launches)
-        _row(axes, y, [value for launch in ratio.launches for value in launch], e, ratio.model, markersize=4)
+        _row(axes, y, [value for launch in ratio.launches for value in launch], e, ratio.model, size=4)
         numbers = f"median {e.text('.3f')}, n={counted(e.n, ratio.unit)}"
         ticks.append("\n".join(line for line in (*ratio.label, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
