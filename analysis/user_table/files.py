@@ -20,6 +20,7 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.user_table.numbers import has_value
+from train.record import logs
 
 SEPARATORS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 _LARGEST = 64 * 2**20  # bytes of one file
@@ -146,6 +147,15 @@ def _decoded(data: bytes, where: str) -> str:
         if "\0" not in text:
             return text
     raise TableError(f"{where}: not a text file: save the table as CSV in UTF-8")
+
+
+def log_grids(file: Text) -> list[Grid]:
+    """Return the runs in a log that `train.record.logs` knows, one a row, with the names of the kit; else none."""
+    kind, rows = logs.rows(file.text, file.where)
+    names = [*dict.fromkeys(name for row in rows for name in row if name != "line")]
+    cells = [tuple(names), *(tuple(str(row.get(name, "")) for name in names) for row in rows)]
+    lines = (0, *(row["line"] for row in rows))
+    return [Grid(file.where, kind, tuple(cells), lines, decimal=".")] if rows else []
 
 
 def grids(file: Text) -> list[Grid]:

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from analysis.user_table import blocks, headers, numbers, units
 from analysis.user_table.blocks import Block
@@ -578,7 +579,9 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
     """Return cells without a header under one, and the guess: by these texts, else by how they change with sizes."""
     if cells.header.name:
         return cells, ()
-    values = numbers.column(cells.cells, ".")
+    values = zip(sizes, numbers.column(cells.cells, "."), strict=False)
+    points = [(size, value.value) for size, value in values if isinstance(value, numbers.PrintedNumber)]
+    speeds_up = not any(value > 3 * max(sizes) for _, value in points)  # plausibly
     stated: set[str] = {cells.header.unit.kind} if cells.header.unit else set()
     kinds = stated & {*_BY_UNIT} or cells.unit_kinds & {*_BY_UNIT}
     by_unit = _BY_UNIT[min(kinds)] if len(kinds) == 1 else ""
@@ -587,7 +590,7 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
         header = replace(header, name="wall_s") if header.why == headers.TIME_OF else header
         named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
         quantity = header if named else _quantity_in(text)
-        if quantity and quantity.name == "speedup" and not by_unit and not _are_speedups(values, sizes):
+        if quantity and quantity.name == "speedup" and not by_unit and not speeds_up:
             continue
         if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
             unit = cells.header.unit if kinds and cells.header.unit else quantity.unit
@@ -597,22 +600,12 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
             )
     if by_unit:
         return cells.named(by_unit), (f"the cells are {by_unit}, by their unit",)
-    grow = [
-        after.value > before.value
-        for before, after, small, large in zip(values, values[1:], sizes, sizes[1:], strict=False)
-        if isinstance(before, numbers.PrintedNumber) and isinstance(after, numbers.PrintedNumber)
-        if large > small
-    ]
+    grow = [after > before for (small, before), (large, after) in pairwise(points) if large > small]
     balance = 2 * sum(grow) - len(grow)
     if 3 * abs(balance) <= len(grow):  # neither grow nor fall
         return cells, ()
     name, kind = ("rate", "rates, for they grow") if balance > 0 else ("wall_s", "times, for they fall")
     return cells.named(name), (f'the cells are {kind} with the ranks; if not, COLUMNS="cells=NAME"',)
-
-
-def _are_speedups(values: Sequence[numbers.Cell], sizes: Sequence[int]) -> bool:
-    """Return whether numbers are small enough to be speedups on these numbers of ranks."""
-    return all(value.value <= 3 * max([*sizes, 1]) for value in values if isinstance(value, numbers.PrintedNumber))
 
 
 def _quantity_in(text: str) -> Header | None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import blocks, columns, files, headers, logs, numbers, rates, shape, tidy
+from analysis.user_table import blocks, columns, files, headers, numbers, rates, shape, tidy
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
@@ -115,7 +115,7 @@ def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[U
     """
     parts: list[UserTable] = []
     problems: list[str] = []
-    runs = logs.grids(text)
+    runs = files.log_grids(text)
     shaped: list[Long] = []
     for grid in runs or files.grids(text):
         if published := _published(grid):
@@ -401,10 +401,12 @@ def _sizes(assembly: _Assembly) -> None:
     if "ranks" not in have and {"nodes", "ranks_per_node"} <= have:
         assembly.values["ranks"] = assembly.values["nodes"] * assembly.values["ranks_per_node"]
     elif "ranks" not in have and "nodes" in have:
-        doublings = (assembly.values["nodes"] / assembly.values["nodes"].min()).map(math.log2)
-        if assembly.values["nodes"].min() > 8 and (doublings % 1).any():
-            raise TableError(_nodes_question(assembly))
-        assembly.values["ranks"] = assembly.values["nodes"]
+        nodes = assembly.values["nodes"]
+        if nodes.min() > 8 and ((nodes / nodes.min()).map(math.log2) % 1).any():
+            text = assembly.readings["nodes"].header
+            question = f"are the '{text}' machines, or those of a graph? nothing else counts ranks"
+            raise TableError(_question(assembly, question, [text], ("ranks", "unused")))
+        assembly.values["ranks"] = nodes
         assembly.guesses.append("how many ranks a node has is not given: each node is taken as one rank")
     elif "ranks" not in have:
         raise TableError(_missing(assembly, "ranks"))
@@ -432,23 +434,10 @@ def _missing(assembly: _Assembly, what: str) -> str:
     )
 
 
-def _nodes_question(assembly: _Assembly) -> str:
-    """Return the question whether nodes, which nothing in a table says to be machines, are numbers of ranks."""
-    text = assembly.readings["nodes"].header
-    return (
-        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: are the '{text}' machines, or those of a graph? "
-        f'nothing else counts ranks; say COLUMNS="{text}=ranks" or COLUMNS="{text}=unused"'
-    )
-
-
-def _scope_question(assembly: _Assembly, column: shape.Column, why: str) -> str:
-    """Return the question whether a rate is of one rank or of the whole job, with both answers."""
-    texts = dict.fromkeys(column.at if column.header.text != shape.CELLS else ["cells"])
-    answers = [",".join(f"{text}={name}" for text in texts) for name in ("images_per_s_per_rank", "images_per_s")]
-    return (
-        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: is '{', '.join(texts)}' the rate of one rank, "
-        f'or of the whole job? {why}; say COLUMNS="{answers[0]}" or COLUMNS="{answers[1]}"'
-    )
+def _question(assembly: _Assembly, question: str, texts: Sequence[str], names: Sequence[str]) -> str:
+    """Return a question about columns with these headers, and how to answer: with which names."""
+    answers = (f'COLUMNS="{",".join(f"{text}={name}" for text in texts)}"' for name in names)
+    return f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: {question}; say {' or '.join(answers)}"
 
 
 def _scopes(assembly: _Assembly) -> None:
@@ -468,8 +457,10 @@ def _name_scope(assembly: _Assembly, column: str) -> None:
     scope = rates.rate_scope if column == "rate" else rates.batch_scope
     name, why, certain = scope(assembly.values, assembly.key)
     if not name:
-        columns_of_rates = (one for one in assembly.table.columns if one.header.name == column)
-        raise TableError(_scope_question(assembly, next(columns_of_rates), why))
+        one = next(one for one in assembly.table.columns if one.header.name == column)
+        texts = ["cells"] if one.header.text == shape.CELLS else [*dict.fromkeys(one.at)]
+        question = f"is '{', '.join(texts)}' the rate of one rank, or of the whole job? {why}"
+        raise TableError(_question(assembly, question, texts, ("images_per_s_per_rank", "images_per_s")))
     assembly.rename(column, name, "" if certain else why)
     if certain and column == "rate":
         reading = assembly.readings[name]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from analysis.user_table import logs, table
+from analysis.user_table import files, table
 from analysis.user_table.files import Text
 
 HOROVOD = """Model: {model}
@@ -102,4 +102,4 @@ def test_mlperf_logs(tmp_path):
 
 @pytest.mark.parametrize("text", ["GPUs,images/s\n1,2\n", "just words\n", ""])
 def test_another_text_is_no_log(text):
-    assert logs.grids(Text("t", text)) == []
+    assert files.log_grids(Text("t", text)) == []
