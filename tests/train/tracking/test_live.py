@@ -127,7 +127,7 @@ def epochs_in(results: Path) -> list[int]:
     return result
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
     output = ["tracking.tags=[mine]", "tracking.notes=why", "tracking.group=study"]
     folder, asked, writer = begin(tmp_path, *output)
@@ -157,7 +157,7 @@ def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
     assert sum(message.WhichOneof("record_type") == "artifact" for message in messages) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_path):
     folder, asked, writer = begin(tmp_path)
     # A launcher that is killed: the process that logs ends by itself, and leaves a run without a record.
@@ -203,7 +203,7 @@ def is_written_offline(folder: Path, asked: protocol.Assignment, problem: str) -
     assert [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row] == [1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -224,7 +224,7 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_p
     is_written_offline(folder, asked, problem)
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     with wandb_server.running() as server:
@@ -247,7 +247,7 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
     assert not list(tmp_path.rglob("*.synced"))  # `make wandb-sync` sends it again, under the same ID
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_online_the_server_has_every_epoch_when_the_run_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     with wandb_server.running() as server:
