@@ -131,8 +131,9 @@ def _text(sections: Sequence[Section], notes: Notes) -> str:
         parts.append("\n".join([*textwrap.wrap(f"== {title}", 110), "", table]))
     for title, lines in notes.items():
         if lines:
-            wrapped = [textwrap.fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in lines]
-            parts.append("\n".join([f"{title}:", *wrapped]))
+            # A path stays whole, to be copied.
+            wrapper = textwrap.TextWrapper(110, "  ", "    ", break_long_words=False, break_on_hyphens=False)
+            parts.append("\n".join([f"{title}:", *map(wrapper.fill, lines)]))
     return "\n\n".join(parts)
 
 
