@@ -92,11 +92,14 @@ def _without_ambiguous(cell: Cell, text: str) -> Cell:
 
 
 def _as_ranks(column: Column, table: Long) -> Column:
-    """Return a column "GPU" or "device" whose cells count them as one of ranks; lists of devices as their number."""
+    """Return a column of counted GPUs as one of ranks, lists of devices as numbers; but no P of P x Q, nor 0 alone."""
     others = any(one.header.name == "ranks" for one in table.columns if one is not column)
     counted = all(re.fullmatch(r"\d+", cell) or _codes([cell]) for cell in column.cells)
     if column.header.name == "gpu" and counted and not others:
         return column.named("ranks")
+    side = column.header.text == "P" and any(one.header.text == "Q" for one in table.columns)
+    if column.header.name == "ranks" and not column.header.overridden and (side or {*column.cells} == {"0"}):
+        return column.named("", "no number of ranks")
     if column.header.name != "ranks" or column.header.overridden or not (listed := units.device_counts(column.cells)):
         return column
     return column.named("", "numbers of devices") if others else replace(column, cells=tuple(map(str, listed)))

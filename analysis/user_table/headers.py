@@ -342,7 +342,7 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     """Speedups, efficiencies, and what may be either."""
     if "$" in phrase:
         return "", "not about speed"
-    if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", phrase):
+    if _has(r"speed ?-?ups?\b|\bacceleration\b", phrase):
         versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", phrase)
         precision = _has(r"\bwith (?:mixed|half|fp|bf|tf|amp|tensor)", phrase)
         settings = precision or (versus and not _has(r"\b(?:1|one|single)\b", phrase))
@@ -355,7 +355,7 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     if _has(share, phrase) and not _is("rate", unit) and not _has(r"energy|power|memory", phrase):
         goal = _has(r"^(?:target|expected|predicted|theoretical)\b|\b(?:objetivo|te[oó]ric[oa])\b", phrase)
         return ("", "not measured") if goal else ("efficiency", "")
-    if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b", phrase) and not _is("rate", unit):
+    if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b(?! factor)", phrase) and not _is("rate", unit):
         return "scaling", ""
     return None
 

@@ -205,8 +205,7 @@ def _long(block: Block, overrides: Mapping[str, str]) -> Long:
         stated = [next(iter(headers.batches_in(cell).values()), "") for cell in cells]
         cells = tuple(stated) if "batch" in headers.read(text, overrides).name and all(stated) else cells  # "batch=32"
         columns += _parts(Column(_read(text, cells, overrides), cells, (text,) * len(cells)), overrides)
-    if any(block.sections):
-        columns.append(column(SECTION, "setting", block.sections))
+    columns += [column(SECTION, "setting", block.sections)] if any(block.sections) else []
     columns += [
         column(one.header.text, one.header.sizes.batch_name, [one.header.sizes.batch] * len(block.lines))
         for one in columns

@@ -356,9 +356,8 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
         assembly.notes.append(f"{table.grid.where}: columns not used: {listed}")
     ranks = assembly.values["ranks"]
     sizes = [assembly.values[name] for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
-    for name in ("setting", "framework", "machine", "precision"):
-        if name not in texts or ranks.nunique() < 2:
-            continue
+    told = [name for name in ("setting", "framework", "machine", "precision") if name in texts]
+    for name in told if ranks.nunique() > 1 else ():
         if ranks.groupby(texts[name]).nunique().max() < 2 and texts[name].groupby(sizes).nunique().max() < 2:
             header_text = assembly.readings.pop(name).header
             assembly.notes.append(f"{table.grid.where}: '{header_text}' differs at each number of ranks: unused")
@@ -529,10 +528,9 @@ def _ratio_of_one_curve(assembly: _Assembly) -> None:
 def _is_of_settings(values: pd.DataFrame, name: str, lines: pd.Series) -> bool:
     """Return whether a stated ratio is, on each line, that of what is measured in two of its settings."""
     for measured in {*_MEASURED, "images_per_s"} & {*values} - {"speedup", "efficiency"}:
-        rows = values.groupby(lines)[measured]
-        ratios = rows.first() / rows.last() / values.groupby(lines)[name].first()
-        inverse = rows.last() / rows.first() / values.groupby(lines)[name].first()
-        if any(all(ratio.map(math.log).abs() < _NEAR) for ratio in (ratios, inverse)):
+        rows, stated = values.groupby(lines)[measured], values.groupby(lines)[name].first()
+        ratio = rows.first() / rows.last()
+        if any(all((gain / stated).map(math.log).abs() < _NEAR) for gain in (ratio, 1 / ratio)):
             return True
     return False
 

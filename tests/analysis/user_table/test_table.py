@@ -25,6 +25,7 @@ READ = {
         "Variant,time (s)\nsequential,9\n1 thread,10\n2 threads,6\n4 threads,4\n", {"ranks": [1, 2, 4]}
     ),
     "a grid of processes": ("ranks;time (s)\n(1, 1);10\n(2, 4);2\n", {"ranks": [1, 8]}),
+    "no GPUs beside ranks": ("ranks,GPUs,time (s)\n1,0,9\n2,0,5\n", {"ranks": [1, 2]}),
     "a size across, named in the corner": (
         "Timestep (ms),1 GPU,2 GPUs\nfluid,28.7,18.4\nquiet,91.8,50\n", {"wall_s": [0.0287, 0.0184, 0.0918, 0.05]}
     ),
@@ -247,6 +248,8 @@ def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
         ),
         ("colour,img/s\n1,2\n", "no column of ranks (also read as it: GPUs, workers, processes"),
         ("colour,img/s\n1,2\n", 'say which it is: COLUMNS="colour=ranks"'),
+        ("P,Q,time (s)\n1,1,9\n1,2,5\n2,2,3\n", "no column of ranks"),
+        ("GPUs,scaling factor\n1,2\n1,4\n2,8\n", "no column of a rate"),
         ("GPUs,colour\n1,2\n", "no column of a rate, a time, a speedup or an efficiency"),
         ("GPUs,img/s\n1,fast\n", "line 2, column 'img/s': 'fast' is no number"),
         ("nodes,time (s)\n31,0.1\n37,0.2\n", "are the 'nodes' machines, or those of a graph?"),
