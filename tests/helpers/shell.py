@@ -9,6 +9,10 @@ import signal
 from collections.abc import Mapping
 from types import MappingProxyType
 
+# What `make test JUNIT=file` hands down is not for the calls of make that tests make.
+for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "PYTEST_ARGS"):
+    os.environ.pop(_name, None)
+
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
 
 
