@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tests.helpers.kit import END_S, anything, launch_command, records, start, wait_for
+from tests.helpers.kit import END_S, anything, launch_command, records, run, start, wait_for
 from tests.helpers.patched import ROUNDS_END, Hold
 from train.launch.emulate import cgroups, networks
 
@@ -30,6 +30,17 @@ def left_by(pid: int, means: cgroups.Means) -> list[Path]:
     """The control groups and networks that the launcher of that process made, and that are still there."""
     groups = list(means.parent.glob(f"kit{pid}-*")) if means.parent else []
     return [*groups, *Path("/run/netns").glob(f"kit{pid}-*"), *Path("/etc/netns").glob(f"kit{pid}-*")]
+
+
+def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joined(tmp_path: Path, means: cgroups.Means):
+    """Strong scaling: the control on one node shares a compiled step with the point on two, and runs before it."""
+    strong = ("experiment=strong_scaling", "nodes=2", "batch_per_rank=null", "global_batch=8", "measure.design=rounds")
+    emulated = ("launcher=emulated", "system.cpus_per_node=0.4", "measure.budget_s=20")
+    status, output = run(*launch_command(tmp_path, *strong, *emulated))
+    assert status == 0, output
+    [curve] = records(tmp_path)
+    batches = [(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in curve.config["rounds"]]
+    assert batches == [(1, 8, "base"), (1, 4, "control"), (2, 4, "point"), (2, 4, "control")]
 
 
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from train.loop import roofline
-from train.loop.arms import Arm, local_arms, local_exchanges
+from train.loop.arms import Arm, is_exchanged, local_arms, local_exchanges
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
 from train.loop.timed_steps import Batches, Steps, run_steps
@@ -52,7 +52,7 @@ class WindowRunner:
     def __init__(self, context: Context, learner: Learner) -> None:
         """Make the steps of the arms; they are traced when they first run."""
         self.all_ranks, self._core_sets, self._gate = context.all_ranks, context.core_sets, context.gate
-        self._listed = context.config.launch.rounds
+        self._listed, self._join_in_turn = context.config.launch.rounds, context.config.launch.join_in_turn
         self.arms = local_arms(context, learner)
         self._restore = restoring(learner.variables())
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
@@ -61,13 +61,22 @@ class WindowRunner:
         self.exchanges = local_exchanges(context, learner, self.arms)
 
     def trace(self) -> None:
-        """Trace the step of the first arm's batch on all ranks at once, without exchange; in turn each would wait."""
-        first = self._listed[0].batch_per_rank
-        for arm, listed in zip(self.arms, self._listed, strict=True):
-            if arm and arm.local_step and listed.batch_per_rank == first:
-                with arm.batches() as batches:
-                    run_steps(arm.local_step, batches, 1)
-                break
+        """Trace the step of the first arm's batch on all ranks at once, without exchange; in turn each would wait.
+
+        If ranks join in turn, also the steps of arms that exchange nothing: nobody is joined when they first run, and
+        to trace the exchange of another arm, with which they share a step, Horovod must have joined the ranks.
+        """
+        exchanged = {listed.batch_per_rank for listed in self._listed if is_exchanged(listed)}
+        wanted = [self._listed[0].batch_per_rank]
+        if self._join_in_turn:
+            alone = [listed.batch_per_rank for listed in self._listed if not is_exchanged(listed)]
+            wanted += [batch for batch in alone if batch in exchanged]
+        for batch in dict.fromkeys(wanted):
+            for arm, listed in zip(self.arms, self._listed, strict=True):
+                if arm and arm.local_step and listed.batch_per_rank == batch:
+                    with arm.batches() as batches:
+                        run_steps(arm.local_step, batches, 1)
+                    break
 
     def restore(self) -> None:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""
