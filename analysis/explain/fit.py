@@ -178,8 +178,8 @@ def choose(runs: pd.DataFrame) -> Model:
         if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
             return model
     if len(runs) < 3:
-        given = counted(len(runs), "run")
-        raise TableError(f"{given}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
+        runs_text = counted(len(runs), "run")
+        raise TableError(f"{runs_text}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
     solved = models.EQUAL.system(runs).solve()
     if solved is None:
         raise TableError(

@@ -426,15 +426,15 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
 def _with_substitute(table: Long) -> Long:
     """Return a table in which nothing is measured with its one latency as step time, else bytes or FLOP as rates."""
     for pattern, name in (("latency", "step_s"), (r"[kmgtp]i?b(?:ytes)?/s|flops?\b", "rate")):
-        found = [
+        columns = [
             one
             for one in table.columns
             if re.search(pattern, one.header.text, re.I) and one.header.why not in ("", _UNKNOWN)
         ]
-        if found and (name == "rate" or len(found) == 1):
-            guess = f"{', '.join(repr(one.header.text) for one in found)}: {name}, for nothing else is measured"
-            named = [one.named(headers.rate_name(one.header.text) if name == "rate" else name) for one in found]
-            return replace(table, columns=(*table.without(found), *named)).guessing(guess)
+        if columns and (name == "rate" or len(columns) == 1):
+            guess = f"{', '.join(repr(one.header.text) for one in columns)}: {name}, for nothing else is measured"
+            named = [one.named(headers.rate_name(one.header.text) if name == "rate" else name) for one in columns]
+            return replace(table, columns=(*table.without(columns), *named)).guessing(guess)
     return table
 
 

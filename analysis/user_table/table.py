@@ -356,8 +356,8 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
         assembly.notes.append(f"{table.grid.where}: columns not used: {listed}")
     ranks = assembly.values["ranks"]
     sizes = [assembly.values[name] for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
-    told = [name for name in ("setting", "framework", "machine", "precision") if name in texts]
-    for name in told if ranks.nunique() > 1 else ():
+    conditions = [name for name in ("setting", "framework", "machine", "precision") if name in texts]
+    for name in conditions if ranks.nunique() > 1 else ():
         if ranks.groupby(texts[name]).nunique().max() < 2 and texts[name].groupby(sizes).nunique().max() < 2:
             header_text = assembly.readings.pop(name).header
             assembly.notes.append(f"{table.grid.where}: '{header_text}' differs at each number of ranks: unused")

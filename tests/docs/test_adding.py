@@ -107,8 +107,8 @@ def test_the_model_is_measured_in_the_experiment(kit):
     (kit / "train/models/mymodel.py").write_text(code)
     (kit / "conf/model/mymodel.yaml").write_text(values)
     short = "measure.precision_fraction=0.9 measure.budget_s=1 measure.repeats=1"
-    given = ("MODELS=mymodel", f"ARGS=tracking=none ranks_per_node=1,2 {short}")
-    status, output = run(*make_command(kit, "ranks-on-a-node", *given), variables=patched(kit / "patch", rounds(6)))
+    arguments = ("MODELS=mymodel", f"ARGS=tracking=none ranks_per_node=1,2 {short}")
+    status, output = run(*make_command(kit, "ranks-on-a-node", *arguments), variables=patched(kit / "patch", rounds(6)))
     assert status == 0, output
     [record] = records(kit / "results")
     assert record.config["model"] == yaml.safe_load(values) | {"train_layers": "all"}
@@ -127,12 +127,12 @@ def test_the_model_is_measured_in_the_experiment(kit):
 @needs_setup
 def test_the_momentum_is_one_axis_with_accuracies(kit):
     small = "measure.epochs=2 dataset.training_samples=256 dataset.validation_samples=64"
-    given = f"ARGS=tracking=none optimizer.momentum=0.0,0.5 seed=0 {small}"
-    status, output = run(*make_command(kit, "momentum", given))
+    arguments = f"ARGS=tracking=none optimizer.momentum=0.0,0.5 seed=0 {small}"
+    status, output = run(*make_command(kit, "momentum", arguments))
     assert status == 0, output
-    made = records(kit / "results")
-    assert [record.swept["optimizer.momentum"] for record in made] == [0.0, 0.5]
-    assert {record.learning_rate for record in made} == {made[0].config["optimizer"]["learning_rate"]}
+    launches = records(kit / "results")
+    assert [record.swept["optimizer.momentum"] for record in launches] == [0.0, 0.5]
+    assert {record.learning_rate for record in launches} == {launches[0].config["optimizer"]["learning_rate"]}
     assert "momentum" in output
     assert "speedup" not in output  # a momentum has no speedup
     assert {"own-momentum-accuracy", "own-momentum-throughput"} <= drawn(kit)

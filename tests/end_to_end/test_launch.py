@@ -115,12 +115,12 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
             assert len(rank.step_times_s) == STEPS
             assert sum(rank.phases_s.values()) == pytest.approx(record.job_s, abs=0.05)
             assert 0 < sum(rank.step_times_s) <= rank.phases_s["timed"]
-        made = record.environment
-        assert made.versions["horovod"] == "0.28.1"
-        assert made.variables["HOROVOD_CYCLE_TIME"]
-        assert "gloo" in made.horovod_built_with
-        assert (made.mpi is None) == ("mpi" not in made.horovod_built_with)
-        assert [host.host for host in made.hosts] == [os.uname().nodename]
+        environment = record.environment
+        assert environment.versions["horovod"] == "0.28.1"
+        assert environment.variables["HOROVOD_CYCLE_TIME"]
+        assert "gloo" in environment.horovod_built_with
+        assert (environment.mpi is None) == ("mpi" not in environment.horovod_built_with)
+        assert [host.host for host in environment.hosts] == [os.uname().nodename]
 
     status, output = run(*command)
     assert status == 0

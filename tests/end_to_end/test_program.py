@@ -91,12 +91,12 @@ def launch(given):
 @needs_setup
 def test_plain_processes_from_the_command_to_the_page(tmp_path):
     words = (r"RATE=samples/s: ([0-9.]+)", "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none")
-    given = asked(tmp_path, PROCESSES, "{python} {script} {{ranks}}", *words)
-    status, output = run(*make_command(tmp_path / "kit", "scaling", *given))
+    arguments = asked(tmp_path, PROCESSES, "{python} {script} {{ranks}}", *words)
+    status, output = run(*make_command(tmp_path / "kit", "scaling", *arguments))
     assert status == 0, output
-    found = records(tmp_path / "results")
-    assert sorted(one.order.position for one in found) == [0, 1, 2, 3]  # two launches of each size
-    for one in found:
+    launches = records(tmp_path / "results")
+    assert sorted(one.order.position for one in launches) == [0, 1, 2, 3]  # two launches of each size
+    for one in launches:
         assert one.printed.value > 0
         assert one.printed.text.startswith("samples/s: ")
         assert len(one.ranks) == one.config["nodes"]
@@ -104,7 +104,7 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     assert "my_train" in output
     assert "nodes2 " in output  # the speedup
     assert "own-scaling-efficiency" in output
-    again, output = launch(given)
+    again, output = launch(arguments)
     assert again == 0
     assert "4 of 4 runs are measured already" in output
     proposal = ("proposal", f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
