@@ -29,8 +29,6 @@ _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code
 # Horovod's Gloo launcher on each rank that failed; these statuses are those of ranks that it ended itself.
 _GLOO_EACH = re.compile(r"Process (?P<rank>\d+) exit with status code (?P<code>-?\d+)\.")
 _ENDED_BY_GLOO = (-signal.SIGTERM, 128 + signal.SIGTERM)
-_GLOO_ENDS_OTHERS = "Terminating remaining workers"  # by SIGTERM, and where that is not heeded by SIGKILL
-_KILLED = 128 + signal.SIGKILL
 # What a rank printed through Horovod's launcher before it had a log, and what kept the launcher from starting it.
 _GLOO_PRINTED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<words>.*\S)", re.MULTILINE)
 _NOT_STARTED = re.compile(r"exception message: (?P<words>.+)")
@@ -76,7 +74,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
         return _ended_from_outside(job, outcome, parts, timeout_s)
     first = _first_to_end(job, outcome, parts)
     if first and _followed(first[0], parts):
-        first = _silent(job, outcome.output, parts) or first
+        first = _silent(outcome.output, parts) or first
         if still := _unresponsive(job, parts):
             return still
     if reported := _reported(parts, first):
@@ -153,18 +151,16 @@ def _followed(rank: int, parts: Sequence[Part]) -> bool:
     return not causes and any(part.failure is not None for part in parts if part.rank == rank)
 
 
-def _silent(job: Job, output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
+def _silent(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
     """Return the first rank that ended by itself and reported nothing, and its exit status.
 
-    A rank on another host that is killed may be seen to end after those that lost it: its ssh ends last.
+    A rank that is killed may be seen to end after those that lost it. A rank that Horovod's launcher killed, because
+    it did not heed SIGTERM for five seconds, comes later still; for one that stood still, see `_unresponsive`.
     """
     reported = {part.rank for part in parts if part.finished or part.failure}
-    here = set(job.nodes.hosts) == {"localhost"}
-    ends_others = output.find(_GLOO_ENDS_OTHERS)
     for match in _GLOO_EACH.finditer(output):
         rank, code = int(match["rank"]), int(match["code"])
-        killed_by_gloo = here and code in (_KILLED, -signal.SIGKILL) and 0 <= ends_others < match.start()
-        if rank not in reported and code not in _ENDED_BY_GLOO and not killed_by_gloo:
+        if rank not in reported and code not in _ENDED_BY_GLOO:
             return rank, code if code > 0 else 128 - code
     return None
 

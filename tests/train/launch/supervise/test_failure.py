@@ -200,10 +200,9 @@ CASES = {
         STOOD_STILL, [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1 | {"phase": "timed"},
         r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", launcher="here", logs={"rank-0.log": WAITED},
     ),
-    "a rank that the launcher killed after another was lost": Case(
-        STOOD_STILL,
-        [failed(0, "an exchange with the other ranks failed: Connection closed by peer", consequence=True), running(1)],
-        {"rank": 0}, "(?!.*memory)", launcher="here",
+    "killed, although the launcher saw the rank that lost it end first, and then a third that it killed itself": Case(
+        STOOD_STILL + "Process 2 exit with status code 137.\n", [LOST_0, running(1), running(2)],
+        RANK_1 | {"exit_code": 137}, "killed by SIGKILL", launcher="here", ranks=3,
     ),
 }  # fmt: skip
 
