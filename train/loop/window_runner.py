@@ -64,7 +64,8 @@ class WindowRunner:
         """Trace the step of the first arm's batch on all ranks at once, without exchange; in turn each would wait.
 
         If ranks join in turn, also the steps of arms that exchange nothing: nobody is joined when they first run, and
-        to trace the exchange of another arm, with which they share a step, Horovod must have joined the ranks.
+        to trace the exchange of another arm, with which they share a step, Horovod must have joined the ranks. Ranks
+        have other arms, and so other steps to trace: the others wait.
         """
         exchanged = {listed.batch_per_rank for listed in self._listed if is_exchanged(listed)}
         wanted = [self._listed[0].batch_per_rank]
@@ -77,6 +78,7 @@ class WindowRunner:
                     with arm.batches() as batches:
                         run_steps(arm.local_step, batches, 1)
                     break
+        self.all_ranks.barrier()
 
     def restore(self) -> None:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""

@@ -9,6 +9,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.distribution.base import Single
+from train.rank.phases import PhaseClock
 
 pytestmark = pytest.mark.slow
 
@@ -111,6 +112,19 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
     assert begun[0] == 0  # the one batch that is kept in memory
     assert begun[1:] == sorted(begun[1:])
     assert len(begun[1:]) == len(set(begun[1:])) >= 3  # traced, warmed up, one round, the last step
+
+
+def test_ranks_leave_their_first_steps_together(measured, monkeypatch):
+    events, enter = [], PhaseClock.enter
+
+    def entered(clock, phase, **more):
+        events.append(phase)
+        enter(clock, phase, **more)
+
+    monkeypatch.setattr(PhaseClock, "enter", entered)
+    monkeypatch.setattr(FirstOfTwo, "barrier", lambda ranks: events.append("barrier"))
+    measured("measure.budget_s=0.001")
+    assert events[:3] == ["first_step", "barrier", "warm_up"]
 
 
 def test_windows_tell_what_the_cores_did(measured):
