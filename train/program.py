@@ -1,7 +1,8 @@
 """Run a user's own program once for all ranks of a point, and record the rate that it prints.
 
 The launcher starts `python -m train.program --run-dir FOLDER`; the program starts its processes itself, here or on the
-hosts that the placeholders of its command name.
+hosts that the placeholders of its command name. In a container runs the program alone: its image needs nothing of the
+kit. What starts the container follows FOLDER.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from train.config.program import filled, host_slots
 from train.config.schema import RunConfig
-from train.rank import environment, placement
+from train.rank import environment, placement, process
 from train.record import logs, protocol
 from train.record.parts import PartWriter
 from train.record.record import Failure, Host
 from train.task import Task, assigned
 
+_GRACE_S = 5.0  # less than the launcher leaves to this process
 _SEEDS_APART = 1000  # of the experiment's seeds, so that launches of one and of the next share none
 
 
@@ -47,13 +50,15 @@ def main() -> int:
     """Run the program; the exit status is 0 only where it ended well and printed one rate."""
     parser = argparse.ArgumentParser(prog="python -m train.program", description=__doc__.splitlines()[0])
     parser.add_argument("--run-dir", type=Path, required=True, help="the run folder, from the launcher")
-    folder = parser.parse_args().run_dir
+    parser.add_argument("container", nargs=argparse.REMAINDER, help="what runs a command in its container, if any")
+    options = parser.parse_args()
+    folder = options.run_dir
     task = assigned(folder)
     config = task.config
     peers = os.environ.get(protocol.PEERS, "")
     hosts = tuple(peers.split(",")) if peers else ("localhost",) * config.nodes
     parts = _parts(folder, config, hosts)
-    failure = _run(task, folder, hosts, parts)
+    failure = _run(task, options.container, folder, hosts, parts)
     peak_bytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     for rank, part in enumerate(parts):
         part.add(peak_memory_bytes=peak_bytes, failure=None if rank else failure, finished=failure is None)
@@ -70,13 +75,11 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     available, here = placement.usable_cores(), socket.gethostname()
     described = environment.host(available)
     local = set(hosts) == {"localhost"}
-    threads = config.threads_per_rank or 1
-    shape = config.ranks_per_node, config.system.cores_per_node or threads * config.ranks_per_node, threads
-    cores = [placement.cores_of_rank(available, rank, *shape) if local else [] for rank in range(config.ranks)]
+    cores = placement.cores_of_ranks(config, available) if local else [[]] * config.ranks
     names = [here if host == "localhost" else host for host in hosts for _ in range(config.ranks_per_node)]
     if local:
         os.sched_setaffinity(0, {core for own in cores for core in own})
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    os.environ.setdefault("OMP_NUM_THREADS", str(config.threads_per_rank or 1))
     on_hosts = [described if name == here else _not_seen(name) for name in dict.fromkeys(names)]
     parts = [
         PartWriter(
@@ -94,11 +97,13 @@ def _not_seen(name: str) -> Host:
     return Host(name, "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
 
 
-def _run(task: Task, folder: Path, hosts: tuple[str, ...], parts: list[PartWriter]) -> Failure | None:
+def _run(
+    task: Task, container: list[str], folder: Path, hosts: tuple[str, ...], parts: list[PartWriter]
+) -> Failure | None:
     """Run the program and add its rate and times to the parts; returns why it failed."""
     config = task.config
     assert config.program is not None
-    argv = filled(config.program.command, values(config, hosts, task.repeat))
+    argv = container + filled(config.program.command, values(config, hosts, task.repeat))
     log = protocol.rank_log(folder, 0)
     started_at = time.time()
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
@@ -126,10 +131,19 @@ def _run(task: Task, folder: Path, hosts: tuple[str, ...], parts: list[PartWrite
 
 
 def _wait(argv: list[str], log: Path) -> int:
-    """Run a command to its end, with its output in a file; a SIGTERM of this process is passed on to it."""
+    """Run a command to its end, with its output in a file.
+
+    A SIGTERM of this process is passed on. The first process of a container does not heed it, unless it says so itself:
+    what is left of the job after a while is killed.
+    """
     with log.open("wb") as output:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=_user())
-    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+
+    def end(*_: object) -> None:
+        child.terminate()
+        threading.Timer(_GRACE_S, process.kill_job, [os.environ[protocol.JOB_ID]]).start()
+
+    signal.signal(signal.SIGTERM, end)
     return child.wait()
 
 

@@ -1,12 +1,15 @@
 """Programs of a user: one that trains with Horovod and prints as its benchmark does, and one of plain processes."""
 
+import os
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
 from analysis.study import Study
-from tests.helpers.kit import make_command, needs_setup, records, run, wait_for
+from tests.helpers import podman
+from tests.helpers.kit import END_S, anything, make_command, needs_setup, records, run, start, wait_for
 from train.config.quoting import quoted
 from train.make import Variables, steps
 
@@ -81,11 +84,16 @@ def asked(folder, script, command, *words):
     return ["NODES=2", f"COMMAND={command}", f"RESULTS={folder / 'results'}", *words]
 
 
-def launch(given):
-    """The exit status and the output of the launch alone, without the summary and the figures that make adds."""
+def launch_command(given):
+    """The command of the launch alone, without the summary and the figures that make adds."""
     first, *_ = steps("scaling", Variables(dict(word.split("=", 1) for word in given)))
+    return sys.executable, "-m", *first.command
+
+
+def launch(given):
+    """The exit status and the output of that launch."""
     variables = {"TF_USE_LEGACY_KERAS": "1"}  # Horovod does not know Keras 3
-    return run(sys.executable, "-m", *first.command, variables=variables)
+    return run(*launch_command(given), variables=variables)
 
 
 @needs_setup
@@ -133,6 +141,49 @@ def test_a_launch_that_tells_no_rate_has_failed_and_shows_its_output(tmp_path):
     assert "no rate was printed" in output
     assert output.count("| some output") == 2
     assert [one.status for one in records(tmp_path / "results")] == ["failed", "failed"]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """The variables of a Podman that has an image without anything of the kit; skips if it cannot run."""
+    if podman.missing():
+        pytest.skip(podman.missing())
+    settings = podman.settings(tmp_path)
+    (tmp_path / "nothing").mkdir()
+    podman.import_image(settings, tmp_path, tmp_path / "nothing", {"PATH": "/usr/bin:/bin"})
+    if error := podman.cannot_run(settings):
+        pytest.skip(f"Podman cannot run a container on this machine: {error}")
+    return settings
+
+
+def in_container(folder, code, *words):
+    command = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"])
+    words = (*words, "CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: ([0-9.]+)")
+    return launch_command(["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", *words])
+
+
+def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(settings, tmp_path):
+    told = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
+    code = f"import os, sys; print({told})"
+    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
+    status, output = run(*in_container(tmp_path / "results", code, args), variables=settings)
+    assert status == 0, output
+    one, two = sorted(records(tmp_path / "results"), key=lambda record: len(record.ranks))
+    cores = len(os.sched_getaffinity(0)) // 2
+    assert one.printed.text == f"{cores} cores; {cores} rate: 1"
+    assert two.printed.text == f"{2 * cores} cores; {cores} rate: 2"
+    assert {one.environment.image, two.environment.image} == {podman.IMAGE}
+    assert one.environment.image_digest.startswith("sha256:")
+
+
+def test_with_the_launcher_ends_a_program_in_a_container_that_heeds_no_signal(settings, tmp_path):
+    mark = f"sleeper-{os.getpid()}"  # the first process of a container does not heed a SIGTERM
+    code = f"import time; print('{mark}', flush=True); time.sleep(900)"
+    launcher = start(*in_container(tmp_path / "results", code, "ARGS=tracking=none"), variables=settings)
+    wait_for(lambda: any(mark in log.read_text() for log in (tmp_path / "results").rglob("rank-0.log")))
+    launcher.kill()
+    launcher.communicate(timeout=END_S)
+    wait_for(lambda: not anything(mark))
 
 
 def over_hosts(results, start, *overrides):

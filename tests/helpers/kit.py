@@ -115,8 +115,8 @@ def ranks(results: Path) -> list[psutil.Process]:
     return [process for _, process in sorted(result, key=lambda pair: pair[0])]
 
 
-def anything(results: Path) -> list[str]:
-    """The command lines of all processes that know of `results`, launchers and shells too, but not of this test."""
+def anything(results: Path | str) -> list[str]:
+    """The command lines of all processes that name `results`, launchers and shells too, but not of this test."""
     lines = []
     for process in psutil.process_iter():
         try:

@@ -132,9 +132,10 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
     """Return the job that measures a point once and leaves its parts in `folder`, an absolute path."""
     hosts = setting.hosts[: config.all_nodes]
     env = _environment(config, hosts, setting.image_digest)
-    python = IMAGE_PYTHON if config.container.name != "none" else sys.executable
+    in_container = config.container.name != "none" and not config.program
+    python, module = IMAGE_PYTHON if in_container else sys.executable, "train.program" if config.program else "train"
     return Job(
-        argv=(python, "-m", "train.program" if config.program else "train", "--run-dir", str(folder)),
+        argv=(python, "-m", module, "--run-dir", str(folder)),
         folder=folder,
         nodes=_nodes(config, hosts),
         exchange=_exchange(config, setting),
@@ -186,14 +187,22 @@ def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | No
     return env
 
 
+def _cores(config: RunConfig) -> tuple[int, ...]:
+    """Return the cores that a container may use here: ranks bind themselves, and a program is bound to theirs."""
+    usable = placement.usable_cores()
+    if not config.program:
+        return tuple(usable)
+    return tuple(sorted({core for own in placement.cores_of_ranks(config, usable) for core in own}))
+
+
 def _shared(config: RunConfig, folder: Path, variables: tuple[str, ...], on_this_machine: bool) -> Shared:
     weights = config.weights if config.weights not in ("none", "imagenet") else None
     return Shared(
         kit=ROOT,
         reads=tuple(Path(path).resolve() for path in (config.dataset.data_dir, weights) if path),
         writes=(folder,),
-        variables=(*variables, *protocol.OF_EVERY_PROCESS),
-        cores=tuple(placement.usable_cores()) if on_this_machine else (),
+        variables=(*variables, *protocol.OF_EVERY_PROCESS, *(["OMP_NUM_THREADS"] if config.program else [])),
+        cores=_cores(config) if on_this_machine else (),
         gpu=config.device == "gpu",
         uid=os.getuid(),
         gid=os.getgid(),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from train.config.schema import RunConfig
 from train.record import protocol
 
 # How each launcher tells a process its number on its host. Horovod's variable comes first.
@@ -101,6 +102,13 @@ def cores_of_rank(
     node, rank_of_node = divmod(local_rank, ranks_per_node)
     first = node * cores_per_node + rank_of_node * threads
     return sorted({available[(first + k) % len(available)] for k in range(threads)})
+
+
+def cores_of_ranks(config: RunConfig, available: Sequence[int]) -> list[list[int]]:
+    """Return the cores of each rank of a run whose nodes share this machine, which has these cores available."""
+    threads = config.threads_per_rank or 1
+    shape = config.ranks_per_node, config.system.cores_per_node or threads * config.ranks_per_node, threads
+    return [cores_of_rank(available, rank, *shape) for rank in range(config.ranks)]
 
 
 def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:

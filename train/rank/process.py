@@ -1,4 +1,4 @@
-"""The limits of this process, and its end when the launcher is gone."""
+"""The limits of this process, its end when the launcher is gone, and the end of all processes of a job."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import select
 import sys
 import threading
 
+import psutil
+
+from train.record.protocol import JOB_ID
+
 # Horovod's launcher has five pipes and sockets for each rank; Gloo connects each rank with every other one.
 _FILES_PER_RANK = 8
 _OTHER_FILES = 512
+_GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gone
 
 
 def allow_open_files(ranks: int) -> None:
@@ -42,3 +47,26 @@ def end_with_launcher(output: int) -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def of_job(job_id: str) -> list[psutil.Process]:
+    """Return the processes on this host whose environment names the job, except this one."""
+    processes = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(JOB_ID) == job_id:
+                processes.append(process)
+        except psutil.Error:
+            continue
+    return processes
+
+
+def kill_job(job_id: str) -> None:
+    """Kill the processes of the job on this host, except this one; return when they are gone."""
+    processes = of_job(job_id)
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(processes, timeout=_GONE_WITHIN_S)

@@ -1,14 +1,16 @@
-"""The limit of open files of this process is set, and put back."""
+"""The limit of open files of this process, which is put back, and the end of a job."""
 
 import os
 import resource
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from tests.helpers import ROOT as KIT
 from train.rank import process as rank_process
+from train.record.protocol import JOB_ID
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +83,28 @@ def test_a_process_that_writes_to_a_file_is_left_alone(tmp_path):
     except subprocess.TimeoutExpired:
         process.kill()
     assert process.wait() == -9
+
+
+def sleeper(job_id: str) -> subprocess.Popen:
+    """A process of that job, in a session of its own, as Horovod starts its ranks."""
+    command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
+    child = subprocess.Popen(
+        command, env={**os.environ, JOB_ID: job_id}, stdout=subprocess.PIPE, start_new_session=True
+    )
+    child.stdout.readline()
+    return child
+
+
+@pytest.mark.slow
+def test_the_processes_of_a_job_are_killed_and_no_others():
+    mine, others = sleeper("job-of-a-test"), sleeper("job-of-another")
+    try:
+        assert [one.pid for one in rank_process.of_job("job-of-a-test")] == [mine.pid]
+        rank_process.kill_job("job-of-a-test")
+        assert not psutil.pid_exists(mine.pid)
+        assert others.poll() is None
+    finally:
+        for child in (mine, others):
+            child.kill()
+            child.wait()
+            child.stdout.close()

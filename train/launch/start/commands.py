@@ -32,7 +32,12 @@ def ssh_command(host: str, command: Sequence[str]) -> list[str]:
 
 
 def on_this_machine(job: Job) -> list[str]:
-    """Return the command of a job whose nodes share this machine: launcher and ranks run in one container, if any."""
+    """Return the command of a job whose nodes share this machine: launcher and ranks run in one container, if any.
+
+    What starts a user's program runs outside the container, and is told what starts it.
+    """
+    if job.program:
+        return [*job.argv, *containers.wrap([], job.container, job.shared)]
     argv = [*_starter(job), *job.argv]
     if job.groups:
         started = [

@@ -13,9 +13,8 @@ from typing import IO
 
 from train.launch.job import Job, Outcome
 from train.launch.launchers.base import Launcher, Watcher
-from train.launch.start import orphans
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
-from train.rank import variables
+from train.rank import process, variables
 from train.rank.host import folded
 from train.record import protocol
 
@@ -90,7 +89,7 @@ class JobRun:
         assert self._child is not None
         while self._child.poll() is None:
             if watcher:
-                watcher.look(lambda: orphans.job_processes(self._id), self._child.pid)
+                watcher.look(lambda: process.of_job(self._id), self._child.pid)
             self._look()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
@@ -107,7 +106,7 @@ class JobRun:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
-        orphans.kill(self._id)
+        process.kill_job(self._id)
         if child and child.returncode == 0:
             return
         if silent := self._launcher.end_remote(self._job, self._id):
