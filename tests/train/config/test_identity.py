@@ -1,3 +1,4 @@
+import json
 from dataclasses import is_dataclass
 from typing import get_args, get_type_hints
 
@@ -7,7 +8,7 @@ from tests.helpers.configs import changed
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.identity import config_hash, learning_rate, point_name, resolved, values
+from train.config.identity import config_hash, learning_rate, point_name, rebuild, resolved, values
 from train.config.schema import LaunchPlan, RankGroup, RoundArm, RunConfig
 from train.record import config_hash as hashed
 from train.record.record import ROLES
@@ -171,3 +172,34 @@ def test_a_rank_group_has_the_configuration_of_its_launch_with_its_own_settings(
 def test_a_launch_without_rank_groups_is_its_own(launch):
     assert identity.config_of(launch, 0) is launch
     assert launch.ranks_of_job == launch.ranks == 1
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["experiment=strong_scaling", "nodes=2", "system.cores_per_node=2"],
+        ["experiment=weak_scaling", "nodes=4"],
+        ["experiment=fixed_work", "nodes=2"],
+        ["experiment=allreduce_bench", "nodes=2"],
+        ["experiment=fruit", "dataset.data_dir=/data", "container=podman", "weights=none"],
+        ["experiment=network_sweep", "system.link_mbit_per_s=100"],
+    ],
+)
+def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
+    config = load(overrides)
+    again = rebuild(json.loads(json.dumps(values(config))))
+    assert again == config
+    assert config_hash(again) == config_hash(config)
+
+
+def test_rebuilt_values_are_checked():
+    result = values(load([]))
+    with pytest.raises(ConfigError, match="nodes=0: must be 1 or more"):
+        rebuild(result | {"nodes": 0})
+    with pytest.raises(
+        ConfigError, match=r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"
+    ):
+        rebuild(result | {"nodes": "two"})
+    del result["device"]
+    with pytest.raises(ConfigError, match="missing required field `device`"):
+        rebuild(result)

@@ -106,7 +106,6 @@ def test_a_failed_run_is_recorded_and_the_others_are_made(planned_runs, tmp_path
     assert "tiny-nodes2 r0 failed on rank 0 (h) in phase timed: ValueError: broken" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_only_what_is_missing_is_measured_again_unless_forced(planned_runs, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as broken:
         broken.setenv("FAIL", "2")

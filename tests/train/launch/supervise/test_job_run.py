@@ -103,7 +103,6 @@ def test_a_job_that_succeeds_left_nothing_elsewhere(tmp_path):
     assert "ended elsewhere" not in launcher.said
 
 
-@pytest.mark.slow
 def test_a_job_that_takes_too_long_is_ended_with_all_its_processes(tmp_path):
     def until_it_has_begun() -> None:  # before it is found to take too long
         while not (tmp_path / "child").exists():
@@ -114,7 +113,6 @@ def test_a_job_that_takes_too_long_is_ended_with_all_its_processes(tmp_path):
     assert not psutil.pid_exists(int((tmp_path / "child").read_text()))
 
 
-@pytest.mark.slow
 def test_an_interrupted_job_is_ended_and_the_interruption_returned(tmp_path):
     def interrupt() -> None:
         while not (tmp_path / "child").exists():
