@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from typing import Any
+
+_LISTED = 8
 
 
 class ConfigError(Exception):
@@ -19,6 +23,12 @@ def check(condition: bool, key: str, value: object, allowed: str, error: type[Co
     """Raise ConfigError, or one of its kinds, unless the condition holds."""
     if not condition:
         raise error(f"{key}={value}: {allowed}")
+
+
+def listed(items: Sequence[object]) -> str:
+    """Return the first few items for a message, and how many more there are."""
+    more = len(items) - _LISTED
+    return ", ".join(map(str, items[:_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
 # Whether some values go together; the key, below that of the section, that is named where they do not; what is
@@ -98,7 +108,5 @@ def check_section(section: Any, prefix: str = "") -> None:
 def _check_rule(
     section: Any, prefix: str, holds: bool, key: str, allowed: str, error: type[ConfigError] = ConfigError
 ) -> None:
-    value = section
-    for name in key.split("."):
-        value = getattr(value, name)
+    value = attrgetter(key)(section)
     check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, allowed, error)

@@ -13,8 +13,6 @@ import numpy as np
 from train.config.schema import RunConfig
 from train.input import files, reader
 
-_SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
-
 
 def _is_class(name: str) -> bool:
     return re.fullmatch(r"\d{3}\..+", name) is not None
@@ -31,9 +29,7 @@ def find(config: RunConfig) -> reader.Parts:
     files.check_classes(config, root, classes)
     images = files.list_images(config, root, classes)
     # Damaged images are left out after the split, so that they do not change the validation samples.
-    chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
-    training = files.part(config, images[np.sort(chosen)], training=True)
-    validation = files.part(config, images[np.sort(held_out)], training=False)
+    training, validation = files.split_parts(config, images)
     per_class = np.bincount(images.labels, minlength=len(classes))
     facts = [
         reader.Fact("images", len(images.names), 30_607),

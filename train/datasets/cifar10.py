@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.input import files, reader
 
@@ -86,7 +86,7 @@ def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[read
         origin += [f"{path.name}, image {number}" for number in range(len(classes))]
     notes = []
     if damaged:
-        left_out = f"{len(damaged)} of {len(names)} files left out: {reader.name_some(damaged)}"
+        left_out = f"{len(damaged)} of {len(names)} files left out: {listed(damaged)}"
         notes.append(reader.damage_note(config, left_out))
     all_labels = np.concatenate(labels)
     part = reader.in_memory(np.concatenate(pixels), all_labels, origin)

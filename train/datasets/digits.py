@@ -14,14 +14,12 @@ import numpy as np
 from train.config.schema import RunConfig
 from train.input import reader
 
-_SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
-
 
 def find(config: RunConfig) -> reader.Parts:
     """Return the two parts of the digits."""
     pixels, labels = read()
     images = (pixels.reshape(-1, 8, 8, 1) / 16.0 * 255.0).astype("float32").repeat(config.dataset.channels, axis=-1)
-    training, validation = reader.split(len(labels), config.dataset.validation_fraction, _SPLIT_SEED)
+    training, validation = reader.split(len(labels), config.dataset.validation_fraction)
     return reader.Parts(
         reader.in_memory(images[training], labels[training], [f"digit {number}" for number in training]),
         reader.in_memory(images[validation], labels[validation], [f"digit {number}" for number in validation]),

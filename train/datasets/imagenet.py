@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.input import files, image_ops, reader
 
@@ -98,7 +98,7 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
     missing = _missing(part, shards)
     if missing:
         total = len(missing) + len(shards)
-        damage = f"{len(missing)} of {total} {part} files missing: {reader.name_some(missing)}"
+        damage = f"{len(missing)} of {total} {part} files missing: {listed(missing)}"
         notes.append(reader.damage_note(config, damage))
     paths = [shards[number] for number in sorted(shards)]
     contents = _all_offsets(paths)
@@ -108,7 +108,7 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         if rest or not len(begins)
     ]
     if cut:
-        damage = f"{len(cut)} {part} files cut short: {reader.name_some(cut)}"
+        damage = f"{len(cut)} {part} files cut short: {listed(cut)}"
         notes.append(reader.damage_note(config, damage))
     counts = np.array([len(begins) for begins, _ in contents], np.int64)
     return Records(paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(cut))

@@ -19,7 +19,6 @@ from train.input import files, reader
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
 _OLDEST = 100
 _FIELDS = ("dob", "photo_taken", "full_path", "face_score", "second_face_score")
-_SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 _DATENUM_OF_1970 = 719_529  # MATLAB counts days from year 0
 
 
@@ -36,18 +35,14 @@ class Table(NamedTuple):
 def ages(dob: np.ndarray, photo_taken: np.ndarray) -> np.ndarray:
     """Return the age in whole years on 1 July of the year `photo_taken`: int64; -1 if the day of birth is not a number.
 
-    Args:
-        dob: MATLAB datenum: days, of which 719529 is 1 January 1970.
-        photo_taken: years.
+    dob: MATLAB datenum: days, of which 719529 is 1 January 1970.
     """
     is_number = np.isfinite(np.asarray(dob, np.float64))
     birth = (np.floor(np.where(is_number, dob, _DATENUM_OF_1970)).astype(np.int64) - _DATENUM_OF_1970).astype("M8[D]")
-    year, month = birth.astype("M8[Y]"), birth.astype("M8[M]")
-    month_number = (month - year).astype(np.int64) + 1
-    day = (birth - month).astype(np.int64) + 1
-    birthday_to_come = (month_number > 7) | ((month_number == 7) & (day > 1))
-    lived = np.asarray(photo_taken, np.int64) - (year.astype(np.int64) + 1970) - birthday_to_come
-    return np.where(is_number, lived, -1)
+    first_of_month = birth.astype("M8[M]")
+    july = (np.asarray(photo_taken, np.int64) - 1970) * 12 + 6  # months since January 1970, as the number of an M8[M]
+    months = july - first_of_month.astype(np.int64) - (birth > first_of_month)
+    return np.where(is_number, months // 12, -1)
 
 
 def read_table(path: Path) -> Table:
@@ -125,10 +120,7 @@ def find(config: RunConfig) -> reader.Parts:
         np.concatenate([images.labels for images in sets]),
     )
     facts.append(reader.Fact("images kept", len(images.names)))
-    chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
-    training = files.part(config, images[np.sort(chosen)], training=True)
-    validation = files.part(config, images[np.sort(held_out)], training=False)
-    return reader.Parts(training, validation, facts, notes)
+    return reader.Parts(*files.split_parts(config, images), facts, notes)
 
 
 DATASETS = {"imdb_wiki": reader.opener(find)}

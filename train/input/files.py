@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.input import image_ops, reader
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 def _listing(folder: Path) -> str:
     names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in os.scandir(folder))
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "nothing"
+    return listed(names) or "nothing"
 
 
 def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
@@ -96,7 +96,7 @@ class Images:
     labels: np.ndarray  # (files,), from 0
     notes: tuple[str, ...] = ()  # what else is in the folder, or missing
 
-    def __getitem__(self, chosen: np.ndarray) -> Images:
+    def __getitem__(self, chosen: np.ndarray) -> "Images":
         """Return the images at these indices, in the order of the indices, without the notes."""
         return Images(self.folder, [self.names[index] for index in chosen], self.labels[chosen])
 
@@ -114,7 +114,7 @@ def check_classes(config: RunConfig, folder: Path, names: Sequence[str]) -> None
     """Raise ConfigError if there are not as many classes as in the configuration, and so in the model."""
     if len(names) != config.dataset.classes:
         raise ConfigError(
-            f"{folder}: found {len(names)} class folders ({reader.name_some(names)}); dataset.classes is "
+            f"{folder}: found {len(names)} class folders ({listed(names)}); dataset.classes is "
             f"{config.dataset.classes}. Give dataset.classes={len(names)} if these are all"
         )
 
@@ -135,10 +135,10 @@ def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Imag
             empty.append(name)
     notes = []
     if empty:
-        without = f"{folder}: {len(empty)} class folders without an image: {reader.name_some(empty)}"
+        without = f"{folder}: {len(empty)} class folders without an image: {listed(empty)}"
         notes.append(reader.damage_note(config, without))
     if others:
-        notes.append(f"{folder}: {len(others)} entries that are not images, ignored: {reader.name_some(others)}")
+        notes.append(f"{folder}: {len(others)} entries that are not images, ignored: {listed(others)}")
     return Images(folder, names, np.array(labels, np.int64), tuple(notes))
 
 
@@ -153,9 +153,16 @@ def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
     if damaged:
         which = "training" if training else "validation"
         left_out = f"{images.folder}: {len(damaged)} of {len(damage_of_each)} {which} images damaged and left out: "
-        notes.append(reader.damage_note(config, left_out + reader.name_some(damaged)))
+        notes.append(reader.damage_note(config, left_out + listed(damaged)))
     whole = images[np.flatnonzero([damage is None for damage in damage_of_each])]
     return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
+
+
+def split_parts(config: RunConfig, images: Images) -> tuple[reader.Part, reader.Part]:
+    """Return the training and the validation part of images that come without a split. Raises as `part`."""
+    chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction)
+    training = part(config, images[np.sort(chosen)], training=True)
+    return training, part(config, images[np.sort(held_out)], training=False)
 
 
 def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.Part:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,11 +107,12 @@ Window = Callable[["tf.Tensor", "tf.Tensor"], "tf.Tensor"]  # (height, width) ->
 CENTRAL_FRACTION = 0.875  # of the shorter side: the crop of ImageNet's evaluation (224 of 256)
 
 
-def _read(encoded: tf.Tensor, size: int, channels: int, window_of: Window | None = None) -> tf.Tensor:
-    """Return the window of the image that `window_of` computes, or all of it, stretched to (size, size, channels).
+def read(encoded: tf.Tensor, size: int, channels: int, window_of: Window | None = None) -> tf.Tensor:
+    """Return the window of a JPEG or PNG image that `window_of` computes, or all of it, stretched.
 
-    A JPEG is decoded at the smallest scale of 1, 1/2, 1/4, 1/8 at which the window still has `size` pixels, and only
-    inside the window. Raises InvalidArgumentError if the image cannot be decoded.
+    Its shape is (size, size, channels), float32, 0 to 255. A JPEG is decoded at the smallest scale of 1, 1/2, 1/4, 1/8
+    at which the window still has `size` pixels, and only inside the window. Raises InvalidArgumentError if the image
+    cannot be decoded.
     """
     import tensorflow as tf
 
@@ -139,27 +141,12 @@ def _read(encoded: tf.Tensor, size: int, channels: int, window_of: Window | None
     return tf.image.resize(tf.cond(tf.io.is_jpeg(encoded), jpeg, png), (size, size))
 
 
-def whole(encoded: tf.Tensor, size: int, channels: int) -> tf.Tensor:
-    """Return all of a JPEG or PNG image, stretched to (size, size, channels), float32, 0 to 255."""
-    return _read(encoded, size, channels)
-
-
-def random_part(encoded: tf.Tensor, size: int, channels: int, numbers: tf.Tensor, smallest_area: float) -> tf.Tensor:
-    """Return a random window (`crop_window`), stretched to (size, size, channels), float32, 0 to 255."""
-    return _read(encoded, size, channels, lambda height, width: crop_window(numbers, smallest_area, height, width))
-
-
 def central_window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """Return a central square, CENTRAL_FRACTION of the shorter side: (top, left, height, width), int32, in pixels."""
     import tensorflow as tf
 
     side = tf.cast(tf.round(CENTRAL_FRACTION * tf.cast(tf.minimum(height, width), tf.float32)), tf.int32)
     return tf.stack([(height - side) // 2, (width - side) // 2, side, side])
-
-
-def central_part(encoded: tf.Tensor, size: int, channels: int) -> tf.Tensor:
-    """Return the central window, resized to (size, size, channels), float32, 0 to 255."""
-    return _read(encoded, size, channels, central_window)
 
 
 def decoder(config: RunConfig, *, training: bool) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
@@ -170,7 +157,7 @@ def decoder(config: RunConfig, *, training: bool) -> Callable[[tf.Tensor, tf.Ten
     size, channels, augmentation = config.model.image_size, config.dataset.channels, config.dataset.augmentation
     smallest_area = augmentation.crop_area_fraction if augmentation else 1.0
     if smallest_area == 1.0:
-        return lambda encoded, numbers: whole(encoded, size, channels)
+        return lambda encoded, numbers: read(encoded, size, channels)
     if training:
-        return lambda encoded, numbers: random_part(encoded, size, channels, numbers, smallest_area)
-    return lambda encoded, numbers: central_part(encoded, size, channels)
+        return lambda encoded, numbers: read(encoded, size, channels, partial(crop_window, numbers, smallest_area))
+    return lambda encoded, numbers: read(encoded, size, channels, central_window)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,8 @@ from train.rank import placement
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_NAMED = 10  # at most, in a note
 _SUBSET_SEED = 0  # fixed: every run uses the same samples
+_SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 
 Function = Callable[..., tuple["tf.Tensor", ...]]
 
@@ -74,13 +74,6 @@ def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
         return str(error.message).splitlines()[0].split("}} ")[-1].split(" [Op:")[0]
     except UnicodeDecodeError:  # TensorFlow's message quotes the content, which is not text
         return "not the expected content"
-
-
-def name_some(names: Iterable[str]) -> str:
-    """Return the first few names, and how many more there are."""
-    names = list(names)
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def fingerprint(*values: object) -> str:
@@ -174,9 +167,9 @@ def validation_indices(samples: int, step_batch: int, ranks: int, rank: int) -> 
     return np.minimum(positions, samples - 1), (positions < samples).astype(np.float32)
 
 
-def split(samples: int, validation_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices for training and for validation, from a seed: the same on every rank and in every run."""
-    order = np.random.default_rng(seed).permutation(samples)
+def split(samples: int, validation_fraction: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices for training and for validation: the same on every rank and in every run."""
+    order = np.random.default_rng(_SPLIT_SEED).permutation(samples)
     held_out = round(samples * validation_fraction)
     return order[held_out:], order[:held_out]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from train.config import identity
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
@@ -52,11 +52,6 @@ class Expected:
     launcher: Details | None = None
 
 
-def _listed(items: Sequence[object], most: int = 8) -> str:
-    shown = ", ".join(map(str, items[:most]))
-    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
-
-
 def hosts_of_step(config: RunConfig, variables: Mapping[str, str]) -> int:
     """Return how many hosts ranks started by hand must be on: those of their Slurm step, at most the nodes; else 1."""
     return min(config.all_nodes, int(variables.get("SLURM_STEP_NUM_NODES", 1)))
@@ -65,10 +60,7 @@ def hosts_of_step(config: RunConfig, variables: Mapping[str, str]) -> int:
 def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list[str]:
     """Return the faults of the ranks' placement that change a measurement: cause and fix of each; none if all is well.
 
-    Args:
-        present: the answers of all ranks.
-        config: of the run.
-        hosts: how many the ranks must be on, at least.
+    hosts: how many the ranks must be on, at least.
     """
     on: dict[str, list[Present]] = {}
     for one in present:
@@ -91,7 +83,7 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: 
     uneven = [f"{host} {len(ranks)}" for host, ranks in on.items() if len(ranks) != config.ranks_per_node]
     if hosts > 1 and uneven:
         return [
-            f"ranks_per_node={config.ranks_per_node}: other numbers of ranks are on {_listed(uneven)}. "
+            f"ranks_per_node={config.ranks_per_node}: other numbers of ranks are on {listed(uneven)}. "
             f"Under Slurm: srun --ntasks-per-node={config.ranks_per_node}"
         ]
     return []
@@ -124,7 +116,7 @@ def _different_mpi(present: Sequence[Present], config: RunConfig) -> list[str]:
     if len(libraries) < 2:
         return []
     return [
-        f"the ranks have loaded different MPI libraries: {_listed(libraries)}. Load the same module on all hosts, "
+        f"the ranks have loaded different MPI libraries: {listed(libraries)}. Load the same module on all hosts, "
         "or bind the same one into the container (container.mpi_home)"
     ]
 
@@ -144,10 +136,7 @@ def agreed(present: Sequence[Present], expected: Expected) -> bool:
 def differences(present: Sequence[Present], details: Sequence[Details], launcher: Details | None) -> list[str]:
     """Return the differences of configuration and source to the launcher or else rank 0, of packages to rank 0.
 
-    Args:
-        present: the answers of all ranks.
-        details: of the same ranks, in the same order.
-        launcher: its configuration and source.
+    details: of the ranks of `present`, in the same order.
     """
     first, reference = details[0], launcher or details[0]
     rank_0 = f"rank 0 ({present[0].host.host})"
@@ -156,14 +145,14 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     for one, other in zip(present, details, strict=True):
         texts = []
         if keys := _changed(identity.flat(reference.config), identity.flat(other.config)):
-            texts.append(f"another configuration than {named}: {_listed(keys)}")
+            texts.append(f"another configuration than {named}: {listed(keys)}")
         if files := source.differing(reference.source, other.source):
-            texts.append(f"other files than {named}: {_listed(files)}. All hosts and images need the same tree")
+            texts.append(f"other files than {named}: {listed(files)}. All hosts and images need the same tree")
         if packages := _changed(first.packages, other.packages):
-            texts.append(f"other packages than {rank_0}: {_listed(packages)}. Install the same ones on all hosts")
+            texts.append(f"other packages than {rank_0}: {listed(packages)}. Install the same ones on all hosts")
         for text in texts:
             ranks_by_text.setdefault(text, []).append(f"rank {one.rank} ({one.host.host})")
-    return [f"{_listed(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
+    return [f"{listed(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
 
 
 def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

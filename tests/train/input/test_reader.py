@@ -99,6 +99,6 @@ def test_all_ranks_together_read_the_same_samples_whatever_their_number():
 
 
 def test_split_is_fixed_and_complete():
-    training, validation = reader.split(1797, 0.2, seed=0)
+    training, validation = reader.split(1797, 0.2)
     assert len(validation) == 359  # round(1797 x 0.2 = 359.4)
     assert sorted(np.concatenate([training, validation])) == list(range(1797))
