@@ -120,7 +120,7 @@ def _is_group(key: str) -> bool:
 def parse(overrides: Sequence[str]) -> list[Override]:
     """Return the overrides as Hydra parses them. Raises ConfigError, also for what a user must not set."""
     for override in overrides:
-        if not _is_utf8(override):
+        if override.encode(errors="replace").decode() != override:  # the command line had other bytes
             raise ConfigError(f"{override!a}: not UTF-8, as records are; give another value, or rename the folder")
         if "=" not in override and not override.startswith("~"):
             raise ConfigError(f"{override}: no value; give key=value")
@@ -132,14 +132,6 @@ def parse(overrides: Sequence[str]) -> list[Override]:
         if allowed := _not_allowed(item):
             raise ConfigError(f"{item.input_line}: {allowed}")
     return parsed
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # bytes of the command line that are none
-        return False
-    return True
 
 
 @functools.cache

@@ -22,14 +22,6 @@ def nodes_in(overrides: Sequence[str]) -> list[int]:
     return [int(value) for key, _, value in pairs if key == "nodes" and value.lstrip("-").isdigit()]
 
 
-def _choices(key: str, values: str) -> list[str]:
-    """Return the overrides of a sweep of `key` over Hydra's comma-separated `values`."""
-    override = parse([f"{key}={values}"])[0]
-    if not override.is_sweep_override():
-        return [f"{key}={values}"]
-    return [f"{key}={choice}" for choice in override.sweep_string_iterator()]
-
-
 @dataclass(frozen=True)
 class Experiment:
     """An experiment, composed but not yet expanded into points."""
@@ -56,11 +48,11 @@ class Experiment:
         A single value on the command line replaces the sweep; only `nodes=N` means up to N.
         """
         item = self.asked.get(key)
-        if item is not None and item.is_sweep_override():
-            return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
-        if item is not None and key != "nodes":
+        if item is None or (key == "nodes" and not item.is_sweep_override()):
+            [item] = parse([f"{key}={self.config.sweep[key]}"])
+        if not item.is_sweep_override():
             return [item.input_line or ""]
-        return _choices(key, self.config.sweep[key])
+        return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
 
     @cached_property
     def max_nodes(self) -> int:

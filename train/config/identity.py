@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
+from functools import reduce
+from operator import attrgetter, getitem
 from typing import Any
 
 import msgspec
@@ -80,13 +82,11 @@ def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str
     overrides: that composed the configuration; the last one of a group chose its file.
     """
     chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
-    by_key: dict[str, Any] = {}
-    for key in keys:
-        value: Any = config
-        for name in key.split("."):
-            value = getattr(value, name)
-        by_key[key] = chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
-    return by_key
+    by_key = {key: attrgetter(key)(config) for key in keys}
+    return {
+        key: chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
+        for key, value in by_key.items()
+    }
 
 
 def learning_rate(config: RunConfig) -> float | None:
@@ -141,8 +141,5 @@ def config_of(launch: RunConfig, number: int) -> RunConfig:
     own = values(launch)
     for key, value in launch.launch.rank_groups[number].settings.items():
         *sections, name = key.split(".")
-        section = own
-        for part in sections:
-            section = section[part]
-        section[name] = value
+        reduce(getitem, sections, own)[name] = value
     return rebuild(own)

@@ -21,21 +21,13 @@ EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
 
-class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
-    """A learning rate that rises by the same amount at each of the first `steps` steps, and then stays.
+def warm_up(rate: float, batches: int, steps: int) -> tf_keras.optimizers.schedules.LearningRateSchedule:
+    """Return a learning rate that rises by the same amount at each of the first `steps` steps, and then stays.
 
     It begins at rate / batches, that of one batch with linear scaling: Goyal et al. 2017 (1706.02677), section 2.2.
     It is part of the compiled step: nothing is transferred from the host.
     """
-
-    def __init__(self, rate: float, batches: int, steps: int) -> None:
-        """rate: to reach. batches: of a step, on all ranks. steps: in which it is reached."""
-        self.rate, self.batches, self.steps = rate, batches, steps
-
-    def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """Return the learning rate of the step after `step` steps."""
-        progress = tf.minimum(tf.cast(step, tf.float32) / self.steps, 1.0)
-        return self.rate / self.batches * (1.0 + (self.batches - 1) * progress)
+    return tf_keras.optimizers.schedules.PolynomialDecay(rate / batches, steps, end_learning_rate=rate)
 
 
 def make_optimizer(
@@ -48,10 +40,10 @@ def make_optimizer(
     Weight decay is decoupled from the gradient (Loshchilov and Hutter 2019, 1711.05101), and not applied to variables
     of one dimension: biases, scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
     """
-    rate: float | WarmUp = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, batches)
+    rate = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, batches)
     if settings.warm_up_epochs and batches > 1:
         assert steps_per_epoch is not None
-        rate = WarmUp(rate, batches, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
+        rate = warm_up(rate, batches, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
     decay = settings.weight_decay or None
     if settings.name == "sgd":
         optimizer = tf_keras.optimizers.SGD(rate, momentum=settings.momentum, weight_decay=decay)

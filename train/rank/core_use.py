@@ -11,6 +11,7 @@ from pathlib import Path
 
 from train.rank import energy, placement
 from train.record.record import CoreUse
+from train.record.usage import known_mean
 
 STAT = Path("/proc/stat")
 _THREADS = Path("/proc/self/task")
@@ -68,17 +69,11 @@ def total(uses: Sequence[CoreUse | None]) -> CoreUse | None:
         busy_s=sum(use.busy_s for use in counted),
         steal_s=sum(use.steal_s for use in counted),
         delay_s=_sum([use.delay_s for use in counted]),
-        frequency_mhz=_mean([use.frequency_mhz for use in counted]),
+        frequency_mhz=known_mean([use.frequency_mhz for use in counted]),
         energy_j=_sum([use.energy_j for use in counted]),
         gpu_energy_j=_sum([use.gpu_energy_j for use in counted]),
-        gpu_clock_mhz=_mean([use.gpu_clock_mhz for use in counted]),
+        gpu_clock_mhz=known_mean([use.gpu_clock_mhz for use in counted]),
     )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the values that are known; None without any."""
-    reported = [value for value in values if value is not None]
-    return sum(reported) / len(reported) if reported else None
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -14,6 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
 from train.rank import host as machine
@@ -47,11 +49,6 @@ def cpu_model() -> str:
     return model[1].strip() if model else platform.machine()
 
 
-def memory_bytes() -> int:
-    """Return the physical memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def host(usable_cores: Collection[int]) -> Host:
     """Return this machine; usable_cores: those of its cores that the job may use."""
     gpus = nvidia.query()
@@ -59,7 +56,7 @@ def host(usable_cores: Collection[int]) -> Host:
         host=socket.gethostname(),
         cpu_model=cpu_model(),
         cores=len(usable_cores),
-        memory_bytes=memory_bytes(),
+        memory_bytes=psutil.virtual_memory().total,
         kernel=platform.release(),
         gpus=[state.name for state in gpus.states],
         state=machine.state(usable_cores, gpus.states, gpus.topology),

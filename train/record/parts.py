@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +88,6 @@ def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
             into[name] = value
 
 
-def _plain(value: Any) -> Any:
-    """Return the value as JSON has it."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
 class PartWriter:
     """Collects one rank's part, and appends each addition to the rank's file once there is a run folder."""
 
@@ -111,12 +104,9 @@ class PartWriter:
         Never call it inside a timed window. Raises ValueError for a number that is not finite, TypeError for a name
         that a Part does not have, OSError if the file cannot be written.
         """
-        values: dict[str, Any] = {}
-        for name, value in fields.items():
-            if name not in Part.__dataclass_fields__:
-                raise TypeError(f"{name}: no field of a Part")
-            values[name] = _plain(value)
-        line = json.dumps(values, allow_nan=False)
+        if unknown := fields.keys() - Part.__dataclass_fields__.keys():
+            raise TypeError(f"{', '.join(sorted(unknown))}: no field of a Part")
+        line = json.dumps(msgspec.to_builtins(fields, enc_hook=lambda number: number.item()), allow_nan=False)
         mine: dict[str, Any] = {name: getattr(self.part, name) for name in fields}
         _merge(mine, fields)
         for name, value in mine.items():

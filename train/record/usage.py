@@ -74,7 +74,8 @@ class HasUsage(Protocol):
         """Return its usage; None without samples."""
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def known_mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the values that are known; None without any."""
     reported = [value for value in values if value is not None]
     return fmean(reported) if reported else None
 
@@ -89,7 +90,7 @@ def usage_by_second(ranks: Sequence[HasUsage]) -> list[UsageSecond]:
             for at_s, sample in zip(used.at_s[1:], samples, strict=True):
                 seconds.setdefault(int(at_s), []).append(sample)
     return [
-        UsageSecond(time_s, fmean(cpu), fmean(memory), _mean(gpu), _mean(gpu_memory))
+        UsageSecond(time_s, fmean(cpu), fmean(memory), known_mean(gpu), known_mean(gpu_memory))
         for time_s, in_second in sorted(seconds.items())
         for cpu, memory, gpu, gpu_memory in [zip(*in_second, strict=True)]
     ]
@@ -99,7 +100,7 @@ def mean_usage(ranks: Sequence[HasUsage]) -> dict[str, float]:
     """Return means over the time that was sampled, and over the ranks; empty without samples."""
     uses = usage_by_second(ranks)
     means = {
-        "cpu_use_fraction": _mean([use.cpu_use_fraction for use in uses]),
-        "gpu_use_fraction": _mean([use.gpu_use_fraction for use in uses]),
+        "cpu_use_fraction": known_mean([use.cpu_use_fraction for use in uses]),
+        "gpu_use_fraction": known_mean([use.gpu_use_fraction for use in uses]),
     }
     return {name: mean for name, mean in means.items() if mean is not None}

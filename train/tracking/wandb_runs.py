@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.schema import Tracking
-from train.record import paths, predictions, usage
+from train.record import files, paths, predictions, usage
 from train.record.record import PHASES, RECORD_NAME, Epoch, RunRecord
 from train.record.usage import HasUsage
 
@@ -282,9 +282,7 @@ def remove_runs(run_folder: Path, name: str) -> None:
 
 def mark_complete(run_folder: Path, name: str) -> None:
     """Say that the run of the record in this folder is complete. Raises OSError."""
-    temporary = run_folder / f".{MARKER_NAME}"
-    temporary.write_text(name)
-    temporary.replace(run_folder / MARKER_NAME)
+    files.write_whole(run_folder / MARKER_NAME, name.encode())
 
 
 def is_complete(run_folder: Path) -> bool:

@@ -108,7 +108,7 @@ def test_passes_over_parts_of_a_batch_make_the_step_of_the_whole(step, precision
 
 def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
     # 4 ranks, 0.1 x 4 = 0.4 after 8 steps (2 epochs of 4): each step adds (0.4 - 0.1) / 8 = 0.0375.
-    warm_up = step.WarmUp(0.4, 4, 8)
+    warm_up = step.warm_up(0.4, 4, 8)
     rates = [float(warm_up(number)) for number in (0, 1, 4, 8, 100)]
     assert rates == pytest.approx([0.1, 0.1375, 0.25, 0.4, 0.4])
 
