@@ -102,7 +102,7 @@ def script_rate(setting: Setting) -> float:
 def cores(ranks: int) -> str:
     """The cores of each rank, as the kit's launcher divides those of this machine among as many nodes."""
     available = placement.usable_cores()
-    each = placement.cores_per_node(len(available), ranks)
+    each = placement.share(len(available), ranks)
     of_ranks = [placement.cores_of_rank(available, rank, 1, each, each) for rank in range(ranks)]
     return ":".join(",".join(map(str, own)) for own in of_ranks)
 

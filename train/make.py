@@ -57,7 +57,7 @@ class Variables:
         """Return the items of a list, which commas, spaces or both separate."""
         return [item for item in re.split(r"[,\s]+", self.text(name)) if item]
 
-    def only(self, *names: str) -> Variables:
+    def only(self, *names: str) -> "Variables":
         """Return these variables alone."""
         return Variables({name: self.text(name) for name in names})
 

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from train.config.program import filled, host_slots
@@ -137,7 +136,8 @@ def _wait(argv: list[str], log: Path) -> int:
     what is left of the job after a while is killed.
     """
     with log.open("wb") as output:
-        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=_user())
+        env = placement.without_rank()
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env)
 
     def end(*_: object) -> None:
         child.terminate()
@@ -145,11 +145,6 @@ def _wait(argv: list[str], log: Path) -> int:
 
     signal.signal(signal.SIGTERM, end)
     return child.wait()
-
-
-def _user() -> Mapping[str, str]:
-    """Return the environment of the program: the user's, without the variables that tell a rank its number."""
-    return placement.without_rank()
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
     """
     available = placement.usable_cores()
     nodes_here = max(1, placement.local_size() * config.towers // config.ranks_per_node)
-    per_node = config.system.cores_per_node or placement.cores_per_node(len(available), nodes_here)
-    config = config.on_cores(per_node, placement.threads_per_rank(per_node, config.ranks_per_node))
+    per_node = config.system.cores_per_node or placement.share(len(available), nodes_here)
+    config = config.on_cores(per_node, placement.share(per_node, config.ranks_per_node))
     shape = config.ranks_per_node, per_node, config.threads_per_rank or 1
     groups = len(config.launch.rank_groups) if config.launch.rank_groups_at_once else 1  # side by side, all of one size
     own_first = [(placement.rank_group() + number) % groups for number in range(groups)]

@@ -1,7 +1,7 @@
 """The schema of conf/: every value of a run with its type, unit and limits, and which values go together.
 
 A field's metadata states its limits (train/config/checks.py); train/record/config_hash.py lists the fields that do not
-change what is measured. Checks of several fields at once are in the methods `_check_...` of their class.
+change what is measured. Checks of several fields at once are in the method `rules` of their class.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import msgspec
 
@@ -17,7 +17,7 @@ from train.config import program
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, Rule, check, check_section, limits
 from train.models import MODELS
-from train.record.config_hash import NOT_MEASURED, is_listed
+from train.record.config_hash import is_measured
 from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS
 
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
@@ -583,7 +583,7 @@ class RunConfig:
         enough = total is None or total >= self.ranks
         yield enough, "measure.total_steps", f"{self.ranks} ranks need at least one step each"
 
-    def completed(self) -> RunConfig:
+    def completed(self) -> Self:
         """Return this configuration with the values that follow from others; `derived` names their keys."""
         completed: dict[str, Any] = {}
         derived: list[str] = []
@@ -602,7 +602,7 @@ class RunConfig:
             completed["container"] = replace(self.container, image=image)
         return replace(self, **completed, derived=tuple(dict.fromkeys([*self.derived, *derived])))
 
-    def on_cores(self, cores_per_node: int, threads_per_rank: int) -> RunConfig:
+    def on_cores(self, cores_per_node: int, threads_per_rank: int) -> Self:
         """Return this configuration on nodes with so many cores; the threads are for a rank that is given none."""
         system = replace(self.system, cores_per_node=cores_per_node)
         if self.threads_per_rank is not None:
@@ -640,4 +640,4 @@ def is_free_text(key: str) -> bool:
             return False
         limited = "limits" in metadata[name]
         section = get_type_hints(section)[name]
-    return is_listed(key, NOT_MEASURED) and not limited and section in (str, str | None)
+    return not is_measured(key) and not limited and section in (str, str | None)

@@ -54,7 +54,7 @@ class ElasticHorovod(Horovod):
 
     def hosts_change(self) -> protocol.HostsChange:
         """Return the latest change of the hosts that the launcher has noted."""
-        return protocol.read_hosts_change(self._folder)
+        return protocol.read_message(protocol.hosts_change_path(self._folder), protocol.HostsChange)
 
     def from_first(self, value: Any, kind: Any) -> Any:
         """Return the value of rank 0, on every rank. kind: its type."""

@@ -123,12 +123,9 @@ class ParameterServers(StrategyRanks):
             ranks = ", ".join(f"rank {rank} ({self._peers[rank].host})" for rank in slow)
             raise RankUnresponsive(f"{ranks} made no step within {limit_s:.0f} s, though it answers")
 
-    def exchanges(self) -> AbstractContextManager[None]:
-        """Return a context in which an error of TensorFlow that says that a task is gone raises PeerLost."""
-        return self._exchanges()
-
     @contextmanager
-    def _exchanges(self) -> Iterator[None]:
+    def exchanges(self) -> Iterator[None]:
+        """Return a context in which an error of TensorFlow that says that a task is gone raises PeerLost."""
         try:
             yield
         except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:

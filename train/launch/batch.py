@@ -21,6 +21,7 @@ from train.config.schema import RunConfig
 from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, expected_s, remaining
+from train.rank import placement
 from train.record import files
 
 # A job that ends early costs nothing, one that is cut off waits in the queue again.
@@ -74,7 +75,7 @@ def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> P
         name=f"{largest.experiment}-{name}",
         nodes=largest.all_nodes,
         ranks_per_node=ranks_per_node,
-        cores_per_rank=max(1, (largest.system.cores_per_node or 1) // ranks_per_node),
+        cores_per_rank=placement.share(largest.system.cores_per_node or 1, ranks_per_node),
         gpus_per_node=ranks_per_node if largest.device == "gpu" else 0,
         limit_s=time_limit_s(largest, estimate_s),
         folder=jobs_folder(runs[0].home, largest.launcher.name),

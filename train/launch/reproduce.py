@@ -226,34 +226,32 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
 
 def main() -> int:
     """Show the plan, and unless it is a dry run measure it; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
     try:
-        reports = parts()
+        return _run()
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def _run() -> int:
+    parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
+    reports = parts()
     parser.add_argument("report", help=f"one of {', '.join(reports)}")
     parser.add_argument("--dry-run", action="store_true", help="show what would be measured, how long, and what not")
     parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
     parser.add_argument("overrides", nargs="*", help="nodes=2 measure=report ...")
     arguments = parser.parse_intermixed_args()
     if arguments.report not in reports:
-        print(f"error: REPORT={arguments.report}: no such report; allowed are {', '.join(reports)}", file=sys.stderr)
-        return 2
+        raise ConfigError(f"REPORT={arguments.report}: no such report; allowed are {', '.join(reports)}")
     machine = execute.this_machine()
     planned = [plan(part, arguments.overrides, machine, arguments.force) for part in reports[arguments.report]]
     if why := mistake(planned, arguments.overrides):
-        print(f"error: {why}", file=sys.stderr)
-        return 2
+        raise ConfigError(why)
     show(planned, Terminal(soft_wrap=True))
     if arguments.dry_run:
         return 0
-    try:
-        results = Path(experiment.read(arguments.overrides).composed.results)
-        checks.check_results(results)
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    results = Path(experiment.read(arguments.overrides).composed.results)
+    checks.check_results(results)
     return reproduce(arguments.report, planned, arguments.overrides, arguments.force, results)
 
 

@@ -46,12 +46,9 @@ _decoder = msgspec.json.Decoder(_Head)
 def save(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fingerprint: str) -> None:
     """Write the checkpoint of the last epoch that is done, whole or not at all, and remove all but the newest two.
 
-    Args:
-        folder: of this run's checkpoints; created where it is missing.
-        progress: at the end of an epoch.
-        variables: of model and optimizer, in an order that is the same in every launch.
-        fingerprint: of the samples (`Data.fingerprint`).
-
+    folder: of this run's checkpoints; created where it is missing.
+    variables: of model and optimizer, in an order that is the same in every launch.
+    fingerprint: of the samples (`Data.fingerprint`).
     Raises OSError naming the file.
     """
     path = folder / f"epoch-{len(progress.epochs):05d}.npz"

@@ -112,12 +112,7 @@ def train_elastically(
 ) -> Predictions | None:
     """Train whole epochs on as many ranks as there are; the model's answers after the last one.
 
-    Args:
-        context: of this rank.
-        ranks: that may become fewer or more.
-        learner: to train.
-        check_in: checks what the ranks must agree on; called whenever they have changed.
-
+    check_in: checks what the ranks must agree on; called whenever they have changed.
     Raises NotFinite, RankDropped, and what `check_in` raises.
     """
     state = Committed(ranks, learner.variables)

@@ -45,12 +45,8 @@ def train_epochs(context: Context, learner: Learner, progress: Progress, commit:
     The very first step (tracing) is booked as its own phase; the phase `timed` is the sum of the epochs between their
     barriers. Epochs and losses are recorded at each epoch's end.
 
-    Args:
-        context: of this rank.
-        learner: to train.
-        progress: where to resume.
-        commit: called with the progress after each epoch; in elastic training also every commit_steps steps.
-
+    progress: where to resume.
+    commit: called with the progress after each epoch; in elastic training also every commit_steps steps.
     Raises NotFinite, when the finite losses before are recorded.
     """
     run = _Run(context, learner, commit)

@@ -43,7 +43,7 @@ class Steps:
     begun_at: list[float]  # seconds since the epoch
     computed_at: list[tf.Tensor]  # when the local gradients were ready, seconds since the epoch
 
-    def __add__(self, later: Steps) -> Steps:
+    def __add__(self, later: "Steps") -> "Steps":
         """These steps and later ones."""
         return Steps(*(getattr(self, item.name) + getattr(later, item.name) for item in fields(self)))
 

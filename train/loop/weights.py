@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from train.config.checks import ConfigError
 from train.config.schema import PRETRAINED, RunConfig
 from train.models import build
+from train.record.files import digest
 
 if TYPE_CHECKING:
     import tf_keras
@@ -103,8 +103,7 @@ def describe(config: RunConfig) -> str:
     if config.weights == IMAGENET:
         return "starts from the weights of ImageNet that tf_keras.applications verified; the classifier is initialised"
     path = _file(config)
-    with path.open("rb") as file:
-        return f"starts from the weights in {path}, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
+    return f"starts from the weights in {path}, sha256 {digest(path)}"
 
 
 def find(config: RunConfig) -> str:

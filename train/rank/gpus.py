@@ -123,10 +123,8 @@ def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
 
     NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a separate process.
 
-    Args:
-        gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG
-            instance (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or where
-            all GPUs are of one model.
+    gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG instance
+    (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or if all are of one model.
     """
     try:
         nvml.nvmlInit()

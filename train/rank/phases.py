@@ -14,25 +14,20 @@ def steady_time() -> Callable[[], float]:
     return lambda: epoch + time.perf_counter()
 
 
-def _nobody(phase: str, seconds: Mapping[str, float]) -> None:
-    """Do nothing."""
-
-
 class PhaseClock:
     """Books all time since the start of the job on one phase after another."""
 
-    def __init__(self, started_at: float, listener: Listener = _nobody, now: Callable[[], float] | None = None) -> None:
-        """Begin in the phase `start`, at the launch of the job.
+    def __init__(
+        self, started_at: float, listener: Listener | None = None, now: Callable[[], float] | None = None
+    ) -> None:
+        """Begin in the phase `start`, at the launch of the job. Times are seconds since the epoch.
 
-        Args:
-            started_at: when the job was launched, seconds since the epoch. Time up to the first `enter` is `start`.
-            listener: is called with each phase that is entered and the seconds of the phases so far.
-            now: the time, seconds since the epoch.
+        listener: is called with each phase that is entered and the seconds of the phases so far.
         """
         self.started_at = started_at
         self.seconds: dict[str, float] = {}
         self.phase = "start"
-        self._listeners = [listener]
+        self._listeners = [listener] if listener else []
         self._now = now or steady_time()
         self._since = started_at
         self._announced: str | None = None

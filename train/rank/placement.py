@@ -82,14 +82,9 @@ def usable_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def cores_per_node(cores: int, largest_nodes: int) -> int:
-    """Return cores of one node where at most `largest_nodes` nodes share a machine: the same at every point."""
-    return max(1, cores // largest_nodes)
-
-
-def threads_per_rank(cores: int, ranks_per_node: int) -> int:
-    """Return threads of one rank where `ranks_per_node` ranks share a node of that many cores."""
-    return max(1, cores // ranks_per_node)
+def share(cores: int, sharers: int) -> int:
+    """Return the cores that each of so many gets, one at least: nodes of a machine, or ranks of a node."""
+    return max(1, cores // sharers)
 
 
 def cores_of_rank(

@@ -1,7 +1,8 @@
-"""The limits of this process, its end when the launcher is gone, and the end of all processes of a job."""
+"""The limits of this process, its end when those that need it are gone, and the end of all processes of a job."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import select
@@ -16,6 +17,8 @@ from train.record.protocol import JOB_ID
 _FILES_PER_RANK = 8
 _OTHER_FILES = 512
 _GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gone
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)  # loaded here: a child of a program with threads should do as little as possible before exec
 
 
 def allow_open_files(ranks: int) -> None:
@@ -29,6 +32,11 @@ def allow_open_files(ranks: int) -> None:
     allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def end_with_parent(signal_number: int) -> None:
+    """Get this signal when the parent of this process dies, however it dies (prctl(2))."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
 
 
 def end_with_launcher(output: int) -> None:

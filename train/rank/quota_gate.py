@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.record import protocol
+from train.record.protocol import LinkRate
 
 _POLL_S = 0.01
 
@@ -33,12 +34,12 @@ class QuotaGate:
         """Return when all links have this rate; None: no limit. Only rank 0 calls it, while all nodes are limited."""
         if not self.folder:
             return
-        now = protocol.read_link_rate(protocol.link_wanted_path(self.folder))
+        now = protocol.read_message(protocol.link_wanted_path(self.folder), LinkRate)
         if now.number and now.mbit_per_s == mbit_per_s:
             return
-        wanted = protocol.LinkRate(now.number + 1, mbit_per_s)
-        protocol.write_link_rate(protocol.link_wanted_path(self.folder), wanted)
-        while protocol.read_link_rate(protocol.link_set_path(self.folder)) != wanted:
+        wanted = LinkRate(now.number + 1, mbit_per_s)
+        protocol.write_message(protocol.link_wanted_path(self.folder), wanted)
+        while protocol.read_message(protocol.link_set_path(self.folder), LinkRate) != wanted:
             time.sleep(_POLL_S)
 
     def release(self) -> None:

@@ -7,7 +7,6 @@ The rank keeps these lines in an unnamed temporary file, so that it neither read
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -19,10 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import psutil
 
-from train.rank import gpus
+from train.rank import gpus, process
 from train.record.usage import Sample
 
-_PR_SET_PDEATHSIG = 1
 KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
 
 
@@ -30,12 +28,7 @@ class Sampler:
     """The process beside this rank, from its start to `stop`. It ends with the rank, however that ends."""
 
     def __init__(self, period_s: float, gpu: str | None) -> None:
-        """Start the process. It runs on the cores that this process is bound to.
-
-        Args:
-            period_s: time between two samples.
-            gpu: the rank's GPU, as in CUDA_VISIBLE_DEVICES; None without one.
-        """
+        """Start the process, on the cores that this process is bound to. gpu: as in CUDA_VISIBLE_DEVICES."""
         self._lines = tempfile.TemporaryFile()  # noqa: SIM115, open until the rank ends
         self._read = 0  # bytes
         command = [sys.executable, "-m", "train.rank.sampler", str(os.getpid()), str(period_s), *([gpu] if gpu else [])]
@@ -67,12 +60,12 @@ def parsed_samples(lines: Iterable[str], started_at: float) -> list[Sample]:
 
 def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> Iterator[Sample]:
     """Yield samples of the process `pid` until it ends, at whole periods of the clock: all ranks sample together."""
-    process = psutil.Process(pid)
+    rank = psutil.Process(pid)
     epoch = time.time() - time.perf_counter()  # a system clock that is set from now on moves no sample
     while True:
         try:
-            cpu, at = process.cpu_times(), epoch + time.perf_counter()
-            memory_bytes = process.memory_info().rss
+            cpu, at = rank.cpu_times(), epoch + time.perf_counter()
+            memory_bytes = rank.memory_info().rss
         except psutil.NoSuchProcess:
             return
         gpu = read_gpu()
@@ -83,7 +76,7 @@ def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> I
 
 def main(pid: int, period_s: float, gpu: str | None = None) -> None:
     """Print samples of the parent process `pid` until it has ended."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    process.end_with_parent(signal.SIGKILL)
     if os.getppid() != pid:  # the rank ended before the kernel was asked to end this process with it
         return
     for sample in samples(pid, period_s, gpus.use_reader(gpu) if gpu else lambda: gpus.UNKNOWN):

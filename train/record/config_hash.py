@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 # Names, paths, estimates, repeats: dotted keys (of a section, all below it) that do not change what is measured.
@@ -78,10 +78,9 @@ TRAINING_ONLY = LAUNCH_PLAN | frozenset(
 )
 
 
-def is_listed(key: str, keys: Collection[str]) -> bool:
-    """Return whether a dotted key, or a section that it is in, is among `keys`."""
-    parts = key.split(".")
-    return any(".".join(parts[:end]) in keys for end in range(1, len(parts) + 1))
+def is_measured(key: str) -> bool:
+    """Return whether a dotted key counts: neither it nor a section that it is in is among NOT_MEASURED."""
+    return not any(key == listed or key.startswith(f"{listed}.") for listed in NOT_MEASURED)
 
 
 def values_hash(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:

@@ -1,8 +1,9 @@
-"""Files that others read while they are written: they find them whole, or not at all."""
+"""Files that others read while they are written: they find them whole, or not at all. And what tells files apart."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -15,6 +16,12 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
     writing.replace(path)
+
+
+def digest(path: Path, algorithm: str = "sha256") -> str:
+    """Return the hexadecimal digest of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def write_once(path: Path, content: bytes) -> None:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Predictions:
     _stride: int = 1
 
     @classmethod
-    def empty(cls, classes: int, class_names: Sequence[str] = ()) -> Predictions:
+    def empty(cls, classes: int, class_names: Sequence[str] = ()) -> Self:
         """Return predictions without any answer yet."""
         return cls(np.zeros((classes, classes), np.int64), class_names)
 

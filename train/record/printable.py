@@ -1,6 +1,6 @@
 """Text of records, logs and other hosts, written so that a terminal shows it and obeys none of it."""
 
-from __future__ import annotations
+from __future__ import annotations  # train/tools/doctor.py also runs under an older Python, and says so
 
 import re
 import sys

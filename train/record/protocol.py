@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -103,20 +103,8 @@ def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
 class LinkRate:
     """The rate that rank 0 asks the launcher to set on all links; the launcher repeats it when that is done."""
 
-    number: int  # of the request, from 1
-    mbit_per_s: float | None  # None: no limit
-
-
-def write_link_rate(path: Path, rate: LinkRate) -> None:
-    """Write a rate, whole or not at all. Raises OSError."""
-    files.write_whole(path, msgspec.json.encode(asdict(rate)))
-
-
-def read_link_rate(path: Path) -> LinkRate:
-    """Return the rate in a file; number 0 without one. Raises msgspec.ValidationError where it is damaged."""
-    if not path.exists():
-        return LinkRate(0, None)
-    return msgspec.json.decode(path.read_bytes(), type=LinkRate)
+    number: int = 0  # of the request, from 1; 0: none so far
+    mbit_per_s: float | None = None  # None: no limit
 
 
 @dataclass(frozen=True)
@@ -127,12 +115,14 @@ class HostsChange:
     kind: int = 0  # as Horovod's HostUpdateResult has it
 
 
-def write_hosts_change(folder: Path, change: HostsChange) -> None:
-    """Write a change of the hosts, whole or not at all. Raises OSError."""
-    files.write_whole(hosts_change_path(folder), msgspec.json.encode(change))
+Message = TypeVar("Message", LinkRate, HostsChange)
 
 
-def read_hosts_change(folder: Path) -> HostsChange:
-    """Return the latest change of the hosts. Raises msgspec.ValidationError where the file is damaged."""
-    path = hosts_change_path(folder)
-    return msgspec.json.decode(path.read_bytes(), type=HostsChange) if path.exists() else HostsChange()
+def write_message(path: Path, message: Message) -> None:
+    """Write what the other side is to read at this path, whole or not at all. Raises OSError."""
+    files.write_whole(path, msgspec.json.encode(message))
+
+
+def read_message(path: Path, kind: type[Message]) -> Message:
+    """Return the latest message at this path, the first without one. Raises msgspec.ValidationError if damaged."""
+    return msgspec.json.decode(path.read_bytes(), type=kind) if path.exists() else kind()

@@ -17,12 +17,9 @@ def tensorflow_main(
 ) -> NoReturn:
     """Call `work` with the overrides of the command line and exit with the status it returns; 2 after a ConfigError.
 
-    Args:
-        module: the command is `python -m` this.
-        about: the module's docstring; its first line is the help.
-        overrides: an example of the overrides, for the help.
-        work: takes the overrides and returns the exit status; imports TensorFlow.
-        gpu: whether TensorFlow may use the GPU where the overrides say device=gpu; else it never sees one.
+    about: the module's docstring; its first line is the help. overrides: an example of them, for the help.
+    work: imports TensorFlow.
+    gpu: whether TensorFlow may use the GPU where the overrides say device=gpu; else it never sees one.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about.splitlines()[0])
     parser.add_argument("overrides", nargs="*", help=overrides)

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
+from train.record.files import digest
 from train.record.printable import printable_output
-from train.tools.download import digest, download, parse_checksum
+from train.tools.download import download, parse_checksum
 
 _CHUNK_BYTES = 1 << 20
 # What tarfile and zipfile raise: RuntimeError where a password is needed, NotImplementedError for an unknown method.

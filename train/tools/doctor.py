@@ -4,7 +4,7 @@
 anything is downloaded. `python -m train.tools.doctor` also checks the finished environment.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # train/tools/doctor.py also runs under an older Python, and says so
 
 import argparse
 import importlib.metadata
@@ -280,9 +280,11 @@ def before_setup(packages: str) -> list[Check]:
 
 def before_run(ranks: int, within: list[Check]) -> list[Check]:
     """Check what a measurement with this many ranks needs; within: the checks of what they run in."""
-    checks = [check_platform(), check_python(), *within, check_own_name()]
     return [
-        *checks,
+        check_platform(),
+        check_python(),
+        *within,
+        check_own_name(),
         check_cores(ranks),
         check_precisions(),
         check_energy(),

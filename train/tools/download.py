@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import shutil
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from train.config.checks import ConfigError
+from train.record.files import digest
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_S = 60.0
@@ -41,12 +41,6 @@ def parse_checksum(text: str) -> Checksum:
             + ", ".join(f"{name}: and {length} hexadecimal digits" for name, length in _LENGTHS.items())
         )
     return Checksum(algorithm, digits)
-
-
-def digest(path: Path, algorithm: str) -> str:
-    """Return the hexadecimal digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def progress(done: int, total: int | None, fetched: int, elapsed_s: float) -> str:
@@ -172,7 +166,7 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
 def _verified(url: str, part: Path, expected: Checksum | None) -> str:
     """Return how the file was verified, in words. Removes it and raises ConfigError if its checksum differs."""
     if expected is None:
-        return f"not verified, no checksum is known. It has the sha256 {digest(part, 'sha256')}"
+        return f"not verified, no checksum is known. It has the sha256 {digest(part)}"
     digits = digest(part, expected.algorithm)
     if digits != expected.digits:
         size = _size(part)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.schema import Tracking
@@ -27,18 +27,13 @@ _UPLOAD_LIMITS = {
 
 
 def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
-    """Mirror each record that has no complete run yet; returns a line for each that failed.
+    """Write an offline run of each record that has no complete one yet into `results/<experiment>/wandb/`.
 
-    A mirror that fails is not a failed measurement: the others are still made, no record is changed, and the next call
-    tries again. To be called after all points are measured, from one process.
+    Returns a line for each that failed. That is not a failed measurement: the others are still made, no record is
+    changed, and the next call tries again. To be called after all points are measured, from one process.
     """
-    return TRACKERS[tracking.name](record_paths, tracking)
-
-
-def mirror_to_wandb(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
-    """Write one offline W&B run per record into `results/<experiment>/wandb/`. See `mirror_records`."""
     waiting = [path.resolve() for path in record_paths if not wandb_runs.is_complete(path.parent)]
-    if not waiting:
+    if not waiting or tracking.name == "none":
         return []
     failures = []
     with wandb_runs.wandb_module(wandb_runs.home(waiting[0].parent)) as wandb:
@@ -51,17 +46,6 @@ def mirror_to_wandb(record_paths: Sequence[Path], tracking: Tracking) -> list[st
             except Exception as error:  # whatever W&B raises, the other records are mirrored
                 failures.append(f"{path}: not mirrored to W&B: {error}")
     return failures
-
-
-def mirror_nowhere(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
-    """Do nothing."""
-    return []
-
-
-TRACKERS: dict[str, Callable[[Sequence[Path], Tracking], list[str]]] = {
-    "wandb": mirror_to_wandb,
-    "none": mirror_nowhere,
-}
 
 
 class UploadError(Exception):

@@ -10,20 +10,20 @@ from train.rank import placement
 
 def test_two_nodes_of_two_ranks_on_eight_cores():
     # 8 cores // 2 nodes = 4 a node; 4 // 2 ranks = 2 threads a rank.
-    per_node = placement.cores_per_node(8, 2)
-    threads = placement.threads_per_rank(per_node, 2)
+    per_node = placement.share(8, 2)
+    threads = placement.share(per_node, 2)
     cores = [placement.cores_of_rank(range(8), rank, 2, per_node, threads) for rank in range(4)]
     assert cores == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert not placement.shared(cores)
 
 
 def test_a_node_alone_gets_no_more_than_among_many():
-    per_node = placement.cores_per_node(2, 2)
+    per_node = placement.share(2, 2)
     assert placement.cores_of_rank([4, 9], 0, 1, per_node, 1) == [4]
 
 
 def test_more_ranks_than_cores_go_round():
-    cores = [placement.cores_of_rank([0, 1], rank, 1, placement.cores_per_node(2, 8), 1) for rank in range(8)]
+    cores = [placement.cores_of_rank([0, 1], rank, 1, placement.share(2, 8), 1) for rank in range(8)]
     assert cores == [[0], [1]] * 4
     assert placement.shared(cores)
 
@@ -42,8 +42,8 @@ def test_workers_of_one_process_share_cores_where_it_has_fewer():
 
 @given(st.integers(1, 64), st.integers(1, 16), st.integers(1, 8))
 def test_no_core_is_shared_where_there_are_enough(cores, nodes, ranks_per_node):
-    per_node = placement.cores_per_node(cores, nodes)
-    threads = placement.threads_per_rank(per_node, ranks_per_node)
+    per_node = placement.share(cores, nodes)
+    threads = placement.share(per_node, ranks_per_node)
     ranks = nodes * ranks_per_node
     plan = [placement.cores_of_rank(range(cores), r, ranks_per_node, per_node, threads) for r in range(ranks)]
     assert placement.shared(plan) == (cores < nodes or per_node < ranks_per_node)

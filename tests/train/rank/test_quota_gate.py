@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from train.rank.quota_gate import QuotaGate
 from train.record import protocol
+from train.record.protocol import LinkRate
 
 
 def at_the_gate(rank: threading.Thread, came: Callable[[], bool]) -> None:
@@ -31,13 +32,13 @@ def test_rank_0_waits_until_the_launcher_has_set_another_rate_of_the_links(tmp_p
     gate = QuotaGate(tmp_path, 0)
     rank = threading.Thread(target=gate.use_link, args=(100.0,))
     at_the_gate(rank, protocol.link_wanted_path(tmp_path).exists)
-    wanted = protocol.read_link_rate(protocol.link_wanted_path(tmp_path))
-    assert wanted == protocol.LinkRate(1, 100.0)
-    protocol.write_link_rate(protocol.link_set_path(tmp_path), wanted)
+    wanted = protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate)
+    assert wanted == LinkRate(1, 100.0)
+    protocol.write_message(protocol.link_set_path(tmp_path), wanted)
     rank.join(240)
     assert not rank.is_alive()
     gate.use_link(100.0)  # they have it
-    assert protocol.read_link_rate(protocol.link_wanted_path(tmp_path)).number == 1
+    assert protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate).number == 1
 
 
 def test_without_quotas_the_gate_is_open(tmp_path, monkeypatch):

@@ -97,9 +97,7 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
     Of version 1 it is this process's own group, of version 2 the top: a group with processes cannot have children with
     limits.
 
-    Args:
-        mountinfo: the text of /proc/self/mountinfo.
-        own: the text of /proc/self/cgroup.
+    mountinfo, own: the texts of /proc/self/mountinfo and /proc/self/cgroup.
     """
     paths = {names: path for _, names, path in (line.split(":", 2) for line in own.splitlines())}
     folders = []

@@ -16,6 +16,7 @@ from train.launch.emulate.cgroups import Groups, Means
 from train.launch.job import Job, Nodes
 from train.rank import placement
 from train.record import protocol
+from train.record.protocol import LinkRate
 from train.record.record import NodeQuota
 
 
@@ -36,13 +37,7 @@ class QuotaEnforcer:
     """The quotas of one job, from the moment when all its ranks are ready until all have measured."""
 
     def __init__(self, job: Job, means: Means, name: str) -> None:
-        """Nothing is limited before `look`.
-
-        Args:
-            job: whose limits give its nodes a quota.
-            means: how quotas are set here.
-            name: of the job's networks if it has any.
-        """
+        """Nothing is limited before `look`. name: of the job's networks if it has any."""
         assert job.limits.cpus_per_node is not None
         self._job, self._cpus, self._name = job, job.limits.cpus_per_node, name
         self._means, self._groups = means, Groups(means, job.folder.name, len(job.nodes.hosts))
@@ -52,11 +47,10 @@ class QuotaEnforcer:
     def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
         """Set the limits if all ranks wait for them, and the rates that links need; lift limits if all have measured.
 
-        Raises OSError.
+        It is called several times a second.
 
-        Args:
-            processes: lists those of the job, which takes time that the nodes should not lose: called once.
-            job_pid: the first process of the job.
+        processes: lists those of the job, which takes time that the nodes should not lose: called once.
+        Raises OSError.
         """
         folder, ranks = self._job.folder, range(self._job.nodes.ranks)
         if not protocol.limited_path(folder).exists():
@@ -70,15 +64,15 @@ class QuotaEnforcer:
                 protocol.limited_path(folder).touch()
         elif self._job.limits.separate_networks and (rate := self._wanted(folder)):
             networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
-            protocol.write_link_rate(protocol.link_set_path(folder), rate)
+            protocol.write_message(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
             cgroups.stop_spinning(self._awake)
             self.quotas = self._groups.lift()
 
-    def _wanted(self, folder: Path) -> protocol.LinkRate | None:
+    def _wanted(self, folder: Path) -> LinkRate | None:
         """Return the rate that the links need next; None where they have it."""
-        wanted = protocol.read_link_rate(protocol.link_wanted_path(folder))
-        return wanted if wanted != protocol.read_link_rate(protocol.link_set_path(folder)) else None
+        wanted = protocol.read_message(protocol.link_wanted_path(folder), LinkRate)
+        return wanted if wanted != protocol.read_message(protocol.link_set_path(folder), LinkRate) else None
 
     def remove(self) -> None:
         """Remove the control groups, once the processes of the job have ended."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import psutil
 from omegaconf import DictConfig
@@ -21,11 +21,11 @@ from omegaconf import DictConfig
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.experiment import Experiment
 from train.config.schema import RunConfig, System
+from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.job import OPEN_MPI, Job
 from train.launch.start import commands
 from train.rank import gpus, host, placement
 from train.record.protocol import IN_ALLOCATION
-from train.record.record import NodeQuota
 from train.record.source import ROOT
 
 
@@ -44,22 +44,6 @@ class Gpus:
     needed: int
     available: int
     source: str  # who says so, as "NVIDIA's driver shows"
-
-
-class Watcher(Protocol):
-    """The part of a launcher that watches a running job."""
-
-    @property
-    def quotas(self) -> Sequence[NodeQuota]:
-        """Return what the nodes were limited to, once they have measured."""
-
-    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
-        """Do what is due now; called several times a second. Raises OSError, which ends the job.
-
-        Args:
-            processes: lists the processes of the job on this machine, which takes time.
-            job_pid: the first process of the job.
-        """
 
 
 class Launcher(ABC):
@@ -114,7 +98,7 @@ class Launcher(ABC):
 
         max_nodes: of the largest point.
         """
-        return placement.cores_per_node(machine.cores, max_nodes)
+        return placement.share(machine.cores, max_nodes)
 
     def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
         """Return the quota of each node in cores' worth of time, where system.cpus_per_node is null; None: no quota."""
@@ -167,8 +151,11 @@ class Launcher(ABC):
     # ---- supervise ----
 
     @contextmanager
-    def watching(self, job: Job) -> Iterator[Watcher | None]:
-        """Hold what this launcher sets up for the time that the job runs, and removes when its processes have ended."""
+    def watching(self, job: Job) -> Iterator[QuotaEnforcer | None]:
+        """Hold what this launcher sets up for the time that the job runs, and removes when its processes have ended.
+
+        Yields what limits the nodes of the job, if they have quotas.
+        """
         yield None
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:

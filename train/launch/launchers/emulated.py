@@ -15,7 +15,7 @@ from train.config.schema import Distribution, RunConfig
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.job import Job
-from train.launch.launchers.base import Machine, Watcher
+from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
 from train.launch.start import commands
 from train.record.recorded_config import ASYNCHRONOUS, TOWERS
@@ -79,7 +79,7 @@ class Emulated(Local):
         return [*(means.prefix if isinstance(means, cgroups.Means) else ()), *commands.on_this_machine(job)]
 
     @contextmanager
-    def watching(self, job: Job) -> Iterator[Watcher | None]:
+    def watching(self, job: Job) -> Iterator[QuotaEnforcer]:
         """Hold the networks and quotas of the nodes; they are removed at the end. Raises OSError."""
         means = quota_means()
         assert isinstance(means, cgroups.Means), means  # `replacement` takes another launcher without

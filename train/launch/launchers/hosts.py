@@ -107,10 +107,7 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
     Raises ConfigError with a line for each reason why hosts cannot run the job, and what to do about it; OSError where
     the results folder cannot be made.
 
-    Args:
-        hosts: their names, as ssh takes them.
-        results: the folder that all of them must see.
-        image: the SIF that the ranks will run in, if any.
+    results: the folder that all of them must see. image: the SIF that the ranks will run in, if any.
     """
     results.mkdir(parents=True, exist_ok=True)
     token = results.resolve() / f".seen-{uuid.uuid4().hex}"

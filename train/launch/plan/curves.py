@@ -43,11 +43,8 @@ def design(
 ) -> Design:
     """Return the points with as many launches as each needs, and the curves that they form.
 
-    Args:
-        points: of one experiment.
-        cores: of this machine.
-        hosts_apart: the nodes are hosts of their own.
-        fits: whether the processes of a curve fit into memory together.
+    cores: of this machine. hosts_apart: the nodes are hosts of their own.
+    fits: whether the processes of a curve fit into memory together.
     """
     groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:

@@ -156,7 +156,7 @@ def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list
     launcher.check(config)
     if config.threads_per_rank is None:
         cores = config.system.cores_per_node or 1
-        config = config.on_cores(cores, placement.threads_per_rank(cores, config.ranks_per_node))
+        config = config.on_cores(cores, placement.share(cores, config.ranks_per_node))
         overrides = [*overrides, f"threads_per_rank={config.threads_per_rank}"]
     return Point(
         name=point_name(config, experiment.swept, arm.name),

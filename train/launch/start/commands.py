@@ -82,10 +82,8 @@ def gloo(job: Job, python: str, interface: str | None) -> list[str]:
 
     If the job is elastic it begins with all ranks and continues with those that live.
 
-    Args:
-        job: what to start.
-        python: that runs the launcher.
-        interface: of the network that carries the allreduce; None: each rank finds the one towards the others.
+    python: that runs the launcher.
+    interface: of the network that carries the allreduce; None: each rank finds the one towards the others.
     """
     command = [python, "-m", "train.launch.start.gloo"]
     command += ["--ranks", str(job.nodes.ranks), "--hosts", _slots(job)]
@@ -102,10 +100,7 @@ def mpich(job: Job) -> list[str]:
 def open_mpi(job: Job, variables: Iterable[str], ssh_options: Sequence[str] = ()) -> list[str]:
     """Return Open MPI's mpirun; the command of a rank follows.
 
-    Args:
-        job: what to start.
-        variables: names of the environment variables that it passes on to the ranks.
-        ssh_options: of the ssh by which it reaches other hosts.
+    variables: names of those that it passes on to the ranks. ssh_options: of the ssh by which it reaches other hosts.
     """
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"]
     command += ["-np", str(job.nodes.ranks), "-H", _slots(job)]

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import csv
 import functools
-import hashlib
 import io
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -22,6 +21,7 @@ from omegaconf import DictConfig
 from train.config.checks import ConfigError, check
 from train.config.schema import Container, RunConfig, default_image
 from train.launch.job import MPICH, OPEN_MPI, Shared
+from train.record.files import digest
 from train.record.source import ROOT
 
 # What Docker and Podman say of an image that they do not have.
@@ -44,9 +44,10 @@ def _mount(path: Path, *options: str) -> str:
     return line.getvalue()
 
 
-def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
+def _oci(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
     """Return the argv for Docker or Podman: with the host's network, name and shared memory; files are the caller's."""
     assert container.image is not None
+    engine = container.name
     command = [engine, "run", "--rm", "--pull", "never", "--network", "host", "--uts", "host", "--ipc", "host"]
     command += ["--user", f"{shared.uid}:{shared.gid}"]
     # SELinux refuses folders that are not labelled for containers, and a launcher should not relabel a user's folders.
@@ -68,17 +69,7 @@ def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared)
     return [*command, container.image, *bound, *argv]
 
 
-def docker(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """Return the argv of `docker run`."""
-    return _oci("docker", argv, container, shared)
-
-
-def podman(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """Return the argv of `podman run`, with or without root."""
-    return _oci("podman", argv, container, shared)
-
-
-def singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
+def _singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
     """Return the argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's.
 
     Raises ConfigError for a folder that it cannot take.
@@ -99,16 +90,11 @@ def singularity(argv: Sequence[str], container: Container, shared: Shared) -> li
     return [*command, container.image, *argv]
 
 
-_WRAPPERS: dict[str, Callable[[Sequence[str], Container, Shared], list[str]]] = {
-    "docker": docker,
-    "podman": podman,
-    "singularity": singularity,
-}
-
-
 def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
     """Return the argv that runs `argv` in the container; unchanged without one."""
-    return list(argv) if container.name == "none" else _WRAPPERS[container.name](argv, container, shared)
+    if container.name == "none":
+        return list(argv)
+    return (_singularity if container.name == "singularity" else _oci)(argv, container, shared)
 
 
 def image_digest(container: Container) -> str | None:
@@ -136,8 +122,7 @@ def _digest(engine: str, image: str) -> str:
     if engine == "singularity":
         if not Path(image).is_file():
             raise ConfigError(f"container.image={image}: no such file; make sif builds it")
-        with open(image, "rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        return f"sha256:{digest(Path(image))}"
     inspect = [engine, "image", "inspect", "--format", "{{.Id}}", image]
     asked = subprocess.run(inspect, capture_output=True, text=True)
     if asked.returncode:

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 from horovod.runner import gloo_run
 from horovod.runner.common.util import hosts, secret, settings, timeout
@@ -64,13 +65,14 @@ class Driver(ElasticDriver):
 
     folder: Path  # of the run
 
-    def get_worker_client(self, slot_info: hosts.SlotInfo) -> Driver:
+    def get_worker_client(self, slot_info: hosts.SlotInfo) -> Self:
         """Return what tells rank 0."""
         return self
 
     def notify_hosts_updated(self, timestamp: int, change: int) -> None:
         """Tell rank 0."""
-        protocol.write_hosts_change(self.folder, protocol.HostsChange(timestamp, int(change)))
+        hosts_change = protocol.HostsChange(timestamp, int(change))
+        protocol.write_message(protocol.hosts_change_path(self.folder), hosts_change)
 
 
 def without_pickles(driver: ElasticDriver) -> type[RendezvousHandler]:

@@ -60,12 +60,7 @@ def first_to_end(output: str) -> tuple[int, int] | None:
 def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure | None:
     """Return why the run did not complete; None where every rank finished its work.
 
-    Args:
-        job: what was started.
-        launcher: that started it.
-        outcome: how it ended.
-        parts: what its ranks measured, by rank.
-        timeout_s: after which it was ended, if it was.
+    parts: what its ranks measured, by rank. timeout_s: after which it was ended, if it was.
     """
     unfinished = sorted(set(range(final_ranks(parts, job.ranks))) - {p.rank for p in parts if p.finished})
     if outcome.exit_code == 0 and not unfinished:
@@ -216,10 +211,7 @@ def _printed(rank: int, output: str) -> list[str]:
 def _printed_last(log: Path, rank: int, output: str) -> str:
     """Return what a rank printed last, or why it was not started; "" where neither is known.
 
-    Args:
-        log: of the rank; it has none where it failed before it could make one.
-        rank: its number.
-        output: of the launcher.
+    log: of the rank; it has none where it failed before it could make one. output: of the launcher.
     """
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     lines = lines or _printed(rank, output)

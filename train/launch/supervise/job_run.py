@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
 import subprocess
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import IO
 
+from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.job import Job, Outcome
-from train.launch.launchers.base import Launcher, Watcher
+from train.launch.launchers.base import Launcher
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import process, variables
 from train.rank.host import folded
@@ -20,13 +21,6 @@ from train.record import protocol
 
 _POLL_S = 0.2
 GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None)  # loaded here: a child of a program with threads should do as little as possible before exec
-
-
-def _end_with_parent() -> None:
-    """In the child: get a SIGTERM when the launcher dies, even by SIGKILL."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class JobRun:
@@ -50,13 +44,13 @@ class JobRun:
         started, or the launcher cannot set up what the job needs.
         """
         log = protocol.launcher_log(self._job.folder)
-        watcher: Watcher | None = None
+        enforcer: QuotaEnforcer | None = None
         ended_by, interruption = None, None
         with log.open("wb") as output, ExitStack() as setup:
             try:
-                watcher = setup.enter_context(self._launcher.watching(self._job))
+                enforcer = setup.enter_context(self._launcher.watching(self._job))
                 self._start(output)
-                ended_by = self._wait(watcher)
+                ended_by = self._wait(enforcer)
             except Interrupted as caught:
                 interruption, ended_by = caught, caught.signal.name
             finally:
@@ -67,7 +61,7 @@ class JobRun:
         if came and not interruption:  # after the job's own end: its measurement counts, but no other run follows
             interruption = Interrupted(came[0])
         exit_code = self._child.returncode if self._child else 1
-        quotas = tuple(watcher.quotas) if watcher else ()
+        quotas = tuple(enforcer.quotas) if enforcer else ()
         output_text = log.read_text(errors="replace")
         return Outcome(self._started_at, job_s, exit_code, ended_by, output_text, quotas), interruption
 
@@ -81,15 +75,15 @@ class JobRun:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches this program alone, which then shuts the job down
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(process.end_with_parent, signal.SIGTERM),
         )
 
-    def _wait(self, watcher: Watcher | None) -> str | None:
+    def _wait(self, enforcer: QuotaEnforcer | None) -> str | None:
         """Wait for the job to end; returns "timeout" where it takes too long."""
         assert self._child is not None
         while self._child.poll() is None:
-            if watcher:
-                watcher.look(lambda: process.of_job(self._id), self._child.pid)
+            if enforcer:
+                enforcer.look(lambda: process.of_job(self._id), self._child.pid)
             self._look()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"

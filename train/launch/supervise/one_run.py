@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from train.launch.supervise.signals import Interrupted, ends_with_make, interrup
 from train.rank import placement
 from train.record import parts, paths, protocol, source
 from train.record.assembly import Identity, JobEnd, assemble
-from train.record.files import write_once
+from train.record.files import digest, write_once
 from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
@@ -85,12 +84,6 @@ def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, le
         node_quotas=outcome.node_quotas,
         attachments={path.name: digest(path) for path in protocol.timeline_paths(job.folder)},
     )
-
-
-def digest(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def measure(

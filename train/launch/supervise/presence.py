@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import msgspec
 import psutil
@@ -40,7 +40,7 @@ class Holder:
     since: float  # seconds since the epoch: when it began
 
     @classmethod
-    def own(cls) -> Holder:
+    def own(cls) -> Self:
         """Return this process."""
         return cls(socket.gethostname(), os.getpid(), psutil.Process().create_time())
 

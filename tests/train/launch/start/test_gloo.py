@@ -10,6 +10,7 @@ from horovod.runner.http.http_server import RendezvousServer
 
 from train.launch.start import gloo
 from train.record import protocol
+from train.record.protocol import HostsChange
 
 pytestmark = pytest.mark.slow  # Horovod takes a second to load
 
@@ -65,7 +66,8 @@ def test_what_horovod_would_unpickle_is_not_read_by_the_store_and_all_else_is_ke
 def test_rank_0_learns_of_changed_hosts_by_a_file_of_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(gloo.Driver, "folder", tmp_path, raising=False)
     driver = object.__new__(gloo.Driver)
-    assert protocol.read_hosts_change(tmp_path) == protocol.HostsChange(0, 0)
+    path = protocol.hosts_change_path(tmp_path)
+    assert protocol.read_message(path, HostsChange) == HostsChange(0, 0)
     client = driver.get_worker_client(None)
     client.notify_hosts_updated(1_700_000_000, HostUpdateResult.mixed)
-    assert protocol.read_hosts_change(tmp_path) == protocol.HostsChange(1_700_000_000, 3)
+    assert protocol.read_message(path, HostsChange) == HostsChange(1_700_000_000, 3)
