@@ -5,8 +5,6 @@ python -m train.make weak-scaling
 A value is one argument of a command. No shell and no Make reads it, so a file may have any name.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -5,8 +5,6 @@ hosts that the placeholders of its command name. In a container runs the program
 kit. What starts the container follows FOLDER.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

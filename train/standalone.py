@@ -5,8 +5,6 @@ writes the record. After a failure the rank that fails first does so, from all p
 mpirun and srun then end the other ranks. Rank 0 also does so when it is ended itself.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """A rank's cores, threads and GPU, and TensorFlow on them: set before TensorFlow starts its threads."""
 
-from __future__ import annotations
-
 import gc
 import os
 import socket

@@ -3,8 +3,6 @@
 A launcher assigns the task, or it is composed from the overrides of a rank that was started by hand.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Sequence

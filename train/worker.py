@@ -1,7 +1,5 @@
 """The work of one rank: take its cores, meet the others, hold the roll call, measure."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Plain TCP: a ring allreduce sends from every rank to the next, so that is what i
 ranks sending at once. Memory: a copy, on all ranks at once.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

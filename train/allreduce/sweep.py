@@ -6,8 +6,6 @@ new random order, so that a drift of the machine looks like no effect of the siz
 Bandwidths are computed from the times by the analysis.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What joins the ranks, by `distribution.backend`: what each backend is, and which keys it allows no other value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of single values: a field's metadata states what it allows, and one loop checks every field against it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass

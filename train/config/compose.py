@@ -1,7 +1,5 @@
 """From conf/ to a checked configuration: Hydra composes, the schema checks, errors name the file and the key."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import mmap

@@ -1,7 +1,5 @@
 """An experiment as the user requests it: its file, and the overrides that change or sweep its values."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 And what the rank groups of a launch differ in: their ranks are joined among themselves, in separate processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import reduce

@@ -1,7 +1,5 @@
 """A user's own command: its placeholders, and how they are filled."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

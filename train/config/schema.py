@@ -4,8 +4,6 @@ A field's metadata states its limits (train/config/checks.py); train/record/conf
 change what is measured. Checks of several fields at once are in the method `rules` of their class.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace

@@ -3,8 +3,6 @@
 Source: G. Griffin, A. Holub, P. Perona, Caltech-256 Object Category Dataset, Caltech, 2007.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Source: A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
 """
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI M
 test part.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

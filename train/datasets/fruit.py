@@ -3,8 +3,6 @@
 Source: S. R. Kalluri, Fruits fresh and rotten for classification, Kaggle, 2018.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from train.config.checks import ConfigError

@@ -4,8 +4,6 @@ Source: R. Rothe, R. Timofte, L. Van Gool, Deep expectation of real and apparent
 landmarks, IJCV 2018. The tables imdb.mat and wiki.mat list the images; their fields are described on its page.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ them and applies the mean once. That is synchronous SGD. On GPUs a tower is a GP
 operations share the threads, and so the cores, of the process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, cast

@@ -6,8 +6,6 @@ that store). TF_CONFIG then holds the addresses of all tasks: the record keeps i
 the rank that did not come.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

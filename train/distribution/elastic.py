@@ -1,7 +1,5 @@
 """Ranks whose number may change while they train: Horovod's elastic mode."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ranks joined by Horovod. Import it after `train.distribution.prepare`: Horovod reads its settings when it loads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator, Sequence

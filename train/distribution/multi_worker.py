@@ -4,8 +4,6 @@ Gradients, broadcasts and means are its collectives: a ring over gRPC on CPUs, N
 connections of the cluster (train/distribution/cluster.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

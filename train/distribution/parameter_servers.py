@@ -11,8 +11,6 @@ there. The ClusterCoordinator itself is not used: it does not say which worker m
 for a worker that is gone.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Rank 0 runs Horovod's rendezvous server, as horovodrun does on the host where it
 a file in a folder that all hosts see. Slurm's environment variables tell each rank its number.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the ranks of TensorFlow's strategies have in common: how a strategy is made, and what it does not exchange."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """Find a dataset's files, as images in one folder per class, and the damaged ones among them, before any is decoded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

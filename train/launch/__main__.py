@@ -3,8 +3,6 @@
 python -m train.launch experiment=weak_scaling nodes=2 model=resnet50,vgg16
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -3,8 +3,6 @@
 The jobs that were submitted are kept in results/<experiment>/<launcher>/<job id>.json, beside their scripts.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """From a plan to its records: the same steps for one experiment and for each one of a report."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """A job: what is to be started, and how it ended. Data only."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

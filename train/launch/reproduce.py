@@ -3,8 +3,6 @@
 python -m train.launch.reproduce 001 nodes=2
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -1,7 +1,5 @@
 """What a user sees: the plan before anything starts, how far runs in progress are, what came of each."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 python -m train.launch.status [results]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """The arms of a launch in rounds, on one rank: their steps, their batches, and the exchange of each by itself."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence

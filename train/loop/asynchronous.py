@@ -4,8 +4,6 @@ The phases, what is timed and what is recorded are those of synchronous training
 what no longer has a meaning: steps of different ranks do not belong together, and there is one set of weights.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import operator

@@ -4,8 +4,6 @@ They are kept beside the run folder (`train.record.paths.checkpoints`), because 
 own; the launcher removes them when the run is complete. Rank 0 writes and reads them; the others get all by broadcast.
 """
 
-from __future__ import annotations
-
 import os
 import zipfile
 import zlib

@@ -5,8 +5,6 @@ it, share the rest of the epoch out among themselves, and continue; ranks that c
 rank stays as it is, so the global batch changes with the ranks, and the learning rate with it where it is scaled.
 """
 
-from __future__ import annotations
-
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Training over whole epochs, with accuracy on training and validation data after each."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace

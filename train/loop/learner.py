@@ -1,7 +1,5 @@
 """A model with its data, optimizer and compiled steps, and its evaluation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

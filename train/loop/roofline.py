@@ -5,8 +5,6 @@ number of ranks that a launch measures. Elastic training, whose ranks change on 
 step are counted from the layers of the model, forward and backward.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import replace

@@ -7,8 +7,6 @@ With measure.split a round also has what tells the parts of a step apart: the ex
 itself, and, if images are read from files, each point with one batch in memory.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import socket

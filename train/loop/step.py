@@ -1,7 +1,5 @@
 """One training step, one evaluation step, without input and output, and waiting for the devices."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The measurement protocol: first step, warm-up, barrier, timed steps, barrier. Nothing else between the barriers."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Generator, Iterator, Sequence

@@ -3,8 +3,6 @@
 It is recorded after the timed steps, nothing between their barriers. Horovod writes its own part from the start on.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Training on one rank, from the data to the weights: import it after TensorFlow has its threads and its GPU set."""
 
-from __future__ import annotations
-
 import tf_keras
 
 from train import distribution

@@ -5,8 +5,6 @@ steps are long, and then the timed steps, between two barriers of all ranks. Not
 groups that measure at the same time run their windows once on the cores of each, between barriers of their own ranks.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

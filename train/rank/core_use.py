@@ -1,7 +1,5 @@
 """The use of a rank's cores between two moments: counted by the kernel, read outside every timed window."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

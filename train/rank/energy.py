@@ -5,8 +5,6 @@ it. Its counters restart after some hundred kilojoules: a span in which one does
 longer than any window of some minutes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The environment of a run: machine, versions, variables. Read once per job, outside every timed phase."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
 import os

@@ -3,8 +3,6 @@
 Without a driver there are none. `nvml` is the module pynvml of the package nvidia-ml-py.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import re

@@ -1,7 +1,5 @@
 """The settings and the load of this machine, as far as they change a measurement; names of many hosts, in short."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter, defaultdict

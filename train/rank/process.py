@@ -1,7 +1,5 @@
 """The limits of this process, its end when those that need it are gone, and the end of all processes of a job."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

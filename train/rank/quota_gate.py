@@ -4,8 +4,6 @@ Import, building and tracing run without a quota: only warm-up and timed steps a
 marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 A job whose ranks are in the wrong place, or run different configurations, code or packages, measures something else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@
 The rank keeps these lines in an unnamed temporary file, so that it neither reads nor writes any while it trains.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

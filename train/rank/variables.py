@@ -1,7 +1,5 @@
 """Environment variables: which are recorded, which a rank may see, which cross to other hosts. No secret does any."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection

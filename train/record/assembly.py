@@ -1,7 +1,5 @@
 """One record from the parts that ranks left: complete, or failed with all that was measured until then."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 The hash is computed from the values as a record keeps them, so that a reader of a record can compute it again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Files that others read while they are written: they find them whole, or not at all. And what tells files apart."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

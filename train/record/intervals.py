@@ -5,8 +5,6 @@ launcher stops by them and the analysis shows them: this is the only definition.
 often they hold the truth; docs/statistics.md has the table.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import math

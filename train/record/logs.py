@@ -4,8 +4,6 @@ Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, 
 `:::MLLOG` lines are known.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

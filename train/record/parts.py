@@ -4,8 +4,6 @@ A line of the file is a JSON object with the fields that are new. Whatever ends 
 is there; a last line that was cut off is left out.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Raw counts and small pictures, in files beside the record, which names each with its SHA-256.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

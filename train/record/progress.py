@@ -4,8 +4,6 @@ Ranks write nothing inside a timed window. The progress within one is estimated 
 "about".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

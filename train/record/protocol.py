@@ -4,8 +4,6 @@ The launcher writes `run.json`, starts the ranks and reads their parts (train/re
 Nothing else is shared: not the command line, not the output, not the ranks' own copy of conf/.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path

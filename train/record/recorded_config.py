@@ -3,8 +3,6 @@
 A record may come from anybody. Keys that are missing are not checked: a reader has a default for them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The outcome of reproducing a report: the launcher writes it, the page of the analysis shows it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal

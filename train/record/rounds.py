@@ -3,8 +3,6 @@
 A round runs every arm once. A speedup is a ratio of two rates of one round, so that a drift of the machine cancels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Digests of the code and the configuration files that run: hosts may hold different copies of the tree."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A few numbers for people who open a record, and for W&B's list of runs. The analysis never reads them."""
 
-from __future__ import annotations
-
 from train.record import usage
 from train.record.record import RunRecord
 

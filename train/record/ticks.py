@@ -4,8 +4,6 @@ Nine tenths of the record of a thousand ranks are the times of their steps. In s
 each takes 13 bytes; in ticks 6 to 10, with the same digits. The parts that ranks leave have seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,7 +1,5 @@
 """What ranks used of their cores, memory and GPUs over time: shares and means from the samples in a record."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

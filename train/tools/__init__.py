@@ -1,7 +1,5 @@
 """Commands beside a measurement: is the machine ready, is the data complete, is the input the bottleneck."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

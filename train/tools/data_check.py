@@ -7,8 +7,6 @@ Decodes every sample once; training only does so in its first epoch:
 The exit status is 0 if all samples can be read, 1 if some are damaged, 2 if the dataset cannot be used.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ Datasets that need a registration, or terms to be agreed to, are not downloaded:
 The exit status is 0 if the data is there, 2 if it is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import lzma

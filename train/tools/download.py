@@ -1,7 +1,5 @@
 """Download one file over HTTP: resume where it stopped, verify its checksum, and only then give it its name."""
 
-from __future__ import annotations
-
 import http.client
 import shutil
 import sys

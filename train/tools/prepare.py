@@ -7,8 +7,6 @@
 Prints what was found. The exit status is 0, or 2 if the ranks would fail; standard error says why.
 """
 
-from __future__ import annotations
-
 from train.config.compose import load
 from train.config.schema import RunConfig
 from train.datasets import DATASETS

@@ -3,8 +3,6 @@
 make release
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess

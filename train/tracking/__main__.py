@@ -4,8 +4,6 @@ python -m train.tracking sync results
 python -m train.tracking live results/.../r0      (the launcher starts it)
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ network that is slow or gone costs the measurement nothing. When the record is t
 Where it could not, `train.tracking.offline` writes the run again from the record, under the same ID.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

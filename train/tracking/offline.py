@@ -4,8 +4,6 @@ Records are mirrored after all points of an experiment have been measured, never
 runs that a live run (live.py) could not end. Beside live runs, only the upload needs a W&B server.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

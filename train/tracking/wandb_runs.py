@@ -5,8 +5,6 @@ a record, `wandb-run-id` says that its run is complete; `wandb-live-id` is the I
 run was in progress.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

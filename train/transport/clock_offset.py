@@ -4,8 +4,6 @@ A rank asks rank 0 for the time, often. The answer was given between the questio
 rank 0's clock is its answer less the middle of the two, at most half of the round trip off. The quickest one counts.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

@@ -5,8 +5,6 @@ first the end that connects, which also says its rank. A message is eight bytes 
 decoded only as the type expected.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import os

@@ -3,8 +3,6 @@
 Horovod's launcher starts the server, and under srun rank 0.
 """
 
-from __future__ import annotations
-
 import secrets
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ the workers of a strategy of TensorFlow.
 A rank that waits is blocked in the kernel and costs no CPU time; Horovod's ranks look for work every cycle.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ the user (version 2 only). The processes are moved from outside, so that it work
 Kernel documentation: admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -5,8 +5,6 @@ sending and receiving are limited alike (ip-netns(8), tc-tbf(8)). Needs root. Th
 the switch has a namespace too, and all addresses are in the range for benchmarks (RFC 2544).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

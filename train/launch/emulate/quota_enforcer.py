@@ -3,8 +3,6 @@
 The other side of this protocol is train/rank/quota_gate.py.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The launchers, by name: each module here that has a `LAUNCHER` offers one. docs/adding.md says how to add one."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A launcher says what it can do, where the cores of its nodes come from, what it 
 command. All other code (points, checks, watching, records) asks the launcher object and never compares names.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from abc import ABC, abstractmethod

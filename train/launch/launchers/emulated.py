@@ -1,7 +1,5 @@
 """Nodes emulated on this machine: each gets a fixed share of the cores, and on request a separate network."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Each host is asked by `python -m train.launch.launchers.hosts`, which runs there and prints one line of JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

@@ -1,7 +1,5 @@
 """All ranks on this machine."""
 
-from __future__ import annotations
-
 from train.config.experiment import Experiment
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job

@@ -1,7 +1,5 @@
 """A Slurm cluster: sbatch submits, and inside the allocation srun starts the ranks of each run."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Ranks on other hosts, started over ssh, without a queue."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 

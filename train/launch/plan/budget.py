@@ -5,8 +5,6 @@ still to come are set aside, and the rest is for rounds, for each curve in propo
 times the variance of its ratios. That makes the sum of the variances of the results smallest (Neyman 1934).
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

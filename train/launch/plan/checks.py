@@ -3,8 +3,6 @@
 What the ranks will read is checked in a process that loads TensorFlow.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

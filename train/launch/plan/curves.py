@@ -10,8 +10,6 @@ start, build, first step. For the largest point the launches in rounds do. Emula
 build without quotas, so their wall time is not valid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

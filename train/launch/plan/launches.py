@@ -5,8 +5,6 @@ those that are significantly slower are not launched again: that saves time and 
 ranks by intervals and says of how many launches.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence

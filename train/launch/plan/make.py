@@ -1,7 +1,5 @@
 """The plan of an experiment on this machine: made once, for a run, a dry run, a batch job and a reproduction."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

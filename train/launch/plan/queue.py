@@ -1,7 +1,5 @@
 """The queue of the runs of a command: which is next, what is left of its time, and which more are worth making."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from train.launch.plan.budget import Budget

@@ -1,7 +1,5 @@
 """The points of an experiment and their runs: which launches are made, in which order, and how long they will take."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@
 node has the same cores under every launcher.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterable, Sequence

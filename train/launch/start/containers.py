@@ -5,8 +5,6 @@ runs in its own container, inside the command that Slurm or ssh starts. Only Sin
 a process of the user, with the environment that its launcher gave it.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

@@ -7,8 +7,6 @@ interfaces leads to the others. All else is Horovod's launcher: rendezvous, ssh,
 With --elastic it is Horovod's elastic launcher: a host that dies is removed, one that comes back is added.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import socket

@@ -3,8 +3,6 @@
 `python -m train.launch.start.orphans JOB_ID` ends those of this host.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

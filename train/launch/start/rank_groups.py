@@ -3,8 +3,6 @@
 Each line of their output has its group in front; where any fail, the last lines say which, and how.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ A rank that raised an error reported it in its part, with phase and step. Only t
 rank ended first, and the exit status of a rank that was killed.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Sequence

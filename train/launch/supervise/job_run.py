@@ -1,7 +1,5 @@
 """One job from its start to its end: no process of it is left behind."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """One run: from what its ranks are asked for to its record, complete or failed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace

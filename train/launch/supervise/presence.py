@@ -6,8 +6,6 @@ and is kept fresh. So is a file in the folder of a run in progress: another term
 folder, can tell it from one that was cut off.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

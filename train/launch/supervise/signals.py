@@ -1,7 +1,5 @@
 """What asks this program to end: raised where work may stop, deferred where it must be completed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat
