@@ -56,7 +56,7 @@ time.sleep(600)
 
 
 def watching(output: int) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-S", "-c", WATCHING], stdout=output, stderr=subprocess.PIPE, cwd=KIT)
+    return subprocess.Popen([sys.executable, "-c", WATCHING], stdout=output, stderr=subprocess.PIPE, cwd=KIT)
 
 
 @pytest.mark.slow
