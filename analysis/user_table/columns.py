@@ -110,12 +110,8 @@ def _codes(cells: Sequence[str]) -> bool:
     read = {cell: units.sizes_in(cell) for cell in cells}
     counted = [cell for cell, one in read.items() if one and (one.ranks or one.nodes)]
     others = [cell for cell in read if cell not in counted]
-    return len(counted) > len(others) and not re.search(r"\d", " ".join(others)) and not _plain(cells)
-
-
-def _plain(cells: Sequence[str]) -> bool:
-    """Return whether cells are numbers alone."""
-    return all(re.fullmatch(r"[\d.,'\s]*", cell) for cell in cells)
+    in_words = [cell for cell in counted if re.search(r"[^\W\d_]|\d ?[x×*] ?\d", cell.partition("(")[0])]
+    return len(counted) > len(others) and not re.search(r"\d", " ".join(others)) and bool(in_words)
 
 
 def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], list[str]]:
@@ -153,7 +149,11 @@ def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], l
         if not _has_sizes(column, named):
             sized.append(column)
             continue
-        read, guess = _of_nodes([units.sizes_in(cell) or units.Sizes() for cell in column.cells])
+        stated = [units.sizes_in(cell) or units.Sizes() for cell in column.cells]
+        if all(one.ranks != 1 for one in stated):  # else the base is another row
+            serial = [re.search("serial|sequential", cell, re.I) for cell in column.cells]
+            stated = [units.Sizes(1) if word else one for word, one in zip(serial, stated, strict=True)]
+        read, guess = _of_nodes(stated)
         cells = tuple(str(one.ranks or one.nodes or cell) for one, cell in zip(read, column.cells, strict=True))
         sized.append(Column(replace(column.header, name="ranks"), cells, column.at))
         for name in {"nodes", "ranks_per_node"} - named:
@@ -192,7 +192,8 @@ def _of_nodes(sizes: Sequence[units.Sizes]) -> tuple[list[units.Sizes], str]:
 def _has_sizes(column: Column, named: set[str]) -> bool:
     """Return whether a column has sizes in words or codes, and is to be that of ranks: all of its cells."""
     name = column.header.name
-    if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or _plain(column.cells):
+    plain = all(re.fullmatch(r"[\d.,'\s]*", cell) for cell in column.cells)
+    if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or plain:
         return False
     if name in ("ranks", "nodes"):
         return any(one and (one.ranks or name == "ranks") for one in map(units.sizes_in, column.cells))

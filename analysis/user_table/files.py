@@ -19,7 +19,8 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError
-from analysis.user_table.numbers import has_value
+from analysis.user_table import units
+from analysis.user_table.numbers import has_value, units_of
 from train.record import logs
 
 SEPARATORS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
@@ -176,7 +177,7 @@ def grids(file: Text) -> list[Grid]:
     grids = [*_html(file), *_latex(file), *_lined(file)]
     taken = {line for grid in grids for line in range(grid.lines[0], grid.lines[-1] + 1)}
     grids += [grid for grid in _fenced(file) if not taken & {*grid.lines}]
-    if not grids:
+    if not (grids := grids or [*_statements(file)]):
         return [_whole(file)]
     about = _titles(file.lines)
     return [
@@ -188,6 +189,24 @@ def grids(file: Text) -> list[Grid]:
 def _whole(file: Text) -> Grid:
     """Return a text that is one table: separated values, or columns aligned by spaces."""
     return _separated(file) or _grid(file, "aligned text", _aligned(file))
+
+
+# What a line states of a condition: "8 GPUs: 5,000 img/s", "np = 4 => 33 min".
+_STATEMENT = re.compile(r"[-*•\s]*([^:=]*(?:= ?\d+)?)\s*(?::|[=-]>|→)\s*(.*?\d.*?)(?:,\s.*)?[.;\s]*")
+
+
+def _statements(file: Text) -> Iterator[Grid]:
+    """Yield the lines that state a time or a rate of a number of ranks, as a table of those in one paragraph."""
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate([*file.lines, ""], 1):
+        match = _STATEMENT.fullmatch(markup(line))
+        if match and re.search(r"[a-z]", match[1], re.I) and units.sizes_in(match[1]):
+            rows.append((number, [match[1], re.sub(r".*=\s*(?=\d)", "", match[2])]))
+            continue
+        kinds = [unit.kind for unit in units_of([row[1] for _, row in rows]) if unit.kind in ("time", "rate")]
+        if kinds and len(rows) > 1:
+            yield _grid(file, "lines that state a result each", [(rows[0][0], ["ranks", kinds[0]]), *rows], heads=1)
+        rows = []
 
 
 def _grid(
@@ -268,7 +287,8 @@ def _titles(lines: Sequence[str]) -> list[tuple[str, str]]:
     styles: list[str] = []  # of underlines, in the order of their levels
     title, paragraph, ended = "", "", True
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        titles.append((title, paragraph))
+        lead = paragraph.removesuffix(":") if len(paragraph.split()) < 5 and paragraph.endswith(":") else ""
+        titles.append((", ".join(filter(None, (title, markup(lead)))), paragraph))
         words = line.strip()
         heading, underline = _TITLE.match(line), _UNDERLINE.fullmatch(below.strip())
         if heading or (underline and words and not re.search(r"\s{2,}|^[|+=-]", words)):
@@ -280,9 +300,9 @@ def _titles(lines: Sequence[str]) -> list[tuple[str, str]]:
             headings[level] = text
             over = [heading_text for above, heading_text in headings.items() if 2 < above < level][-1:]
             title, paragraph = ", ".join([*over, text]), ""
-        elif not words:
+        elif not words or re.match(r"[|+=<]|-{3}|\.\. ", words):
             ended = True
-        elif not re.match(r"[|+=<]|-{3}", words):
+        else:
             paragraph, ended = (words if ended else f"{paragraph} {words}"), False
     return titles
 

@@ -97,23 +97,12 @@ _OF_RANK = (
     rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba )(?:{RANK}|threads?|cores?)\b|\b{RANK}[ -]?local\b|\blocal\b"
     r"|\bindividual\b"
 )
-_OF_JOB = rf"\b{any_of('global total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
-_COUNT = (
-    rf"(?:\b{any_of('num number no. no count n total', 'num of', 'number of', 'no. of', 'amount of')}\b|# ?(?:of\b)?)"
-)
+_OF_JOB = rf"\b{any_of('globa?l? total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
+_COUNT = r"(?:\b(?:total|count|n|amount of|(?:num(?:ber)?|no\.?)(?: of)?)\b|# ?(?:of\b)?)"
 _STEP = any_of("step steps iter iters iteration iterations it its batch minibatch mini-batch batches")
-_TIME_WORDS = (
-    r"\b"
-    + any_of(
-        "time cost duration elapsed runtime walltime took makespan wall", r"times(?! \w)", "run time", "wall-?clock"
-    )
-    + r"\b"
-)
+_TIME_WORDS = r"\b(?:time|times(?! \w)|cost|duration|elapsed|run ?time|wall(?:time|-?clock)?|took|makespan)\b"
 _PACE = rf"\b{any_of('throughput throughout throuthput speed perf performance rate through-put')}\b"
-_RATE_IN_WORDS = (
-    rf"\b(?:{WORK}\s*(?:/|\bper\b|\bp\b| )\s*{any_of('s sec secs second seconds min minute minutes h hour hours')}"
-    rf"(?:\s*(?:/|\bper\b)\s*(?:{RANK}|{NODE}))?|{WORK}\s*/\s*{RANK}\s*/\s*s(?:ec|econd)?|fps|tps|wps|tgs)\b"
-)
+_MEMORY = r"(?<!(?:shared|ibuted) )mem(?:ory)?"  # but no model of parallelism
 # Headers that no rule is about, and why.
 _NOT_USED = {
     "not measured": any_of(
@@ -123,9 +112,8 @@ _NOT_USED = {
     "a difference": any_of("saved savings? reduction difference diff delta gain improvement change"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
     "not about speed": any_of(
-        "mem memory ram vram gb mb gib mib bandwidth gbps gb/s mb/s [gtp]?flops? mfu util\\w* usage power watts?"
-        " (?:giga|tera|peta)flops?"
-        " energy joules? cost price usd temperature", "file size",
+        "ram vram gb mb gib mib bandwidth gbps gb/s mb/s [gtp]?flops? mfu util\\w* usage power watts?"
+        " (?:giga|tera|peta)flops? energy joules? cost price usd temperature", "file size", _MEMORY,
         r"(?:success|error|hit|miss|pass|fail(?:ure)?|accept\w*|cache|clock) rate", r"rate[- ]limited",
     ),
     "a part of the time": any_of(
@@ -137,8 +125,7 @@ _NOT_USED = {
     "scatter": any_of("std stdev stddev sd stderr sem variance cv", "standard deviation"),
     "no quantity": any_of(
         "lr momentum seed date commit version driver notes? comments? links? url logs? id index status place",
-        "learning rate",
-        "host ?names?",
+        "learning rate", "host ?names?",
     ),
 }  # fmt: skip
 _WHOLE_HEADERS = {
@@ -171,16 +158,13 @@ _WHOLE_HEADERS = {
     ),
 }  # fmt: skip
 _RANKS_ALONE = any_of(
-    "np n?procs? pes? p n parallelism n?cores? threads? scale mpi cpus?",
-    "(?:openmp|omp|rayon) (?:threads?|cores?)",
-    "world(?: size)?",
-    "degree of parallelism",
-    "(?:tpu|cpu) cores?",
-)
+    "n[pt] n?procs? pes? p n parallelism n?cores? threads? scale mpi cpus?", "(?:openmp|omp|rayon) (?:threads?|cores?)",
+    "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?",
+)  # fmt: skip
 
 
-def read(text: str, overrides: Mapping[str, str] = {}) -> Header:
-    """Return the meaning of a header; `overrides` as `parse_overrides` returns them."""
+def read(text: str, overrides: Mapping[str, str] = {}, cells: Unit | None = None) -> Header:
+    """Return the meaning of a header; `overrides` as `parse_overrides` returns them; `cells`: their unit."""
     if re.sub(r"\W+", "_", plain(text)) in NAMES and plain(text) not in overrides:  # the names of the kit itself
         return Header(text, re.sub(r"\W+", "_", plain(text)))
     sizes, words = sizes_in(_translated(text))
@@ -190,7 +174,8 @@ def read(text: str, overrides: Mapping[str, str] = {}) -> Header:
         name, unit = "" if name == UNUSED else name, units.read(unit_text) if unit_text else unit
         sizes = sizes if words else StatedSizes()  # the number of a column
         return Header(text, name, unit, _label(words), "as COLUMNS says", sizes, overridden=True)
-    name, why = _name(phrase, unit) if words or not sizes.size else ("", "")
+    stated = unit if cells is None or (unit and unit.kind not in ("number", "count")) else cells
+    name, why = _name(phrase, stated) if words or not sizes.size else ("", "")
     return Header(text, name, unit, _label(words), why, sizes)
 
 
@@ -286,12 +271,10 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
         if unit and (unit.kind not in ("number", "count") or (unit.work and "batch" in phrase)):
             rest = f"{phrase[: match.start()]} {phrase[match.end() :]}"
             return re.sub(r"\s+", " ", rest).strip(), unit
-    for rate in (re.search(r"\b[a-z]+-[a-z]+/s(?:ec)?\b", phrase), re.search(_RATE_IN_WORDS, phrase)):
-        if rate:
-            return phrase, units.read(rate[0])
-    words = r"\b[a-z]{3,12}(?:/s(?:ec)?| per (?:second|minute|hour|day))\b"
-    if (rate := re.search(words, phrase)) and (unit := units.read(rate[0])):
-        return phrase, unit
+    words = re.findall(r"[^\s()\[\]{},;:]+", phrase)
+    runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 5, start, -1))
+    if rate := next((unit for unit in map(units.read, runs) if unit and unit.kind == "rate"), None):
+        return phrase, rate
     if last := re.search(
         rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$", phrase
     ):
@@ -299,7 +282,7 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
         if text not in ("m", "d", "h") or last[2]:
             return f"{phrase[: last.start()]} {phrase[last.end() :]}".strip(" ,-:"), units.read(text)
     alone = units.read(phrase) if len(phrase) > 1 else None
-    return phrase, alone if alone and alone.kind in ("rate", "time", "share") else None
+    return phrase, alone if alone and alone.kind in ("time", "share") else None
 
 
 TIME_OF = "a time, but of what?"  # why a header as "NCCL (ms)" has no name
@@ -320,16 +303,12 @@ def _is(kind: str, unit: Unit | None) -> bool:
     return unit is not None and unit.kind == kind
 
 
-def _of_two_sizes(phrase: str, unit: Unit | None) -> Named | None:
-    return ("", "a ratio of two numbers of ranks") if re.fullmatch(r"[\d. ]+(?:→|->|=>|➔|to)[\d. ]+", phrase) else None
-
-
-def _share_of_gpu(phrase: str, unit: Unit | None) -> Named | None:
-    return (
-        ("", "not about speed")
-        if re.fullmatch(r"(?:gpu|cpu|device)s? ?(?:util\w*|%|usage)?", phrase) and _is("share", unit)
-        else None
-    )
+def _no_quantity(phrase: str, unit: Unit | None) -> Named | None:
+    """Ratios of two numbers of ranks, shares of a device, and costs."""
+    if re.fullmatch(r"[\d. ]+(?:→|->|=>|➔|to)[\d. ]+", phrase):
+        return "", "a ratio of two numbers of ranks"
+    of_device = _is("share", unit) and re.fullmatch(r"(?:gpu|cpu|device)s? ?(?:util\w*|%|usage)?", phrase)
+    return ("", "not about speed") if of_device or "$" in phrase else None
 
 
 def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:
@@ -340,8 +319,6 @@ def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:
 
 def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     """Speedups, efficiencies, and what may be either."""
-    if "$" in phrase:
-        return "", "not about speed"
     if _has(r"speed ?-?ups?\b|\bacceleration\b", phrase):
         versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", phrase)
         precision = _has(r"\bwith (?:mixed|half|fp|bf|tf|amp|tensor)", phrase)
@@ -349,30 +326,26 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
         if settings or _has(rf"\b{_NOT_USED['not measured']}\b", phrase):
             return "", "a ratio of two settings" if settings else "not measured"
         return "speedup", ""
-    if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", phrase):
-        return "speedup", ""
     share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
     if _has(share, phrase) and not _is("rate", unit) and not _has(r"energy|power|memory", phrase):
         goal = _has(r"^(?:target|expected|predicted|theoretical)\b|\b(?:objetivo|te[oó]ric[oa])\b", phrase)
         return ("", "not measured") if goal else ("efficiency", "")
+    if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", phrase):
+        return "speedup", ""
     if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b(?! factor)", phrase) and not _is("rate", unit):
         return "scaling", ""
     return None
 
 
 def _not_used(phrase: str, unit: Unit | None) -> Named | None:
-    if _has(r"\b(?:est|estimated|projected)\b", phrase):
+    if _has(r"\b(?:est|estimated|projected)\b|÷", phrase):
         return "", "not measured"
     if _has(r"batch|\bbs\b|\btrain|world size", phrase):
         return None
     reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", phrase)]
     why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", phrase)), "")
-    is_training = (
-        _is("rate", unit)
-        and why not in ("not measured", "not about speed")
-        and not _has(r"infer|eval|memory|test\b", phrase)
-    )
-    return ("", why) if why and not is_training else None
+    elsewhere = why in ("not measured", "not about speed") or _has(r"infer|eval|memory|test\b", phrase)
+    return ("", why) if why and (elsewhere or not _is("rate", unit)) else None  # else the rate of a training
 
 
 def _rate(phrase: str, unit: Unit | None) -> Named | None:
@@ -384,12 +357,6 @@ def _rate(phrase: str, unit: Unit | None) -> Named | None:
     if _has(_OF_RANK, phrase) or (unit is not None and unit.per == "rank"):
         return "images_per_s_per_rank", ""
     return ("images_per_s" if _has(_OF_JOB, phrase) else "rate"), ""
-
-
-def rate_name(text: str) -> str:
-    """Return the name of what a header is about whose cells are rates, as "per worker"."""
-    name, _ = _rate(_phrase(_translated(text)), Unit("rate")) or ("rate", "")
-    return name
 
 
 def _batch(phrase: str, unit: Unit | None) -> Named | None:
@@ -440,13 +407,14 @@ def _counted(phrase: str, unit: Unit | None) -> Named | None:
     bare = re.sub(rf"{_COUNT}|#|\(.*?\)|\bused\b|\bin use\b", " ", phrase).strip(" :.")
     if re.fullmatch(rf"(?:[a-z0-9.-]+ )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
-    ranks = rf"(?:[a-z0-9-]+ )?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
+    ranks = rf"(?:[a-z0-9-]+ (?:or |and )?)?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
+    ranks = rf"(?:{ranks})(?: ?/ ?(?:{ranks}))?"  # "Threads / Ranks"
     product = rf"\(?{NODE} ?[x×*/] ?{RANK}.*"
-    return ("ranks", "") if re.fullmatch(rf"{ranks}|{product}", bare) or phrase in ("n", "# n") else None
+    return ("ranks", "") if re.fullmatch(rf"-{{0,2}}(?:{ranks})|{product}", bare) or phrase in ("n", "# n") else None
 
 
 _RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (
-    _of_two_sizes, _share_of_gpu, _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _alone, _counted,
+    _no_quantity, _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _alone, _counted,
 )  # fmt: skip
 # Words that say a quantity or a unit: what is left of a header without them is its label.
 _KNOWN = any_of(
@@ -454,18 +422,19 @@ _KNOWN = any_of(
     " times? per of in the a and for on with global total overall aggregated? combined system mean average avg median"
     " batch(?:es)? size bs bsz local num number no count train(?:ing)? wall clock wall-?clock duration elapsed"
     " runtime init\\w* epochs? relative measured actual parallel linear percent mini(?:-?batch)? vs to over from"
-    " single one multi(?:-\\w+)? x n k t np n?procs? n?gpus? world per-\\w+ effective planned processed used",
+    " single one multi(?:-\\w+)? x n k t np n?procs? n?gpus? world per-\\w+ effective planned processed used"
 )
 
 
 def _label(text: str) -> str:
     """The words of a header that say neither quantity nor unit, as "TF32" of "Throughput - TF32 (img/s)"."""
     parts = []
+    text = re.sub(r"(?i)\s+(?:vs\.?|versus|over|relative to|compared (?:to|with)|against)\s.*", "", text)  # a base
     for token in re.split(r"\s+|(?<=\))|(?=\()", text.replace("_", " ")):
         bare = token.strip("()[]{},:;.#-=%/")
         unit = units.read(bare)
         is_known = re.fullmatch(
-            rf"{_KNOWN}|{RANK}|{NODE}|{WORK}|{_STEP}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?",
+            rf"{_KNOWN}|{_TIME_WORDS}|{RANK}|{NODE}|{WORK}|{_STEP}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?",
             bare,
             re.I,
         )

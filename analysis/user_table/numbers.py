@@ -79,6 +79,7 @@ def clean(text: str) -> str:
     """The text of a cell without footnote marks and emoji, in plain characters: minus signs, spaces, digits."""
     text = re.sub(r"(?<=\d)\s*[x×·*]\s*10\^?([-⁻]?[⁰¹²³⁴-⁹]+|(?<=\^)-?\d+)", _exponent, text)
     text = unicodedata.normalize("NFKC", re.sub(r"[¹²³⁰⁴-⁹ⁿ]+$", "", text.strip().replace("\u2212", "-")))
+    text = re.sub(r"^[x×] ?(\d[\d.,]*)$", r"\1x", text)
     text = re.sub(r"[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]", " ", text).strip()
     if re.search(r"\d", text):
         text = re.sub(r"[\u2600-\u2793\u2b50-\u2b59\ufe0f\U0001f000-\U0001faff]", " ", text).strip()
@@ -101,6 +102,11 @@ def is_number(text: str) -> bool:
 def has_value(text: str) -> bool:
     """Whether a cell has a number."""
     return any(isinstance(_parse(clean(text), mark), PrintedNumber) for mark in MARKS)
+
+
+def units_of(cells: Sequence[str]) -> list[Unit]:
+    """Return the units of those cells that are numbers."""
+    return [cell.unit for cell in column(cells, ".") if isinstance(cell, PrintedNumber)]
 
 
 def marks(cells: Sequence[str]) -> set[str]:

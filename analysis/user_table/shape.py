@@ -22,13 +22,7 @@ _KEYS = {*headers.TEXT, *headers.SIZES, "batch", *headers.COUNTS}  # they identi
 _MEASURED = {*headers.MEASURED, "rate", "scaling", "steps_per_s", "epochs_per_s"}
 _RATIOS = ("speedup", "efficiency", "scaling")
 _BESIDE = {*_RATIOS, "init_s", "low", "high"}  # beside these, the times of a table are still whole ones
-_WITH_LABELS = (
-    "batch",
-    "batch_per_rank",
-    "global_batch",
-    "steps_per_rank",
-    "epochs",
-)  # of one curve, if a label says so
+_WITH_LABELS = ("batch", "batch_per_rank", "global_batch", "steps_per_rank", "epochs")  # of one curve, if labelled
 _LABELLED = re.compile(r"([\d.]+) ?@ ?([^,@]+)")
 _SPLIT = {"/": r"(.*?)\s*\(([^()/]+(?:/[^()/]+)+)\)\s*(.*)", ",": r"(.*?):\s*([^,:]+(?:,[^,:]+)+)()"}
 _RUN = re.compile(r"(?:run|trial|rep(?:eat|etition)?|launch|#)?\s*#?(\d{1,2})", re.I)
@@ -36,14 +30,10 @@ CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
 _BATCHES = "batches in headers"
 _UNKNOWN = "not known"
-_OF_NUMBERS = (
-    "accuracy",
-    "not about speed",
-    "a part of the time",
-    "scatter",
-    "a difference",
-)  # why numbers are not used
+# Why numbers are not used.
+_OF_NUMBERS = ("accuracy", "not about speed", "a part of the time", "scatter", "a difference")
 _TITLE = 8  # words of a title that as a whole may say what is measured
+_MAGNITUDE = 10  # numbers of one quantity differ by less
 _LEAST, _MOST = 0.5, 1.1  # powers of the ranks with which rates of whole jobs grow
 
 
@@ -58,8 +48,7 @@ class Column:
     @property
     def unit_kinds(self) -> set[str]:
         """The kinds of the units of its cells that are numbers; bytes per second are of another kind."""
-        cells = [one.unit for one in numbers.column(self.cells, ".") if isinstance(one, numbers.PrintedNumber)]
-        return {"other" if unit.work == "bytes" else unit.kind for unit in cells}
+        return {"other" if unit.work == "bytes" else unit.kind for unit in numbers.units_of(self.cells)}
 
     def take(self, rows: Sequence[int]) -> Column:
         """Return the column with these of its rows, in this order."""
@@ -217,10 +206,11 @@ def _long(block: Block, overrides: Mapping[str, str]) -> Long:
 
 def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Header:
     """Return the meaning of a header above these cells, which can show that it is another."""
-    header = headers.read(text, overrides)
+    kinds = column(text, "", cells).unit_kinds
+    in_unit = (unit for unit in numbers.units_of(cells) if kinds - {"number"} == {unit.kind} <= {"rate", "time"})
+    header = headers.read(text, overrides, next(in_unit, None))
     if header.overridden:
         return header
-    kinds = Column(header, tuple(cells), ()).unit_kinds
     if (kinds == {"other"} and header.name != "rate") or (kinds == {"share"} and header.name == "rate"):  # as GB
         return replace(header, name="", why="not about speed")
     unknown = replace(header, name="", why=_UNKNOWN, label=header.text)
@@ -229,11 +219,8 @@ def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Head
         return unknown  # a problem size
     if header.name == "repeat" and not any(map(numbers.has_value, cells)):
         return replace(header, name="setting")
-    if kinds == {"rate"} and header.name in ("ranks", "nodes", "gpu", "wall_s", "job_s"):  # as "per worker"
-        return replace(header, name=headers.rate_name(text))
-    in_words = header.why in _OF_NUMBERS and not any(map(numbers.has_value, cells))
-    if in_words or (header.name in ("ranks", "nodes", "gpu", "low", "high") and kinds and kinds <= {"rate", "time"}):
-        return unknown  # named after what is measured
+    if header.why in _OF_NUMBERS and not any(map(numbers.has_value, cells)):
+        return unknown
     if header.name == "rate" and kinds and kinds <= {"ratio"}:
         return replace(header, name="speedup")
     return header
@@ -263,34 +250,20 @@ def _parts(one: Column, overrides: Mapping[str, str]) -> list[Column]:
 
 def _factors(one: Column, overrides: Mapping[str, str]) -> list[Column]:
     """Return a column "a x b" or "name (a*b)" with cells "1 x 2" or "x (1*2)" as a column for each part, if known."""
-    pattern = r"(?:(?P<first>.*?)\s*\()?(?P<a>[^()×*:]+?)\s*(?:\bx\b|[×*:])\s*(?P<b>[^()×*:]+?)\)?"
-    header = re.fullmatch(pattern, one.header.text)
-    factors = r"(?P<a>\d+|\(\d+ ?[x×*] ?\d+\))\s*[x×*:]\s*(?P<b>\d+)"
-    cells = [
-        re.fullmatch(rf"{factors}|(?P<first>.*?)\s*\({factors.replace('a>', 'c>').replace('b>', 'd>')}\)", cell)
-        for cell in one.cells
-    ]
-    if not header or one.header.overridden or not all(cells):
+    header = re.fullmatch(r"(?:(.*?)\s*\()?([^()×*:]+?)\s*(?:\bx\b|[×*:])\s*([^()×*:]+?)\)?", one.header.text)
+    factors = r"(?:(.*?)\s*\()?(\d+|\(\d+ ?[x×*] ?\d+\))\s*[x×*:]\s*(\d+)\)?"
+    cells = [match.groups("") for cell in one.cells if (match := re.fullmatch(factors, cell))]
+    if not header or one.header.overridden or len(cells) < len(one.cells):
         return [one]
-    read = {part: headers.read(header[part], overrides) for part in ("first", "a", "b") if header[part]}
+    read = [headers.read(text, overrides) if text else None for text in header.groups()]
+    names = {part.name for part in read[1:] if part}
     sizes = {"ranks", "nodes", "ranks_per_node", "batch", "batch_per_rank", "global_batch"}
-    names = [read[part].name for part in ("a", "b")]
-    if not {*names} & sizes or {*names} == {"nodes", "ranks"}:  # the second is read with the sizes in words
+    if not names & sizes or names == {"nodes", "ranks"}:  # the second is read with the sizes in words
         return [one]
-    if "ranks" in names and "batch" in names:
-        read = {
-            part: replace(header, name="batch_per_rank") if header.name == "batch" else header
-            for part, header in read.items()
-        }
-    values = {"first": "first", "a": "c", "b": "d"}
-    return [
-        Column(
-            part_header,
-            tuple(((cell and (cell[part] or cell[values[part]])) or "").strip("()") for cell in cells),
-            one.at,
-        )
-        for part, part_header in read.items()
-    ]
+    if {"ranks", "batch"} <= names:
+        read = [replace(part, name="batch_per_rank") if part and part.name == "batch" else part for part in read]
+    parts = zip(read, zip(*cells, strict=True), strict=True)
+    return [Column(part, tuple(text.strip("()") for text in texts), one.at) for part, texts in parts if part]
 
 
 def titles(table: Long) -> list[list[str]]:
@@ -384,7 +357,8 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     sizes = _sizes(table)
     if table.column_of(CELLS) or not (sizes or table.names & {"ranks", "nodes"}):
         return table
-    if not table.names & (_MEASURED - _BESIDE):
+    times = any(one.header.why == headers.TIME_OF for one in table.columns)
+    if not (times or table.names & (_MEASURED - _BESIDE)):
         table = _with_substitute(table)
     numeric = [
         one
@@ -396,13 +370,12 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     in_units = [one for one in numeric if kinds[id(one)] & {"rate", "time"}]
     measured = [one for one in table.columns if one.header.name in _MEASURED - _BESIDE]
     if not all(one.header.label for one in measured):  # times beside a whole one are parts of it
-        numeric = [one for one in in_units if kinds[id(one)] - {"number"} == {"rate"}]
-    elif measured:
-        numeric = in_units
-    elif in_units:  # others to the right of the ranks may count as they do, but are no shares of them
-        first = next((at for at, one in enumerate(table.columns) if one.header.name in ("ranks", "nodes")), 0)
-        others = [one for one in table.columns[first:] if not kinds.get(id(one), set()) & {"share", "ratio"}]
-        numeric = [one for one in numeric if one in in_units or one in others]
+        numeric = []
+    elif measured or in_units:  # one without a unit is a rate, as one beside it that has about the same number
+        stated = [one for one in measured if one.unit_kinds >= {"rate"}]
+        plain = [one for one in numeric if one.unit_kinds == {"number"}]
+        alike = [one for one in plain if any(_ratio(one, other) < _MAGNITUDE for other in stated)]
+        numeric = [one for one in numeric if one in in_units or one in alike]
     elif table.names & _MEASURED or not (
         "cells" in overrides
         or any(map(_quantity_in, [table.title, table.grid.above]))
@@ -423,17 +396,26 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     return replace(table, columns=tuple(columns))
 
 
+def _ratio(one: Column, other: Column) -> float:
+    """Return by which factor the first numbers of two columns differ, if both have one."""
+    a, b = (numbers.column(column.cells[:1], ".")[0] for column in (one, other))
+    known = isinstance(a, numbers.PrintedNumber) and isinstance(b, numbers.PrintedNumber) and a.value > 0 < b.value
+    return max(a.value / b.value, b.value / a.value) if known else math.inf  # type: ignore[union-attr]
+
+
 def _with_substitute(table: Long) -> Long:
     """Return a table in which nothing is measured with its one latency as step time, else bytes or FLOP as rates."""
-    for pattern, name in (("latency", "step_s"), (r"[kmgtp]i?b(?:ytes)?/s|flops?\b", "rate")):
+    for pattern, name in (("latency", "step_s"), (r"\b[kmgtp]?(?:i?b(?:ytes)?/s|flops?\b)", "rate")):
         columns = [
             one
             for one in table.columns
             if re.search(pattern, one.header.text, re.I) and one.header.why not in ("", _UNKNOWN)
+            if "share" not in one.unit_kinds
         ]
         if columns and (name == "rate" or len(columns) == 1):
             guess = f"{', '.join(repr(one.header.text) for one in columns)}: {name}, for nothing else is measured"
-            named = [one.named(headers.rate_name(one.header.text) if name == "rate" else name) for one in columns]
+            texts = [re.sub(pattern, name, one.header.text, flags=re.I) for one in columns]  # "rate/GPU"
+            named = [one.named(headers.read(text).name or name) for one, text in zip(columns, texts, strict=True)]
             return replace(table, columns=(*table.without(columns), *named)).guessing(guess)
     return table
 
@@ -514,7 +496,7 @@ def _groups(conditions: Sequence[tuple[Column, Condition]]) -> Groups:
         taken = any(name in groups[target] for target in targets)
         if len(targets) == 1 and not taken:
             groups[targets[0]][name] = one
-        elif taken and condition not in groups:
+        elif taken and condition not in groups and name not in _RATIOS:
             groups.setdefault(condition, {}).setdefault(name, one)
     return {condition: columns for condition, columns in groups.items() if columns}
 
@@ -533,7 +515,11 @@ def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
     assert sizes is not None
     assert cells is not None
     for one in table.columns[: table.columns.index(sizes)]:
-        if one.header.name not in ("", "setting", "model") or cells.header.name:
+        if (
+            one.header.name not in ("", "setting", "model")
+            or cells.header.name
+            or any(map(numbers.has_value, one.cells))
+        ):
             continue
         read = {text: headers.read(text, overrides) for text in dict.fromkeys(one.cells)}
         read = {text: header for text, header in read.items() if text}

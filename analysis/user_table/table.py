@@ -261,6 +261,7 @@ def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
     _scopes(assembly)
     _derived(assembly)
     _ratio_of_one_curve(assembly)
+    _ratio_by_its_values(assembly)
     _usable(assembly)
     runs = assembly.values.reset_index(drop=True)
     runs["work"] = assembly.work
@@ -385,7 +386,7 @@ def _distinguishes_curves(
     alike = known.duplicated().any()
     if not several:
         whole = cells.map(str.isdigit).all()
-        settings = not numeric or cells.value_counts().min() > 1 or (before and whole)
+        settings = not numeric or cells.value_counts().min() > 1 or (before and (whole or cells.nunique() < len(cells)))
         return bool(alike and settings and not known.assign(cells=cells).duplicated().any())
     counts = ranks.groupby(cells).nunique()
     in_words = before and not numeric and cells.str.contains(r"[^\W\d_]").all()
@@ -502,6 +503,20 @@ def _rates_from_steps(assembly: _Assembly) -> None:
         same = "on all ranks" if name == "images_per_s_per_rank" else f"in all, at each number of ranks ({why})"
         assembly.guesses.append(f"the batch is not given: it is taken as equal {same}, and rates count batches")
     assembly.put(name, rate, rate * relative)
+
+
+def _ratio_by_its_values(assembly: _Assembly) -> None:
+    """Call a stated speedup an efficiency, or an efficiency a speedup, if it follows from rates or times only so."""
+    values = assembly.values
+    curves = [rows for _, rows in values.groupby(assembly.key, dropna=False)] if assembly.key else [values]
+    for name, other in (("speedup", "efficiency"), ("efficiency", "speedup")):
+        if name not in values or other in values or (values[name] - 1).abs().max() < _OF_SETTINGS:
+            continue
+        rows = [curve for curve in (one.dropna(subset=[name]) for one in curves) if len(curve) > 1]
+        errors = [[_misfit(one.rename(columns={name: ratio}), ratio) for one in rows] for ratio in (name, other)]
+        if rows and max(errors[1]) < _NEAR and _OF_SETTINGS < max(errors[0]) < math.inf:
+            assembly.rename(name, other, "so it follows from what is measured")
+            return
 
 
 def _ratio_of_one_curve(assembly: _Assembly) -> None:

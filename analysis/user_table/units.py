@@ -32,13 +32,22 @@ TIMES = {
     "d": 86400.0, "day": 86400.0, "days": 86400.0,
 }  # fmt: skip
 TIME = rf"(?:{'|'.join(sorted(TIMES, key=len, reverse=True))})"
+_CORE = "(?:cores?|threads?)"
 _PER = r"(?:\s*/\s*|\s+per\s+|\s*\bp\b\s*|\s+a\s+|\s+)"
 _RATE = re.compile(
     rf"(?P<scale>[kmg]|kilo|thousand|million)?\s*(?P<work>{WORK})?{_PER}(?P<time>{TIME})(?:{_PER}(?P<of>{RANK}|{NODE}))?",
     re.I,
 )
+_ANY_RATE = re.compile(  # of whatever is counted, as "M worlds/s"
+    rf"(?:(?P<scale>[kmg]|million) )?(?P<work>[a-z][a-z-]+)(?: ?/ ?| per )(?P<time>{TIME})(?:(?: ?/ ?| per )"
+    rf"(?P<of>{RANK}|{NODE}|{_CORE}))?"
+)
 _TIME = re.compile(rf"(?P<time>{TIME})(?:{_PER}(?P<work>epoch|steps?|iter(?:ation)?s?|it|batch))?", re.I)
 _SCALES = {"k": 1e3, "kilo": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "mio": 1e6, "g": 1e9, "b": 1e9}
+_RATES = {  # tgs: tokens per GPU and second
+    "s/s": "samples", "t/s": "tokens", "tps": "tokens", "tgs": "tokens", "wps": "words", "ips": "images",
+    "fps": "frames", **dict.fromkeys(["sps", "qps", "rps", "/s", "1/s", "hz"], ""),
+}  # fmt: skip
 Kind = Literal["rate", "time", "share", "ratio", "count", "number", "other"]
 
 
@@ -74,28 +83,19 @@ def read(text: str) -> Unit | None:
         return Unit("time", TIMES[match["time"]], _work(match["work"]), text=text)
     if low in ("h:mm:ss", "hh:mm:ss", "h:m:s", "mm:ss", "hms", "hh:mm"):
         return Unit("time", text=text)
-    low = re.sub(rf"^({WORK}) ?(?:/|per) ?({RANK}) ?(?:/|per) ?({TIME})$", r"\1/\3/\2", low)  # tokens/GPU/second
-    if low == "tgs":  # tokens per GPU and second
-        return Unit("rate", work="tokens", per="rank", text=text)
-    if low in ("fps", "ips", "sps", "tps", "qps", "rps", "wps", "samples/s", "/s", "1/s", "hz"):
-        return Unit(
-            "rate", work={"tps": "tokens", "wps": "words", "ips": "images", "fps": "frames"}.get(low, ""), text=text
-        )
-    if (match := _RATE.fullmatch(low)) and (match["work"] or "/" in low or "per" in low):
-        per = match["of"] or ""
-        scale = _SCALES.get(match["scale"] or "", 1.0)
-        scope = "rank" if re.fullmatch(RANK, per) else "node" if per else ""
-        return Unit("rate", scale / TIMES[match["time"]], _work(match["work"]), scope, text)
-    if re.fullmatch(rf"(?:(?:per|/) ?)?(?:{RANK}|{NODE}|{WORK}|cores?|threads?)", low):
+    low = re.sub(rf"^([a-z-]+) ?(?:/|per) ?({RANK}|{_CORE}) ?(?:/|per) ?({TIME})$", r"\1/\3/\2", low)
+    if (match := re.fullmatch(rf"(.*?)((?:/| per ){RANK})?", low)) and match[1] in _RATES:
+        return Unit("rate", work=_RATES[match[1]], per="rank" if match[2] or low == "tgs" else "", text=text)
+    if re.fullmatch(rf"(?:(?:per|/) ?)?(?:{RANK}|{NODE}|{WORK}|{_CORE})", low):
         per = "rank" if re.fullmatch(rf"(?:per|/) ?{RANK}", low) else ""
         return Unit("count", work=_work(low), per=per, text=text)
     if match := re.fullmatch(r"([kmgt]?)i?b(?:ytes)?/s(?:ec)?", low):
         return Unit("rate", {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[match[1]], "bytes", text=text)
-    if match := re.fullmatch(rf"([st])/s(?:/({RANK}))?", low):
-        work = {"s": "samples", "t": "tokens"}[match[1]]
-        return Unit("rate", work=work, per="rank" if match[2] else "", text=text)
-    if match := re.fullmatch(r"([a-z][a-z-]{1,14})(?:/| per )(ms|s|sec|second|min|minute|h|hr|hour|day)", low):
-        return Unit("rate", 1 / TIMES[match[2]], match[1], text=text)
+    match = _RATE.fullmatch(low) or _ANY_RATE.fullmatch(low)
+    if match and (re.search(r"/|\bp(?:er)?\b", low) or (match["work"] and len(match["time"]) > 2)):
+        per, scale = match["of"] or "", _SCALES.get(match["scale"] or "", 1.0)
+        scope = "rank" if re.fullmatch(RANK, per) else "node" if re.fullmatch(NODE, per) else ""
+        return Unit("rate", scale / TIMES[match["time"]], _work(match["work"]) or match["work"] or "", scope, text)
     return None
 
 
@@ -115,7 +115,7 @@ GPU = (  # names of accelerators: P100, V100-SXM2, A10G, RTX 3090 Ti, MI250X, TP
     r"(?:(?:nvidia|tesla|geforce|amd) )*(?:(?:[pvahbkmtl]|g[bh]|tpu ?v)\d{1,4}[a-z]?|[gr]tx ?\d{3,4}(?: ?ti| super)?"
     r"|mi\d{2,3}[a-z]?|gaudi ?\d?|titan(?: ?\w+)?)(?:-\w+)*"
 )
-_NODES = re.compile(rf"(\d+)\s*-?(?:[a-z]\w+ )?(?:{NODE}|n(?![a-z]))(?![a-z])", re.I)
+_NODES = re.compile(rf"(?<![a-z.])(\d+)\s*-?(?:[a-z][\w.]+ )?(?:{NODE}|n(?![a-z]))(?![a-z])", re.I)
 _RANKS = re.compile(
     rf"(\d+)\s*[x×]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|threads?|cores?|g))(?![a-z0-9])",
     re.I,
@@ -140,7 +140,7 @@ class Sizes:
 def sizes_in(text: str) -> Sizes | None:
     """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
-    flags = r"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|ranks|gpus|workers|threads) ?= ?|(?:serial|parallel|mpi|omp) ?\(?"
+    flags = rf"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|n?(?:{RANK}|threads?)) ?= ?|(?:serial|parallel|mpi|omp) ?\(?"
     if flag := re.fullmatch(rf"(?:{flags})(\d+)\)?", low, re.I):
         return Sizes(int(flag[1]))
     low = re.sub(r"(\d+|单) ?卡", r"\1 gpus ", re.sub(r"(\d+|单) ?机", r"\1 nodes ", low)).replace("单", "1").strip()
@@ -175,7 +175,8 @@ def sizes_in(text: str) -> Sizes | None:
         return Sizes(ranks, gpu=gpu)
     if nodes:
         return Sizes(int(first[1]), nodes) if first and int(first[1]) != nodes else Sizes(nodes=nodes)
-    return Sizes(int(first[1])) if first and re.fullmatch(r"\d+\s*(?:\(.*\)|[*†‡]+)?", low) else None
+    alone = re.fullmatch(r"(\d+)\s*(?:\(.*\)|[*†‡]+|[x×] ?(?!.*(?:fast|slow|speed))[a-z].*\d.*)?", low, re.I)
+    return Sizes(int(alone[1])) if alone else None
 
 
 def device_counts(cells: Sequence[str]) -> list[int] | None:

@@ -103,6 +103,29 @@ READ = {
         "GPUs,nccl,note,img/s\n1,yes,a,100\n2,yes,b,190\n1,no,c,100\n2,no,d,150\n",
         {"setting": ["nccl yes", "nccl yes", "nccl no", "nccl no"]},
     ),
+    "times by the unit of the cells": ("GPUs,Throughput\n1,661ms\n2,400ms\n", {"wall_s": [0.661, 0.4]}),
+    "a total by the unit of the cells": (
+        "GPUs,Time/Epoch,Total (50 epochs)\n1,30 sec,25 min\n2,17 sec,14 min\n", {"job_s": [1500, 840]}
+    ),
+    "millions of anything": ("ranks,rate (M worlds/s)\n1,0.5\n2,0.9\n", {"images_per_s": [5e5, 9e5]}),
+    "a number of machines": ("Config,time\n1x g4dn.xlarge,70 s\n2x g4dn.xlarge (DDP),40 s\n", {"ranks": [1, 2]}),
+    "serial, if no row is of one": (
+        "Way,time (s)\nSequential,9\nParallel (2 workers),5\n4 workers,3\n", {"ranks": [1, 2, 4]}
+    ),
+    "a speedup of one rank": (
+        "card,image per gpu / s,card speed up\n1,335,1\n8,306,0.9134\n", {"efficiency": [1, 0.9134]}
+    ),
+    "ratios over two bases are no curves": (
+        "ranks,time,speedup vs 1,speedup vs 2\n1,9 s,1,0.56\n2,5 s,1.8,1\n", {"wall_s": [9, 5], "speedup": [1, 1.8]}
+    ),
+    "numbers without which rows are alike": (
+        "Nodes,MSize,ms\n8,25B,18\n16,52B,19\n32,52B,19\n32,97B,19\n",
+        {"setting": ["MSize 25B", "MSize 52B", "MSize 52B", "MSize 97B"]},
+    ),
+    "lines that state a result each": (
+        "Hello,\n\nTwo nodes with 2 GPUs each: 110 img/s on each = 220 img/s\n1 GPU: 60 img/s (good)\n\nbye\n",
+        {"ranks": [4, 1], "images_per_s": [220, 60]},
+    ),
 }  # fmt: skip
 
 
