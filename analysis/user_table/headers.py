@@ -143,11 +143,9 @@ _WHOLE_HEADERS = {
         "neural network", "(?:# )?param(?:eter)?s", "size",
     ),
     "dataset": any_of("data-?sets? data input corpus", "data set", "input data"),
-    "gpu": any_of(
-        "gpu accelerator device hardware card processor cpu", "(?:gpu|device|accelerator) (?:type|model|name)",
-    ),
+    "gpu": any_of("gpu accelerator device hardware card processor cpu", "(?:gpu|device|acc\\w+) (?:type|model|name)"),
     "machine": any_of(
-        "machine cluster system platform instance host site supercomputer cloud", "instance type", "node type",
+        "machine cluster system platform instance host site supercomputer cloud", "(?:instance|node) type",
     ),
     "precision": any_of("precisions? dtype amp fp fp16 numerics?", "data ?type", "mixed precision"),
     "framework": any_of("frameworks? library backend software stack implementation toolkit"),

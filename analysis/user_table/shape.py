@@ -30,10 +30,8 @@ CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
 _BATCHES = "batches in headers"
 _UNKNOWN = "not known"
-# Why numbers are not used.
 _OF_NUMBERS = ("accuracy", "not about speed", "a part of the time", "scatter", "a difference")
 _TITLE = 8  # words of a title that as a whole may say what is measured
-_MAGNITUDE = 10  # numbers of one quantity differ by less
 _LEAST, _MOST = 0.5, 1.1  # powers of the ranks with which rates of whole jobs grow
 
 
@@ -49,6 +47,12 @@ class Column:
     def unit_kinds(self) -> set[str]:
         """The kinds of the units of its cells that are numbers; bytes per second are of another kind."""
         return {"other" if unit.work == "bytes" else unit.kind for unit in numbers.units_of(self.cells)}
+
+    def in_units(self) -> Column:
+        """Return the column with the unit of its header in those of its cells that end in a digit."""
+        text = self.header.unit.text if self.header.unit else ""
+        cells = tuple(f"{cell} {text}" if re.search(r"\d$", cell) else cell for cell in self.cells)
+        return replace(self, header=replace(self.header, unit=None), cells=cells)
 
     def take(self, rows: Sequence[int]) -> Column:
         """Return the column with these of its rows, in this order."""
@@ -137,9 +141,12 @@ class Long:
         at = tuple(next(iter(parts[group].values())).at[row] for row, group in rows)
         stacked = [Column(header, tuple(names[group] for _, group in rows), at) for header, names in attributes.items()]
         for name in dict.fromkeys(name for part in parts for name in part):
-            first = next(part[name] for part in parts if name in part)
-            cells = tuple(parts[group][name].cells[row] if name in parts[group] else "" for row, group in rows)
-            texts = tuple(parts[group].get(name, first).at[row] for row, group in rows)
+            columns = [part.get(name) for part in parts]
+            if len({one.header.unit for one in columns if one}) > 1:
+                columns = [one.in_units() if one else None for one in columns]
+            first = next(one for one in columns if one)
+            cells = tuple(one.cells[row] if (one := columns[group]) else "" for row, group in rows)
+            texts = tuple((columns[group] or first).at[row] for row, group in rows)
             stacked.append(Column(replace(first.header, label="", sizes=StatedSizes()), cells, texts))
         common = self.without(one for part in parts for one in part.values())
         return self.take([row for row, _ in rows], common, stacked)
@@ -374,7 +381,7 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     elif measured or in_units:  # one without a unit is a rate, as one beside it that has about the same number
         stated = [one for one in measured if one.unit_kinds >= {"rate"}]
         plain = [one for one in numeric if one.unit_kinds == {"number"}]
-        alike = [one for one in plain if any(_ratio(one, other) < _MAGNITUDE for other in stated)]
+        alike = [one for one in plain if any(_ratio(one, other) < 10 for other in stated)]
         numeric = [one for one in numeric if one in in_units or one in alike]
     elif table.names & _MEASURED or not (
         "cells" in overrides
@@ -426,9 +433,8 @@ def _scale_alike(table: Long, numeric: Sequence[Column], sizes: Sequence[int]) -
         return False
     for one in numeric:
         values = [cell.value for cell in numbers.column(one.cells, ".") if isinstance(cell, numbers.PrintedNumber)]
-        if len(values) < len(sizes) or min(values) <= 0 or values != sorted(values):
-            return False
-        if not _LEAST < math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0]) < _MOST:
+        grow = len(values) == len(sizes) and min(values) > 0 and values == sorted(values)
+        if not grow or not _LEAST < math.log(values[-1] / values[0], sizes[-1] / sizes[0]) < _MOST:
             return False
     return True
 

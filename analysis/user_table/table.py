@@ -24,11 +24,9 @@ _MEASURED = ("images_per_s", "images_per_s_per_rank", "wall_s", "job_s", "epoch_
 _UNSCOPED = ("rate", "steps_per_s", "epochs_per_s")
 _RATES = ("images_per_s", "images_per_s_per_rank")
 _SCOPE = {
-    "images_per_s": "of the whole job",
-    "images_per_s_per_rank": "of one rank",
-    "global_batch": "of all ranks",
+    "images_per_s": "of the whole job", "images_per_s_per_rank": "of one rank", "global_batch": "of all ranks",
     "batch_per_rank": "of one rank",
-}
+}  # fmt: skip
 _SHOWN = 5  # problems of one file
 _NEAR, _OF_SETTINGS = 0.02, 0.05  # as logarithms: a ratio is that of two numbers; it does not follow from a curve
 

@@ -107,6 +107,9 @@ READ = {
     "a total by the unit of the cells": (
         "GPUs,Time/Epoch,Total (50 epochs)\n1,30 sec,25 min\n2,17 sec,14 min\n", {"job_s": [1500, 840]}
     ),
+    "one quantity in two units": (
+        "ranks,Solve time (ms),Wall time (s)\n1,3777,4.32\n2,2070,2.6\n", {"wall_s": [3.777, 2.07, 4.32, 2.6]}
+    ),
     "millions of anything": ("ranks,rate (M worlds/s)\n1,0.5\n2,0.9\n", {"images_per_s": [5e5, 9e5]}),
     "a number of machines": ("Config,time\n1x g4dn.xlarge,70 s\n2x g4dn.xlarge (DDP),40 s\n", {"ranks": [1, 2]}),
     "serial, if no row is of one": (
