@@ -17,8 +17,8 @@ import tensorflow as tf
 from train.allreduce import bandwidth
 from train.config.schema import AllreduceSweep
 from train.distribution.base import Distribution
-from train.rank import placement
-from train.record.record import AllreduceTimes
+from train.rank import core_use, placement
+from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context
 
 # The message, its sum, what the check allocates, and the backend's buffers: beyond the memory of TensorFlow and Horovod
@@ -80,15 +80,17 @@ def run(context: Context) -> None:
     sizes, note = _sizes(sweep, context)
     part.add(notes=note)
     counts: dict[int, int] = {}  # size -> how many are timed in a round
+    uses: list[CoreUse | None] = []
     order = np.random.default_rng([context.config.seed, context.repeat])
     for number in range(sweep.rounds):
         for size in order.permutation(sizes).tolist():
             with tf.device(f"{context.config.device}:0"):
                 context.clock.enter("build")
                 message = make_message(size, distribution.rank)
-            times = _times_of(message, counts.get(size), context)
+            times, use = _times_of(message, counts.get(size), context)
             counts[size] = len(times)
-            part.add(allreduces=[AllreduceTimes(size, times, number)])
+            uses.append(use)
+            part.add(allreduces=[AllreduceTimes(size, times, number)], timed_cores=core_use.total(uses))
             _check(message, distribution)
 
 
@@ -106,20 +108,24 @@ def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str
     ]
 
 
-def _times_of(message: tf.Tensor, count: int | None, context: Context) -> list[float]:
-    """Return the times of `count` allreduces of a message, after the warm-up; None: of as many as the sweep allows."""
+def _times_of(message: tf.Tensor, count: int | None, context: Context) -> tuple[list[float], CoreUse | None]:
+    """Return the times of `count` allreduces of a message, after the warm-up, and what was counted meanwhile.
+
+    count: None for as many as the sweep allows.
+    """
     distribution, clock, sweep = context.distribution, context.clock, context.config.allreduce_sweep
     assert sweep
     clock.enter("warm_up")
     warm_up = _times(message, 1 if count else sweep.warm_up, distribution)
     count = count or timed_count(max(distribution.gather(warm_up[-1], float)), sweep)
     clock.announce("timed")
+    counted = core_use.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     times = _times(message, count, distribution)
     distribution.barrier()
     clock.enter("evaluate")
-    return times
+    return times, core_use.since(counted, context.meter)
 
 
 def _check(message: tf.Tensor, distribution: Distribution) -> None:

@@ -84,6 +84,7 @@ def test_every_size_is_timed_and_what_was_not_measured_is_reported(allreduce, co
     assert all(time_s > 0 for of in part.allreduces for time_s in of.times_s)
     assert part.notes == ["not measured: tcp_stream: no way"]
     assert clock.seconds["timed"] == 9.0  # one tick for a size in a round
+    assert part.timed_cores.wall_s >= sum(time_s for of in part.allreduces for time_s in of.times_s)
 
 
 def test_wrong_sums_stop_the_run(allreduce, config, monkeypatch):
