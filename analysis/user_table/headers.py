@@ -113,7 +113,7 @@ _NOT_USED = {
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
     "not about speed": any_of(
         "ram vram gb mb gib mib bandwidth gbps gb/s mb/s [gtp]?flops? mfu util\\w* usage power watts?"
-        " (?:giga|tera|peta)flops? energy joules? cost price usd temperature", "file size", _MEMORY,
+        " (?:giga|tera|peta)flops? energy joules? cost price usd temperature", "file size", "cpu time", _MEMORY,
         r"(?:success|error|hit|miss|pass|fail(?:ure)?|accept\w*|cache|clock) rate", r"rate[- ]limited",
     ),
     "a part of the time": any_of(
@@ -325,7 +325,7 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
             return "", "a ratio of two settings" if settings else "not measured"
         return "speedup", ""
     share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
-    if _has(share, phrase) and not _is("rate", unit) and not _has(r"energy|power|memory", phrase):
+    if _has(share, phrase) and not _is("rate", unit) and not _has(r"energy|power|memory|\bcpu\b", phrase):
         goal = _has(r"^(?:target|expected|predicted|theoretical)\b|\b(?:objetivo|te[oó]ric[oa])\b", phrase)
         return ("", "not measured") if goal else ("efficiency", "")
     if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", phrase):

@@ -79,7 +79,7 @@ def clean(text: str) -> str:
     """The text of a cell without footnote marks and emoji, in plain characters: minus signs, spaces, digits."""
     text = re.sub(r"(?<=\d)\s*[x×·*]\s*10\^?([-⁻]?[⁰¹²³⁴-⁹]+|(?<=\^)-?\d+)", _exponent, text)
     text = unicodedata.normalize("NFKC", re.sub(r"[¹²³⁰⁴-⁹ⁿ]+$", "", text.strip().replace("\u2212", "-")))
-    text = re.sub(r"^[x×] ?(\d[\d.,]*)$", r"\1x", text)
+    text = re.sub(r"^[x×] ?(\d+[.,]\d+)$", r"\1x", text)  # a ratio; "x16" may be lanes
     text = re.sub(r"[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]", " ", text).strip()
     if re.search(r"\d", text):
         text = re.sub(r"[\u2600-\u2793\u2b50-\u2b59\ufe0f\U0001f000-\U0001faff]", " ", text).strip()

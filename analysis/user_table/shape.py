@@ -509,10 +509,7 @@ def _groups(conditions: Sequence[tuple[Column, Condition]]) -> Groups:
 
 def _count(size: str) -> int:
     """Return the number of ranks in "4" or "2 x 4"."""
-    product = 1
-    for number in re.findall(r"\d+", size):
-        product *= int(number)
-    return product
+    return math.prod(map(int, re.findall(r"\d+", size)))
 
 
 def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
@@ -531,7 +528,8 @@ def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
         read = {text: header for text, header in read.items() if text}
         known = [header for header in read.values() if header.name and header.name not in headers.TEXT]
         other = [header for header in read.values() if not header.name and header.why == _UNKNOWN]
-        if any(header.name in _MEASURED for header in known) and len(known) > len(other):
+        mixed = len(cells.unit_kinds - {"number", "count", "other"}) > 1
+        if any(header.name in _MEASURED for header in known) and (mixed or len(known) > len(other)):
             return _pivoted(table, one, cells, read)
     corner = (one.header.text for one in table.columns if not any(map(numbers.has_value, one.cells)))
     texts = [*corner, table.title, table.grid.above]

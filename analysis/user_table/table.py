@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -423,9 +422,9 @@ def _missing(assembly: _Assembly, what: str) -> str:
     unnamed = [column for column in assembly.table.columns if not column.header.name and column.header.text]
     fits = str.isdigit if what == "ranks" else numbers.is_number
     asked = [column.header.text for column in unnamed if all(map(fits, column.cells))]
-    like = difflib.get_close_matches(what, asked, 1, 0.6) or asked
-    name = "ranks" if what == "ranks" else "images_per_s"
-    say = f'; say which it is: COLUMNS="{"cells" if like[0] == shape.CELLS else like[0]}={name}"' if like else ""
+    like = asked[0 if what == "ranks" else -1] if asked else ""
+    name = "ranks" if what == "ranks" else "wall_s" if "time" in like.lower() else "images_per_s"
+    say = f'; say which it is: COLUMNS="{"cells" if like == shape.CELLS else like}={name}"' if like else ""
     return (
         f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
         f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"

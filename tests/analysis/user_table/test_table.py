@@ -110,6 +110,13 @@ READ = {
     "one quantity in two units": (
         "ranks,Solve time (ms),Wall time (s)\n1,3777,4.32\n2,2070,2.6\n", {"wall_s": [3.777, 2.07, 4.32, 2.6]}
     ),
+    "CPU time and efficiency are of no scaling": (
+        "cores,CPU time (s),CPU efficiency,wall (s)\n1,9,90%,10\n2,9.6,80%,6\n", {"wall_s": [10, 6]}
+    ),
+    "each row its own quantity": (
+        "of what,1 GPU,2 GPUs\nthroughput,120 img/s,240 img/s\np95 of all,5 s,5 s\nuse,80%,75%\n",
+        {"images_per_s": [120, 240]},
+    ),
     "millions of anything": ("ranks,rate (M worlds/s)\n1,0.5\n2,0.9\n", {"images_per_s": [5e5, 9e5]}),
     "a number of machines": ("Config,time\n1x g4dn.xlarge,70 s\n2x g4dn.xlarge (DDP),40 s\n", {"ranks": [1, 2]}),
     "serial, if no row is of one": (
@@ -189,6 +196,16 @@ def test_cells_across_are_what_their_unit_says_and_a_ratio_beside_them_is_of_the
 def test_resolutions_are_no_ranks(tmp_path):
     with pytest.raises(TableError, match="no column of ranks"):
         read(tmp_path, "Resolution,batch size,img/s\n192x160,32,100\n128x128x128,32,190\n")
+
+
+def test_counts_of_calls_are_no_ranks(tmp_path):
+    with pytest.raises(TableError, match="no column of ranks"):
+        read(tmp_path, "Kernel,Calls,time (ms)\nread,1,2\nmask,10,5\nwrite,-,0.5\n")
+
+
+def test_lanes_are_no_speedups(tmp_path):
+    with pytest.raises(TableError, match="no row can be used|no column"):
+        read(tmp_path, "Board,1 GPU,2 GPUs\na,x16,x8\nb,x16,x16\n")
 
 
 def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
