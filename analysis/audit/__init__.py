@@ -20,10 +20,8 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     measuring,
     provenance,
     records,
-    run_folder,
-    said_twice,
+    redundancy,
     stated,
-    user_runs,
     user_tables,
     wall_times,
 )
@@ -47,7 +45,7 @@ def user_table_findings(table: UserTable) -> tuple[list[Finding], list[str]]:
     rows, notes = user_tables.read(table)
     name = Path(table.path).name
     named = [replace(f, report=name) if f.report in ("", "local") else f for f in table_findings(rows)]
-    own = [replace(f, report=name) for rule in user_runs.RUN_RULES.values() for f in rule(table)]
+    own = [replace(f, report=name) for rule in user_tables.RUN_RULES.values() for f in rule(table)]
     return in_order([*named, *own]), notes
 
 
@@ -79,7 +77,7 @@ def rules_not_run(study: Study) -> list[str]:
     wanting = {
         "stopping_rule": (sum(run.rounds_end_s is None for run in in_rounds), len(in_rounds), "rounds_end_s"),
         "record_and_parts": (
-            sum(not run_folder.parts_beside(run, path) for path, run in runs), len(runs), "the files of their ranks",
+            sum(not redundancy.parts_beside(run, path) for path, run in runs), len(runs), "the files of their ranks",
         ),
     }  # fmt: skip
     return [

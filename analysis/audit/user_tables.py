@@ -1,15 +1,251 @@
-"""A scaling study in a user's table: its tidy table for the rules, and notes on which rules could run."""
+"""A scaling study in a user's table: its tidy table, which rules could run, and rules over its runs.
+
+The rules over runs are of rates, times, speedups and batches, in whatever columns it has.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pandas as pd
 
-from analysis.audit.user_runs import BATCHES, CONDITIONS, TIMES
+from analysis import metrics
+from analysis.audit.findings import Finding, Rule, Severity, finding, graded, rule
+from analysis.curves import ranks_in_words
 from analysis.thresholds import limit
+from analysis.user_table.headers import TEXT
 from analysis.user_table.table import UserTable
+
+RUN_RULES: dict[str, Rule] = {}
+DEVICES, MODELS = (Path(__file__).with_name(name) for name in ("devices.csv", "models.csv"))
+BATCHES = {"batch_per_rank": "the batch of a rank", "global_batch": "the global batch"}
+TIMES = ("wall_s", "job_s", "epoch_s", "step_s")
+CONDITIONS = ("gpu", "machine", "precision", "dataset", "framework")
+_IMAGES = ("", "images", "samples")
+_WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and Gray, CVPR'16)
+
+
+def _curves(runs: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the runs of each curve: alike in all columns of text."""
+    key = [name for name in TEXT if name in runs]
+    return [curve for _, curve in runs.groupby(key, dropna=False, sort=False)] if key else [runs]
+
+
+def _stated(table: UserTable) -> set[str]:
+    """Return the columns that the file has itself, and says of what they are."""
+    return {one.name for one in table.readings if not (one.guess and one.name in BATCHES)}
+
+
+def _at(run: pd.Series) -> str:
+    return f"{run['place']}: {ranks_in_words(float(run['ranks']))}"
+
+
+def _grade(ratio: float) -> Severity:
+    return "serious" if not 0.5 < ratio < 2 else "warning"
+
+
+@rule(RUN_RULES)
+def rate_times_time(table: UserTable) -> Iterator[Finding]:
+    """Report a rate that does not give, over the time beside it, the images of that time.
+
+    Over a step these are the global batch; over a wall time at least the images of the run; over an epoch as many at
+    each number of ranks of a curve.
+    """
+    runs, stated = table.runs, _stated(table)
+    if not stated & {"images_per_s", "images_per_s_per_rank"} or not set(runs["work"]) <= {*_IMAGES}:
+        return
+    if {"step_s"} <= stated and stated & {*BATCHES}:
+        rows = runs[(runs["batch_per_rank"] * runs["ranks"]).eq(runs["global_batch"])]  # others accumulate gradients
+        yield from _misfits(rows, "step_s", rows["global_batch"], "images in a step, the global batch")
+    if {"wall_s", "images"} <= stated:
+        fewer = runs[runs["images_per_s"] * runs["wall_s"] < runs["images"]]
+        yield from _misfits(fewer, "wall_s", fewer["images"], "images or more")
+    if "epoch_s" in stated:
+        for curve in _curves(runs):
+            rows = curve[curve["images_per_s"].gt(0) & curve["epoch_s"].gt(0)].sort_values("ranks", kind="stable")
+            first = float((rows["images_per_s"] * rows["epoch_s"]).iloc[0]) if len(rows) else 0.0
+            yield from _misfits(rows, "epoch_s", pd.Series(first, rows.index), "images in an epoch, as on fewest ranks")
+
+
+def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, what: str) -> Iterator[Finding]:
+    """Yield a finding for each run whose rate times this time is far from these images."""
+    ratios = runs["images_per_s"] * runs[time] / images
+    margin = 1 + limit("apart_serious")
+    for index in ratios.index[~ratios.between(1 / margin, margin) & ratios.notna()]:
+        run, ratio = runs.loc[index], float(ratios[index])
+        stated = f"{run['images_per_s']:.6g} images/s x {run[time]:.6g} s = {ratio * images[index]:.6g} images"
+        meaning = "The rate, the time or its unit, or whose batch or rate it is, is not as the table says."
+        yield finding(_at(run), _grade(ratio), stated, f"{images[index]:.6g} {what}", ratio - 1, meaning)
+
+
+@rule(RUN_RULES)
+def speedup_from_times(table: UserTable) -> Iterator[Finding]:
+    """Report a stated speedup or efficiency that follows from no time beside it, within the digits that are printed.
+
+    It is that of the base x time of the base / time, of equal work in all; or x ranks, of equal work for each. Bases
+    are the run on fewest ranks of its curve, and any stated as 1. Tables with rates are left to `stated_speedup`.
+    """
+    times = [name for name in TIMES if name in _stated(table)]
+    for name in ("speedup", "efficiency"):
+        if name not in table.runs or "images_per_s" in table.runs:
+            continue
+        ones, findings, fitting = table.runs[table.runs[name].eq(1)], [], set()
+        for curve in _curves(table.runs):
+            rows = curve[curve[name].notna()]
+            bases = pd.concat([rows[rows["ranks"].eq(rows["ranks"].min())], ones])
+            pairs = [(base, time) for _, base in bases.iterrows() for time in times]
+            for _, run in rows.iterrows():
+                half, options = (
+                    _half(table, run, name),
+                    [option for base, time in pairs for option in _options(table, run, base, time, name)],
+                )
+                if any(low - half <= run[name] <= high + half for low, high in options):
+                    fitting.add((run["file"], run["line"]))
+                elif options:
+                    nearest = min((sum(ends) / 2 for ends in options), key=lambda value: abs(value - run[name]))
+                    findings.append((run, nearest))
+        for run, nearest in findings:
+            if (run["file"], run["line"]) not in fitting:  # a line of several curves has one ratio, of one of them
+                off = metrics.change_fraction(nearest, float(run[name]))
+                meaning = (
+                    "The times beside it give another one, over the run on fewest ranks or one that is stated as 1."
+                )
+                yield finding(_at(run), graded(off), f"{name} {run[name]:g}", f"{nearest:.4g}", off, meaning)
+
+
+def _options(table: UserTable, run: pd.Series, base: pd.Series, time: str, name: str) -> Iterator[tuple[float, float]]:
+    """Yield the ends between which rounding leaves a ratio of times, of equal work in all and for each rank."""
+    before, after = _half(table, base, time), _half(table, run, time)
+    half = 0.0 if base[name] == 1 else _half(table, base, name)  # the 1 of a base is exact
+    if not (base[time] > before and run[time] > after and base[name] > half):
+        return
+    low = (base[name] - half) * (base[time] - before) / (run[time] + after)
+    high = (base[name] + half) * (base[time] + before) / (run[time] - after)
+    more = run["ranks"] / base["ranks"]
+    for factor in (1.0, more if name == "speedup" else 1 / more):
+        yield low * factor, high * factor
+
+
+def _half(table: UserTable, run: pd.Series, name: str) -> float:
+    """Return how far rounding can have moved a number."""
+    half = table.rounding[name].get(run.name, 0.0) if name in table.rounding else 0.0
+    return 0.0 if pd.isna(half) else float(half)
+
+
+@rule(RUN_RULES)
+def impossible_rate(table: UserTable) -> Iterator[Finding]:
+    """Report more images/s than the arithmetic of a device allows, as 8,000 images/s of ResNet-50 on one K80.
+
+    Training takes 2 x 3 operations for each multiplication of a forward pass (models.csv), fewer by Winograd's method;
+    the peak is that of the fastest format (devices.csv). Images of another dataset than ImageNet may be smaller.
+    """
+    runs = table.runs
+    if "images_per_s_per_rank" not in runs or not set(runs["work"]) <= {*_IMAGES}:
+        return
+    gmacs, peaks = _by_name(MODELS, "model", "gmacs"), _by_name(DEVICES, "gpu", "peak_tflops")
+    for _, run in runs[runs["images_per_s_per_rank"].notna()].iterrows():
+        words = {name: str(run.get(name, "")) for name in (*CONDITIONS, "model", "setting")}
+        model = _named(words["model"] + " " + words["setting"], gmacs)
+        device = _named(words["gpu"] + " " + words["machine"] + " " + words["setting"], peaks)
+        if not model or not device:
+            continue
+        most = peaks[device] * 1e3 / (6 * gmacs[model] / _WINOGRAD)
+        rate = float(run["images_per_s_per_rank"])
+        if rate > most:
+            dataset = words["dataset"].lower()
+            sure = "imagenet" in dataset or "ilsvrc" in dataset
+            meaning = f"A {device} does {peaks[device]:g} TFLOP/s at most, in its fastest format." + (
+                ""
+                if sure
+                else " Smaller images than those of ImageNet take less: the dataset is not given as ImageNet."
+            )
+            stated, follows = f"{rate:g} images/s on one {device}", f"{most:.4g} images/s of {model} or less"
+            yield finding(_at(run), "serious" if sure else "note", stated, follows, rate / most - 1, meaning)
+
+
+def _by_name(path: Path, key: str, value: str) -> dict[str, float]:
+    with path.open() as file:
+        return {row[key]: float(row[value]) for row in csv.DictReader(file)}
+
+
+def _named(text: str, names: Mapping[str, float]) -> str:
+    """Return which of these names a text has; "" for none or several. "resnet_v1_50" and "ResNet-50" are one."""
+    plain = re.sub(r"(?<=[a-z])v1(?=\d)|[^a-z0-9 ]", "", re.sub(r"[_-]", "", text.lower()))
+    found = [
+        name for name in names if re.search(rf"(?<![a-z0-9]){re.sub('[^a-z0-9]', '', name.lower())}(?![0-9])", plain)
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+@rule(RUN_RULES)
+def different_conditions(table: UserTable) -> Iterator[Finding]:
+    """Report a stated speedup over a run in another condition: another device, precision, data, framework or batch.
+
+    The base is the run of the same model whose speedup is stated as 1; alleged only where the run's own conditions have
+    none. A batch is another one if both that of a rank and that of all ranks differ.
+    """
+    runs, stated = table.runs, _stated(table)
+    if "speedup" not in stated:
+        return
+    conditions = [name for name in CONDITIONS if name in runs]
+    others = [name for name in TEXT if name in runs and name not in conditions]
+    for _, same in runs.groupby(others, dropna=False, sort=False) if others else [((), runs)]:
+        bases = same[same["speedup"].eq(1)]
+        for _, run in same[same["speedup"].gt(0) & same["speedup"].ne(1)].iterrows():
+            own = bases[(bases[conditions] == run[conditions]).all(axis=1)] if conditions else bases
+            if bases.empty or own["ranks"].gt(run["ranks"]).any():
+                continue
+            base = (bases if own.empty else own).iloc[0]
+            differ = [name for name in conditions if base[name] != run[name]] if own.empty else []
+            both = stated & {*BATCHES} and pd.notna(run[[*BATCHES]]).all() and own["ranks"].ne(run["ranks"]).any()
+            if both and all((own[name].notna() & own[name].ne(run[name])).all() for name in BATCHES):
+                differ += [*BATCHES]
+            if differ:
+                each = "; ".join(f"{BATCHES.get(name, name)}: {base[name]} and {run[name]}" for name in differ)
+                stated_text = f"{run['speedup']:g}x over {base['place']}"
+                meaning = "It compares the conditions too, not only the number of ranks."
+                yield finding(_at(run), "warning", stated_text, f"a base in the same condition ({each})", None, meaning)
+
+
+@rule(RUN_RULES)
+def weak_or_strong(table: UserTable) -> Iterator[Finding]:
+    """Report scaling that the headers of a table call strong while it keeps the batch per rank, or weak while not.
+
+    Strong scaling keeps the global batch, weak scaling that of a rank. Tables that do not say whose batch they give are
+    left out.
+    """
+    runs = table.runs
+    if not _stated(table) & {*BATCHES} or not {*BATCHES} <= {*runs}:
+        return
+    for reading in table.readings:
+        scaling = re.search(r"\b(strong|weak)[ -]scaling\b", reading.header, re.I)
+        if scaling and reading.name in ("speedup", "efficiency"):
+            yield from _contradicted(scaling[1].lower(), reading.header, runs[runs[reading.name].notna()])
+
+
+def _contradicted(scaling: str, header: str, runs: pd.DataFrame) -> Iterator[Finding]:
+    """Yield one finding if every curve keeps the batch that such scaling does not keep."""
+    runs = runs.assign(batch_per_rank=runs["global_batch"] / runs["ranks"])  # with what it accumulates before a step
+    curves = [curve for curve in _curves(runs) if curve["ranks"].nunique() > 1]
+    other, (same, varied) = ("weak", [*BATCHES]) if scaling == "strong" else ("strong", [*BATCHES][::-1])
+    if curves and all(_keeps(curve, same) and not _keeps(curve, varied) for curve in curves):
+        first = curves[0].iloc[0]
+        follows = f"{other} scaling: {BATCHES[same]} is {first[same]:g} at every number of ranks"
+        most = ranks_in_words(float(runs["ranks"].max()))
+        meaning = (
+            f"{scaling.capitalize()} scaling would keep {BATCHES[varied]}: a reader would expect another curve beyond "
+            f"{most}."
+        )
+        yield finding(f"{first['place']}: '{header}'", "warning", f"{scaling} scaling", follows, None, meaning)
+
+
+def _keeps(curve: pd.DataFrame, name: str) -> bool:
+    """Return whether a curve has one batch at all numbers of ranks, for each batch that it was measured with."""
+    return len({tuple(sorted(set(batches.dropna()))) for _, batches in curve.groupby("ranks")[name]}) == 1
+
 
 _RATE = r"images_per_s.*"
 _RATES = ("images_per_s", "images_per_s_per_rank")
@@ -26,7 +262,7 @@ _NEEDS = {
     "wall_time_misfit": (("wall_s", "steps_per_rank.*"), "wall times with steps and batches"),
     "too_short": (("wall_s", "steps_per_rank.*", _RATE), "wall times with steps, batches and rates"),
 }  # fmt: skip
-# The same for rules over runs (user_runs.py): columns, one of each of which must be there, and their text.
+# The same for rules over runs: columns, one of each of which must be there, and their text.
 _RUNS_NEED = {
     "rate_times_time": ((_RATES, ("step_s", "epoch_s", "images")), "rates beside times of steps or epochs"),
     "speedup_from_times": ((("speedup", "efficiency"), TIMES), "speedups beside times alone"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis import audit  # noqa: F401 - adds all rules to the lists
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.audit.user_runs import RUN_RULES
+from analysis.audit.user_tables import RUN_RULES
 from analysis.table.checks.check import CHECKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
