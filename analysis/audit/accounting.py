@@ -13,20 +13,12 @@ from analysis.stats import repeats
 from analysis.table.checks.check import Slack, resized
 from analysis.thresholds import limit
 from train.record.record import PHASES, CoreUse, Rank, RunRecord, Usage, Window
+from train.record.rounds import windows_by_turn
 
-Turns = dict[tuple[int, int], list[tuple[Rank, Window]]]
+Turns = dict[tuple[int, int], list[Window]]  # by round and arm
 # All ranks leave these phases together: what ends them waits for all.
 _TOGETHER = ("init", "broadcast", "first_step", "warm_up", "timed")
 _TIMES, _FIRST_STEP_S = 4, 0.005  # as train.loop.rounds decides whether a turn has an untimed step
-
-
-def turns(run: RunRecord) -> Turns:
-    """Return the windows of all ranks by round and arm."""
-    by_turn: Turns = {}
-    for rank in run.ranks:
-        for window in rank.windows:
-            by_turn.setdefault((window.round, window.arm), []).append((rank, window))
-    return by_turn
 
 
 @rule(RECORD_RULES)
@@ -62,7 +54,7 @@ def timed_phase_filled(run: RunRecord, path: str) -> Iterator[Finding]:
 
     A round that was removed leaves a gap. One that was added, or a window that was made longer, has no room.
     """
-    by_turn = turns(run)
+    by_turn = windows_by_turn(rank.windows for rank in run.ranks)
     if not by_turn or run.config.get("rank_groups_at_once") or run.failure:
         return
     timed_s = max(rank.phases_s.get("timed", 0.0) for rank in run.ranks)
@@ -80,13 +72,13 @@ def _windows_s(run: RunRecord, by_turn: Turns) -> float:
     """Return how long the windows of these turns take, one after the other, and the exchanges of their rounds."""
     rounds = {number for number, _ in by_turn}
     exchanges = [sum(window.window_s for window in rank.exchanges if window.round in rounds) for rank in run.ranks]
-    return sum(max(window.window_s for _, window in windows) for windows in by_turn.values()) + max(exchanges)
+    return sum(max(window.window_s for window in windows) for windows in by_turn.values()) + max(exchanges)
 
 
 def _steps_s(by_turn: Turns) -> dict[tuple[int, int], float]:
     """Return the time of a step on the slowest rank, by turn."""
     return {
-        turn: max(window.window_s / max(1, len(window.step_times_s)) for _, window in windows)
+        turn: max(window.window_s / max(1, len(window.step_times_s)) for window in windows)
         for turn, windows in by_turn.items()
     }
 
@@ -139,7 +131,7 @@ def stopping_rule(run: RunRecord, path: str) -> Iterator[Finding]:
     Rank 0 decides after each round: half of a mean round may lie beyond that end. Where the last round ended is the end
     of its timed phase; where the one before it ended follows from the windows of the last and what is between them.
     """
-    by_turn, end_s = turns(run), run.rounds_end_s
+    by_turn, end_s = windows_by_turn(rank.windows for rank in run.ranks), run.rounds_end_s
     if end_s is None or not by_turn or run.failure:
         return
     last = max(number for number, _ in by_turn)

@@ -9,6 +9,7 @@ from analysis.audit.findings import RECORD_RULES, Finding, finding, rule
 from analysis.audit.launches import throughput
 from analysis.stats import repeats
 from analysis.stats.number import Number
+from analysis.table.checks.check import core_uses
 from analysis.table.hardware import COMPUTE, throughput_bounds
 from analysis.thresholds import limit
 from train.record import rounds
@@ -141,19 +142,18 @@ def _same_work(base: dict[str, object], arm: dict[str, object]) -> bool:
 def impossible_power(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report energy that no processor takes, or gives, in the time in which it was counted."""
     worst: tuple[float, str, str] | None = None
-    for rank in run.ranks:
-        for use in [rank.timed_cores, *(window.cores for window in rank.windows)]:
-            for what, watts, most in _powers(use):
-                if not 0 < watts <= most and (worst is None or abs(watts) > abs(worst[0])):
-                    worst = watts, f"rank {rank.rank} on {rank.host}: {what} at {watts:.4g} W", f"0 to {most:g} W"
+    for rank, _, use in core_uses(run):
+        for what, watts, most in _powers(use):
+            if not 0 < watts <= most and (worst is None or abs(watts) > abs(worst[0])):
+                worst = watts, f"rank {rank.rank} on {rank.host}: {what} at {watts:.4g} W", f"0 to {most:g} W"
     if worst:
         meaning = "The energy, or the time in which it was counted, is not right."
         yield finding(path, "serious", worst[1], worst[2], None, meaning)
 
 
-def _powers(use: CoreUse | None) -> Iterator[tuple[str, float, float]]:
+def _powers(use: CoreUse) -> Iterator[tuple[str, float, float]]:
     """Yield what is powered, with how many watts, and how many at most. A counter that stands still counts nothing."""
-    if use and use.wall_s > 0:
+    if use.wall_s > 0:
         if use.energy_j:
             yield "processors", use.energy_j / use.wall_s, limit("host_watts")
         if use.gpu_energy_j:

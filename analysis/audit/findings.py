@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import Row, ranks_in_words, report_of, times_as_fast
+from analysis.curves import Row, ranks_in_words, times_as_fast
 from analysis.documents import about
 from analysis.point_noise import Noises
 from analysis.stats.number import Number, combined
@@ -44,8 +44,8 @@ def finding(
 
     `place` is the location in the report if it is not that of the row.
     """
-    report, location = ("local", where) if isinstance(where, str) else (report_of(where), point_location(where))
-    return Finding(report, place or location, "", severity, stated, follows, off, meaning)
+    report, location = ("", where) if isinstance(where, str) else (where["report"], point_location(where))
+    return Finding(report or "local", place or location, "", severity, stated, follows, off, meaning)
 
 
 Rule = Callable[..., Iterator[Finding]]

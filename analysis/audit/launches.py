@@ -164,18 +164,23 @@ def _scatters(run: RunRecord) -> tuple[Scatter, Scatter]:
 _NOTHING: Scatter = np.empty(0, np.float32)
 
 
+def scatter(times_s: list[float]) -> Scatter:
+    """Return the differences of the logarithms of neighbours; none where a time is not positive."""
+    times = np.array(times_s)
+    return np.diff(np.log(times)).astype(np.float32) if (times > 0).all() else _NOTHING
+
+
 def _differences(lists: list[list[float]]) -> Scatter:
-    """Return the differences of the logarithms of neighbours within each list, up to as many as are compared."""
-    found: list[Scatter] = []
-    left = _MOST
+    """Return the `scatter` of the lists that a clock gave, up to as many values as are compared."""
+    scatters, left = [_NOTHING], _MOST
     for times_s in lists:
-        some = np.array(times_s[: left + 1])
-        if len(some) > 1 and (some > 0).all() and from_clock(some).sum() >= len(some) / 2:
-            found.append(np.diff(np.log(some)).astype(np.float32))
-            left -= len(found[-1])
+        some = times_s[: left + 1]
+        if from_clock(np.array(some)).sum() >= len(some) / 2:
+            scatters.append(scatter(some))
+            left -= len(scatters[-1])
         if left <= 0:
             break
-    return np.concatenate(found) if found else _NOTHING
+    return np.concatenate(scatters)
 
 
 @rule(EXPERIMENT_RULES)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, Severity, finding, rule
-from analysis.audit.launches import Launch, Scatter
+from analysis.audit.launches import Launch, Scatter, scatter
 from analysis.thresholds import limit
 from train.record import rounds
 from train.record.record import RECORD_NAME, RunRecord
@@ -113,7 +113,7 @@ def copied_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
     windows = run.ranks[0].windows if run.ranks else []
     by_arm: dict[int, list[tuple[int, Scatter]]] = defaultdict(list)
     for window in windows:
-        by_arm[window.arm].append((window.round, _steps_scatter(window.step_times_s)))
+        by_arm[window.arm].append((window.round, scatter(window.step_times_s)))
     rounds_of = sorted({window.round for window in windows})
     pieces = [dict(of_arm) for of_arm in by_arm.values()]
     whole = [
@@ -131,13 +131,6 @@ def copied_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
 
 def _in_all(number: int, pieces: list[dict[int, Scatter]]) -> bool:
     return all(number in one for one in pieces)
-
-
-def _steps_scatter(times_s: list[float]) -> Scatter:
-    times = np.array(times_s)
-    return (
-        np.diff(np.log(times)).astype(np.float32) if len(times) > 1 and (times > 0).all() else np.empty(0, np.float32)
-    )
 
 
 class _Alike(NamedTuple):

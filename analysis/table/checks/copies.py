@@ -24,7 +24,7 @@ _IN_A_ROW = 3  # two neighbouring times of 100,000 steps may occur again by chan
 @check
 def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
     """No stretch of times occurs twice: of three in a row that differ, one that a clock gave was measured once."""
-    in_order = _in_order(_timed(run))
+    in_order = _in_order(times for _, _, times in _measured(run))
     if np.count_nonzero(in_order[1:] == in_order[:-1]) < _IN_A_ROW:  # most often no time occurs twice
         return
     measured = list(_measured(run))
@@ -59,17 +59,6 @@ def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
 def from_clock(times_s: np.ndarray) -> np.ndarray:
     """Return which times have more digits than one would type."""
     return abs(times_s - np.rint(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
-
-
-def _timed(run: RunRecord) -> Iterator[Sequence[float]]:
-    """Yield the times of `_measured`, in any order."""
-    for rank in run.ranks:
-        yield rank.step_times_s
-        for window in rank.windows:
-            yield (window.window_s,)
-            yield window.step_times_s
-        for allreduce in rank.allreduces:
-            yield allreduce.times_s
 
 
 def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | None, list[float]]]:
