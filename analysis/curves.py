@@ -126,11 +126,6 @@ def ranks_in_words(number: float) -> str:
     return counted(number, "rank")
 
 
-def report_of(row: Row) -> str:
-    """Return the number of the report, or "local"."""
-    return row["report"] or "local"
-
-
 def configuration(table: Container[Hashable]) -> list[str]:
     """Return the columns that identify a configuration, with those of local records if the table has them."""
     return [*SETTING, *SIZE, *(name for name in ("series", "axis_value") if name in table)]

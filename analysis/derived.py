@@ -117,17 +117,9 @@ def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataF
 KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The two sides of a ratio, all else the same: the rows with one value of a column `over` those with another."""
-
-    column: str
-    over: object
-    under: object
-
-
-def ratios_of_settings(rows: pd.DataFrame, setting: Setting, speedups: bool) -> pd.DataFrame:
-    """Return throughput, or speedup, over that of the other setting; columns: the rest of KEY, ratio, low, high, n."""
+def ratios_of_settings(rows: pd.DataFrame, ratio: str, speedups: bool) -> pd.DataFrame:
+    """Return one of RATIOS of throughputs, or of speedups; columns: the rest of KEY, ratio, low, high, n."""
+    column, over, under = RATIOS[ratio]
     cells = {key: student.mean(group.tolist()) for key, group in rows.groupby(KEY)["value"]}
     if speedups:
         one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
@@ -136,13 +128,13 @@ def ratios_of_settings(rows: pd.DataFrame, setting: Setting, speedups: bool) -> 
             for key, cell in cells.items()
             if key[:-1] in one
         }
-    at, rows_of_ratios = KEY.index(setting.column), []
+    at, rows_of_ratios = KEY.index(column), []
     for key, cell in cells.items():
-        other = cells.get((*key[:at], setting.under, *key[at + 1 :]))
-        if key[at] == setting.over and other:
+        other = cells.get((*key[:at], under, *key[at + 1 :]))
+        if key[at] == over and other:
             r = student.ratio(cell, other)
             rows_of_ratios.append((*key, r.value, r.low, r.high, r.n))
-    return pd.DataFrame(rows_of_ratios, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)
+    return pd.DataFrame(rows_of_ratios, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=column)
 
 
 @dataclass(frozen=True, eq=False)

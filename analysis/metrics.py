@@ -136,17 +136,12 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
     """
     if len(set(sizes)) < 2:
         raise ValueError(f"a slope needs two sizes; given: {list(sizes)}")
-    x, y, n = np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)), _fewest(sizes)
+    x, y, n = np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)), min(Counter(sizes).values())
     if len(sizes) == 2:
         return unknown(math.exp(np.polyfit(x, y, 1)[0]) / 2, n)
     (slope, _), covariances = np.polyfit(x, y, 1, cov=True)
     value = math.exp(slope) / 2
     return student(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n, "fit")
-
-
-def _fewest(sizes: Sequence[float]) -> int:
-    """Return how often the least frequent size occurs."""
-    return min(Counter(sizes).values())
 
 
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -250,7 +250,7 @@ def sentence(curve: Curve, threshold: float) -> str:
     )
     after = [row for row in rest if row.nodes > curve.supported]
     if not after:
-        return f"{text}: on {rest[-1].nodes}, the most that were measured, it is {_percent(rest[-1].efficiency)}."
+        return f"{text}: on {rest[-1].nodes}, the most that were measured, it is {rest[-1].efficiency.text('.2f')}."
     reasons = {
         "below it": "is below it",
         "not decidable": "is not decidable, because its interval contains the threshold",
@@ -260,11 +260,7 @@ def sentence(curve: Curve, threshold: float) -> str:
     }
     first = after[0]
     reason = reasons[first.verdict]
-    return f"{text}; on {counted(first.nodes, 'node')} the efficiency {_percent(first.efficiency)} {reason}."
-
-
-def _percent(number: Number) -> str:
-    return number.text(".2f")
+    return f"{text}; on {counted(first.nodes, 'node')} the efficiency {first.efficiency.text('.2f')} {reason}."
 
 
 def facts(records: Sequence[RunRecord]) -> dict[str, str]:
@@ -282,8 +278,8 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
         "software": _listed(versions),
         "MPI": _listed(e.mpi for e in environments if e.mpi),
         "image": _listed(e.image_digest or e.image for e in environments if e.image),
-        "launcher": _listed(_of(run.config, "launcher", "name") for run in records),
-        "exchange": _listed(_of(run.config, "distribution", "backend") for run in records),
+        "launcher": _listed(run.config.get("launcher", {}).get("name", "") for run in records),
+        "exchange": _listed(run.config.get("distribution", {}).get("backend", "") for run in records),
         "commit": _listed(
             e.git_commit[:12] + " with changes" * bool(e.git_dirty) for e in environments if e.git_commit
         ),
@@ -291,11 +287,6 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
         "node hours of the study": f"{math.fsum(run.job_s * _nodecounted(run) for run in records) / 3600:.2f}",
     }  # fmt: skip
     return {name: text for name, text in rows.items() if text}
-
-
-def _of(config: Mapping[str, object], group: str, name: str) -> str:
-    values = config.get(group)
-    return str(values.get(name, "")) if isinstance(values, Mapping) else ""
 
 
 def _nodecounted(run: RunRecord) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from analysis.point_noise import noises
 from analysis.stats import trend as trends
 from analysis.stats.number import Number, between, combined, exact, unknown
 from analysis.stats.student import exponential, with_noise
-from analysis.stats.verdict import Outcome, Verdict, together
+from analysis.stats.verdict import Outcome
 from analysis.table.stated import number, reading
 
 TITLES = {
@@ -312,11 +312,6 @@ def derived_numbers(table: pd.DataFrame) -> Iterator[Derived]:
     yield from plotted
     for derive in DERIVATIONS:
         yield from derive(table)
-
-
-def verdict(lines: Iterable[Derived]) -> Verdict:
-    """Return the verdict on a sentence that states several derived numbers: all of them must follow."""
-    return together([line.verdict for line in lines])
 
 
 def recompute(published: pd.DataFrame) -> pd.DataFrame:

@@ -21,6 +21,7 @@ import numpy as np
 from tabulate import tabulate
 
 from analysis.history import verdicts
+from analysis.thresholds import limit
 from benchmarks.coverage import merged
 
 SEED = 19
@@ -65,7 +66,7 @@ def study(rng: np.random.Generator, truth: Truth) -> list[verdicts.VerdictName]:
         for at in range(values)
     }
     decided = [at for at, one in ratios.items() if not np.isnan(one.low)]
-    judged = verdicts.judge_ratios([ratios[at] for at in decided], verdicts.default_tolerance())
+    judged = verdicts.judge_ratios([ratios[at] for at in decided], limit("as_before"))
     return [verdicts.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 

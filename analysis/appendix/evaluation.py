@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from analysis.appendix.contents import label
 from analysis.claims import Judged
@@ -61,10 +61,6 @@ class Evaluation:
     def failed(self) -> bool:
         """Return whether a claim or a step was not reproduced."""
         return "not reproduced" in [*(one.outcome for one in self.steps), *(one.outcome for one in self.rows)]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the evaluation for programs."""
-        return asdict(self)
 
 
 def rows(stated: Mapping[str, Mapping[str, str]], here: Sequence[Judged], measured: Collection[str]) -> list[Row]:

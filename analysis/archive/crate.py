@@ -38,7 +38,8 @@ def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
     crate.name, crate.description, crate.license = _TITLE, _ABOUT, LICENCE
     crate.datePublished = datetime.fromisoformat(max(run.started_at for run in records.values()))
     crate.root_dataset["conformsTo"] = {"@id": PROFILE}
-    crate.add(ContextEntity(crate, PROFILE, properties=_profile()))
+    profile = {"@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
+    crate.add(ContextEntity(crate, PROFILE, properties=profile))
     crate.add(ContextEntity(crate, LICENCE, properties={"@type": "CreativeWork", "name": "Apache License 2.0"}))
     there = {name: crate.add_file(dest_path=name, properties=_file(name, records.get(name))) for name in sorted(files)}
     programs: dict[str, SoftwareApplication] = {}
@@ -55,10 +56,6 @@ def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
 def _beside(name: str, run: RunRecord) -> list[str]:
     """Return the paths of the files that a launch left beside its record at `name`."""
     return sorted(f"{name.rpartition('/')[0]}/{attached}" for attached in run.attachments)
-
-
-def _profile() -> dict[str, Any]:
-    return {"@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
 
 
 def _file(name: str, run: RunRecord | None) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import reports
 from analysis.claims import averages
 from analysis.claims.numbers import (
     VERDICT_NAMES,
@@ -52,7 +51,7 @@ def stated(data: Data, numbers: Selection) -> Result:
         follows = "" if math.isnan(line.computed.value) else f"{line.computed} follows, "
         texts.append(f"{line.row['value']:.4g} stated, {follows}{line.formula}")
     computed = [(line.computed, _printed(line.row)) for line in lines if not math.isnan(line.computed.value)]
-    return Result(reports.verdict(lines), "; ".join(texts), tuple(computed))
+    return Result(together([line.verdict for line in lines]), "; ".join(texts), tuple(computed))
 
 
 def _printed(row: Row) -> Bounds:

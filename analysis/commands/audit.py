@@ -3,7 +3,7 @@
 import argparse
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +12,9 @@ from tabulate import tabulate
 
 from analysis import TableError, audit, claims
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
-from analysis.claims import VERDICTS, Judged, JudgedClaim
+from analysis.claims import VERDICTS, JudgedClaim
 from analysis.commands import arguments
-from analysis.documents import Document, about, filled, text
+from analysis.documents import Document, about, text
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
 from analysis.text import tally
@@ -34,18 +34,8 @@ class Audit(Document):
     read_as: Annotated[Sequence[str], about("how each column of FILE was read")]
 
 
-@dataclass(frozen=True)
-class Audited:
-    """The findings and judged claims, and what was left out."""
-
-    findings: list[Finding]
-    judged: list[Judged] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    read_as: list[str] = field(default_factory=list)
-
-
-def _text(audited: Audited) -> str:
-    findings, judged = audited.findings, audited.judged
+def _text(audited: Audit) -> str:
+    findings, judged = audited.findings, audited.claims
     lines = [*audited.read_as, *(f"note: {note}" for note in audited.notes)]
     for report in dict.fromkeys(finding.report for finding in findings):
         lines += ["", f"== {TITLES.get(report, report)}: findings"]
@@ -54,14 +44,14 @@ def _text(audited: Audited) -> str:
             lines += ["", f"{finding.severity.upper()} {finding.rule}", *_wrap(finding.place)]
             lines += _wrap(f"stated: {finding.stated}; follows: {finding.follows}{off}")
             lines += _wrap(finding.meaning)
-    for report in dict.fromkeys(item.claim.report for item in judged):
+    for report in dict.fromkeys(claim.report for claim in judged):
         lines += ["", f"== {TITLES.get(report, report)}: claims"]
-        for item in (item for item in judged if item.claim.report == report):
-            lines += ["", f"{item.verdict.upper()} {item.claim.id} ({item.claim.place})"]
-            lines += _wrap(item.claim.text) + _wrap(item.evidence) + _wrap(item.claim.remark)
+        for claim in (claim for claim in judged if claim.report == report):
+            lines += ["", f"{claim.verdict.upper()} {claim.id} ({claim.place})"]
+            lines += _wrap(claim.text) + _wrap(claim.evidence) + _wrap(claim.remark)
     lines += ["", f"{len(findings)} findings: {tally([f.severity for f in findings], SEVERITIES)}"]
     if judged:
-        lines += [f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"]
+        lines += [f"{len(judged)} claims: {tally([claim.verdict for claim in judged], VERDICTS)}"]
     return "\n".join(lines).lstrip("\n")
 
 
@@ -69,15 +59,12 @@ def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="    ")
 
 
-def _markdown(audited: Audited) -> str:
+def _markdown(audited: Audit) -> str:
     rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
+    judged = [structs.asdict(claim) for claim in audited.claims]
     notes = [{"note": note} for note in audited.notes]
     parts = []
-    for title, table in (
-        ("Findings", rows),
-        ("Claims", [structs.asdict(item.as_json()) for item in audited.judged]),
-        ("Notes", notes),
-    ):
+    for title, table in (("Findings", rows), ("Claims", judged), ("Notes", notes)):
         if not table and title != "Findings":
             continue
         cells = [{key: value.replace("|", "/") for key, value in row.items()} for row in table]
@@ -85,12 +72,7 @@ def _markdown(audited: Audited) -> str:
     return "\n\n".join(parts)
 
 
-def _json(audited: Audited) -> str:
-    judged = [item.as_json() for item in audited.judged]
-    return text(filled(Audit, audited, version=JSON_VERSION, claims=judged))
-
-
-FORMATS = {"table": _text, "markdown": _markdown, "json": _json}
+FORMATS = {"table": _text, "markdown": _markdown, "json": text}
 
 
 def declare_audit(parser: argparse.ArgumentParser) -> None:
@@ -123,20 +105,22 @@ def _failure(serious: Sequence[Finding], rule: str) -> str:
     )
 
 
-def _audit_file(options: argparse.Namespace) -> Audited:
+def _audit_file(options: argparse.Namespace) -> Audit:
     """Audit one study. Raises TableError if it cannot be read, or if records are given too."""
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
     read = user_table.read(options.file, options.columns)
     findings, notes = audit.user_table_findings(read)
-    return Audited(findings, notes=notes, read_as=read.interpretation)
+    return Audit(version=JSON_VERSION, findings=findings, claims=[], notes=notes, read_as=read.interpretation)
 
 
-def _audit_all(options: argparse.Namespace) -> Audited:
+def _audit_all(options: argparse.Namespace) -> Audit:
     """Audit the published numbers and local records."""
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
-    return Audited(findings, claims.judge(claims.read(), study), audit.rules_not_run(study))
+    judged = [one.as_json() for one in claims.judge(claims.read(), study)]
+    notes = audit.rules_not_run(study)
+    return Audit(version=JSON_VERSION, findings=findings, claims=judged, notes=notes, read_as=[])
 
 
 def _record_files(paths: list[Path]) -> list[Path]:

@@ -13,6 +13,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from analysis import TableError, claims
@@ -57,7 +58,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         result, minutes = _evaluation(appendix, folder, made, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(options.out, page.evaluation_text(result).encode())
-    document = result.as_json() | {"minutes": {name: minutes_of.__dict__ for name, minutes_of in minutes.items()}}
+    document = asdict(result) | {"minutes": {name: asdict(minutes_of) for name, minutes_of in minutes.items()}}
     files.write_whole(options.out.with_suffix(".json"), json.dumps(document, indent=1).encode())
     print(f"{result.counts()}\n{options.out}: each with its numbers")
     return int(result.failed)

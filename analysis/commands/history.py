@@ -20,6 +20,7 @@ from analysis.history.sessions import Session
 from analysis.history.text import ReferenceCheck, change_json
 from analysis.history.verdicts import Row
 from analysis.study import Study, record_files
+from analysis.thresholds import limit
 from train.record import files
 from train.record.record import RunRecord
 
@@ -77,7 +78,7 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 def run_history(options: argparse.Namespace) -> int:
     """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
-    within = options.within or verdicts.default_tolerance()
+    within = options.within or limit("as_before")
     changes_by_machine = [verdicts.newest_changes(one.histories, one.sessions) for one in machines]
     rows = iter(verdicts.verdict_rows([change for changes in changes_by_machine for change in changes], within))
     rows_by_machine = [[next(rows) for _ in changes] for changes in changes_by_machine]
@@ -161,7 +162,7 @@ def run_reference(options: argparse.Namespace) -> int:
         chosen = machine.sessions if options.since else machine.sessions[-1:]
         sessions += chosen
         histories |= points.histories(chosen)
-    new = reference.new_reference(options.name, sessions, histories, options.within or verdicts.default_tolerance())
+    new = reference.new_reference(options.name, sessions, histories, options.within or limit("as_before"))
     if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
     file.parent.mkdir(parents=True, exist_ok=True)

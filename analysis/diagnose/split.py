@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -39,17 +39,9 @@ from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import singles
 
+# "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
 Part = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
-PARTS: tuple[Part, ...] = (
-    "alone",
-    "slower",
-    "shared",
-    "waiting",
-    "exchange",
-    "slower_or_exchange",  # where neither an arm without allreduce nor the times of gradients separate them
-    "input",
-    "rest",
-)
+PARTS: tuple[Part, ...] = get_args(Part)
 LOSSES: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
 
 Values = list[list[float]]  # by launch, then by round

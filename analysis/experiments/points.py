@@ -20,7 +20,6 @@ from train.record.record import RunRecord
 
 Times = NDArray[np.float64]
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
-ENERGIES = frozenset(ENERGY_LABELS)  # the quantities of energy
 
 
 def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import speedups
 from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
-from analysis.experiments.points import ENERGIES
+from analysis.experiments.points import ENERGY_LABELS
 from analysis.figures import diagnosis, network, scaling, settings, training
 from analysis.figures.entry import LOCAL, Entry, Kind
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
@@ -67,7 +67,7 @@ def kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield from [training.ACCURACY] if axis else []
     if "images_per_s" in quantities:
         yield from _throughput_kinds(rows, axis)
-    if quantities & ENERGIES:
+    if quantities & ENERGY_LABELS.keys():
         yield settings.ENERGY if axis else settings.ENERGY_SIDE_BY_SIDE
 
 

@@ -89,7 +89,7 @@ def _one_line_a_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: boo
         plots.draw(axes, [plots.means(group, column, "x", SeriesStyle(label, plots.nth_colour(nth), nth), scaling)])
 
 
-_STYLES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
+_STYLES = ("-", *plots.STYLES)
 _PANELS_OVER_TIME = (
     ("cpu_use_fraction", 1.0, "CPU use of\nits cores"),
     ("gpu_use_fraction", 1.0, "GPU use, share\nof the time"),

@@ -16,7 +16,6 @@ from analysis.stats import student, verdict
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
 from analysis.text import counted
-from analysis.thresholds import limit
 
 _ENOUGH_LAUNCHES = 3  # on either side, that tell by themselves how far launches differ
 
@@ -112,11 +111,6 @@ def session_states(sessions: Sequence[Session]) -> list[list[int]]:
 
 VerdictName = Literal["as before", "slower", "faster", "not decidable"]
 VERDICTS: tuple[VerdictName, ...] = ("slower", "not decidable", "as before", "faster")
-
-
-def default_tolerance() -> float:
-    """Return the default tolerance, a fraction: up to this far off a value counts as the same."""
-    return limit("as_before")
 
 
 def launch_mean(values: Sequence[float]) -> Number:

@@ -17,11 +17,10 @@ _FOLDER = Path(__file__).parent
 
 
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(_FOLDER), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True,
         lstrip_blocks=True, autoescape=False,
     )  # fmt: skip
-    return environment
 
 
 def minutes(appendix: Appendix, command: str) -> str:
@@ -112,11 +111,8 @@ def evaluation_text(evaluation: Evaluation) -> str:
          "allowed": one.allowed}
         for one in sorted(evaluation.rows, key=lambda row: _ORDER[row.outcome])
     ]  # fmt: skip
-    return (
-        _environment()
-        .get_template("evaluation.md.j2")
-        .render(evaluation=evaluation, steps=steps, rows=rows, table=markdown_table)
-    )
+    template = _environment().get_template("evaluation.md.j2")
+    return template.render(evaluation=evaluation, steps=steps, rows=rows, table=markdown_table)
 
 
 _ORDER = {"not reproduced": 0, "reproduced": 1, "not run": 2}

@@ -50,19 +50,9 @@ class Drawn:
     data: str  # data URI of a CSV file; "" where it draws no row
 
     @property
-    def id(self) -> str:
-        """Return the id of the figure."""
-        return self.entry.id
-
-    @property
-    def shows(self) -> str:
-        """Return a line on the content of the figure."""
-        return self.entry.shows
-
-    @property
     def alt(self) -> str:
         """Return the alternative text of the image: its content, and how it is drawn."""
-        return " ".join([f"{self.id}: {self.shows}.", *self.caption[1:2]])
+        return " ".join([f"{self.entry.id}: {self.entry.shows}.", *self.caption[1:2]])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -134,9 +133,9 @@ def published(table: pd.DataFrame) -> list[Curve]:
     return tidy(rows[~copied & rows["ranks"].notna()])
 
 
-def azure(path: Path = PUBLISHED / "curves" / "azure.csv") -> list[Curve]:
+def azure() -> list[Curve]:
     """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they teach how curves go on."""
-    rows = pd.read_csv(path).assign(batch_per_rank=64.0, spread=math.nan, n=1.0)
+    rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan, n=1.0)
     return [
         _curve(points, model=model, name=machine, source=machine, ranks_per_node=4.0)
         for (machine, model), points in rows.groupby(["machine", "model"], sort=False)
@@ -191,14 +190,9 @@ def _group(points: pd.DataFrame) -> Curve:
         model=str(first["model"] or first["run"]),
         name=", ".join(str(part) for part in setting if part),
         source=str(first["machine"]),
-        ranks_per_node=_per_node(points),
+        ranks_per_node=float(points["ranks_per_node"].max()),
         doubts=(_BY_SERVER,) if update.startswith(_SERVER) else (),
     )
-
-
-def _per_node(rows: pd.DataFrame) -> float:
-    """Return the ranks of a full node, where a tidy table has them; else NaN."""
-    return float(rows["ranks_per_node"].astype(float).max())
 
 
 # The columns that the points of a curve and the runs without allreduce share.
@@ -230,7 +224,7 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         model=str(first["model"]),
         name=", ".join(str(part) for part in setting if part),
         source=str(first["machine"]),
-        ranks_per_node=_per_node(runs),
+        ranks_per_node=float(runs["ranks_per_node"].astype(float).max()),  # of a full node
         doubts=_doubts(runs),
         compute_s=_compute_s(without_allreduce, first),
         parameters=_number(first["parameters"]),

@@ -177,7 +177,7 @@ def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Nu
     def ends(level: float) -> Ends:
         low, high = number.ends(level)
         half = t_quantile(degrees, 0.5 + level / 2) * math.sqrt(variance) if variance else 0.0
-        factor = math.exp(min(half, 700.0))
+        factor = math.exp(min(half, _LARGEST_EXPONENT))
         return low / factor, high * factor
 
     return Number(number.value, ends, number.n, "launches")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import labels, speedups
 from analysis.curves import measured
-from analysis.derived import KEY, Setting, ratios_of_settings
+from analysis.derived import KEY, RATIOS, ratios_of_settings
 from analysis.figures import plots, roofline
 from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line
@@ -77,29 +77,29 @@ _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.
 _EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
 
 
-def _comparison(points: Points, setting: Setting, label: str, speedups: bool = False) -> Figure:
+def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=82)
-    ratios = ratios_of_settings(points.published, setting, speedups)
-    same = [name for name in KEY[:-1] if name != setting.column]
+    ratios = ratios_of_settings(points.published, ratio, speedups)
+    same = [name for name in KEY[:-1] if name != RATIOS[ratio][0]]
     for (cells, rows), (colour, marker) in zip(ratios.groupby(same), _EIGHT, strict=True):
         names = [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True)]
         plots.draw(axes, [Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
-    drawn = list(_own_ratios(points.local, setting, speedups))
+    drawn = list(_own_ratios(points.local, ratio, speedups))
     plots.draw(axes, drawn)
     plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
     return plots.legend(fig, labels.figure_note(points.local) if drawn else "")
 
 
-def _own_ratios(local: pd.DataFrame, setting: Setting, speedups: bool) -> Iterator[Line]:
+def _own_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[Line]:
     """Yield the ratios of own throughputs or speedups: a line for each strategy and all else that is the same."""
     rows = measured(local, "images_per_s")
-    same = [name for name in KEY[:-1] if name != setting.column]
+    same = [name for name in KEY[:-1] if name != RATIOS[ratio][0]]
     for nth, (_, strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
         exchange = labels.distinctions(strategy, rows, "swept", *KEY)
-        for cells, ratios in ratios_of_settings(strategy, setting, speedups).groupby(same):
+        for cells, ratios in ratios_of_settings(strategy, ratio, speedups).groupby(same):
             names = [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True) if cell]
             label = ", ".join(["local", *names, labels.n_range(ratios["n"]), *exchange])
             x, y, low, high = (ratios[name].tolist() for name in ("ranks", "ratio", "low", "high"))
@@ -118,15 +118,15 @@ _SHOWN = {
     "efficiency": ("efficiency", "efficiency by throughput"),
 }
 _COMPARED = {
-    "synthetic-real": (Setting("dataset", "synthetic", "imagenet"), "throughput, synthetic / real"),
-    "batch": (Setting("batch_per_rank", 64, 32), "speedup, batch 64 / batch 32"),
-    "p100-k80": (Setting("gpu", "P100", "K80"), "throughput, P100 / K80"),
-    "models": (Setting("model", "resnet50", "inceptionv3"), "throughput, ResNet50 / Inception v3"),
+    "synthetic-real": ("ratio_synthetic_to_real", "throughput, synthetic / real"),
+    "batch": ("ratio_batch_64_to_32", "speedup, batch 64 / batch 32"),
+    "p100-k80": ("ratio_p100_to_k80", "throughput, P100 / K80"),
+    "models": ("ratio_resnet50_to_inceptionv3", "throughput, ResNet50 / Inception v3"),
 }
 FIGURES = [
     Entry(f"003-{id}", partial(_columns, value=value, axis_label=label), _PUBLISHED, _WITH_STRATEGIES)
     for id, (value, label) in _SHOWN.items()
 ] + [
-    Entry(f"003-{id}", partial(_comparison, setting=setting, label=label, speedups=id == "batch"), _PUBLISHED, _LOCAL)
-    for id, (setting, label) in _COMPARED.items()
+    Entry(f"003-{id}", partial(_comparison, ratio=ratio, label=label, speedups=id == "batch"), _PUBLISHED, _LOCAL)
+    for id, (ratio, label) in _COMPARED.items()
 ]

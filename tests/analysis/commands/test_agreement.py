@@ -13,6 +13,7 @@ from analysis.curves import SETTING, SIZE, lookup, rate_curves
 from analysis.derived import computed
 from analysis.explain import fit, runs, text
 from analysis.point_noise import noises
+from analysis.stats.verdict import together
 from analysis.study import Study
 from analysis.table import loading
 from tests.helpers.judged import judged, lines
@@ -59,7 +60,7 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
             for report, line in lines()
             if report == item.claim.report and all(line.row[name] in values for name, values in numbers.items())
         ]
-        assert item.verdict == VERDICT_NAMES[reports.verdict(mine).outcome], item.claim.id
+        assert item.verdict == VERDICT_NAMES[together([line.verdict for line in mine]).outcome], item.claim.id
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():

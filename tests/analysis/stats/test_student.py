@@ -81,16 +81,6 @@ def test_an_interval_of_a_ratio_of_means_is_never_below_zero():
     assert 0 < result.low < 1 < result.high
 
 
-def test_a_pooled_ratio_takes_the_scatter_of_all_sets():
-    # logarithms about the mean of their set: 0 in both, +-0.01 in two others: s = 0.01 sqrt(4 / 4), 4 degrees
-    e = math.exp
-    others = [[e(0.01), e(-0.01)], [100 * e(0.01), 100 * e(-0.01)]]
-    result = student.pooled_ratio_of_means([10, 10], [9, 9], others)
-    apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
-    assert (result.value, result.low, result.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
-    assert not student.pooled_ratio_of_means([10], [9]).has_interval
-
-
 def test_squares_are_pooled_over_their_degrees_worked_by_hand():
     # (0.02 + 0.04) / (1 + 2) = 0.02; of a mean of two 0.01
     assert pooled([(0.02, 1), (0.04, 2)], 2, "a") == Noise(pytest.approx(0.1), 3, "a")
