@@ -1,7 +1,5 @@
 """Rows of the tidy table put together: configurations, scaling curves, and what their speedups are based on."""
 
-from __future__ import annotations
-
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence

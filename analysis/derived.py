@@ -1,7 +1,5 @@
 """Numbers that follow from the measured ones of a report: speedups, ratios of settings, times to an accuracy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

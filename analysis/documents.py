@@ -4,8 +4,6 @@ The types of the documents are beside the code that fills them. `commands/schema
 docs/json.md from them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, TypeVar
 

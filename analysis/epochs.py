@@ -1,7 +1,5 @@
 """Training over epochs: the values after the last epoch of each run, and when the accuracy was stable."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

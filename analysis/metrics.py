@@ -1,7 +1,5 @@
 """Every formula of the domain: rates, speedups, bandwidths, limits, epochs. Pure: numbers in and out."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How far apart two measurements of the same point are: the noise of a study, on one device and at one scale."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What an application for compute time says of measured curves: efficiency against a threshold, and node hours."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

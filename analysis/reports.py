@@ -3,8 +3,6 @@
 `tables`, the audit and the claims take from here whether a printed number follows.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Records without the names of hosts and users, without folders, addresses and free text, for publication."""
 
-from __future__ import annotations
-
 import functools
 import ipaddress
 import re

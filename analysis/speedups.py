@@ -3,8 +3,6 @@
 Pure: tables in and out, by the formulas of `analysis.metrics`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The thresholds of all rules: numbers in thresholds.toml, each with its unit, the reason for it and its source."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping

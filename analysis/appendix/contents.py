@@ -1,7 +1,5 @@
 """The contents of the appendix, from `appendix.toml` and `minutes.json`: every name in them is checked to exist."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

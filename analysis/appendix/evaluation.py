@@ -1,7 +1,5 @@
 """A reviewer's verdict on each claim: what the author's archive states beside what was judged here."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

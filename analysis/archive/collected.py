@@ -1,7 +1,5 @@
 """The files that an archive packs: records of a folder of results, and the files that launches left beside them."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import gzip

@@ -1,7 +1,5 @@
 """The contents of an archive, or of the folder that it was unpacked to: read file by file, without unpacking."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -4,8 +4,6 @@ https://w3id.org/ro/wfrun/process/0.5. It tells other programs what the records 
 launch is an action, with its program, its beginning and end, and its record.
 """
 
-from __future__ import annotations
-
 import json
 import mimetypes
 from collections.abc import Iterable, Mapping

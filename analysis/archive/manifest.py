@@ -1,7 +1,5 @@
 """The manifest of an archive: the SHA-256 of every file in it, and who signed that, with OpenSSH's signatures."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess

@@ -3,8 +3,6 @@
 Each rule is a small function; its docstring has the reason for it. It knows quantities, not reports.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

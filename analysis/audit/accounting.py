@@ -1,7 +1,5 @@
 """Rules on where the time of a launch went: all of it is accounted for, and ranks meet where they wait."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules on what is possible: no rate beyond the hardware, no efficiency beyond ideal, no impossible power."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from analysis import metrics

@@ -1,7 +1,5 @@
 """A finding of the audit, the lists of rules, and how a rule compares a number with its bounds."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What the audit compares between launches, and rules between the launches of an experiment."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

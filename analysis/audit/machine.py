@@ -1,7 +1,5 @@
 """Rules on the machine: what else ran while the timed steps ran, and whether emulated nodes were isolated."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Rules on where records come from: order, folders, copies and gaps, which no single record shows."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Records that contradict themselves do not reach these rules: the table leaves them out (`analysis.table.checks`).
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """Rules on what is said twice: in the files beside a record, in the commit that it names, and within the record."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -3,8 +3,6 @@
 The rules over runs are of rates, times, speedups and batches, in whatever columns it has.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ A claim is data: what is said and where, the hypothesis that it comes to, which 
 within which bounds. docs/claims.md explains how a claim is judged.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks over many numbers: means over models, trends over sizes, ratios over cells, predictions for more ranks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal

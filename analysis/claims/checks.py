@@ -4,8 +4,6 @@ A verdict is that of `analysis.stats.verdict`: on where a number can be, and whe
 are in `analysis.claims.averages`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The numbers that claims are about, with their rounding and noise, and the bounds that are claimed for them."""
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

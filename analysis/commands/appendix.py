@@ -1,7 +1,5 @@
 """`appendix`: write the artifact appendix from its data; FILE= takes over the minutes of an evaluation."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

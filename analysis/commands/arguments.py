@@ -1,7 +1,5 @@
 """The arguments that several commands share, each declared once, and what follows from them."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

@@ -3,8 +3,6 @@
 The same records give the same bytes; so does a signature, unless the key is of the kind ecdsa.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gzip

@@ -1,7 +1,5 @@
 """`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

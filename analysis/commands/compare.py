@@ -1,7 +1,5 @@
 """`compare`: local records beside the published numbers, or A= and B=, two sets of records or two tables."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`evaluate`: a reviewer's side of an archive: check it, make it again, run commands of the appendix, judge claims."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

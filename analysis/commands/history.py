@@ -1,7 +1,5 @@
 """`history`, `reference` and `check-reference`: points over time, kept as a reference, and compared: slower or not?"""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass

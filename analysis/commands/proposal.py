@@ -1,7 +1,5 @@
 """`proposal`: one or two pages for an application for compute time, as PDF and HTML."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 `python -m analysis.commands.schema` writes analysis/output.schema.json and the lists of docs/json.md.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

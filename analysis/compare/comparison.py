@@ -1,7 +1,5 @@
 """Comparisons of a local curve with a published one: rates, ratios, shape, and the order of the models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Local records beside the published numbers of the same experiment, each number with its verdict."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

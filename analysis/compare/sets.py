@@ -1,7 +1,5 @@
 """Two sets of local records or users' tables: their throughputs, point by point, and how their runs differ."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict

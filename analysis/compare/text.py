@@ -1,7 +1,5 @@
 """Comparisons as text and tables."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

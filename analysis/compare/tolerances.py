@@ -1,7 +1,5 @@
 """Tolerances: how far a number may be from its reference. Written as in ReFrame: (value, lower, upper, unit)."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Sequence

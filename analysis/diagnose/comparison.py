@@ -3,8 +3,6 @@
 Launches of one repeat belong together: a difference is taken within a repeat, so that the machine's drift cancels.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The diagnosis of an experiment as a JSON document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Where the time of a whole job goes: launch, training, evaluation and checkpoints, from the phases of its ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The times of the arms of a curve over nodes in one round, or in one repeat of launches."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -26,8 +26,6 @@ The mean is over the other ranks, not over all. Otherwise, of two ranks of which
 count as slower computing of both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args

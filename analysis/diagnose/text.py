@@ -1,7 +1,5 @@
 """The diagnosis of one curve as text: the parts of each point, and what to try first against the largest ones."""
 
-from __future__ import annotations
-
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What the split of a step shows: its largest loss, and a rank that is later than the others in round after round."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

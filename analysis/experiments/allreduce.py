@@ -1,7 +1,5 @@
 """Allreduce alone: times and bandwidths over message sizes, beside what link and memory carry."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 

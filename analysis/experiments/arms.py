@@ -1,7 +1,5 @@
 """The arms of an experiment compared with their base or control, in each round or repeat that has both."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Does averaging gradients lose precision? The loss curve of several ranks compared with that of one, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

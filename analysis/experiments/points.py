@@ -1,7 +1,5 @@
 """The numbers of one point beside its throughput: its roofline bounds, the energy of an image, and its step times."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any

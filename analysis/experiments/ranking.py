@@ -4,8 +4,6 @@ The intervals are of one level such that all together hold at 95 % (Bonferroni):
 or slower in 95 of 100 contests.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

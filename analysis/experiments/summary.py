@@ -1,7 +1,5 @@
 """The numbers of one experiment, point by point: as a text table and as JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

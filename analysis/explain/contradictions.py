@@ -1,7 +1,5 @@
 """Measured speeds and wall times that cannot both be right. No statistics: each is off by more than noise can be."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The explanation of one curve as a JSON document."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal

@@ -14,8 +14,6 @@ No conclusion rests on which points are left out: each point is left out in turn
 nothing is concluded. Where that leaves it open whether a point fits, intervals span the fits with and without it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

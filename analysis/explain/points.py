@@ -1,7 +1,5 @@
 """The points of a curve: means over repeats, points that the others do not predict, and speedups without fixed cost."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

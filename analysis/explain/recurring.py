@@ -5,8 +5,6 @@ So each shape of such a cost takes the place of the fixed cost, and stands besid
 it is named, with the one run that would decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

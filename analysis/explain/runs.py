@@ -1,7 +1,5 @@
 """The runs of curves of wall times, from a user's table or a tidy table, and the phases of local records."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 

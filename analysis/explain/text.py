@@ -1,7 +1,5 @@
 """The explanation of one curve as sentences and tables."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Hashable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A figure: its id, the rows that it draws, the function that draws them, and its texts in captions.toml."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Callable, Mapping

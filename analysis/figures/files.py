@@ -1,7 +1,5 @@
 """Figures and captions as files: PDF, PNG and SVG. The same input gives the same bytes."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import gc

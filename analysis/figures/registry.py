@@ -1,7 +1,5 @@
 """All figures: those of the reports, and those that fit the quantities and axes of the local records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pandas as pd

@@ -4,8 +4,6 @@ Training has images/s, the speedup over the smallest point, wall time and job ti
 smallest message, which shows the latency, and the bus bandwidth of the largest.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

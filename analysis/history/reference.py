@@ -4,8 +4,6 @@ One JSON file each, `references/NAME.json`, described by `reference.schema.json`
 a record. docs/history.md explains each name.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ A session begins if a launch repeats one that the session has already (as `FORCE
 image or versions changed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

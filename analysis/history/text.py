@@ -1,7 +1,5 @@
 """A history, or a check against a reference, as text and tables, and as JSON documents."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import textwrap

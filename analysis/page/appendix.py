@@ -1,7 +1,5 @@
 """The artifact appendix and a reviewer's report, as Markdown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined

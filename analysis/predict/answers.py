@@ -1,7 +1,5 @@
 """Predictions for each target: rate, speedup, efficiency, wall time and cost of a job; and verdicts on claims."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each curve is cut after its third point, its fourth, ...; what was cut off is pr
 independent, so each machine counts as much as any other.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 What a point is worth against its cost: as in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

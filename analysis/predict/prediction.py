@@ -6,8 +6,6 @@ points tells what bends beyond them, so that beyond one doubling the lower end a
 share and that saturates.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Curves from a user's table, from the published numbers, and from local records."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Predictions as tables and sentences."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections import defaultdict

@@ -8,8 +8,6 @@ weights identify the model for certain (iterated prepivoting: Beran 1988, doi 10
 are always the same: the same data give the same interval to the last digit.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

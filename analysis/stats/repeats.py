@@ -5,8 +5,6 @@ Values come by launch: one value for each of its rounds, or a single one. Interv
 on, and else other rounds of the same launch. Fewer than MIN_VALUES values have no interval.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Errors are propagated to first order (JCGM 100:2008, 5.1.2), degrees of freedom 
 G.4.1).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Trends: the slope of one curve, or the common slope of several curves with different levels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the hardware allowed and used: bounds on the throughput of a launch or arm, and the energy per image."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 No experiment is known by name here: a new file in conf/experiment/, sweeping any key, gets its axis and its series.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import defaultdict

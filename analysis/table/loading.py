@@ -1,7 +1,5 @@
 """Loading of the tidy tables: published numbers and local records."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

@@ -1,7 +1,5 @@
 """The number of a row as its source states it: rounded, exact, about or a bound; and whether it follows from others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping
 from typing import Any

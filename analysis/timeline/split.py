@@ -3,8 +3,6 @@
 Horovod writes down the exchange as rank 0 saw it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A timeline as text and as a JSON document: a step of rank 0 in parts, ranks compared, the error of their clocks."""
 
-from __future__ import annotations
-
 import statistics
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ TensorFlow in the steps with its profiler. All are complete events (X: begin and
 instants (i), ascending, from the launch of the job on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

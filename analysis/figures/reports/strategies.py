@@ -1,7 +1,5 @@
 """Own measurements of several strategies as further series of a report's figure: a line a strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Checks of one record: two statements of it that cannot both be true."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from analysis.table.checks import copies, counts, times  # noqa: F401 - each adds to the checks

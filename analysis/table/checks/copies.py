@@ -1,7 +1,5 @@
 """Copies: times that are equal to the last digit were measured once. So two such records are one run."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Checks of numbers that are counted or chosen: ranks, batches, steps, and what was asked for."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

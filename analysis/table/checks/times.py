@@ -1,7 +1,5 @@
 """Checks of times: sums, ranks against each other, clocks, what the kernel counted, and the windows of rounds."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections import Counter, defaultdict
