@@ -4,7 +4,6 @@ One JSON file each, `references/NAME.json`, described by `reference.schema.json`
 a record. docs/history.md explains each name.
 """
 
-import hashlib
 import json
 import re
 from collections import defaultdict
@@ -21,6 +20,7 @@ from analysis.history import verdicts
 from analysis.history.points import UNITS, Key, Unit, Values
 from analysis.history.sessions import Launch, Session
 from analysis.history.verdicts import Change
+from train.record import record
 
 VERSION = 1
 FOLDER = Path("references")
@@ -112,7 +112,7 @@ def provenances(launches: Iterable[Launch]) -> Provenances:
 def dumps(reference: Reference) -> bytes:
     """Return the text of the file, with its checksum."""
     text = json.dumps(asdict(reference) | {"sha256": _NO_CHECKSUM}, indent=1, ensure_ascii=False).encode() + b"\n"
-    return text.replace(_NO_CHECKSUM.encode(), hashlib.sha256(text).hexdigest().encode())
+    return text.replace(_NO_CHECKSUM.encode(), record.digest(text, _NO_CHECKSUM).encode())
 
 
 def load(file: Path) -> Reference:
@@ -129,8 +129,7 @@ def load(file: Path) -> Reference:
         raise TableError(f"{file}: not a reference: {error}") from error
     if reference.version != VERSION:
         raise TableError(f"{file}: version {reference.version}; this kit reads version {VERSION}")
-    plain = text.replace(reference.sha256.encode(), _NO_CHECKSUM.encode())
-    if hashlib.sha256(plain).hexdigest() != reference.sha256:
+    if record.digest(text, reference.sha256) != reference.sha256:
         raise TableError(
             f"{file}: its content does not match its sha256: edited after it was written; to change the tolerance, "
             f"write it again: make reference NAME={file.stem} WITHIN={reference.within:g} FORCE=1"
