@@ -204,8 +204,8 @@ def test_counts_of_calls_are_no_ranks(tmp_path):
 
 
 def test_lanes_are_no_speedups(tmp_path):
-    with pytest.raises(TableError, match="no row can be used|no column"):
-        read(tmp_path, "Board,1 GPU,2 GPUs\na,x16,x8\nb,x16,x16\n")
+    with pytest.raises(TableError, match="no column of a rate"):
+        read(tmp_path, "|Board|lanes|1 GPU|2 GPUs|\n|-|-|-|-|\n|a|20|x16|x8|\n|b|28|x16|x16|\n", name="t.md")
 
 
 def test_one_ratio_beside_two_curves_is_of_that_from_which_it_follows(tmp_path):
