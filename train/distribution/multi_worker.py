@@ -7,12 +7,11 @@ connections of the cluster (train/distribution/cluster.py).
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 import tensorflow as tf
 
 from train.config.schema import Distribution as Settings
-from train.distribution.base import ExchangingTape, Function, flat_exchange
+from train.distribution.base import ExchangingTape, flat_exchange
 from train.distribution.cluster import WORKER, Cluster, Peer, while_servers_answer
 from train.distribution.strategy import Report, StrategyRanks, taking_port, time_limited
 from train.transport import PeerLost, RankUnresponsive
@@ -58,6 +57,8 @@ def named_workers(message: str) -> list[int]:
 class MultiWorker(StrategyRanks):
     """Ranks joined by a strategy of TensorFlow."""
 
+    _strategy: tf.distribute.Strategy
+
     def __init__(self, settings: Settings, cluster: Cluster, report: Report) -> None:
         """Make the strategy: it must come before any operation of TensorFlow.
 
@@ -70,18 +71,6 @@ class MultiWorker(StrategyRanks):
         self._strategy = _strategy(cluster, report)
         self._group.on_wait = while_servers_answer(self._peers)
         self._sum = self.compiled(_sum)
-
-    def scope(self) -> AbstractContextManager[None]:
-        """Return the scope of the strategy, which makes its own kinds of variables."""
-        return self._strategy.scope()
-
-    def compiled(self, function: Function) -> Function:
-        """Return the compiled function, as the replica of this worker runs it."""
-
-        def on_replica(*arguments: tf.Tensor) -> Any:
-            return self._strategy.run(function, arguments)
-
-        return tf.function(on_replica, autograph=False)
 
     def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
         """Return the one variable that this worker has of each of the strategy's."""

@@ -15,13 +15,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
-from typing import Any
 
 import tensorflow as tf
 
-from train.distribution.base import Function, Result
+from train.distribution.base import Result
 from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, check_servers, while_servers_answer
 from train.distribution.strategy import Report, StrategyRanks, taking_port, time_limited
 from train.transport import PeerLost, RankUnresponsive
@@ -55,24 +54,10 @@ class ParameterServers(StrategyRanks):
         self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
         self.barrier()
         self._group.on_wait = while_servers_answer(self._peers)
-        self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
             self._strategy = _strategy(cluster, report)
             self._threads = ThreadPoolExecutor(self.workers)
         self.barrier()
-
-    def scope(self) -> AbstractContextManager[None]:
-        """Return the scope of the strategy, whose variables are on the servers in turn."""
-        return self._strategy.scope() if self._strategy else nullcontext()
-
-    def compiled(self, function: Function) -> Function:
-        """Return the compiled function, as a worker runs it."""
-
-        def on_worker(*arguments: tf.Tensor) -> Any:
-            assert self._strategy
-            return self._strategy.run(function, arguments)
-
-        return tf.function(on_worker, autograph=False)
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
         """Return the tape unchanged: each worker applies its own gradients."""

@@ -4,7 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.distribution import cluster as clusters
-from train.distribution.base import Distribution
+from train.distribution.base import Distribution, Function
 from train.distribution.cluster import Cluster
 from train.rank import placement
 from train.transport import RankUnresponsive
@@ -25,11 +25,26 @@ Report = Callable[[str], None]  # takes why this process was ended, if it cannot
 class StrategyRanks(Distribution):
     """Ranks of a strategy: they gather values and wait for each other over the connections of their cluster."""
 
+    _strategy: tf.distribute.Strategy | None = None  # of this rank, if it makes variables
+
     def __init__(self, cluster: Cluster) -> None:
         """Take the ranks of this cluster."""
         self._group, self._peers = cluster.group, cluster.peers
         self._own = cluster.peers[cluster.group.rank]
         self.rank, self.size, self.local_rank = cluster.group.rank, cluster.group.size, placement.local_rank()
+
+    def scope(self) -> AbstractContextManager[None]:
+        """Return the scope of the strategy, which makes its own kinds of variables."""
+        return self._strategy.scope() if self._strategy else nullcontext()
+
+    def compiled(self, function: Function) -> Function:
+        """Return the compiled function, as a replica of the strategy runs it."""
+
+        def on_replica(*arguments: tf.Tensor) -> Any:
+            assert self._strategy
+            return self._strategy.run(function, arguments)
+
+        return tf.function(on_replica, autograph=False)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
         """Return the element-wise sum over ranks, on every rank."""
