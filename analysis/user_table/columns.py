@@ -243,9 +243,8 @@ def _mark(column: Column, columns: Sequence[Column], table: Long, override: str,
     if not ambiguous:
         return elsewhere or table.grid.decimal or ".", ""
     fitting = numbers.decide(column.cells, _fitting(column, columns, len(table.lines)))
-    certain = fitting if column.header.name in _COUNTS + _WHOLE + _RATES else ""
-    mark = certain or elsewhere or fitting or table.grid.decimal or ("" if "';'" in table.grid.format else ".")
-    if mark == elsewhere and not certain:
+    mark = elsewhere or fitting or table.grid.decimal or ("" if "';'" in table.grid.format else ".")
+    if mark == elsewhere:
         reason = "as in other columns"
     elif mark == fitting:
         reason = "the rest of its column, or what it is of, says so"

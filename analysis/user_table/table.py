@@ -419,9 +419,9 @@ def _missing(assembly: _Assembly, what: str) -> str:
     texts = [text for column in assembly.table.columns for text in dict.fromkeys(column.at) if text]
     examples = headers.EXAMPLES.get(what, ())
     also = f" (also read as it: {', '.join(examples)})" if examples else ""
-    unnamed = [column for column in assembly.table.columns if not column.header.name and column.header.text]
+    unnamed = [one for one in assembly.table.columns if not one.header.name and "share" not in one.unit_kinds]
     fits = str.isdigit if what == "ranks" else numbers.is_number
-    asked = [column.header.text for column in unnamed if all(map(fits, column.cells))]
+    asked = [column.header.text for column in unnamed if column.header.text and all(map(fits, column.cells))]
     like = asked[0 if what == "ranks" else -1] if asked else ""
     name = "ranks" if what == "ranks" else "wall_s" if "time" in like.lower() else "images_per_s"
     say = f'; say which it is: COLUMNS="{"cells" if like == shape.CELLS else like}={name}"' if like else ""

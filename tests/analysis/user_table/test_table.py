@@ -110,6 +110,10 @@ READ = {
     "one quantity in two units": (
         "ranks,Solve time (ms),Wall time (s)\n1,3777,4.32\n2,2070,2.6\n", {"wall_s": [3.777, 2.07, 4.32, 2.6]}
     ),
+    "a mark of thousands, as another column has decimals": (
+        "ranks;time (s);edges/s\n4;0.0248;504\n8;0.1749;19,677\n16;0.9675;142,567\n",
+        {"images_per_s": [504, 19677, 142567]},
+    ),
     "CPU time and efficiency are of no scaling": (
         "cores,CPU time (s),CPU efficiency,wall (s)\n1,9,90%,10\n2,9.6,80%,6\n", {"wall_s": [10, 6]}
     ),
