@@ -23,7 +23,6 @@ from tabulate import tabulate
 
 from analysis import audit
 from analysis.audit import user_tables
-from analysis.audit.accounting import turns
 from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding
 from analysis.stats.repeats import proportion
 from analysis.study import Study
@@ -324,7 +323,7 @@ def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
         launches = copy.deepcopy(experiments[names[int(rng.integers(len(names)))]])
         launches = launches[: int(rng.integers(1, len(launches) + 1))]
         for run in launches:
-            count = len({number for number, _ in turns(run)})
+            count = len({number for number, _ in study_edits.windows_of(run)})
             if count > 1:
                 study_edits.cut_by_its_budget(run, int(rng.integers(1, count)), rng)
         alarmed += bool(_alarms(launches) & sees)

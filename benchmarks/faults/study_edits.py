@@ -12,7 +12,6 @@ from itertools import islice
 
 import numpy as np
 
-from analysis.audit.accounting import turns
 from train.record import config_hash, rounds, summary
 from train.record.record import PHASES, Rank, RunRecord, Window
 
@@ -43,9 +42,14 @@ def scale(window: Window, factor: float, counts: bool = True) -> None:
             use.busy_s, use.steal_s = round(use.busy_s * factor, 2), round(use.steal_s * factor, 2)
 
 
+def windows_of(run: RunRecord) -> dict[tuple[int, int], list[Window]]:
+    """The windows of all ranks by round and arm."""
+    return rounds.windows_by_turn(rank.windows for rank in run.ranks)
+
+
 def one_in_rounds(launches: Launches, rng: Rng, least: int = 1) -> RunRecord | None:
     """Return one of the launches with so many rounds or more."""
-    found = [run for run in launches if run.config.get("rounds") and len({n for n, _ in turns(run)}) >= least]
+    found = [run for run in launches if run.config.get("rounds") and len({n for n, _ in windows_of(run)}) >= least]
     return found[int(rng.integers(len(found)))] if found else None
 
 
@@ -72,10 +76,10 @@ def longer_base(counts: bool) -> Edit:
         if run is None or run.config.get("rank_groups_at_once"):
             return False
         more_s = 0.0
-        for (_, arm), windows in turns(run).items():
+        for (_, arm), windows in windows_of(run).items():
             if arm == _base_of(run):
-                more_s += 0.2 * max(window.window_s for _, window in windows)
-                for _, window in windows:
+                more_s += 0.2 * max(window.window_s for window in windows)
+                for window in windows:
                     scale(window, 1.2, counts)
         for rank in run.ranks:
             rank.phases_s["timed"] += more_s
@@ -108,7 +112,7 @@ def trailing_rounds(phases: bool) -> Edit:
         run = one_in_rounds(launches, rng, 6)
         if run is None or run.config.get("rank_groups_at_once"):
             return False
-        count = len({number for number, _ in turns(run)})
+        count = len({number for number, _ in windows_of(run)})
         _end_after(run, count - count // 3, phases)
         return True
 
@@ -117,9 +121,9 @@ def trailing_rounds(phases: bool) -> Edit:
 
 def _end_after(run: RunRecord, rounds: int, phases: bool = True) -> float:
     """Remove all but so many rounds, and the time of the others; return what is left of it for a round."""
-    by_turn = turns(run)
+    by_turn = windows_of(run)
     count = len({number for number, _ in by_turn})
-    windows_s = {turn: max(window.window_s for _, window in windows) for turn, windows in by_turn.items()}
+    windows_s = {turn: max(window.window_s for window in windows) for turn, windows in by_turn.items()}
     between_s = max(rank.phases_s["timed"] for rank in run.ranks) - sum(windows_s.values())
     removed_s = sum(window_s for (number, _), window_s in windows_s.items() if number >= rounds)
     removed_s += between_s * (1 - rounds / count)  # barriers and untimed steps are of each round
@@ -150,7 +154,7 @@ def more_rounds(launches: Launches, rng: Rng) -> bool:
     if run is None or run.config.get("rank_groups_at_once"):
         return False
     arms = [index for index, arm in enumerate(run.config["rounds"]) if arm["name"] not in run.arms_left_out]
-    count = len({number for number, _ in turns(run)})
+    count = len({number for number, _ in windows_of(run)})
     orders = [[arms[n] for n in order] for order in islice(rounds.orders(run.config["seed"], run.repeat, len(arms)),
                                                            count + count // 3)]  # fmt: skip
     round_s = max(rank.phases_s["timed"] for rank in run.ranks) / count
@@ -201,11 +205,11 @@ def jittered_round(launches: Launches, rng: Rng) -> bool:
     run = one_in_rounds(launches, rng, 6)
     if run is None:
         return False
-    by_turn = turns(run)
+    by_turn = windows_of(run)
     here, there = (int(n) for n in rng.permutation(sorted({number for number, _ in by_turn}))[:2])
     for (number, arm), windows in by_turn.items():
         if number == there and (here, arm) in by_turn:
-            for (_, window), (_, source) in zip(windows, by_turn[here, arm], strict=True):
+            for window, source in zip(windows, by_turn[here, arm], strict=True):
                 window.step_times_s = [s * float(rng.uniform(0.95, 1.05)) for s in source.step_times_s]
                 window.window_s = sum(window.step_times_s) + 0.001
     return True
@@ -295,8 +299,8 @@ def shorter_control(launches: Launches, rng: Rng) -> bool:
     if run is None:
         return False
     controls = {n for n, arm in enumerate(run.config["rounds"]) if arm["role"] == "control"}
-    for (_, arm), windows in turns(run).items():
-        for _, window in windows if arm in controls else ():
+    for (_, arm), windows in windows_of(run).items():
+        for window in windows if arm in controls else ():
             scale(window, 0.6)
     settle(run)
     return bool(controls)
@@ -326,14 +330,14 @@ def slow_windows(launches: Launches, rng: Rng) -> bool:
     run = one_in_rounds(launches, rng, 6)
     if run is None or run.config.get("rank_groups_at_once"):
         return False
-    by_turn, cut_s = turns(run), 0.0
+    by_turn, cut_s = windows_of(run), 0.0
     for arm in range(len(run.config["rounds"])):
-        longest_s = {turn: max(w.window_s for _, w in windows) for turn, windows in by_turn.items() if turn[1] == arm}
+        longest_s = {turn: max(w.window_s for w in windows) for turn, windows in by_turn.items() if turn[1] == arm}
         for turn, window_s in longest_s.items():
             factor = float(np.median([*longest_s.values()]) / window_s * rng.uniform(0.997, 1.003))
             if factor < 1:
                 cut_s += window_s * (1 - factor)
-                for _, window in by_turn[turn]:
+                for window in by_turn[turn]:
                     scale(window, factor)
     later(run, {"timed": -cut_s})
     settle(run)
@@ -436,7 +440,7 @@ def cut_by_its_budget(run: RunRecord, rounds: int, rng: Rng) -> bool:
 
     The end of its rounds is a random one of those with which its launcher would have stopped there.
     """
-    count = len({number for number, _ in turns(run)})
+    count = len({number for number, _ in windows_of(run)})
     if not 0 < rounds < count or run.config.get("rank_groups_at_once"):
         return False
     last_s = _end_after(run, rounds)
