@@ -38,6 +38,8 @@ class Contents:
 def read(path: Path) -> Contents:
     """Read the contents of an archive or folder. Raises TableError naming the file at which it cannot be read."""
     contents, at = Contents(), ""
+    if not path.exists():
+        raise TableError(f"{path}: no such file; make bundle writes figures/bundle.tar.gz")
     try:
         for name, problem, content in _folder_entries(path) if path.is_dir() else _archive_entries(path):
             at = f", in or after {shown(name)}"

@@ -73,6 +73,11 @@ def test_where_an_archive_was_cut_short_is_reported(read):
         read(packed[: len(packed) // 2], compress=bytes)
 
 
+def test_a_file_that_is_not_there_is_named_with_the_one_that_bundle_writes(tmp_path):
+    with pytest.raises(TableError, match=r"x\.tar\.gz: no such file; make bundle writes figures/bundle\.tar\.gz"):
+        contents.read(tmp_path / "x.tar.gz")
+
+
 @pytest.mark.parametrize("compress", [bytes, lzma.compress])
 def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
     with pytest.raises(TableError, match=r"bundle\.tar\.gz: not a whole archive: it is not compressed with gzip"):
