@@ -172,10 +172,10 @@ def _by_name(path: Path, key: str, value: str) -> dict[str, float]:
 def _named(text: str, names: Mapping[str, float]) -> str:
     """Return which of these names a text has; "" for none or several. "resnet_v1_50" and "ResNet-50" are one."""
     plain = re.sub(r"(?<=[a-z])v1(?=\d)|[^a-z0-9 ]", "", re.sub(r"[_-]", "", text.lower()))
-    found = [
+    matching = [
         name for name in names if re.search(rf"(?<![a-z0-9]){re.sub('[^a-z0-9]', '', name.lower())}(?![0-9])", plain)
     ]
-    return found[0] if len(found) == 1 else ""
+    return matching[0] if len(matching) == 1 else ""
 
 
 @rule(RUN_RULES)

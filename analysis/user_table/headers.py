@@ -305,8 +305,8 @@ def _no_quantity(phrase: str, unit: Unit | None) -> Named | None:
     """Ratios of two numbers of ranks, shares of a device, and costs."""
     if re.fullmatch(r"[\d. ]+(?:→|->|=>|➔|to)[\d. ]+", phrase):
         return "", "a ratio of two numbers of ranks"
-    of_device = _is("share", unit) and re.fullmatch(r"(?:gpu|cpu|device)s? ?(?:util\w*|%|usage)?", phrase)
-    return ("", "not about speed") if of_device or "$" in phrase else None
+    device_use = _is("share", unit) and re.fullmatch(r"(?:gpu|cpu|device)s? ?(?:util\w*|%|usage)?", phrase)
+    return ("", "not about speed") if device_use or "$" in phrase else None
 
 
 def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:

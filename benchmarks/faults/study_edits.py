@@ -49,19 +49,19 @@ def windows_of(run: RunRecord) -> dict[tuple[int, int], list[Window]]:
 
 def one_in_rounds(launches: Launches, rng: Rng, least: int = 1) -> RunRecord | None:
     """Return one of the launches with so many rounds or more."""
-    found = [run for run in launches if run.config.get("rounds") and len({n for n, _ in windows_of(run)}) >= least]
-    return found[int(rng.integers(len(found)))] if found else None
+    in_rounds = [run for run in launches if run.config.get("rounds") and len({n for n, _ in windows_of(run)}) >= least]
+    return in_rounds[int(rng.integers(len(in_rounds)))] if in_rounds else None
 
 
 def one_alone(launches: Launches, rng: Rng, ranks: int = 1, steps: int = 1) -> RunRecord | None:
     """Return one of the complete launches of one point with so many ranks and steps or more."""
-    found = [
+    alone = [
         run
         for run in launches
         if not run.config.get("rounds") and not run.failure and len(run.ranks) >= ranks
         and len(run.ranks[0].step_times_s) >= steps and not run.epochs
     ]  # fmt: skip
-    return found[int(rng.integers(len(found)))] if found else None
+    return alone[int(rng.integers(len(alone)))] if alone else None
 
 
 def _base_of(run: RunRecord) -> int:

@@ -163,8 +163,8 @@ def in_container(folder, code, *words):
 
 
 def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(settings, tmp_path):
-    told = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
-    code = f"import os, sys; print({told})"
+    printed = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
+    code = f"import os, sys; print({printed})"
     args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
     status, output = run(*in_container(tmp_path / "results", code, args), variables=settings)
     assert status == 0, output

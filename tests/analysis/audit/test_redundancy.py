@@ -30,8 +30,8 @@ def launched(tmp_path):
         writer.add(phase="timed", phases_s={"warm_up": 1.0, "timed": 1.5}, step_times_s=[0.7500000004, 0.75])
         writer.add(timed_cores=CoreUse(1.5, 1.4, 1.4, 0.0), peak_memory_bytes=2**30, finished=True)
     identity = Identity(**{one.name: getattr(planned, one.name) for one in fields(Identity)})
-    made = assemble(parts.read(tmp_path), identity, JobEnd(1_764_000_000.0, 7.0, cores_shared=False))
-    (tmp_path / record.RECORD_NAME).write_bytes(record.dumps(made))
+    result = assemble(parts.read(tmp_path), identity, JobEnd(1_764_000_000.0, 7.0, cores_shared=False))
+    (tmp_path / record.RECORD_NAME).write_bytes(record.dumps(result))
     return tmp_path / record.RECORD_NAME
 
 
@@ -223,12 +223,12 @@ def test_gpus_are_where_a_record_says_they_are():
 
 def planned(*runs):
     """Launches at these positions of one plan."""
-    made = []
+    plan = []
     for position, (run, repeat) in enumerate(runs):
         run.order, run.repeat = Order(0, position, len(runs)), repeat
         settle(run)
-        made.append(launches.launch(run, f"launch {position}"))
-    return [(one.stated, one.follows) for one in redundancy.one_plan(made)]
+        plan.append(launches.launch(run, f"launch {position}"))
+    return [(one.stated, one.follows) for one in redundancy.one_plan(plan)]
 
 
 def test_launches_of_one_plan_have_one_configuration_of_a_point():

@@ -191,8 +191,8 @@ def test_what_is_no_archive(tmp_path, capsys, content):
     if content is not None:
         path.write_bytes(content)
     assert main(["bundle-check", str(path)]) == 2
-    said = "no such file" if content is None else "not a"
-    assert f"b.tar.gz: {said}" in capsys.readouterr().err
+    expected = "no such file" if content is None else "not a"
+    assert f"b.tar.gz: {expected}" in capsys.readouterr().err
 
 
 def test_an_archive_without_a_manifest_and_a_damaged_manifest(packed, capsys):

@@ -80,10 +80,10 @@ def test_a_launch_that_was_cut_off_leaves_its_id_to_the_next_one_of_its_repeat(h
 
 def test_a_launch_that_has_a_record_keeps_its_id(home):
     recorded, again = run_folder(home, "r0"), run_folder(home, "r0.2")
-    kept = wandb_runs.begin_live(recorded)
+    run_id = wandb_runs.begin_live(recorded)
     (recorded / "record.json").write_text("{}")
-    assert wandb_runs.begin_live(again) != kept
-    assert (recorded / wandb_runs.LIVE_NAME).read_text() == kept
+    assert wandb_runs.begin_live(again) != run_id
+    assert (recorded / wandb_runs.LIVE_NAME).read_text() == run_id
 
 
 def test_what_there_is_of_a_run_is_removed_and_nothing_else(home):

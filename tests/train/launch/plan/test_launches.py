@@ -225,13 +225,13 @@ def runs(tmp_path):
     """The runs of a contest of three arms, with records of three repeats; the third arm takes twice as long."""
     points = points_of("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=6", f"results={tmp_path}")
     arms = {"as-configured": 1.0, "gradients-grouped": 0.99, "gradients-separate": 2.0}
-    kept = [point for point in points if point.arm in arms]
-    made = [Run(point, repeat) for repeat in range(6) for point in kept]
-    scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(made))
-    for run, factor in zip(made[:9], scatter, strict=False):
+    points = [point for point in points if point.arm in arms]
+    runs = [Run(point, repeat) for repeat in range(6) for point in points]
+    scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(runs))
+    for run, factor in zip(runs[:9], scatter, strict=False):
         of = make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat)
         write_once(run.home / f"r{run.repeat}" / RECORD_NAME, dumps(of))
-    return made
+    return runs
 
 
 def test_the_arm_that_is_slower_is_launched_no_more(runs):
