@@ -43,7 +43,8 @@ from train.launch.plan.make import Options, expand
 from train.launch.plan.runs import Durations, runs_of
 from train.rank import process, roll_call
 from train.rank.roll_call import Details, Expected, Present
-from train.record import protocol, source
+from train.record import protocol
+from train.record.files import source_digest, source_files
 from train.record.record import Host
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import connect_on_machine
@@ -93,9 +94,9 @@ def job_of(ranks: int) -> Job:
     """A job of so many ranks, each in its place."""
     asked = ["experiment=weak_scaling", "model=tiny", f"nodes={ranks // RANKS_PER_NODE}"]
     config = load([*asked, f"ranks_per_node={RANKS_PER_NODE}"])
-    files = dict(source.files())
+    files = dict(source_files())
     packages = {f"package-{number}": f"1.{number}" for number in range(80)}
-    digest, present = source.digest(files), []
+    digest, present = source_digest(files), []
     for rank in range(ranks):
         node, local = divmod(rank, RANKS_PER_NODE)
         host = Host(f"node{node:04d}", "CPU", 8, 2**36, "6.1", [])

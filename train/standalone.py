@@ -18,7 +18,7 @@ from train.config.schema import RunConfig
 from train.distribution.base import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
-from train.record import assembly, parts, paths, protocol, source
+from train.record import assembly, files, parts, paths, protocol
 from train.record.files import write_once
 from train.record.parts import Part, PartWriter
 from train.record.record import RECORD_NAME, Failure, dumps
@@ -54,7 +54,7 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
             generation=generation,
             config=resolved(config),
             config_hash=digest,
-            source_digest=source.digest(source.files()),
+            source_digest=files.source_digest(files.source_files()),
             command=["python", "-m", "train", *overrides],
             learning_rate=learning_rate(config),
             swept=swept_values(config, sweep, overrides),

@@ -13,7 +13,7 @@ from train.rank import core_use, energy, environment, gpus, placement, process, 
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
-from train.record import paths, predictions, protocol, source
+from train.record import files, paths, predictions, protocol
 from train.record.parts import PartWriter
 from train.record.record import Failure
 from train.standalone import Standalone
@@ -35,7 +35,7 @@ class Worker:
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
         self._config = identity.config_of(task.config, placement.rank_group())
         self._config_hash = config_hash(task.config)
-        self._details = roll_call.Details(values(task.config), source.files(), environment.versions())
+        self._details = roll_call.Details(values(task.config), files.source_files(), environment.versions())
         self._cores = placement.usable_cores()  # before this process is bound
         self._host, self._steal = environment.host(self._cores), core_use.steal(self._cores)
 
@@ -123,7 +123,7 @@ class Worker:
             gpu=gpu.identity if gpu else None,
             mpi=library.version if library else None,
             config_hash=self._config_hash,
-            source_digest=source.digest(self._details.source),
+            source_digest=files.source_digest(self._details.source),
             packages=self._details.packages,
         )
         present = roll_call.hold(me, self._details, self._task.expected, config, all_ranks.gather)

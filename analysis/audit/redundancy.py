@@ -16,7 +16,7 @@ import msgspec
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, finding, rule
 from analysis.audit.launches import Launch
-from train.record import parts, protocol, record, source
+from train.record import files, parts, protocol, record
 from train.record.assembly import Identity, JobEnd, assemble
 from train.record.record import RunRecord
 
@@ -41,9 +41,9 @@ def parts_beside(run: RunRecord, path: str) -> bool:
 
     Jobs whose ranks came and went, or that failed, have files of others too; by hand a rank wrote the record.
     """
-    files = protocol.part_paths(Path(path).parent)
+    paths = protocol.part_paths(Path(path).parent)
     whole = run.status == "complete" and not run.resizes and all("exit" in rank.phases_s for rank in run.ranks)
-    return whole and len(files) == len(run.processes) and all(file.is_file() for file in files)
+    return whole and len(paths) == len(run.processes) and all(part.is_file() for part in paths)
 
 
 @rule(RECORD_RULES)
@@ -70,7 +70,7 @@ def record_and_assignment(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a record that says something else than `run.json` beside it, which its launcher gave to the ranks."""
     try:
         asked = protocol.read_assignment(Path(path).parent)
-        end_s, digest = asked.config["measure"].get("budget_s"), source.digest(asked.source)
+        end_s, digest = asked.config["measure"].get("budget_s"), files.source_digest(asked.source)
     except _DAMAGED:
         return
     config = _within(asked.config, run.config) | {"measure": run.config["measure"]}
@@ -132,18 +132,18 @@ def _digest_at(commit: str) -> str | None:
     """Return the digest of train/ and conf/ at a commit of this repository; None where it has none of that name."""
     if not _WHOLE_COMMIT.fullmatch(commit):
         return None
-    command = ["git", "-C", str(source.ROOT), "archive", "--format=tar", commit, *source.FOLDERS]
+    command = ["git", "-C", str(files.ROOT), "archive", "--format=tar", commit, *files.FOLDERS]
     try:
         packed = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         contents = {
-            member.name: hashlib.sha256(file.read()).hexdigest()[: source.DIGITS]
+            member.name: hashlib.sha256(file.read()).hexdigest()[: files.DIGITS]
             for member in archive
-            if Path(member.name).suffix in source.SUFFIXES and (file := archive.extractfile(member))
+            if Path(member.name).suffix in files.SUFFIXES and (file := archive.extractfile(member))
         }
-    return source.digest(contents)
+    return files.source_digest(contents)
 
 
 @rule(RECORD_RULES)
@@ -164,7 +164,7 @@ def _settings(command: list[str]) -> dict[str, str]:
 
 def _named(section: str, file: str) -> str | None:
     """Return the name that a file of conf/ gives its section, as that of model=alexnet_67; None without one here."""
-    path = source.ROOT / "conf" / section / f"{Path(file).name}.yaml"
+    path = files.ROOT / "conf" / section / f"{Path(file).name}.yaml"
     name = re.search(r"^name: *(\S+)", path.read_text(), re.M) if path.is_file() else None
     return name[1] if name else None
 

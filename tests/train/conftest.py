@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 
 from train.config import compose
-from train.record import source
+from train.record import files
 
 
 def kept_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes]:
     """`compose.composed_files` that keeps its answers as files: each is named after all that it is made from."""
-    made_from = {name: digest for name, digest in source.files().items() if name.startswith(("conf/", "train/config/"))}
+    made_from = {
+        name: digest for name, digest in files.source_files().items() if name.startswith(("conf/", "train/config/"))
+    }
     versions = [importlib.metadata.version(package) for package in ("hydra-core", "omegaconf")]
 
     @functools.cache
     def once(conf: Path, *chosen: str) -> bytes:
-        if conf != source.ROOT / "conf":
+        if conf != files.ROOT / "conf":
             return composed(conf, *chosen)
         name = hashlib.sha256(json.dumps([made_from, versions, chosen], sort_keys=True).encode()).hexdigest()
         path = folder / name

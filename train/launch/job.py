@@ -11,8 +11,8 @@ from train.config import identity
 from train.config.schema import Container, Distribution, RunConfig
 from train.rank import environment, placement, variables
 from train.record import protocol
+from train.record.files import ROOT
 from train.record.record import NodeQuota
-from train.record.source import ROOT
 
 OPEN_MPI, MPICH = "openmpi", "mpich"  # whose mpirun
 IMAGE_PYTHON = "python"  # of an image, by its PATH

@@ -12,7 +12,7 @@ from train.config.checks import ConfigError, listed
 from train.config.schema import RunConfig
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
-from train.record import source
+from train.record import files
 from train.record.record import Host
 
 Gather = Callable[[Any, Any], list[Any]]  # a value of this rank, its type -> those of all ranks, in the order of ranks
@@ -127,7 +127,7 @@ def agreed(present: Sequence[Present], expected: Expected) -> bool:
     hashes, digests = {one.config_hash for one in present}, {one.source_digest for one in present}
     if expected.launcher:
         hashes.add(str(expected.config_hash))
-        digests.add(source.digest(expected.launcher.source))
+        digests.add(files.source_digest(expected.launcher.source))
     return len(hashes) == len(digests) == 1 and all(one.packages == present[0].packages for one in present)
 
 
@@ -144,8 +144,8 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
         texts = []
         if keys := _changed(identity.flat(reference.config), identity.flat(other.config)):
             texts.append(f"another configuration than {named}: {listed(keys)}")
-        if files := source.differing(reference.source, other.source):
-            texts.append(f"other files than {named}: {listed(files)}. All hosts and images need the same tree")
+        if changed := files.differing(reference.source, other.source):
+            texts.append(f"other files than {named}: {listed(changed)}. All hosts and images need the same tree")
         if packages := _changed(first.packages, other.packages):
             texts.append(f"other packages than {rank_0}: {listed(packages)}. Install the same ones on all hosts")
         for text in texts:

@@ -34,7 +34,7 @@ class Assignment:
     config: dict[str, Any]  # the whole resolved configuration, as `train.config.identity.rebuild` takes it
     config_hash: str
     repeat: int  # which launch of this configuration it is, from 0
-    source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/source.py)
+    source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/files.py)
     hosts_apart: bool  # each node is a host of its own
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
 

@@ -357,7 +357,7 @@ class RunRecord:
     ranks: list[Rank]  # at the end of the job; of a failed run with what they had measured
     environment: Environment | None
     schema_version: int  # without a default: a file must have it
-    source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/source.py)
+    source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/files.py)
     swept: Swept = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
     role: Role | None = "point"  # of its arm; None: in rounds each arm has a role of its own, in the configuration

@@ -10,7 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 NEEDED = ("LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)

@@ -7,9 +7,11 @@ from analysis.audit import launches, redundancy
 from analysis.audit.findings import RECORD_RULES
 from tests.helpers.findings import record_findings
 from tests.helpers.own_records import make_record, make_rounds, settle
-from train.record import parts, protocol, record, source
+from train.record import files, parts, protocol, record
 from train.record.assembly import Identity, JobEnd, assemble
 from train.record.record import CoreUse, GpuState, Order, Work
+
+SOURCE = {"train/a.py": "12"}
 
 
 def found(name, run, path):
@@ -20,10 +22,9 @@ def found(name, run, path):
 def launched(tmp_path):
     """A run folder as a launch of two ranks leaves it; the path of its record."""
     planned = make_record(nodes=2)
-    planned.source_digest = source.digest({"train/a.py": "12"})
+    planned.source_digest = files.source_digest(SOURCE)
     asked = {**planned.config, "measure": {**planned.config["measure"], "budget_s": 60.0}, "program": None}
-    files = {"train/a.py": "12"}
-    protocol.write_assignment(tmp_path, protocol.Assignment(asked, planned.config_hash, 0, files, False, False))
+    protocol.write_assignment(tmp_path, protocol.Assignment(asked, planned.config_hash, 0, SOURCE, False, False))
     for rank in (0, 1):
         writer = parts.PartWriter(protocol.part_path(tmp_path, rank, "host0", 7), rank=rank, host="host0", cores=[rank])
         writer.add(phases_s={"start": 0.5, "import": 3.0, "init": 0.5})
@@ -107,8 +108,8 @@ def committed(tmp_path, monkeypatch):
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *arguments], check=True)
     commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    monkeypatch.setattr(source, "ROOT", root)
-    return commit, source.digest(source.files(root))
+    monkeypatch.setattr(files, "ROOT", root)
+    return commit, files.source_digest(files.source_files(root))
 
 
 def test_a_clean_commit_has_the_digest_of_the_code_that_ran(committed):

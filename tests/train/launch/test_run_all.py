@@ -14,7 +14,7 @@ from train.launch.plan import curves
 from train.launch.plan.runs import Durations, Run, runs_of, time_left
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
-from train.record import paths, protocol, source
+from train.record import files, paths, protocol
 from train.record.record import Order, find, load
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -68,7 +68,7 @@ def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp
     assert (two.arm, two.arm_keys) == (None, [])
     assert two.config["derived"] == ["global_batch", "threads_per_rank"]
     assert two.learning_rate == two.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
-    assert two.source_digest == source.digest(source.files())
+    assert two.source_digest == files.source_digest(files.source_files())
     assert {record.order.position for record in (one, two)} == {0, 1}
     assert one.order == Order(0, one.order.position, 2)
     assert "nodes=2" in two.command

@@ -8,7 +8,7 @@ from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, hosts_of_step, misplaced
-from train.record import source
+from train.record import files
 from train.record.record import Host, HostState
 
 
@@ -26,7 +26,7 @@ def host(name: str, cores: int = 4) -> Host:
 
 
 def present(rank: int, name: str, cores: tuple[int, ...]) -> Present:
-    return Present(rank, host(name), cores, None, None, "hash", source.digest(FILES), PACKAGES)
+    return Present(rank, host(name), cores, None, None, "hash", files.source_digest(FILES), PACKAGES)
 
 
 GOOD = [present(0, "a", (0, 1)), present(1, "a", (2, 3)), present(2, "b", (0, 1)), present(3, "b", (2, 3))]
@@ -138,7 +138,7 @@ def test_another_configuration_is_named_by_host_key_and_values(config):
 
 def test_other_files_are_named_and_the_launcher_counts(config):
     changed = {**FILES, "train/a.py": "3" * 12}
-    other = [*GOOD[:2], *(replace(one, source_digest=source.digest(changed)) for one in GOOD[2:])]
+    other = [*GOOD[:2], *(replace(one, source_digest=files.source_digest(changed)) for one in GOOD[2:])]
     problem, _ = hold(config, other, [*DETAILS[:2], *(replace(one, source=changed) for one in DETAILS[2:])])
     assert problem == (
         "rank 2 (b), rank 3 (b): other files than rank 0 (a): train/a.py. All hosts and images need the same tree"

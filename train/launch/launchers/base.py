@@ -23,8 +23,8 @@ from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.job import OPEN_MPI, Job
 from train.launch.start import commands
 from train.rank import gpus, host, placement
+from train.record.files import ROOT
 from train.record.protocol import IN_ALLOCATION
-from train.record.source import ROOT
 
 
 @dataclass(frozen=True)

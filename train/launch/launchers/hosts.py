@@ -26,7 +26,7 @@ from train.launch.start.commands import ssh_command
 from train.rank import environment, gpus, placement
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 _PROBE_TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 _NAME = "<host>"  # in what is said of several hosts alike

@@ -17,7 +17,7 @@ from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.runs import Point
 from train.rank import host, placement
 from train.rank.variables import is_of_a_launcher
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000

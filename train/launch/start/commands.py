@@ -12,7 +12,7 @@ from dataclasses import replace
 from train.config.program import host_slots
 from train.launch.job import MPICH, Job
 from train.launch.start import containers, rank_groups
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 # A host that no longer answers is given up after 10 s: without this, ssh would wait for TCP, which takes minutes.
 SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2")

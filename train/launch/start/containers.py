@@ -19,8 +19,7 @@ from omegaconf import DictConfig
 from train.config.checks import ConfigError, check
 from train.config.schema import Container, RunConfig, default_image
 from train.launch.job import MPICH, OPEN_MPI, Shared
-from train.record.files import digest
-from train.record.source import ROOT
+from train.record.files import ROOT, digest
 
 # What Docker and Podman say of an image that they do not have.
 _NO_IMAGE = re.compile("no such (image|object)|not known|failed to find image", re.IGNORECASE)

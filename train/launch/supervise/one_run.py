@@ -16,7 +16,7 @@ from train.launch.supervise import failure, presence
 from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement
-from train.record import parts, paths, protocol, source
+from train.record import files, parts, paths, protocol
 from train.record.assembly import Identity, JobEnd, assemble
 from train.record.files import digest, write_once
 from train.record.record import RECORD_NAME, RunRecord, dumps
@@ -40,7 +40,7 @@ def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) 
         config=values(config),
         config_hash=config_hash(config),
         repeat=run.repeat,
-        source=dict(source.files()),
+        source=dict(files.source_files()),
         hosts_apart=launcher.hosts_apart,
         quotas=launcher.quotas,
     )
@@ -56,7 +56,7 @@ def identity(run: Run, generation: int, asked: protocol.Assignment) -> Identity:
         generation=generation,
         config=resolved(config),
         config_hash=asked.config_hash,
-        source_digest=source.digest(asked.source),
+        source_digest=files.source_digest(asked.source),
         command=["python", "-m", "train", *point.overrides],
         learning_rate=learning_rate(config),
         swept=point.swept,

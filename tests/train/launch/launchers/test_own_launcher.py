@@ -19,7 +19,7 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import BatchLauncher
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, runs_of
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 PAGE = (ROOT / "docs/adding.md").read_text().split("## Your own launcher")[1]
 CODE = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]

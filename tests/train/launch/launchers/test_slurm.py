@@ -14,7 +14,7 @@ from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, runs_of
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 SLURM = LAUNCHERS["slurm"]
 WEAK = (

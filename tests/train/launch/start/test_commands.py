@@ -9,7 +9,7 @@ from train.config.schema import Container
 from train.launch.job import MPICH, Exchange, Nodes, Shared
 from train.launch.launchers.emulated import in_networks
 from train.launch.start.commands import across_hosts, on_this_machine, ssh_command, ssh_prefix
-from train.record.source import ROOT
+from train.record.files import ROOT
 
 
 def golden(name: str) -> list[str]:
