@@ -27,8 +27,8 @@ from analysis.study import Study
 from tests.helpers.own_records import make_record
 from train.launch.supervise import presence
 from train.record import config_hash, parts, paths, progress, protocol
-from train.record.assembly import Identity, JobEnd, assemble
 from train.record.files import write_once
+from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps, find
 
 SEED = 1024

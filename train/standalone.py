@@ -18,7 +18,7 @@ from train.config.schema import RunConfig
 from train.distribution.base import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
-from train.record import assembly, files, parts, paths, protocol
+from train.record import files, parts, paths, protocol
 from train.record.files import write_once
 from train.record.parts import Part, PartWriter
 from train.record.record import RECORD_NAME, Failure, dumps
@@ -30,7 +30,7 @@ class Run:
     """The run that rank 0 announces when all ranks have joined."""
 
     folder: str
-    identity: assembly.Identity
+    identity: parts.Identity
 
 
 def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> Run:
@@ -47,7 +47,7 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
     Secret(protocol.secret_folder(folder)).create()
     return Run(
         str(folder.resolve()),
-        assembly.Identity(
+        parts.Identity(
             experiment=config.experiment,
             point=point,
             repeat=repeat,
@@ -123,14 +123,14 @@ class Standalone:
     def _write(self, all_parts: Sequence[Part], job_s: float, failure: Failure | None = None) -> None:
         """Write the record of these parts and say where it is. Raises OSError, also where there is one."""
         assert self._run
-        ending = assembly.JobEnd(
+        ending = parts.JobEnd(
             started_at=self._part.part.began_at,
             job_s=job_s,
             cores_shared=placement.shared_on_a_host((part.host, part.cores, part.workers) for part in all_parts),
             supervised=False,
             failure=failure,
         )
-        record = assembly.assemble(all_parts, self._run.identity, ending)
+        record = parts.assemble(all_parts, self._run.identity, ending)
         path = Path(self._run.folder) / RECORD_NAME
         write_once(path, dumps(record))
         Secret(protocol.secret_folder(path.parent)).remove()

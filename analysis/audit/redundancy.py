@@ -17,7 +17,7 @@ import msgspec
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, finding, rule
 from analysis.audit.launches import Launch
 from train.record import files, parts, protocol, record
-from train.record.assembly import Identity, JobEnd, assemble
+from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RunRecord
 
 _MEANING = "Both were written by the same launch: one of them was changed afterwards."

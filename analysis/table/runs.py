@@ -20,7 +20,7 @@ from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
 from analysis.text import counted
 from train.record import record as records
-from train.record import recorded_config, rounds, usage
+from train.record import recorded_config, rounds, summary
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 from train.record.recorded_config import PROGRAM
 
@@ -375,7 +375,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
 
 
 def _usage(run: RunRecord) -> Iterator[Value]:
-    for use in usage.usage_by_second(run.ranks):
+    for use in summary.usage_by_second(run.ranks):
         for name in ("cpu_use_fraction", "memory_bytes", "gpu_use_fraction", "gpu_memory_bytes"):
             if (value := getattr(use, name)) is not None:
                 yield Value(name, value, time_s=use.time_s)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.own_records import WEAK, Arm, make_record, make_rounds
-from train.record import assembly
 from train.record import rounds as in_rounds
-from train.record.assembly import Identity, JobEnd
-from train.record.parts import Part
+from train.record.parts import Identity, JobEnd, Part, assemble
 from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, Order, RunRecord, Window
 
 CYCLE_S = 0.02
@@ -89,7 +87,7 @@ def _assembled(rng: Rng, made: RunRecord, parts: list[Part], by_hand: bool = Fal
     busy_s = max(sum(part.phases_s.values()) for part in parts)
     job_s = sum(parts[0].phases_s.values()) if by_hand else busy_s + _scattered(rng, 0.4)
     began_s = _STARTED_AT + 1000.0 * made.repeat
-    return assembly.assemble(parts, identity, JobEnd(began_s, job_s, cores_shared=False, supervised=not by_hand))
+    return assemble(parts, identity, JobEnd(began_s, job_s, cores_shared=False, supervised=not by_hand))
 
 
 def launch(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from train.rank import energy, placement
 from train.record.record import CoreUse
-from train.record.usage import known_mean
+from train.record.summary import known_mean
 
 STAT = Path("/proc/stat")
 _THREADS = Path("/proc/self/task")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 import psutil
 
 from train.rank import gpus, process
-from train.record.usage import Sample
+from train.record.summary import Sample
 
 KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from train.config.schema import Tracking
-from train.record import files, paths, predictions, usage
+from train.record import files, paths, predictions
 from train.record.record import PHASES, RECORD_NAME, Epoch, RunRecord
-from train.record.usage import HasUsage
+from train.record.summary import HasUsage, usage_by_second
 
 INIT_WITHIN_S = 30.0  # the answer of a server
 _START_WITHIN_S = 300.0  # wandb's own process, on busy cores
@@ -213,9 +213,7 @@ def epoch_rows(epochs: Sequence[Epoch]) -> list[Row]:
 
 def usage_rows(ranks: Sequence[HasUsage]) -> list[Row]:
     """Return a row a second since the launch of the job: means over the ranks."""
-    return [
-        _known({f"usage/{key}": value for key, value in asdict(use).items()}) for use in usage.usage_by_second(ranks)
-    ]
+    return [_known({f"usage/{key}": value for key, value in asdict(use).items()}) for use in usage_by_second(ranks)]
 
 
 def _known(row: Row) -> Row:

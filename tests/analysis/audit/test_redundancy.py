@@ -8,7 +8,7 @@ from analysis.audit.findings import RECORD_RULES
 from tests.helpers.findings import record_findings
 from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record import files, parts, protocol, record
-from train.record.assembly import Identity, JobEnd, assemble
+from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import CoreUse, GpuState, Order, Work
 
 SOURCE = {"train/a.py": "12"}

@@ -11,7 +11,7 @@ import pytest
 
 from train.rank import sampler
 from train.rank.gpus import UNKNOWN, GpuUse
-from train.record import usage
+from train.record import summary
 
 
 def test_lines_become_samples_that_count_from_the_launch():
@@ -68,7 +68,7 @@ def test_it_sees_a_busy_rank_and_its_memory():
     early = []
     while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until it has seen half a second of CPU time
         early += beside.new_samples(started_at)  # while the process goes on
-    used = usage.usage_columns([*early, *beside.stop(started_at)])
+    used = summary.usage_columns([*early, *beside.stop(started_at)])
     assert used.at_s == sorted(set(used.at_s))  # each sample once
     assert used.memory_bytes[-1] > 200 * 2**20
     # One thread: no more CPU time than time. It may lose its core between the readings of both.

@@ -2,7 +2,7 @@ import pytest
 
 from tests.helpers.bare_record import bare_record
 from train.record import summary
-from train.record.record import AllreduceTimes, Failure
+from train.record.record import AllreduceTimes, Failure, Rank, Usage
 
 
 def test_throughput_is_of_the_whole_job_gated_by_its_slowest_rank():
@@ -19,3 +19,65 @@ def test_of_allreduces_the_largest_message_counts_as_its_slowest_rank_saw_it():
     record = bare_record()
     record.ranks[0].allreduces = [AllreduceTimes(1024, [0.001]), AllreduceTimes(4096, [0.25, 0.75])]
     assert summary.record_summary(record) == {"timed_s": 3.0, "largest_message_bytes": 4096, "largest_message_s": 0.5}
+
+
+def _rank(at_s, cpu_s, memory_bytes, gpu=None, cores=(0, 1)):
+    none = [None] * len(at_s)
+    used = Usage(at_s, cpu_s, memory_bytes, gpu or none, [2**30] * len(at_s) if gpu else none)
+    return Rank(0, 0, 0, "n", list(cores), None, {}, [], [], 0, usage=used)
+
+
+def test_a_share_is_the_cpu_time_between_two_samples_over_that_of_all_cores():
+    # 1.5 s of CPU time in 1 s, then 1 s in 2 s, on two cores: 3/4, 1/4
+    assert summary.cpu_fractions(Usage([3.0, 4.0, 6.0], [10.0, 11.5, 12.5]), 2) == pytest.approx([0.75, 0.25])
+
+
+def test_each_second_is_the_mean_over_the_ranks_that_were_sampled_in_it():
+    first = _rank([3.5, 4.5, 5.5], [0.0, 2.0, 4.0], [100, 100, 300])  # busy: 1, 1
+    second = _rank([4.5, 5.5], [0.0, 1.0], [500, 500])  # began a second later: 1/2
+    assert summary.usage_by_second([first, second]) == [
+        summary.UsageSecond(4, 1.0, 100.0, None, None),
+        summary.UsageSecond(5, 0.75, 400.0, None, None),
+    ]
+
+
+def test_a_gpu_counts_where_it_is_known():
+    known, unknown = _rank([0.5, 1.5], [0.0, 0.0], [1, 1], [0.2, 0.8]), _rank([0.5, 1.5], [0.0, 0.0], [1, 1])
+    (second,) = summary.usage_by_second([known, unknown])
+    assert (second.gpu_use_fraction, second.gpu_memory_bytes) == (0.8, 2**30)
+
+
+def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
+    rank = _rank([0.0, 1.0, 2.0], [0.0, 2.0, 2.0], [1, 1, 1])
+    assert summary.mean_usage([rank]) == {"cpu_use_fraction": 0.5}
+    assert summary.mean_usage([_rank([0.0], [0.0], [1])]) == {}
+    rank.usage = None
+    assert summary.mean_usage([rank]) == {}
+
+
+def test_samples_that_are_few_are_all_kept():
+    used = [Usage([0.25, 1.25], [0.0, 1.0], [1, 2], [None] * 2, [None] * 2), None]
+    assert summary.thinned_usage(used, most=2) == used
+
+
+def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
+    # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
+    busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
+    none = [None] * 60
+    ranks = [
+        Usage(at_s, [2 * at for at in at_s], [round(at) for at in at_s], none[: len(at_s)], none[: len(at_s)])
+        for at_s in (busy, late)
+    ]
+    first, second = summary.thinned_usage(ranks, most=24)
+    assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
+    assert second.at_s == [2.5, *first.at_s[1:]]
+    assert summary.cpu_fractions(first, 2) == summary.cpu_fractions(second, 2) == [1.0] * 9  # as of all samples
+    assert all(len(column) == 10 for column in vars(first).values())
+
+
+@pytest.mark.parametrize("most", [19_999, 10_000, 777, 20])
+def test_there_are_never_more_samples_than_that_and_not_many_fewer(most):
+    at_s = [0.3 + second for second in range(10_000)]
+    used = Usage(at_s, at_s, [1] * 10_000, [None] * 10_000, [None] * 10_000)
+    kept = summary.thinned_usage([used, None, used], most)
+    assert most / 2 <= sum(len(one.at_s) for one in kept if one) <= most

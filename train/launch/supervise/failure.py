@@ -15,8 +15,7 @@ from train.launch.launchers.base import Launcher
 from train.launch.start import rank_groups
 from train.rank.host import folded
 from train.record import protocol
-from train.record.assembly import final_ranks
-from train.record.parts import Part, first_failure
+from train.record.parts import Part, final_ranks, first_failure
 from train.record.record import Failure
 
 # How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.

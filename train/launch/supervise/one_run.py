@@ -17,8 +17,8 @@ from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement
 from train.record import files, parts, paths, protocol
-from train.record.assembly import Identity, JobEnd, assemble
 from train.record.files import digest, write_once
+from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
