@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from train.record import config_hash, record
+from train.record import record, recorded_config
 from train.record.record import RunRecord
 
 SCRUBBED = "scrubbed: names of hosts and users, paths, addresses and free text are replaced"
@@ -180,7 +180,7 @@ class Scrubber:
         done.
         """
         done = msgspec.convert(self._any(asdict(run)), RunRecord)
-        done.config_hash = config_hash.values_hash(done.config)
+        done.config_hash = recorded_config.values_hash(done.config)
         done.notes.append(SCRUBBED)
         return done
 

@@ -26,7 +26,7 @@ from analysis.figures import files, registry
 from analysis.study import Study
 from tests.helpers.own_records import make_record
 from train.launch.supervise import presence
-from train.record import config_hash, parts, paths, progress, protocol
+from train.record import parts, paths, progress, protocol, recorded_config
 from train.record.files import write_once
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps, find
@@ -113,7 +113,7 @@ def example(ranks: int, steps: int) -> RunRecord:
     )
     made.config["measure"] |= {"epochs": 0, "warm_up_steps": 10, "budget_s": 300}
     made.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
-    made.config_hash = config_hash.values_hash(made.config)
+    made.config_hash = recorded_config.values_hash(made.config)
     return made
 
 

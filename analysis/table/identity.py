@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from train.record.config_hash import LAUNCH_PLAN, NOT_MEASURED
+from train.record.recorded_config import LAUNCH_PLAN, NOT_MEASURED
 
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")

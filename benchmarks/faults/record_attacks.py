@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.helpers.noisy_records import study
 from tests.helpers.own_records import place_of
-from train.record import config_hash, files, record, summary
+from train.record import files, record, recorded_config, summary
 from train.record.record import CoreUse, Order, Rank, RunRecord, Usage, Window
 
 Rng = np.random.Generator
@@ -34,7 +34,7 @@ def write(runs: Study, folder: Path) -> None:
 
 def _settled(run: RunRecord) -> None:
     """Compute what follows from the rest: the hash, the exit of each rank, the summary."""
-    run.config_hash = config_hash.values_hash(run.config)
+    run.config_hash = recorded_config.values_hash(run.config)
     busy_s = [sum(s for name, s in rank.phases_s.items() if name != "exit") for rank in run.ranks]
     run.job_s = max(run.job_s, max(busy_s))
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):

@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from train.record import config_hash, rounds, summary
+from train.record import recorded_config, rounds, summary
 from train.record.record import PHASES, Rank, RunRecord, Window
 
 Rng = np.random.Generator
@@ -22,7 +22,7 @@ Edit = Callable[[Launches, Rng], bool]
 
 def settle(run: RunRecord) -> None:
     """Compute what follows from the rest: the hash, the exit of each rank, the summary."""
-    run.config_hash = config_hash.values_hash(run.config)
+    run.config_hash = recorded_config.values_hash(run.config)
     busy_s = [sum(run_s for name, run_s in rank.phases_s.items() if name != "exit") for rank in run.ranks]
     run.job_s = max(run.job_s, max(busy_s, default=0.0))
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.study import Study
 from analysis.table.runs import Notice, Run, tabulate
-from train.record import config_hash, files, record, recorded_config, summary
+from train.record import files, record, recorded_config, summary
 from train.record import rounds as in_rounds
 from train.record.record import (
     SCHEMA_VERSION,
@@ -124,7 +124,7 @@ def make_record(
         point=f"{model}_nodes={nodes}",
         repeat=repeat,
         generation=generation,
-        config_hash=config_hash.values_hash(values),
+        config_hash=recorded_config.values_hash(values),
         config=values,
         status="failed" if failure else "complete",
         failure=failure,
@@ -267,7 +267,7 @@ def settle(run: RunRecord) -> RunRecord:
     In rounds also the order of the windows.
     """
     _in_order(run)
-    run.config_hash = config_hash.values_hash(run.config)
+    run.config_hash = recorded_config.values_hash(run.config)
     busy_s = [sum(rank.phases_s.values()) for rank in run.ranks]
     run.job_s = max(busy_s, default=run.job_s)
     for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):

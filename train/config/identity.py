@@ -13,9 +13,8 @@ import msgspec
 
 from train.config.checks import ConfigError, check
 from train.config.schema import RunConfig
-from train.record import config_hash as record_hash
-from train.record.config_hash import LAUNCH_PLAN
-from train.record.recorded_config import scaled_learning_rate
+from train.record import recorded_config
+from train.record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
 
 
 def values(config: RunConfig) -> dict[str, Any]:
@@ -101,7 +100,7 @@ def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
 
     without: further dotted keys to leave out.
     """
-    return record_hash.values_hash(resolved(config), without)
+    return recorded_config.values_hash(resolved(config), without)
 
 
 # Of the launch as a whole, or of single arms: a group has no other values for these.

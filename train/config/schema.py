@@ -1,7 +1,7 @@
 """The schema of conf/: every value of a run with its type, unit and limits, and which values go together.
 
-A field's metadata states its limits (train/config/checks.py); train/record/config_hash.py lists the fields that do not
-change what is measured. Checks of several fields at once are in the method `rules` of their class.
+A field's metadata states its limits (train/config/checks.py); train/record/recorded_config.py lists the fields that do
+not change what is measured. Checks of several fields at once are in the method `rules` of their class.
 """
 
 import re
@@ -15,8 +15,7 @@ from train.config import program
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, Rule, check, check_section, limits
 from train.models import MODELS
-from train.record.config_hash import is_measured
-from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS
+from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
 
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
 

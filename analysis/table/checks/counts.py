@@ -19,7 +19,6 @@ from analysis.table.checks.check import (
     size_of_point,
     sweeps,
 )
-from train.record import config_hash as hashed
 from train.record import recorded_config
 from train.record.record import RunRecord
 from train.record.recorded_config import scaled_learning_rate
@@ -187,7 +186,7 @@ def config_hash(run: RunRecord) -> Iterator[Contradiction]:
 @functools.lru_cache(maxsize=256)
 def _hash(config: bytes) -> str:
     """Return the hash of a configuration, computed once for the repeats of a point."""
-    return hashed.values_hash(msgspec.json.decode(config))
+    return recorded_config.values_hash(msgspec.json.decode(config))
 
 
 @check
