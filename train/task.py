@@ -14,7 +14,7 @@ from train.config.identity import rebuild
 from train.config.schema import RunConfig
 from train.distribution.base import Distribution
 from train.rank import roll_call
-from train.rank.energy import Meter
+from train.rank.counters import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record import protocol

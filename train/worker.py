@@ -9,7 +9,7 @@ from train import distribution, startup
 from train.config import identity
 from train.config.identity import config_hash, values
 from train.distribution.base import Distribution
-from train.rank import core_use, energy, environment, gpus, placement, process, roll_call
+from train.rank import counters, environment, gpus, placement, process, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
@@ -37,7 +37,7 @@ class Worker:
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(values(task.config), files.source_files(), environment.versions())
         self._cores = placement.usable_cores()  # before this process is bound
-        self._host, self._steal = environment.host(self._cores), core_use.steal(self._cores)
+        self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
 
     def work(self) -> Distribution:
         """Measure and record all that was asked for; returns the ranks, which are still joined.
@@ -85,7 +85,7 @@ class Worker:
             part=self._part,
             repeat=task.repeat,
             core_sets=self._core_sets,
-            meter=energy.Meter(ranks.local_rank == 0, gpus.count_reader(gpu.identity) if gpu else None),
+            meter=counters.Meter(ranks.local_rank == 0, gpus.count_reader(gpu.identity) if gpu else None),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
@@ -112,8 +112,8 @@ class Worker:
         if self._standalone:
             self._standalone.agree_on_folder(config, self._task.sweep, ranks)
         if self._host.state:
-            self._host.state.steal_fraction = core_use.steal_fraction(
-                self._steal, core_use.steal(self._cores), len(self._cores)
+            self._host.state.steal_fraction = counters.steal_fraction(
+                self._steal, counters.steal(self._cores), len(self._cores)
             )
         library = environment.mpi_library()
         me = roll_call.Present(

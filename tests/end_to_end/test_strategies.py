@@ -123,7 +123,7 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path):
 
 def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     """Before any step is under way: what fails then holds the only references to the variables on its server."""
-    results, hold = tmp_path / "results", Hold(tmp_path / "patch", "train.rank.core_use.read", after=0, ranks=[1])
+    results, hold = tmp_path / "results", Hold(tmp_path / "patch", "train.rank.counters.read", after=0, ranks=[1])
     asked = ("experiment=weak_scaling", *QUICK, "distribution=ps", "distribution.servers=2", "nodes=2")
     child = start(*gloo(2), sys.executable, "-m", "train", *asked, f"results={results}", variables=hold.variables)
     wait_for(hold.holds)

@@ -4,7 +4,7 @@ import itertools
 
 from train.config.schema import RunConfig
 from train.distribution.base import Distribution, Single
-from train.rank.energy import Meter
+from train.rank.counters import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter

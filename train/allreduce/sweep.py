@@ -17,7 +17,7 @@ import tensorflow as tf
 from train.allreduce import bandwidth
 from train.config.schema import AllreduceSweep
 from train.distribution.base import Distribution
-from train.rank import core_use, placement
+from train.rank import counters, placement
 from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context
 
@@ -90,7 +90,7 @@ def run(context: Context) -> None:
             times, use = _times_of(message, counts.get(size), context)
             counts[size] = len(times)
             uses.append(use)
-            part.add(allreduces=[AllreduceTimes(size, times, number)], timed_cores=core_use.total(uses))
+            part.add(allreduces=[AllreduceTimes(size, times, number)], timed_cores=counters.total(uses))
             _check(message, distribution)
 
 
@@ -119,13 +119,13 @@ def _times_of(message: tf.Tensor, count: int | None, context: Context) -> tuple[
     warm_up = _times(message, 1 if count else sweep.warm_up, distribution)
     count = count or timed_count(max(distribution.gather(warm_up[-1], float)), sweep)
     clock.announce("timed")
-    counted = core_use.read(context.meter)
+    counted = counters.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     times = _times(message, count, distribution)
     distribution.barrier()
     clock.enter("evaluate")
-    return times, core_use.since(counted, context.meter)
+    return times, counters.since(counted, context.meter)
 
 
 def _check(message: tf.Tensor, distribution: Distribution) -> None:

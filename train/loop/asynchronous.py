@@ -20,7 +20,7 @@ from train.loop.learner import Learner
 from train.loop.step import TrainStep, synchronize_devices
 from train.loop.timed_steps import Batches, Steps, finite, require_finite, run_steps
 from train.loop.training import make_model
-from train.rank import core_use
+from train.rank import counters
 from train.task import Context
 
 RankSteps = list[Steps]  # the steps of each rank
@@ -102,7 +102,7 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     """Time the steps of all ranks, from before the coordinator gives them out until it has joined them."""
     settings, clock, part = context.config.measure, context.clock, context.part
     clock.announce("timed")
-    counted = core_use.read(context.meter)
+    counted = counters.read(context.meter)
     ranks.barrier()
     if coordinator is None:
         clock.enter("timed")
@@ -113,7 +113,7 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     ranks.barrier()
     clock.enter("evaluate")
     timed = _own(steps, ranks)
-    part.add(step_times_s=timed.step_times_s, timed_cores=core_use.since(counted, context.meter))
+    part.add(step_times_s=timed.step_times_s, timed_cores=counters.since(counted, context.meter))
     if context.config.device == "cpu":
         part.add(compute_times_s=timed.compute_times_s)
     roofline.measure(context, ranks)

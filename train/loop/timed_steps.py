@@ -12,7 +12,7 @@ from train.datasets import Data
 from train.distribution.base import Distribution
 from train.loop import roofline
 from train.loop.step import TrainStep, synchronize_devices
-from train.rank import core_use
+from train.rank import counters
 from train.record.record import StepPhase
 from train.task import Context
 
@@ -98,13 +98,13 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
     part.add(warm_up_step_times_s=warm_up.times_s)
     require_finite(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
     clock.announce("timed")
-    counted = core_use.read(context.meter)
+    counted = counters.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     timed = run_steps(step, batches, settings.timed_steps)
     distribution.barrier()
     clock.enter("evaluate")
-    part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted, context.meter))
+    part.add(step_times_s=timed.times_s, timed_cores=counters.since(counted, context.meter))
     if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
         part.add(compute_times_s=timed.compute_times_s)
     roofline.measure(context, distribution)

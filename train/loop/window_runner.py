@@ -17,7 +17,7 @@ from train.loop.arms import Arm, is_exchanged, local_arms, local_exchanges
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
 from train.loop.timed_steps import Batches, Steps, run_steps
-from train.rank import core_use, placement
+from train.rank import counters, placement
 from train.record.record import CoreUse, Window
 from train.task import Context
 from train.transport.tcp_group import AllRanks
@@ -108,7 +108,7 @@ class WindowRunner:
         index = next(index for index in arms if self.arms[index])
         times = [time_s for part in parts for time_s in part.steps.times_s]
         computed = [time_s for part in parts for time_s in part.steps.compute_times_s] if self._on_cpu else []
-        cores_used = core_use.total([part.cores for part in parts])
+        cores_used = counters.total([part.cores for part in parts])
         finite = all(math.isfinite(float(loss)) for part in parts for loss in part.steps.losses)
         return Window(number, index, sum(part.window_s for part in parts), times, computed, cores_used), finite
 
@@ -180,13 +180,13 @@ class WindowRunner:
 
     def _timed(self, arm: Arm, batches: Batches, steps: int, waiting: AllRanks) -> _Part:
         """Run timed steps between two barriers of these ranks: nothing else is between them."""
-        counted = core_use.read(self._meter)
+        counted = counters.read(self._meter)
         waiting.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
         waiting.barrier()
         window_s = time.perf_counter() - begin
-        return _Part(window_s, timed, core_use.since(counted, self._meter))
+        return _Part(window_s, timed, counters.since(counted, self._meter))
 
 
 def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:

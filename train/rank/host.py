@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from train.rank import core_use, energy
+from train.rank import counters
 from train.record.record import GpuState, HostState
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -26,8 +26,8 @@ def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None
     """Return this machine now, with its GPUs as they were found; cores: those that the job may use."""
     return HostState(
         governor=governor(cores),
-        frequency_mhz=core_use.frequency_mhz(cores),
-        frequency_max_mhz=core_use.frequency_mhz(cores, "cpuinfo_max_freq"),
+        frequency_mhz=counters.frequency_mhz(cores),
+        frequency_max_mhz=counters.frequency_mhz(cores, "cpuinfo_max_freq"),
         smt=smt(),
         numa_nodes=numa_nodes(),
         transparent_huge_pages=huge_pages(),
@@ -35,7 +35,7 @@ def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None
         cpu_flags=cpu_flags(),
         gpus=gpus,
         gpu_topology=gpu_topology,
-        energy_unknown=energy.why_unreadable(),
+        energy_unknown=counters.why_no_energy(),
     )
 
 

@@ -39,6 +39,12 @@ from train.record.record import (
     Work,
 )
 
+# Fields of the whole job, from rank 0's part.
+_OF_THE_JOB = (
+    *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed"),
+    *("notes", "arms_left_out", "attachments"),
+)
+
 
 @dataclass
 class Part:
@@ -188,13 +194,6 @@ def first_failure(parts: list[Part]) -> Failure | None:
     """Return the failure that the others follow from: one that is a consequence counts only if there is no other."""
     failures = [part.failure for part in parts if part.failure]
     return next((failure for failure in failures if not failure.consequence), next(iter(failures), None))
-
-
-# Fields of the whole job, from rank 0's part.
-_OF_THE_JOB = (
-    *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed"),
-    *("notes", "arms_left_out", "attachments"),
-)
 
 
 @dataclass(frozen=True)

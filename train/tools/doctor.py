@@ -224,13 +224,13 @@ def check_precisions() -> Check:
 
 def check_energy() -> Check:
     """Check whether the energy of the processors can be read: then records have the joules of an image."""
-    from train.rank import energy
+    from train.rank import counters
 
-    if why := energy.why_unreadable():
+    if why := counters.why_no_energy():
         # The counters tell users what others compute: CVE-2020-8694. So it is the administrator's choice.
         readable = "sudo chmod a+r /sys/class/powercap/*/energy_uj, until the next boot (mind CVE-2020-8694)"
         return Check("energy", OK, f"not known: {why}", readable if "only root" in why else "")
-    return Check("energy", OK, f"RAPL of {len(energy.packages())} package(s)")
+    return Check("energy", OK, f"RAPL of {len(counters.energy_counters())} package(s)")
 
 
 def check_rank_memory(ranks: int) -> Check:

@@ -8,6 +8,20 @@ from train.record.parts import Identity, JobEnd, Part, PartWriter, assemble, fin
 from train.record.record import CoreUse, Environment, Epoch, Failure, Order, RankTimeline, Resize, Server, Usage
 
 EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
+IDENTITY = Identity(
+    experiment="weak_scaling",
+    point="tiny-nodes2",
+    repeat=0,
+    generation=1,
+    config={"global_batch": 8},
+    config_hash="0" * 64,
+    source_digest="1" * 64,
+    command=["python"],
+    learning_rate=0.02,
+    swept={"nodes": 2},
+    order=Order(seed=0, position=1, runs=2),
+)
+ENDING = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
 
 def writer(folder, rank: int = 0, pid: int = 1, **first) -> PartWriter:
@@ -85,22 +99,6 @@ def test_a_consequence_is_named_only_where_there_is_no_cause():
     assert parts.first_failure([lost, cause]) == cause.failure
     assert parts.first_failure([lost]) == lost.failure
     assert parts.first_failure([Part()]) is None
-
-
-IDENTITY = Identity(
-    experiment="weak_scaling",
-    point="tiny-nodes2",
-    repeat=0,
-    generation=1,
-    config={"global_batch": 8},
-    config_hash="0" * 64,
-    source_digest="1" * 64,
-    command=["python"],
-    learning_rate=0.02,
-    swept={"nodes": 2},
-    order=Order(seed=0, position=1, runs=2),
-)
-ENDING = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
 
 def part(rank: int, timed_s: float, **other) -> Part:

@@ -8,7 +8,7 @@ from collections import namedtuple
 import pytest
 
 from train.launch.emulate import cgroups
-from train.rank import energy, gpus, host
+from train.rank import counters, gpus, host
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")
@@ -197,8 +197,8 @@ def test_which_precisions_are_fast(monkeypatch, flags, found):
     ],
 )
 def test_energy_is_no_condition_of_a_measurement(monkeypatch, why, found, fix):
-    monkeypatch.setattr(energy, "why_unreadable", lambda: why)
-    monkeypatch.setattr(energy, "packages", list)
+    monkeypatch.setattr(counters, "why_no_energy", lambda: why)
+    monkeypatch.setattr(counters, "energy_counters", list)
     check = doctor.check_energy()
     assert (check.state, check.result) == (doctor.OK, found)
     assert check.fix.startswith(fix)

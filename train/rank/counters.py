@@ -1,21 +1,117 @@
-"""The use of a rank's cores between two moments: counted by the kernel, read outside every timed window."""
+"""Counters, read outside every timed window: of a rank's cores, by the kernel; of energy, by processors and GPUs.
+
+RAPL counts the packages of Intel's and AMD's processors, with all that runs on them; memory and power supply are not in
+it. Its counters restart after some hundred kilojoules: a span in which one does so twice is too small, but that takes
+longer than any window of some minutes. NVML counts the energy of GPUs.
+"""
 
 import os
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.rank import energy, placement
+from train.rank import placement
+from train.rank.gpus import NOT_COUNTED, GpuCount
 from train.record.record import CoreUse
 from train.record.summary import known_mean
 
+POWER = Path("/sys/class/powercap")
+# A package; not its parts (intel-rapl:0:0), which it contains, nor the same one by MMIO.
+_PACKAGE = re.compile(r"(intel|amd)-rapl:\d+")
 STAT = Path("/proc/stat")
 _THREADS = Path("/proc/self/task")
 _CLOCKS = Path("/sys/devices/system/cpu")
 _BUSY = (0, 1, 2)  # user, nice, system; not idle, iowait, irq, softirq
 _STEAL = 7
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A counter of energy."""
+
+    joules: float
+    range_j: float | None  # it restarts at 0 after this; None: not known
+
+
+@dataclass(frozen=True)
+class EnergyReading:
+    """The counters of energy at one moment."""
+
+    processors: tuple[Counter, ...] = ()  # of each package of the host; empty if they cannot be read
+    gpu: GpuCount = NOT_COUNTED
+
+
+class Meter:
+    """Reads the counters of energy that a rank is to read."""
+
+    def __init__(self, processors: bool = False, gpu: Callable[[], GpuCount] | None = None) -> None:
+        """Read nothing yet.
+
+        processors: of the host: one rank of it is enough. gpu: reads the rank's GPU, as `gpus.count_reader` returns it.
+        """
+        self._processors, self._gpu = processors, gpu or (lambda: NOT_COUNTED)
+
+    def read(self) -> EnergyReading:
+        """Return the counters now. Reading them takes well under a millisecond."""
+        return EnergyReading(tuple(energy_counters(POWER)) if self._processors else (), self._gpu())
+
+
+def energy_counters(power: Path = POWER) -> list[Counter]:
+    """Return the counter of each package; empty if there is none, or this user may not read one."""
+    try:
+        return [
+            Counter(int((path / "energy_uj").read_text()) / 1e6, _range_j(path)) for path in _package_folders(power)
+        ]
+    except (OSError, ValueError):
+        return []
+
+
+def _package_folders(power: Path) -> list[Path]:
+    return sorted(path for path in power.iterdir() if _PACKAGE.fullmatch(path.name))
+
+
+def why_no_energy(power: Path = POWER) -> str | None:
+    """Return why the energy of this host's processors cannot be read; None if it can."""
+    if energy_counters(power):
+        return None
+    folders = _package_folders(power) if power.is_dir() else []
+    if not folders:
+        return f"no RAPL counter in {power}: a virtual machine, or a processor or kernel without one"
+    try:
+        for path in folders:
+            int((path / "energy_uj").read_text())
+    except PermissionError:
+        return f"only root may read {path / 'energy_uj'}"
+    except (OSError, ValueError) as error:
+        return f"{path / 'energy_uj'}: {error}"
+    return None
+
+
+def processors_j(begin: Sequence[Counter], end: Sequence[Counter]) -> float | None:
+    """Return the energy of all packages between two readings, in J; None without counters, or if one is unknown."""
+    used = [_between(b, e) for b, e in zip(begin, end, strict=False)]
+    counted = [joules for joules in used if joules is not None]
+    return sum(counted) if counted and len(counted) == len(begin) == len(end) else None
+
+
+def gpu_j(begin: float | None, end: float | None) -> float | None:
+    """Return the energy of a GPU between two readings, in J; None if it does not count it, or has restarted."""
+    return None if begin is None or end is None or end < begin else end - begin
+
+
+def _between(begin: Counter, end: Counter) -> float | None:
+    if end.joules >= begin.joules:
+        return end.joules - begin.joules
+    return None if end.range_j is None else end.joules + end.range_j - begin.joules
+
+
+def _range_j(package: Path) -> float | None:
+    try:
+        return int((package / "max_energy_range_uj").read_text()) / 1e6
+    except (OSError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -27,10 +123,10 @@ class Reading:
     busy_s: float
     steal_s: float
     threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready and did not run
-    energy: energy.Reading
+    energy: EnergyReading
 
 
-def read(meter: energy.Meter) -> Reading | None:
+def read(meter: Meter) -> Reading | None:
     """Return the counters of this process, its cores, and energy; None if the kernel has none."""
     if not STAT.exists():
         return None
@@ -38,7 +134,7 @@ def read(meter: energy.Meter) -> Reading | None:
     return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, thread_times(), meter.read())
 
 
-def since(begin: Reading | None, meter: energy.Meter) -> CoreUse | None:
+def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
     """Return what was counted since a reading with the same meter; None without one."""
     end = read(meter)
     if begin is None or end is None:
@@ -50,8 +146,8 @@ def since(begin: Reading | None, meter: energy.Meter) -> CoreUse | None:
         steal_s=end.steal_s - begin.steal_s,
         delay_s=delay_s(begin.threads_s, end.threads_s, len(placement.usable_cores())),
         frequency_mhz=frequency_mhz(placement.usable_cores()),
-        energy_j=energy.processors_j(begin.energy.processors, end.energy.processors),
-        gpu_energy_j=energy.gpu_j(begin.energy.gpu.energy_j, end.energy.gpu.energy_j),
+        energy_j=processors_j(begin.energy.processors, end.energy.processors),
+        gpu_energy_j=gpu_j(begin.energy.gpu.energy_j, end.energy.gpu.energy_j),
         gpu_clock_mhz=end.energy.gpu.clock_mhz,
     )
 
