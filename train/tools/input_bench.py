@@ -177,7 +177,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
     import tensorflow as tf
 
     from train import distribution
-    from train.datasets.synthetic import Synthetic
+    from train.datasets.built_in import Synthetic
     from train.loop import step
     from train.models import build
 
