@@ -1,7 +1,6 @@
-"""Inception 4, without auxiliary heads: Szegedy et al., 2016 (1602.07261).
+"""The first and the fourth of the Inception networks, by Szegedy et al.: GoogLeNet (2014) and Inception 4 (2016).
 
-Every convolution is followed by batch normalisation with an offset and no scale, as in the authors' code, and ReLU.
-GoogLeNet, the first of the family and without normalisation, is in googlenet.py, Inception 3 in applications.py.
+Inception 3 is in applications.py.
 """
 
 from __future__ import annotations
@@ -12,9 +11,70 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tf_keras
 
+# Filters of the 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5 and pool projection of each block; None: max pooling, stride 2.
+_BLOCKS = (
+    (64, 96, 128, 16, 32, 32),  # 3a
+    (128, 128, 192, 32, 96, 64),  # 3b
+    None,
+    (192, 96, 208, 16, 48, 64),  # 4a
+    (160, 112, 224, 24, 64, 64),  # 4b
+    (128, 128, 256, 24, 64, 64),  # 4c
+    (112, 144, 288, 32, 64, 64),  # 4d
+    (256, 160, 320, 32, 128, 128),  # 4e
+    None,
+    (256, 160, 320, 32, 128, 128),  # 5a
+    (384, 192, 384, 48, 128, 128),  # 5b
+)
+
+
+def googlenet(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """Return GoogLeNet, after table 1 of 1409.4842; sizes in comments are those at 224x224. Images of any size.
+
+    Without the two auxiliary heads and without response normalisation, as in Google's tf_cnn_benchmarks, which the
+    studies of 2017 and 2018 ran; with the paper's dropout. No batch normalisation: that came a year later.
+    """
+    import tf_keras
+    from tf_keras import layers
+
+    images = layers.Input((image_size, image_size, channels))
+    x = _plain_conv(images, 64, 7, 2)  # 112 x 112
+    x = layers.MaxPooling2D(3, 2, "same")(x)  # 56 x 56
+    x = _plain_conv(x, 64, 1)
+    x = _plain_conv(x, 192, 3)
+    x = layers.MaxPooling2D(3, 2, "same")(x)  # 28 x 28; the blocks below end at 7 x 7 x 1024
+    for filters in _BLOCKS:
+        x = _inception_1(x, filters) if filters else layers.MaxPooling2D(3, 2, "same")(x)
+    x = layers.GlobalAveragePooling2D()(x)
+    x = layers.Dropout(0.4)(x)
+    return tf_keras.Model(images, layers.Dense(classes)(x), name="googlenet")
+
+
+def _plain_conv(x: tf.Tensor, filters: int, kernel: int, strides: int = 1) -> tf.Tensor:
+    from tf_keras import layers
+
+    return layers.Conv2D(filters, kernel, strides, "same", activation="relu")(x)
+
+
+def _inception_1(x: tf.Tensor, filters: tuple[int, int, int, int, int, int]) -> tf.Tensor:
+    from tf_keras import layers
+
+    one, to_three, three, to_five, five, pool = filters
+    pooled = layers.MaxPooling2D(3, 1, "same")(x)
+    branches = [
+        _plain_conv(x, one, 1),
+        _plain_conv(_plain_conv(x, to_three, 1), three, 3),
+        _plain_conv(_plain_conv(x, to_five, 1), five, 5),
+        _plain_conv(pooled, pool, 1),
+    ]
+    return layers.Concatenate()(branches)
+
 
 def inceptionv4(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """Return Inception 4, after figures 3 to 9 of the paper; sizes in comments are those at 299x299. At least 75x75."""
+    """Return Inception 4, without auxiliary heads; sizes in comments are those at 299x299. At least 75x75.
+
+    After figures 3 to 9 of 1602.07261. Every convolution is followed by batch normalisation with an offset and no
+    scale, as in the authors' code, and ReLU.
+    """
     import tf_keras
     from tf_keras import layers
 
@@ -101,4 +161,4 @@ def _inception_c(x: tf.Tensor) -> tf.Tensor:
     return _concat(_pool_conv(x, 256), _conv(x, 256, (1, 1)), *forks)
 
 
-MODELS = {"inceptionv4": inceptionv4}
+MODELS = {"googlenet": googlenet, "inceptionv4": inceptionv4}

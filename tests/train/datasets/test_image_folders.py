@@ -78,9 +78,6 @@ def test_fewer_class_folders_are_an_error(caltech, configure, readers):
         readers(configure("caltech256", caltech, "nodes=1"))
 
 
-pytestmark = pytest.mark.slow
-
-
 def colour(part: int, label: int, number: int) -> tuple[int, int, int]:
     return 40 * number + 20, 30 * label + 10, 100 * part + 50
 
