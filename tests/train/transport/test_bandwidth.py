@@ -4,8 +4,7 @@ import types
 import pytest
 
 from tests.helpers.thread_ranks import on_all_ranks
-from train.allreduce import bandwidth
-from train.transport import connections
+from train.transport import bandwidth, connections
 
 KEY = b"k" * 64
 

@@ -20,7 +20,7 @@ def config():
 
 @pytest.fixture(scope="module")
 def allreduce():
-    from train.allreduce import sweep as allreduce_sweep
+    from train.loop import allreduce_sweep
 
     return allreduce_sweep
 

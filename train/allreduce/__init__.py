@@ -1,1 +1,0 @@
-"""Allreduces, links and memory, measured without a model."""
