@@ -33,7 +33,6 @@ from tabulate import tabulate
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
-from train.distribution import slurm
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
@@ -46,6 +45,7 @@ from train.rank.roll_call import Details, Expected, Present
 from train.record import protocol
 from train.record.files import source_digest, source_files
 from train.record.record import Host
+from train.transport import rendezvous
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import connect_on_machine
 
@@ -171,7 +171,7 @@ def _of_a_step(rank: int, ranks: int, folder: Path) -> None:
         "SLURM_NODEID": str(node), "SLURM_LOCALID": str(local), "SLURM_PROCID": str(rank),
         "SLURMD_NODENAME": f"node{node:04d}", "SLURM_SRUN_COMM_HOST": "127.0.0.1",
     }  # fmt: skip
-    slurm.set_gloo_variables(folder)
+    rendezvous.set_gloo_variables(folder)
     assert os.environ["HOROVOD_CROSS_SIZE"] == str(ranks // RANKS_PER_NODE)
     _ask_server(rank)
 

@@ -122,7 +122,7 @@ for override, expected in [*settings.items(), ("allreduce=false", 1.0 + 2 * rank
             loss = weight * tf.reduce_sum(matrix)
         return again.tape(tape).gradient(loss, [weight, matrix])
 
-    # a failed one is known by its name alone: see train/distribution/elastic.py
+    # a failed one is known by its name alone: see train/distribution/horovod.py
     graph = gradients.get_concrete_function().graph.as_graph_def()
     nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
     exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.schema import Distribution as Settings
 from train.config.schema import RunConfig
-from train.distribution import slurm
 from train.distribution.base import Distribution, Single
 from train.rank import placement
 from train.record import protocol
+from train.transport import rendezvous
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
         _set_up_horovod(config.distribution, folder)
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
     peers = os.environ.get(protocol.PEERS)
-    if config.distribution.controller == "gloo" and slurm.is_needed(os.environ):
-        slurm.set_gloo_variables(folder)
+    if config.distribution.controller == "gloo" and rendezvous.is_started_by_srun(os.environ):
+        rendezvous.set_gloo_variables(folder)
         peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
     if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
         os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
@@ -110,7 +110,7 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
 
         return CentralStorage(config.towers)
     joined = _join_strategy(config, report) if config.distribution.is_strategy else _join_horovod(config, folder)
-    slurm.remove_files()
+    rendezvous.remove_files()
     return joined
 
 
@@ -126,7 +126,7 @@ def _join_strategy(config: RunConfig, report: Callable[[str], None]) -> Distribu
 
 def _join_horovod(config: RunConfig, folder: Path) -> Distribution:
     if config.distribution.elastic:
-        from train.distribution.elastic import ElasticHorovod
+        from train.distribution.horovod import ElasticHorovod
 
         return ElasticHorovod(config.distribution, config.ranks, folder)
     from train.distribution.horovod import Horovod, RejoiningHorovod

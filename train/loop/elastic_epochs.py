@@ -13,7 +13,7 @@ from typing import TypedDict
 import tensorflow as tf
 from horovod.runner.elastic.worker import HostUpdateResult
 
-from train.distribution.elastic import ElasticHorovod, State
+from train.distribution.horovod import ElasticHorovod, State
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.record.predictions import Predictions

@@ -77,7 +77,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
 
 
 def _train_elastically(context: Context, learner: Learner) -> Predictions | None:
-    from train.distribution.elastic import ElasticHorovod  # only here: it imports Horovod
+    from train.distribution.horovod import ElasticHorovod  # only here: it imports Horovod
     from train.loop.elastic_epochs import train_elastically
 
     assert isinstance(context.distribution, ElasticHorovod)

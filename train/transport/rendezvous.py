@@ -1,25 +1,34 @@
 """How the ranks of a job find each other: by files in a folder that all hosts see, and by Horovod's rendezvous server.
 
-Horovod's launcher starts the server, and under srun rank 0.
+Horovod's launcher starts the server, on the host where it is called. Ranks that Slurm's srun started need no Slurm
+plugin for MPI: rank 0 runs the server, and writes its address into a file; Slurm's environment variables tell each rank
+its number.
 """
 
+import os
+import re
 import secrets
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import HTTPServer
 from pathlib import Path
+from typing import Any
 
 from train.config.checks import ConfigError
 from train.rank import placement, process
-from train.record import files
+from train.record import files, protocol
 
 # Ranks wait this long for those that are still importing TensorFlow: on shared cores that takes minutes.
 IMPORT_WITHIN_S = 300
 _POLL_S = 0.1
 _SECRET_BYTES = 32
+
+_servers: list[Any] = []  # a server lives as long as its process
+_written: list[Path] = []
 
 
 def write_file(path: Path, text: str) -> None:
@@ -112,6 +121,77 @@ def _serve(ranks: int, host: str) -> None:
     print(server.start(), flush=True)
     sys.stdin.read()
     server.stop()
+
+
+def tasks_per_node(text: str) -> list[int]:
+    """Return SLURM_STEP_TASKS_PER_NODE as one number per node: "2(x3),1" -> 2, 2, 2, 1."""
+    runs = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [int(tasks) for tasks, times in runs for _ in range(int(times or 1))]
+
+
+def is_started_by_srun(variables: Mapping[str, str]) -> bool:
+    """Return whether srun started this process, and no other launcher told it how to find the other ranks."""
+    launchers = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
+    return "SLURM_STEP_NUM_TASKS" in variables and not any(name in variables for name in launchers)
+
+
+def gloo_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that tell Horovod's Gloo which rank this is, from those of a Slurm step."""
+    nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
+    node, local = int(variables["SLURM_NODEID"]), int(variables["SLURM_LOCALID"])
+    across = [number for number, tasks in enumerate(nodes) if tasks > local]  # nodes that have such a local rank
+    return {
+        "HOROVOD_RANK": variables["SLURM_PROCID"],
+        "HOROVOD_SIZE": variables["SLURM_STEP_NUM_TASKS"],
+        "HOROVOD_LOCAL_RANK": str(local),
+        "HOROVOD_LOCAL_SIZE": str(nodes[node]),
+        "HOROVOD_CROSS_RANK": str(across.index(node)),
+        "HOROVOD_CROSS_SIZE": str(len(across)),
+        "HOROVOD_HOSTNAME": variables["SLURMD_NODENAME"],
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+    }
+
+
+def set_gloo_variables(folder: Path) -> None:
+    """Set all environment variables that Horovod's Gloo needs; call it before Horovod is imported.
+
+    folder: one that all hosts see. Raises ConfigError if the file that rank 0 writes there does not appear.
+    """
+    variables = os.environ
+    variables.update(gloo_variables(variables))
+    step = [variables.get(f"SLURM_{name}", "0") for name in ("JOB_ID", "RESTART_COUNT", "STEP_ID")]
+    path = folder.resolve() / f".rendezvous-{'.'.join(step)}"
+    if variables["HOROVOD_RANK"] == "0":
+        peers = variables.get(protocol.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
+        folder.mkdir(parents=True, exist_ok=True)
+        host = placement.address_towards(peers)
+        write_file(path, f"{host} {_serve_srun_step(variables, host)}")
+        _written.append(path)
+    hint = "it died, or the hosts do not share the folder; see rank 0's output, or give another folder: results=..."
+    address, port = wait_for_file(path, hint).split()
+    variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"], variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] = address, port
+
+
+def remove_files() -> None:
+    """Remove the file that this process wrote for the others, once all have joined."""
+    while _written:
+        _written.pop().unlink(missing_ok=True)
+
+
+def _serve_srun_step(variables: Mapping[str, str], host: str) -> int:
+    """Start Horovod's rendezvous server in a thread of this process, and return its port."""
+    from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
+    from horovod.runner.http.http_server import RendezvousServer
+
+    nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
+    prepare_server(sum(nodes), host)
+    plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
+    server = RendezvousServer()
+    port = server.start()
+    server.init(plan)
+    _servers.append(server)
+    return port
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from horovod.runner.http.http_server import RendezvousHTTPServer
 
 from train.config.checks import ConfigError
 from train.transport import rendezvous
-from train.transport.rendezvous import Secret
+from train.transport.rendezvous import Secret, gloo_variables, is_started_by_srun, tasks_per_node
 
 
 @pytest.fixture(params=[0o022, 0o000])
@@ -86,3 +86,34 @@ def test_a_server_of_its_own_has_no_rank_and_ends_when_its_input_does(monkeypatc
     assert urllib.request.urlopen(address, timeout=10).read() == b"here"
     server.stdin.close()
     assert server.wait(10) == 0
+
+
+# Rank 3 of 2 + 2 + 1 ranks on three nodes.
+STEP = {
+    "SLURM_PROCID": "3",
+    "SLURM_LOCALID": "1",
+    "SLURM_NODEID": "1",
+    "SLURM_STEP_NUM_TASKS": "5",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2),1",
+    "SLURMD_NODENAME": "n2",
+}
+
+
+@pytest.mark.parametrize(("text", "tasks"), [("4", [4]), ("2(x3)", [2, 2, 2]), ("2(x2),1", [2, 2, 1]), ("3,1", [3, 1])])
+def test_slurms_tasks_per_node_are_read(text, tasks):
+    assert tasks_per_node(text) == tasks
+
+
+def test_a_rank_gets_the_place_that_slurm_gave_it():
+    variables = gloo_variables(STEP)
+    names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
+    # Of the two nodes that have a local rank 1 it is on the second.
+    assert [variables[f"HOROVOD_{name}"] for name in names] == ["3", "5", "1", "2", "1", "2"]
+
+
+def test_only_what_srun_started_alone_needs_it():
+    assert is_started_by_srun(STEP)
+    assert not is_started_by_srun({})
+    assert not is_started_by_srun({"SLURM_PROCID": "0"})  # a batch script's own process
+    assert not is_started_by_srun({**STEP, "HOROVOD_RANK": "0"})  # horovodrun inside a step
+    assert not is_started_by_srun({**STEP, "OMPI_COMM_WORLD_RANK": "0"})

@@ -69,7 +69,7 @@ class Slurm(BatchLauncher):
     def command(self, job: Job) -> list[str]:
         """Return an srun with one task a rank.
 
-        With Gloo the ranks find each other (train/distribution/slurm.py), so that no MPI plugin has to fit.
+        With Gloo the ranks find each other (train/transport/rendezvous.py), so that no MPI plugin has to fit.
         """
         nodes = job.nodes
         command = ["srun", f"--nodes={len(nodes.hosts)}", f"--nodelist={','.join(nodes.hosts)}"]
