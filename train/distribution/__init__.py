@@ -106,7 +106,7 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
     if config.distribution.backend == "none":
         return Single()
     if config.distribution.in_one_process:
-        from train.distribution.central_storage import CentralStorage
+        from train.distribution.strategies import CentralStorage
 
         return CentralStorage(config.towers)
     joined = _join_strategy(config, report) if config.distribution.is_strategy else _join_horovod(config, folder)
@@ -119,7 +119,7 @@ def _join_strategy(config: RunConfig, report: Callable[[str], None]) -> Distribu
         from train.distribution.parameter_servers import ParameterServers
 
         return ParameterServers(_prepared.pop(), report)
-    from train.distribution.multi_worker import MultiWorker
+    from train.distribution.strategies import MultiWorker
 
     return MultiWorker(config.distribution, _prepared.pop(), report)
 

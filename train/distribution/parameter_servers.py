@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from train.distribution.base import Result
 from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, check_servers, while_servers_answer
-from train.distribution.strategy import Report, StrategyRanks, taking_port, time_limited
+from train.distribution.strategies import Report, StrategyRanks, taking_port, time_limited
 from train.transport import PeerLost, RankUnresponsive
 
 ASK_EVERY_S = 10.0  # whether all tasks still answer

@@ -217,17 +217,17 @@ HANGS = """
 import ctypes, socket, sys
 from pathlib import Path
 from train.transport import connections
-from train.distribution import cluster, strategy
+from train.distribution import cluster, strategies
 from train.transport.tcp_group import TcpGroup
 from train.distribution.cluster import Peer
 
 stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
 workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}) for n in range(2)]
 made = cluster.Cluster(workers, TcpGroup(0, 2, []))
-with strategy.time_limited(made, print):
+with strategies.time_limited(made, print):
     pass
-strategy.READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
-with strategy.time_limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
+strategies.READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
+with strategies.time_limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
     ctypes.PyDLL(None).sleep(60)
 """
 

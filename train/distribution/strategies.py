@@ -1,0 +1,296 @@
+"""Ranks joined by TensorFlow's own strategies: MultiWorkerMirroredStrategy and CentralStorageStrategy.
+
+And what they have in common with parameter servers (parameter_servers.py): how a strategy is made, and what it does not
+exchange.
+"""
+
+import os
+import re
+import select
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NoReturn, cast
+
+import numpy as np
+import tensorflow as tf
+
+from train.config.checks import ConfigError
+from train.config.schema import Distribution as Settings
+from train.distribution.base import Distribution, ExchangingTape, Function, Result, Single, flat_exchange
+from train.distribution.cluster import WORKER, Cluster, Peer, check_servers, while_servers_answer
+from train.rank import placement
+from train.transport import PeerLost, RankUnresponsive
+
+READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
+
+Report = Callable[[str], None]  # takes why this process was ended, if it cannot say so itself
+
+_SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
+# What a collective raises whose peer is gone; each of them also has other causes.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.FailedPreconditionError,
+)
+_VARIABLES_ON = "/CPU:0"
+
+
+class StrategyRanks(Distribution):
+    """Ranks of a strategy: they gather values and wait for each other over the connections of their cluster."""
+
+    _strategy: tf.distribute.Strategy | None = None  # of this rank, if it makes variables
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Take the ranks of this cluster."""
+        self._group, self._peers = cluster.group, cluster.peers
+        self._own = cluster.peers[cluster.group.rank]
+        self.rank, self.size, self.local_rank = cluster.group.rank, cluster.group.size, placement.local_rank()
+
+    def scope(self) -> AbstractContextManager[None]:
+        """Return the scope of the strategy, which makes its own kinds of variables."""
+        return self._strategy.scope() if self._strategy else nullcontext()
+
+    def compiled(self, function: Function) -> Function:
+        """Return the compiled function, as a replica of the strategy runs it."""
+
+        def on_replica(*arguments: tf.Tensor) -> Any:
+            assert self._strategy
+            return self._strategy.run(function, arguments)
+
+        return tf.function(on_replica, autograph=False)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Return the element-wise sum over ranks, on every rank."""
+        received = self.gather(values.tobytes(), bytes)
+        return np.sum([np.frombuffer(one, values.dtype).reshape(values.shape) for one in received], axis=0)
+
+    def gather(self, value: Any, kind: Any) -> list[Any]:
+        """Return the values of all ranks, in the order of ranks, on every rank. kind: their type."""
+        return self._group.gather(value, kind)
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+        self._group.barrier()
+
+    def leave(self) -> None:
+        """Wait until no rank needs another one: a rank that ends breaks what others exchange with it."""
+        self._group.barrier()
+
+
+@contextmanager
+def taking_port(cluster: Cluster, task: str) -> Iterator[None]:
+    """Return a context in which TensorFlow starts its server for a task of this rank.
+
+    Raises ConfigError if the port was taken since the ranks connected.
+    """
+    try:
+        yield
+    except tf.errors.UnknownError as error:  # so it says that its server did not start
+        rank = cluster.group.rank
+        own = cluster.peers[rank]
+        raise ConfigError(
+            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
+        ) from error
+
+
+@contextmanager
+def time_limited(cluster: Cluster, report: Report) -> Iterator[None]:
+    """Return a context for making a strategy, which ends this process after a limit.
+
+    TensorFlow waits for the other tasks without a limit, within a call that lets no Python run. So a child of this
+    process watches: it reports, as this process would have, and kills it.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        _watch(reading, cluster, report)
+    os.close(reading)
+    try:
+        yield
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
+    """End the parent of this process, unless the other end of the pipe closes within the limit."""
+    try:
+        if not select.select([reading], [], [], READY_WITHIN_S)[0]:
+            parent, why = os.getppid(), "all others answer"
+            try:
+                check_servers(cluster.peers, {*range(len(cluster.peers))} - {cluster.group.rank})
+            except RankUnresponsive as error:
+                why = str(error)
+            report(f"TensorFlow did not make its strategy within {READY_WITHIN_S} s: {why}")
+            os.kill(parent, signal.SIGKILL)
+    finally:
+        os._exit(0)
+
+
+@contextmanager
+def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
+    """Return a context in which a failed exchange of this rank raises PeerLost; RankUnresponsive if another rank hangs.
+
+    TensorFlow has no special error for it: those that a lost peer causes name the collective operation, or say that
+    the peer is not there.
+    """
+    try:
+        yield
+    except _LOST as error:
+        message = str(error.message)
+        if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
+            raise
+        lost = [f"rank {number} ({peers[number].host})" for number in named_workers(message) if number != rank]
+        if lost and "eartbeat" in message:  # it is there, and does nothing: the cause, and no consequence
+            why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
+            raise RankUnresponsive(f"{', '.join(lost)} does not answer: {why.strip()}") from error
+        raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
+
+
+def named_workers(message: str) -> list[int]:
+    """Return the workers that a message of TensorFlow is about. The first of them watches over all."""
+    workers = {int(number) for number in re.findall(r"/task:(\d+)", message)}
+    return sorted(workers or ({0} if "CoordinationService" in message else set()))
+
+
+class MultiWorker(StrategyRanks):
+    """Ranks joined by MultiWorkerMirroredStrategy, one worker with one replica each.
+
+    Gradients, broadcasts and means are its collectives: a ring over gRPC on CPUs, NCCL on GPUs. All else goes over the
+    connections of the cluster (train/distribution/cluster.py).
+    """
+
+    _strategy: tf.distribute.Strategy
+
+    def __init__(self, settings: Settings, cluster: Cluster, report: Report) -> None:
+        """Make the strategy: it must come before any operation of TensorFlow.
+
+        report: takes why this process was ended, if another rank hangs meanwhile.
+        Raises ConfigError if its port is taken.
+        """
+        super().__init__(cluster)
+        self._settings = settings
+        self.barrier()
+        self._strategy = _strategy(cluster, report)
+        self._group.on_wait = while_servers_answer(self._peers)
+        self._sum = self.compiled(_sum)
+
+    def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+        """Return the one variable that this worker has of each of the strategy's."""
+        return [self._strategy.experimental_local_results(variable)[0] for variable in variables]
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """Return a tape that averages the gradients of all ranks, for use in a compiled function."""
+        if not self._settings.allreduce:
+            return tape
+        return ExchangingTape(tape, flat_exchange(_mean) if self._settings.gradients == "flat" else _means)
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to the values of rank 0."""
+        self._set(variables, lambda value: value if self.rank == 0 else tf.zeros_like(value))
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to their mean over ranks."""
+        self._set(variables, lambda value: value / self.size)
+
+    def _set(self, variables: Sequence[tf.Variable], share: Callable[[tf.Tensor], tf.Tensor]) -> None:
+        """Set the variables to the sums over ranks of what each contributes: one exchange for each type."""
+        own = self.local(variables)
+        for dtype in dict.fromkeys(variable.dtype for variable in own):
+            same_type = [variable for variable in own if variable.dtype == dtype]
+            add = flat_exchange(lambda flat: self.allreduce(flat, "variables"))
+            sums = add([share(variable.value()) for variable in same_type], same_type)
+            for variable, value in zip(same_type, sums, strict=True):
+                variable.assign(value)
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """Return the element-wise sum over ranks, on every rank and on the tensor's device."""
+        return self._sum(tensor)
+
+    def exchanges(self) -> AbstractContextManager[None]:
+        """Return a context in which a failed exchange raises PeerLost."""
+        return exchanges(self.rank, self._peers)
+
+
+def _sum(tensor: tf.Tensor) -> tf.Tensor:
+    """Return the sum over ranks, within a replica."""
+    placed = tf.identity(tensor)  # on the device of the replica: an argument of a function is on none
+    return tf.distribute.get_replica_context().all_reduce(_SUM, placed)
+
+
+def _mean(tensor: tf.Tensor) -> tf.Tensor:
+    """Return the mean over ranks, within a replica."""
+    return tf.distribute.get_replica_context().all_reduce(_MEAN, tensor)
+
+
+def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
+    """Return the mean of each gradient over ranks, within a replica: all in one call, as tf_keras' optimizers do."""
+
+    def reduce(strategy: tf.distribute.Strategy, own: list[tf.Tensor]) -> list[tf.Tensor]:
+        return strategy.extended.batch_reduce_to(_MEAN, list(zip(own, variables, strict=True)))
+
+    return tf.distribute.get_replica_context().merge_call(reduce, (gradients,))
+
+
+def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
+    """Return the strategy of this worker, with all others there. Raises ConfigError if its port is taken meanwhile."""
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    implementation = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
+    options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
+    with taking_port(cluster, WORKER), time_limited(cluster, report):
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+class CentralStorage(Single):
+    """The only process of a job, which computes for all ranks, each on its own device (a tower).
+
+    In each step every tower computes the gradients of its share of the batch; the CPU, where the variables are,
+    averages them and applies the mean once. That is synchronous SGD. On GPUs a tower is a GPU, on CPUs a logical
+    device: their operations share the threads, and so the cores, of the process.
+    """
+
+    def __init__(self, towers: int) -> None:
+        """Take this many devices. Raises ConfigError if there are other processes."""
+        if (processes := placement.size()) != 1:
+            raise ConfigError(
+                f"distribution.backend=ps_cpu: this is one of {processes} processes. One alone computes for all "
+                f"{towers} ranks: start it without horovodrun and mpirun, or with srun --ntasks=1"
+            )
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        names = [device.name for device in devices[:towers]]
+        self._strategy = tf.distribute.experimental.CentralStorageStrategy(names, _VARIABLES_ON)
+
+    def scope(self) -> AbstractContextManager[None]:
+        """Return the scope of the strategy, whose variables are on the CPU."""
+        return self._strategy.scope()
+
+    def compiled(self, function: Function) -> Function:
+        """Return the compiled function; what no tower does is done where the variables are."""
+
+        def on_the_cpu(*arguments: tf.Tensor) -> Any:
+            with tf.device(_VARIABLES_ON):
+                return function(*arguments)
+
+        return super().compiled(cast(Function, on_the_cpu))
+
+    def on_devices(self, function: Callable[..., Result], *batch: tf.Tensor) -> list[Result]:
+        """Return the function's results for equal parts of a batch, each computed on its tower."""
+        towers = range(self._strategy.num_replicas_in_sync)
+        parts = [tf.split(tensor, len(towers)) for tensor in batch]
+        results = self._strategy.run(function, [self._one_each(tensors) for tensors in parts])
+
+        def tower_result(tower: int) -> Any:
+            return tf.nest.map_structure(lambda value: self._strategy.experimental_local_results(value)[tower], results)
+
+        return [tower_result(tower) for tower in towers]
+
+    def _one_each(self, values: list[tf.Tensor]) -> Any:
+        """Return the values as the strategy takes them, one for each tower."""
+        return self._strategy.experimental_distribute_values_from_function(
+            lambda context: values[context.replica_id_in_sync_group]
+        )
