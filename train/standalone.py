@@ -15,7 +15,7 @@ from pathlib import Path
 
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
 from train.config.schema import RunConfig
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
 from train.record import files, parts, paths, protocol

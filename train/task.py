@@ -12,7 +12,7 @@ from pathlib import Path
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
 from train.config.schema import RunConfig
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.rank import roll_call
 from train.rank.counters import Meter
 from train.rank.phases import PhaseClock

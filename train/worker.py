@@ -8,7 +8,7 @@ from pathlib import Path
 from train import distribution, startup
 from train.config import identity
 from train.config.identity import config_hash, values
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.rank import counters, environment, gpus, placement, process, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate

@@ -16,7 +16,7 @@ from pathlib import Path
 from train import distribution, startup
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RoundArm
-from train.distribution.base import Single
+from train.distribution import Single
 from train.transport import tcp_group
 
 # Groups that are joined in turn exchange among themselves, and the others are in no cycle.

@@ -3,7 +3,7 @@
 import itertools
 
 from train.config.schema import RunConfig
-from train.distribution.base import Distribution, Single
+from train.distribution import Distribution, Single
 from train.rank.counters import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import ROOT, shell
 from train.config.compose import load
 from train.config.identity import swept_values
-from train.distribution.base import Single
+from train.distribution import Single
 from train.rank.phases import PhaseClock
 from train.record import record
 from train.record.parts import PartWriter

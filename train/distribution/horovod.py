@@ -20,7 +20,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.base import Distribution, ExchangingTape, Result, Single, flat_exchange
+from train.distribution import Distribution, ExchangingTape, Result, Single, flat_exchange
 from train.record import protocol
 from train.transport import PeerLost, RankDropped, connections, rendezvous
 from train.transport.connections import Address

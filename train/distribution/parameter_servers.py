@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import tensorflow as tf
 
-from train.distribution.base import Result
+from train.distribution import Result
 from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, check_servers, while_servers_answer
 from train.distribution.strategies import Report, StrategyRanks, taking_port, time_limited
 from train.transport import PeerLost, RankUnresponsive

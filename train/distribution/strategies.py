@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.base import Distribution, ExchangingTape, Function, Result, Single, flat_exchange
+from train.distribution import Distribution, ExchangingTape, Function, Result, Single, flat_exchange
 from train.distribution.cluster import WORKER, Cluster, Peer, check_servers, while_servers_answer
 from train.rank import placement
 from train.transport import PeerLost, RankUnresponsive

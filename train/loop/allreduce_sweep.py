@@ -15,7 +15,7 @@ import psutil
 import tensorflow as tf
 
 from train.config.schema import AllreduceSweep
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.rank import counters, placement
 from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from train.config.schema import RoundArm, RunConfig
 from train.datasets import DATASETS, Data
-from train.distribution.base import Distribution, Single
+from train.distribution import Distribution, Single
 from train.loop.learner import Learner
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps
 from train.loop.timed_steps import Batches, endless

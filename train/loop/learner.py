@@ -8,7 +8,7 @@ import tf_keras
 
 from train.config.schema import RunConfig
 from train.datasets import Data
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.loop import step
 from train.record.predictions import Predictions
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tf_keras
 
 from train.config.schema import RunConfig
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
 from train.record.record import MatrixProduct, Work

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tf_keras
 
 from train.config.schema import Optimizer as OptimizerSettings
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.record.recorded_config import scaled_learning_rate
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]

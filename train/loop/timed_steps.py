@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from train.datasets import Data
-from train.distribution.base import Distribution
+from train.distribution import Distribution
 from train.loop import roofline
 from train.loop.step import TrainStep, synchronize_devices
 from train.rank import counters

@@ -84,7 +84,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 from train.datasets import DATASETS
-from train.distribution.base import Single
+from train.distribution import Single
 from train.loop.learner import Learner
 from train.models import build
 

@@ -4,7 +4,7 @@ from tests.helpers.configs import changed
 from tests.helpers.context import make_context
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RoundArm
-from train.distribution.base import Single
+from train.distribution import Single
 from train.models import build, freeze_below_classifier
 
 pytestmark = pytest.mark.slow

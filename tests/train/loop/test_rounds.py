@@ -8,7 +8,7 @@ from tests.helpers.context import make_context
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
-from train.distribution.base import Single
+from train.distribution import Single
 from train.rank.phases import PhaseClock
 
 pytestmark = pytest.mark.slow

@@ -31,7 +31,7 @@ def test_one_step_of_sgd_worked_by_hand(step):
     #   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
     import tensorflow as tf
 
-    from train.distribution.base import Single
+    from train.distribution import Single
 
     model = linear_model()
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
@@ -50,7 +50,7 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
     # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
     import tensorflow as tf
 
-    from train.distribution.base import ExchangingTape, Single
+    from train.distribution import ExchangingTape, Single
 
     computed = []
 
@@ -83,7 +83,7 @@ def test_passes_over_parts_of_a_batch_make_the_step_of_the_whole(step, precision
     # is that of the batch, and it is what is exchanged, once.
     import tensorflow as tf
 
-    from train.distribution.base import Single
+    from train.distribution import Single
 
     exchanged = []
 
@@ -119,7 +119,7 @@ def test_the_compiled_step_warms_up_by_itself(step, precision):
     # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
     import tensorflow as tf
 
-    from train.distribution.base import Single
+    from train.distribution import Single
 
     model = linear_model()
     settings = load(
@@ -148,7 +148,7 @@ def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step)
     # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
     import tensorflow as tf
 
-    from train.distribution.base import Single
+    from train.distribution import Single
 
     model = linear_model()
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
@@ -181,7 +181,7 @@ def test_weight_decay_spares_biases_and_normalisation(step, name, precision):
 def test_evaluation_leaves_padding_out(step):
     import tensorflow as tf
 
-    from train.distribution.base import Single
+    from train.distribution import Single
 
     evaluation_step = step.make_evaluation_step(linear_model(), Single())
     images = tf.ones((3, 1, 1, 2))
@@ -197,7 +197,7 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
     import tensorflow as tf
     import tf_keras
 
-    from train.distribution.base import Single
+    from train.distribution import Single
     from train.models import build
 
     tf_keras.utils.set_random_seed(0)
@@ -215,7 +215,7 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
 
 
 def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothing(step):
-    from train.distribution.base import Single
+    from train.distribution import Single
 
     exchanged = []
 

@@ -3,7 +3,7 @@ import pytest
 from tests.helpers.context import make_context
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.distribution.base import Single
+from train.distribution import Single
 
 pytestmark = pytest.mark.slow
 

@@ -250,7 +250,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
     import numpy as np
     import tf_keras
 
-    from train.distribution.base import Single
+    from train.distribution import Single
     from train.loop.learner import moving_statistics
     from train.loop.step import make_optimizer, make_train_step
 
