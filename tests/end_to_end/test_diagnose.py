@@ -86,7 +86,7 @@ def adds_up(curve: dict) -> None:
 
 
 def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
-    measure(tmp_path, *TINY, "batch_per_rank=4", changes={"train.loop.window_runner.run_steps": LATE})
+    measure(tmp_path, *TINY, "batch_per_rank=4", changes={"train.loop.windows.run_steps": LATE})
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "waiting", curve["sentences"]

@@ -1,7 +1,7 @@
 """Rounds: all points of a curve in one launch. A round runs every arm once, in a new random order, between barriers.
 
 An arm is one of the points: the first ranks of the job, or of one of its rank groups, with allreduce or without.
-`train.loop.arms` has the arms on a rank, `train.loop.window_runner` runs their windows.
+`train.loop.windows` has the arms on a rank, and runs their windows.
 
 With measure.split a round also has what tells the parts of a step apart: the exchange of each point's gradients by
 itself, and, if images are read from files, each point with one batch in memory.
@@ -18,7 +18,7 @@ from train.config.schema import RunConfig
 from train.loop import roofline
 from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
-from train.loop.window_runner import ArmSet, Length, WindowRunner
+from train.loop.windows import ArmSet, Length, WindowRunner
 from train.record import intervals, rounds
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S

@@ -150,10 +150,10 @@ def test_the_order_is_drawn_from_the_seed_and_the_launch(measured):
 def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     import numpy as np
 
-    from train.loop import window_runner
+    from train.loop import windows
 
     begun = []
-    restoring = window_runner.restoring
+    restoring = windows.restoring
 
     def noting(variables):
         restore = restoring(variables)
@@ -164,7 +164,7 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
 
         return restore_and_note
 
-    monkeypatch.setattr(window_runner, "restoring", noting)
+    monkeypatch.setattr(windows, "restoring", noting)
     _, before, learner = measured("measure.budget_s=0.001")
     assert len(begun) == 2 * 2 + 2 + 1  # warm-up, one round, and the step that all make at the end
     for values in begun:
@@ -175,10 +175,10 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
 
 
 def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
-    from train.loop import window_runner
+    from train.loop import windows
 
     moved = []
-    monkeypatch.setattr(window_runner.placement, "move", moved.append)
+    monkeypatch.setattr(windows.placement, "move", moved.append)
     arms = [msgspec.structs.replace(ONE, name="without"), msgspec.structs.replace(ONE, name="with", rank_group=1)]
     groups = [RankGroup({}, 0, 1), RankGroup({}, 1, 1)]
     context, _, _ = measured("measure.budget_s=0.001", arms=arms, groups=groups, core_sets=[[0], [1]])
@@ -190,10 +190,10 @@ def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_eac
 
 
 def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measured, monkeypatch):
-    from train.loop import window_runner
+    from train.loop import windows
 
     # Of batch 1 and of batch 2 too.
-    monkeypatch.setattr(window_runner.WindowRunner, "last_step_s", lambda runner, arms, steps: 0.9)
+    monkeypatch.setattr(windows.WindowRunner, "last_step_s", lambda runner, arms, steps: 0.9)
     arms = [msgspec.structs.replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
     # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
     # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
@@ -220,35 +220,35 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
 )
 def test_a_window_is_long_beside_the_barrier_at_its_end(changes, step_s, timed, untimed):
     from train.loop.rounds import _steps
-    from train.loop.window_runner import Length
+    from train.loop.windows import Length
 
     config = changed(load(["model=tiny", "measure.precision_fraction=0.05"]), changes)
     assert _steps(config, step_s=step_s) == Length(timed, untimed=untimed)
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
-    from train.loop import window_runner
+    from train.loop import windows
 
     def disturbed(step, batches, count):
         made = run_steps(step, batches, count)
         return replace(made, times_s={1: [0.125], 2: [9.0, 0.9]}.get(count, made.times_s))
 
-    run_steps = window_runner.run_steps
-    monkeypatch.setattr(window_runner, "run_steps", disturbed)
+    run_steps = windows.run_steps
+    monkeypatch.setattr(windows, "run_steps", disturbed)
     context, _, _ = measured("measure.budget_s=0.001", "measure.precision_fraction=0.05")
     assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 5 ms / 0.05 / 0.125 s
 
 
 @pytest.mark.parametrize(("step_s", "expected"), [(0.25, [1, 2]), (0.5, [2])])  # long is 4 x 5 ms / 0.05 = 0.4 s
 def test_a_window_begins_with_an_untimed_step_unless_steps_are_long(measured, monkeypatch, step_s, expected):
-    from train.loop import window_runner
+    from train.loop import windows
 
     def made_up(step, batches, count):
         counts.append(count)
         return replace(run_steps(step, batches, count), times_s=[step_s] * count)
 
-    counts, run_steps = [], window_runner.run_steps
-    monkeypatch.setattr(window_runner, "run_steps", made_up)
+    counts, run_steps = [], windows.run_steps
+    monkeypatch.setattr(windows, "run_steps", made_up)
     measured("measure.budget_s=0.001", "measure.precision_fraction=0.05", arms=[ONE])
     assert counts[-1 - len(expected) : -1] == expected  # the very last step is that after the rounds
 
