@@ -1,4 +1,7 @@
-"""The limits of this process, its end when those that need it are gone, and the end of all processes of a job."""
+"""The limits of this process, its end when those that need it are gone, and the end of all processes of a job.
+
+`python -m train.rank.process JOB_ID` ends those of this host.
+"""
 
 import ctypes
 import os
@@ -76,3 +79,7 @@ def kill_job(job_id: str) -> None:
         except psutil.NoSuchProcess:
             continue
     psutil.wait_procs(processes, timeout=_GONE_WITHIN_S)
+
+
+if __name__ == "__main__":
+    kill_job(sys.argv[1])

@@ -1,6 +1,6 @@
-"""Other hosts, asked over ssh before anything starts: whether they can run the job, and what they have.
+"""Other hosts, over ssh: whether they can run a job, what they have, and the end of its processes that outlived it.
 
-Each host is asked by `python -m train.launch.launchers.hosts`, which runs there and prints one line of JSON.
+Each host is asked before anything starts, by `python -m train.launch.launchers.hosts`, which runs there and prints one line of JSON.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
 from train.record.files import ROOT
 
-_PROBE_TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
+_TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 _NAME = "<host>"  # in what is said of several hosts alike
 
 # What ssh says -> what to do about it.
@@ -67,11 +67,9 @@ def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
     probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.launchers.hosts", str(token)]
     command = ssh_command(host, [*probe, image] if image else probe)
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
-        return host, f"did not answer within {_PROBE_TIMEOUT_S} s"
+        return host, f"did not answer within {_TIMEOUT_S} s"
     if done.returncode == 0:
         return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
     message = _without(host, (done.stderr.strip().splitlines() or ["no message"])[-1])
@@ -148,6 +146,27 @@ def same_hosts(hosts: Sequence[Host]) -> list[str]:
         for hostname, names_given in names.items()
         if len(set(names_given)) > 1
     ]
+
+
+def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
+    """Kill the processes of the job on other hosts; returns the hosts that did not answer."""
+
+    def kill_there(host: str) -> bool:
+        command = ssh_command(host, [sys.executable, "-m", "train.rank.process", job_id])
+        try:
+            # In a new session: a second Ctrl-C must not interrupt the command that ends the ranks.
+            done = subprocess.run(
+                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, start_new_session=True
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    if not hosts:
+        return []
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        ended = list(pool.map(kill_there, hosts))
+    return [host for host, done in zip(hosts, ended, strict=True) if not done]
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers import hosts
 from train.launch.launchers.base import Gpus, Launcher, Machine
-from train.launch.start import commands, containers, orphans
+from train.launch.start import commands, containers
 from train.rank import host as machine
 
 _SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
@@ -76,7 +76,7 @@ class Ssh(Launcher):
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
         """Kill what is left of the job on its hosts."""
-        return orphans.kill_on(job.nodes.hosts, job_id)
+        return hosts.kill_on(job.nodes.hosts, job_id)
 
     def explain_exit(self, code: int) -> str | None:
         """Return what it means that ssh itself failed; None for any other exit status."""
