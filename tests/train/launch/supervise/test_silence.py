@@ -6,7 +6,7 @@ No test measures how long it took. Ranks that are still starting are waited for 
 import pytest
 
 from train.launch.start.commands import SSH_OPTIONS
-from train.launch.supervise import job_run
+from train.launch.supervise import one_run
 from train.transport import connections
 
 MINUTE_S = 60
@@ -15,7 +15,7 @@ MINUTE_S = 60
 def test_a_host_that_falls_silent_is_dropped_and_then_asked_what_is_left_there():
     of_ssh = dict(option.split("=") for option in SSH_OPTIONS)
     silent_s = int(of_ssh["ServerAliveInterval"]) * (int(of_ssh["ServerAliveCountMax"]) + 1)  # ssh_config(5)
-    assert silent_s + job_run.GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
+    assert silent_s + one_run.GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
 
 
 def test_a_worker_of_a_strategy_that_hangs_is_dropped():

@@ -16,7 +16,7 @@ import pytest
 from tests.helpers import launches
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
-from train.launch.supervise.job_run import JobRun
+from train.launch.supervise.one_run import JobRun
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.record.record import NodeQuota
 
