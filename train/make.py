@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from train.config.quoting import quoted
+from train.config import quoted
 
 # What can be a name in Hydra's grammar as it stands. Not true, null or 1e3, which would change their type.
 _NAME = re.compile(r"(?!(?:true|false|null|inf|nan)$)[A-Za-z][\w-]*", re.I)

@@ -10,7 +10,7 @@ import pytest
 from analysis.study import Study
 from tests.helpers import podman
 from tests.helpers.kit import END_S, anything, make_command, needs_setup, records, run, start, wait_for
-from train.config.quoting import quoted
+from train.config import quoted
 from train.make import Variables, steps
 
 pytestmark = pytest.mark.end_to_end

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.kit import OTHER_JOB, QUICK, analyse, records, wait_for
 from tests.helpers.patched import Hold
-from train.config.quoting import quoted
+from train.config import quoted
 
 pytestmark = pytest.mark.end_to_end
 

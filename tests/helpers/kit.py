@@ -14,7 +14,7 @@ import pytest
 
 from analysis.__main__ import main
 from tests.helpers import shell
-from train.config.quoting import quoted
+from train.config import quoted
 from train.record import record
 from train.record.parts import read_part
 from train.record.record import RunRecord

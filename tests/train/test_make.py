@@ -13,8 +13,8 @@ from omegaconf import OmegaConf
 
 from tests.helpers import ROOT
 from train import make
+from train.config import quoted
 from train.config.compose import parse
-from train.config.quoting import quoted
 
 # Of the characters that a shell, Hydra or OmegaConf reads something into, more than by chance.
 TEXTS = st.text(st.sampled_from("\\'\"${}`;,:=[](){} \n#%|~aé1") | st.characters(codec="utf-8"), min_size=1)

@@ -20,10 +20,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from train.config import schema
+from train.config import quoted, schema
 from train.config.checks import ConfigError
 from train.config.identity import rebuild
-from train.config.quoting import quoted
 from train.config.schema import ExperimentConfig, RunConfig
 
 _OF_THE_EXPERIMENT = tuple(one.name for one in fields(ExperimentConfig))

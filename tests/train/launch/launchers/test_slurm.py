@@ -6,8 +6,8 @@ import pytest
 
 from tests.helpers import GOLDEN
 from tests.helpers.launches import planned
+from train.config import quoted
 from train.config.checks import ConfigError
-from train.config.quoting import quoted
 from train.config.schema import System
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
