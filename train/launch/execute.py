@@ -23,7 +23,7 @@ from train.launch.start import containers
 from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
 from train.launch.supervise.signals import Interrupted, interrupts_raised
-from train.rank import placement, variables
+from train.rank import placement, process
 from train.record import paths
 from train.record.record import RECORD_NAME
 from train.tracking.live import Watchers
@@ -54,7 +54,7 @@ def show(plan: Plan, console: Console) -> None:
     show_points(plan.points, console)
     crowded = checks.crowded(plan.points, plan.machine) if not launcher.hosts_apart else []
     emulated = checks.emulated_precision(plan.points, launcher.cpu_flags(config))
-    tuned = checks.tuned(variables.recorded())
+    tuned = checks.tuned(process.recorded_variables())
     show_lines(WARNING, [*crowded, *emulated, *tuned, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)
     show_lines("", [f"points are measured in separate launches: {why}" for why in plan.without_rounds], console)

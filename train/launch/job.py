@@ -9,7 +9,7 @@ from pathlib import Path
 
 from train.config import identity
 from train.config.schema import Container, Distribution, RunConfig
-from train.rank import environment, placement, variables
+from train.rank import environment, placement, process
 from train.record import protocol
 from train.record.files import ROOT
 from train.record.record import NodeQuota
@@ -139,7 +139,7 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
         exchange=_exchange(config, setting),
         env=env,
         container=config.container,
-        shared=_shared(config, folder, (*variables.recorded(), *env), on_this_machine=not hosts),
+        shared=_shared(config, folder, (*process.recorded_variables(), *env), on_this_machine=not hosts),
         limits=NodeLimits(
             config.system.cpus_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),

@@ -17,7 +17,7 @@ import psutil
 from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
 from train.rank import host as machine
-from train.rank import variables
+from train.rank import process
 from train.record import protocol
 from train.record.record import Environment, Host
 
@@ -144,5 +144,5 @@ def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
         image_digest=os.environ.get(protocol.IMAGE_DIGEST) or None,
         git_commit=commit,
         git_dirty=dirty,
-        variables=variables.recorded(),
+        variables=process.recorded_variables(),
     )

@@ -16,7 +16,7 @@ from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.runs import Point
 from train.rank import host, placement
-from train.rank.variables import is_of_a_launcher
+from train.rank.process import is_launcher_variable
 from train.record.files import ROOT
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
@@ -170,7 +170,7 @@ def tuned(variables: Mapping[str, str]) -> list[str]:
 
 
 def _tunes(name: str) -> bool:
-    relevant = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_of_a_launcher(name))
+    relevant = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_launcher_variable(name))
     return name.startswith(_TUNING) and relevant
 
 

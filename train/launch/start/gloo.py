@@ -26,7 +26,7 @@ from horovod.runner.http.http_server import RendezvousHandler
 from horovod.runner.util import network, remote
 
 from train.launch.start.commands import ssh_prefix
-from train.rank import placement, variables
+from train.rank import placement, process
 from train.record import protocol
 from train.transport import rendezvous
 
@@ -125,7 +125,7 @@ def main() -> None:
     }
     if not arguments.elastic:
         chosen = settings.Settings(hosts=arguments.hosts, **common)
-        gloo_run.gloo_run(chosen, [interface], variables.for_other_hosts(), address, arguments.command)
+        gloo_run.gloo_run(chosen, [interface], process.variables_for_other_hosts(), address, arguments.command)
         return
     # Into launcher.log: hosts that come and go.
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -141,7 +141,7 @@ def main() -> None:
         nics=[interface],
         **common,
     )
-    gloo_run.gloo_run_elastic(elastic, variables.for_other_hosts(), arguments.command, None)
+    gloo_run.gloo_run_elastic(elastic, process.variables_for_other_hosts(), arguments.command, None)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from train.launch.plan.runs import Run
 from train.launch.start import containers
 from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
-from train.rank import placement, process, variables
+from train.rank import placement, process
 from train.rank.host import folded
 from train.record import files, parts, paths, protocol
 from train.record.files import digest, write_once
@@ -84,7 +84,7 @@ class JobRun:
         of_this_job = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
         self._child = subprocess.Popen(
             self._launcher.launch_command(self._job),
-            env={**variables.for_ranks(self._launcher.secrets), **self._job.env, **of_this_job},
+            env={**process.variables_for_ranks(self._launcher.secrets), **self._job.env, **of_this_job},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
