@@ -10,8 +10,6 @@ from tests.helpers.launches import points_of
 from tests.helpers.own_records import make_record
 from train.config.identity import config_hash, resolved
 from train.launch.plan import launches
-from train.launch.plan.budget import Budget
-from train.launch.plan.launches import CurveLaunches
 from train.launch.plan.runs import Run
 from train.record import paths
 from train.record.files import write_once
@@ -90,50 +88,6 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
     assert launches.pooled_spread([*result.values(), *result.values()], last).degrees == 10
     failed = add(point, 2, rounds_of(1.6), status="failed")
     assert failed not in launches.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]
-
-
-AGREE = ([1.59, 1.6, 1.61],) * 3
-DIFFER = ([1.4] * 3, [1.6] * 3, [1.8] * 3)
-
-
-@pytest.fixture
-def point(tmp_path):
-    return curve(tmp_path)
-
-
-def planned(point) -> list[Run]:
-    return [Run(point, repeat) for repeat in range(3)]
-
-
-def test_launches_that_differ_are_followed_by_more_as_long_as_there_is_time(point):
-    for repeat, speedups in enumerate(DIFFER):
-        add(point, repeat, speedups)
-    curves = CurveLaunches(planned(point), force=False)
-    assert [run.repeat for run in curves.further(Budget(100.0))] == [3]
-    assert [run.repeat for run in curves.further(Budget(100.0))] == [4]
-    assert curves.further(Budget(0.0)) == []
-
-
-def test_precise_curves_and_those_whose_launches_are_not_made_need_no_more(point):
-    curves = CurveLaunches(planned(point), force=False)
-    for repeat, speedups in enumerate(AGREE):
-        assert curves.further(Budget(100.0)) == []
-        curves.add(Run(point, repeat), add(point, repeat, speedups))
-    assert curves.further(Budget(100.0)) == []
-
-
-def test_if_all_is_measured_again_earlier_launches_only_tell_how_much_they_differ(point):
-    for repeat, speedups in enumerate(DIFFER):
-        add(point, repeat, speedups)
-    [run, *_] = runs = planned(point)
-    assert len(CurveLaunches(runs, force=False).records(run)) == 3
-    curves = CurveLaunches(runs, force=True)
-    assert curves.records(run) == []
-    assert curves.spread(run) is None
-    curves.add(run, add(point, 0, [1.6] * 6))
-    assert len(curves.records(run)) == 1
-    assert curves.spread(run).degrees == 3
-    assert "covers launches" in curves.result(run, is_last=False)
 
 
 PROGRAM = ["experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100"]
