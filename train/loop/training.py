@@ -5,8 +5,8 @@ import tf_keras
 from train import distribution
 from train.config.checks import ConfigError
 from train.datasets import DATASETS, Data
-from train.loop import checkpoint, roofline, step, timeline, weights
-from train.loop.epochs import Progress, train_epochs
+from train.loop import roofline, step, timeline, weights
+from train.loop.epochs import Progress, restore_checkpoint, save_checkpoint, train_epochs
 from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
 from train.loop.timed_steps import endless, run_steps, time_steps
@@ -96,7 +96,7 @@ def _restore(context: Context, learner: Learner) -> Progress:
     context.clock.enter("checkpoint")
     progress = Progress()
     if context.distribution.rank == 0:
-        progress, notes = checkpoint.restore(context.checkpoints, learner.variables(), learner.data.fingerprint)
+        progress, notes = restore_checkpoint(context.checkpoints, learner.variables(), learner.data.fingerprint)
         context.part.add(notes=notes)
     return context.distribution.gather(progress, Progress)[0]
 
@@ -106,7 +106,7 @@ def _save(context: Context, learner: Learner, progress: Progress) -> None:
     if context.checkpoints and len(progress.epochs) < context.config.measure.epochs:
         context.clock.enter("checkpoint")
         if context.distribution.rank == 0:
-            checkpoint.save(context.checkpoints, progress, learner.variables(), learner.data.fingerprint)
+            save_checkpoint(context.checkpoints, progress, learner.variables(), learner.data.fingerprint)
 
 
 def _add_notes(context: Context, data: Data) -> None:
