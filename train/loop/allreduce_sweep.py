@@ -19,7 +19,7 @@ from train.distribution import Distribution
 from train.rank import counters, placement
 from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context
-from train.transport import bandwidth
+from train.transport import links
 
 # The message, its sum, what the check allocates, and the backend's buffers: beyond the memory of TensorFlow and Horovod
 # the peak of a rank was 4.0 (Gloo) and 4.5 (Open MPI) times the largest message.
@@ -75,7 +75,7 @@ def run(context: Context) -> None:
     sweep, distribution, part = context.config.allreduce_sweep, context.distribution, context.part
     assert sweep
     context.clock.enter("data")
-    transfers, problems = bandwidth.measure(distribution, sweep.probe_s, context.key)
+    transfers, problems = links.measure_bandwidth(distribution, sweep.probe_s, context.key)
     part.add(transfers=transfers, notes=[f"not measured: {problem}" for problem in problems])
     sizes, note = _sizes(sweep, context)
     part.add(notes=note)

@@ -18,7 +18,7 @@ from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
 from train.record.record import MatrixProduct, Work
 from train.task import Context
-from train.transport import bandwidth
+from train.transport import links
 
 _DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
 _SMALLEST, _LARGEST = 1024, 8192  # rows: three of the largest take 0.8 GB in fp32
@@ -43,7 +43,7 @@ def measure(context: Context, among: Distribution, arm: int | None = None) -> No
     except tf.errors.ResourceExhaustedError:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
     if among.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
-        received, problems = bandwidth.ring(among, STREAM_S, context.key)
+        received, problems = links.ring(among, STREAM_S, context.key)
         context.part.add(transfers=[replace(one, arm=arm) for one in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in problems))
 

@@ -17,7 +17,7 @@ from train.loop.timed_steps import Steps
 from train.record import protocol
 from train.record.record import RankTimeline, StepAt, StepPhase
 from train.task import Context
-from train.transport import clock_offset
+from train.transport import links
 
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds
 
@@ -32,7 +32,7 @@ def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[in
     """
     assert context.folder
     profiled = profile(run, protocol.operations_path(context.folder, context.distribution.rank))
-    offset, problems = clock_offset.measure(context.distribution, context.key)
+    offset, problems = links.measure_clock_offset(context.distribution, context.key)
     if context.distribution.rank == 0:
         context.part.add(notes=[f"how far clocks are apart is not known: {problem}" for problem in problems])
     by_phase: dict[StepPhase, Steps] = {**steps, "profiled": profiled}

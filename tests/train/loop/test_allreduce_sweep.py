@@ -69,7 +69,7 @@ class Pair:
 
 
 def measured(allreduce, config, distribution, monkeypatch):
-    monkeypatch.setattr(allreduce.bandwidth, "measure", lambda *_: ([], ["tcp_stream: no way"]))
+    monkeypatch.setattr(allreduce.links, "measure_bandwidth", lambda *_: ([], ["tcp_stream: no way"]))
     context = make_context(config, distribution)
     allreduce.run(context)
     return context.part.part, context.clock

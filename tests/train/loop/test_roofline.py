@@ -52,7 +52,7 @@ def test_ranks_that_exchange_over_tcp_stream_in_a_ring(roofline):
 
 def test_a_link_that_cannot_be_measured_leaves_a_note(roofline, monkeypatch):
     context = make_context(load(["nodes=2"]))
-    monkeypatch.setattr(roofline.bandwidth, "ring", lambda among, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
+    monkeypatch.setattr(roofline.links, "ring", lambda among, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
     roofline.measure(context, AmongItself(), arm=0)
     roofline.measure(context, AmongItself(), arm=1)
     assert context.part.part.notes == ["the limit of the link is not known: tcp_ring: rank 1: refused"]
