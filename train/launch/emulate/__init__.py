@@ -1,1 +1,1 @@
-"""Nodes emulated on one machine: CPU quotas and separate networks."""
+"""What emulated nodes have on one machine: CPU quotas and separate networks."""

@@ -7,11 +7,11 @@ command. All other code (points, checks, watching, records) asks the launcher ob
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import psutil
 from omegaconf import DictConfig
@@ -19,12 +19,12 @@ from omegaconf import DictConfig
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.experiment import Experiment
 from train.config.schema import RunConfig, System
-from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.job import OPEN_MPI, Job
 from train.launch.start import commands
 from train.rank import gpus, host, placement
 from train.record.files import ROOT
 from train.record.protocol import IN_ALLOCATION
+from train.record.record import NodeQuota
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,19 @@ class Gpus:
     needed: int
     available: int
     source: str  # who says so, as "NVIDIA's driver shows"
+
+
+class Limiter(Protocol):
+    """What limits the nodes of a job while they measure."""
+
+    quotas: list[NodeQuota]  # when all ranks have measured
+
+    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+        """Set and lift limits when the ranks ask for it; called several times a second.
+
+        processes: lists those of the job, which takes time that the nodes should not lose: called once.
+        Raises OSError.
+        """
 
 
 class Launcher(ABC):
@@ -149,7 +162,7 @@ class Launcher(ABC):
     # ---- supervise ----
 
     @contextmanager
-    def watching(self, job: Job) -> Iterator[QuotaEnforcer | None]:
+    def watching(self, job: Job) -> Iterator[Limiter | None]:
         """Hold what this launcher sets up for the time that the job runs, and removes when its processes have ended.
 
         Yields what limits the nodes of the job, if they have quotas.

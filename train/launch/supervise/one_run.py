@@ -14,9 +14,8 @@ from typing import IO
 
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
-from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.job import Job, Outcome, Setting, make_job
-from train.launch.launchers.base import Launcher
+from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
 from train.launch.plan.runs import Run
 from train.launch.start import containers
@@ -58,13 +57,13 @@ class JobRun:
         started, or the launcher cannot set up what the job needs.
         """
         log = protocol.launcher_log(self._job.folder)
-        enforcer: QuotaEnforcer | None = None
+        limiter: Limiter | None = None
         ended_by, interruption = None, None
         with log.open("wb") as output, ExitStack() as setup:
             try:
-                enforcer = setup.enter_context(self._launcher.watching(self._job))
+                limiter = setup.enter_context(self._launcher.watching(self._job))
                 self._start(output)
-                ended_by = self._wait(enforcer)
+                ended_by = self._wait(limiter)
             except Interrupted as caught:
                 interruption, ended_by = caught, caught.signal.name
             finally:
@@ -75,7 +74,7 @@ class JobRun:
         if came and not interruption:  # after the job's own end: its measurement counts, but no other run follows
             interruption = Interrupted(came[0])
         exit_code = self._child.returncode if self._child else 1
-        quotas = tuple(enforcer.quotas) if enforcer else ()
+        quotas = tuple(limiter.quotas) if limiter else ()
         output_text = log.read_text(errors="replace")
         return Outcome(self._started_at, job_s, exit_code, ended_by, output_text, quotas), interruption
 
@@ -92,12 +91,12 @@ class JobRun:
             preexec_fn=partial(process.end_with_parent, signal.SIGTERM),
         )
 
-    def _wait(self, enforcer: QuotaEnforcer | None) -> str | None:
+    def _wait(self, limiter: Limiter | None) -> str | None:
         """Wait for the job to end; returns "timeout" where it takes too long."""
         assert self._child is not None
         while self._child.poll() is None:
-            if enforcer:
-                enforcer.look(lambda: process.of_job(self._id), self._child.pid)
+            if limiter:
+                limiter.look(lambda: process.of_job(self._id), self._child.pid)
             self._look()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
