@@ -13,7 +13,7 @@ pytestmark = pytest.mark.end_to_end
 RANK = """
 from dataclasses import replace
 from pathlib import Path
-from train import distribution, startup
+from train import distribution, worker
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RoundArm
 from train.distribution import Single
@@ -22,7 +22,7 @@ from train.transport import tcp_group
 # Groups that are joined in turn exchange among themselves, and the others are in no cycle.
 config = load(["nodes=3"])
 config = replace(config, launch=LaunchPlan(join_in_turn=True))
-startup.start_tensorflow(config, 0, 1, Path("."), None)
+worker.start_tensorflow(config, 0, 1, Path("."), None)
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
@@ -167,13 +167,13 @@ joined.leave()
 
 ADASUM = """
 from pathlib import Path
-from train import distribution, startup
+from train import distribution, worker
 from train.config.compose import load
 
 config = load(
     ["nodes=2", "distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 )
-startup.start_tensorflow(config, 0, 1, Path("."), None)
+worker.start_tensorflow(config, 0, 1, Path("."), None)
 import numpy as np
 import tensorflow as tf
 

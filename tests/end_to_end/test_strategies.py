@@ -31,11 +31,11 @@ def gloo(ranks: int) -> tuple[str, ...]:
 RANK = """
 import sys
 from pathlib import Path
-from train import distribution, startup
+from train import distribution, worker
 from train.config.compose import load
 
 config = load(["distribution=mwms", "nodes=2", "model=tiny"])
-startup.start_tensorflow(config, 0, 1, Path("."), None)
+worker.start_tensorflow(config, 0, 1, Path("."), None)
 import numpy as np
 import tensorflow as tf
 

@@ -72,14 +72,14 @@ def test_all_other_errors_stay_as_they_are(name):
 TOWERS = """
 import os
 from pathlib import Path
-from train import distribution, startup
+from train import distribution, worker
 from train.config.checks import ConfigError
 from train.config.compose import load
 
 shape = ["model=digits_plain", "dataset=digits", "batch_per_rank=null", "global_batch=8"]
 shape += ["optimizer.learning_rate=0.05", "optimizer.learning_rate_scaling=none"]
 config = load([*shape, "distribution=ps_cpu", "nodes=2"])
-startup.start_tensorflow(config, 0, 2, Path("."), None)
+worker.start_tensorflow(config, 0, 2, Path("."), None)
 import numpy as np
 import tensorflow as tf
 import tf_keras

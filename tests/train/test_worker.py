@@ -6,13 +6,13 @@ import sys
 import pytest
 
 from tests.helpers import ROOT
-from train import startup
+from train import worker
 
 
 def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(tmp_path, monkeypatch):
     (tmp_path / "made_up_package.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    with startup.without(["made_up_package", "json"]):
+    with worker.without(["made_up_package", "json"]):
         with pytest.raises(ModuleNotFoundError):
             importlib.import_module("made_up_package")
         assert importlib.import_module("json")  # imported before
@@ -22,7 +22,7 @@ def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(t
 
 def test_what_is_made_while_nothing_is_collected_is_left_alone_later():
     try:
-        with startup.uncollected():
+        with worker.uncollected():
             assert not gc.isenabled()
             made = [[]]
         assert gc.isenabled()
@@ -38,9 +38,9 @@ from pathlib import Path
 import train.__main__
 assert "hydra" not in sys.modules  # its configuration comes from the launcher
 from train.config.compose import load
-from train import startup
+from train import worker
 config = load(["nodes=1", "distribution=none", "distribution.onednn=tensorflow"])
-startup.start_tensorflow(config, 0, 1, Path("."), None)
+worker.start_tensorflow(config, 0, 1, Path("."), None)
 assert "TF_ENABLE_ONEDNN_OPTS" not in os.environ
 print(*{name.partition(".")[0] for name in sys.modules} & {"pandas", "scipy", "tensorflow", "tf_keras"})
 import scipy.stats
