@@ -15,7 +15,7 @@ import pytest
 from tests.helpers import small_sets
 from tests.helpers.kit import END_S, analyse, in_phase, records, run, start, wait_for
 from tests.helpers.patched import patched, rounds
-from train.launch.emulate import cgroups, networks
+from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 

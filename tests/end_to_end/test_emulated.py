@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.kit import END_S, anything, launch_command, records, run, start, wait_for
 from tests.helpers.patched import ROUNDS_END, Hold
-from train.launch.emulate import cgroups, networks
+from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 

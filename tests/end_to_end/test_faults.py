@@ -16,7 +16,7 @@ from analysis.study import Study
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import QUICK, records, wait_for
 from tests.helpers.patched import ROUNDS_END, Hold
-from train.launch.emulate import cgroups
+from train.launch import cgroups
 from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end

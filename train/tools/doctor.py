@@ -200,7 +200,7 @@ def check_cores(ranks: int) -> Check:
     text = f"{cores} usable, {ranks} ranks asked for"
     if cores >= ranks:
         return Check("cores", OK, text)
-    from train.launch.emulate import cgroups
+    from train.launch import cgroups
 
     quotas = cgroups.find()
     if isinstance(quotas, cgroups.Means):

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import pytest
 
-from train.launch.emulate import cgroups
+from train.launch import cgroups
 from train.rank import counters, gpus, host
 from train.tools import doctor
 

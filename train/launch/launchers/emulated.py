@@ -13,8 +13,8 @@ from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.experiment import Experiment
 from train.config.schema import Distribution, RunConfig
-from train.launch.emulate import cgroups, networks
-from train.launch.emulate.cgroups import Groups, Means
+from train.launch import cgroups, networks
+from train.launch.cgroups import Groups, Means
 from train.launch.job import Job, Nodes
 from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local

@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers.launches import planned
 from train.config.checks import ConfigError
-from train.launch.emulate import networks
+from train.launch import networks
 from train.launch.job import Nodes
 from train.launch.launchers.emulated import pids_of_nodes
 

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from train.launch.emulate import cgroups
+from train.launch import cgroups
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def test_they_use_their_core_behind_all_others_until_they_are_stopped():
 
 
 def test_they_end_with_the_process_that_started_them():
-    starts = "import sys, time; from train.launch.emulate import cgroups\n"
+    starts = "import sys, time; from train.launch import cgroups\n"
     starts += "print(cgroups.start_spinning([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
     core = str(min(os.sched_getaffinity(0)))
     parent = subprocess.Popen([sys.executable, "-c", starts, core], stdout=subprocess.PIPE, text=True)

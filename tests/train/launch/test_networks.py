@@ -1,4 +1,4 @@
-from train.launch.emulate import networks
+from train.launch import networks
 
 
 def test_the_commands_for_one_node():

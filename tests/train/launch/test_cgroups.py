@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from train.launch.emulate import cgroups
+from train.launch import cgroups
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""What emulated nodes have on one machine: CPU quotas and separate networks."""
