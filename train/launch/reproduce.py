@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from train.config import experiment
+from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import choices, load
 from train.config.schema import Reproduced
@@ -102,7 +102,7 @@ def parts() -> dict[str, list[Part]]:
     """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError."""
     by_report: dict[str, list[Part]] = {}
     for name in choices("experiment"):
-        composed = experiment.read([f"experiment={name}"])
+        composed = compose.read_experiment([f"experiment={name}"])
         for one in composed.config.reproduces:
             part = Part(name, composed.config.description, one, on_nodes=composed.max_nodes > 1)
             by_report.setdefault(one.report, []).append(part)
@@ -117,7 +117,7 @@ def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
     if any(one.part.asked(overrides)[1:] == [*overrides] and not one.why_not for one in planned):
         return ""
     try:
-        asked = experiment.read(overrides)
+        asked = compose.read_experiment(overrides)
         load(asked.plain)
         for key, item in asked.asked.items():
             for choice in asked.choices(key) if item.is_sweep_override() else ():
@@ -248,7 +248,7 @@ def _run() -> int:
     show(planned, Terminal(soft_wrap=True))
     if arguments.dry_run:
         return 0
-    results = Path(experiment.read(arguments.overrides).composed.results)
+    results = Path(compose.read_experiment(arguments.overrides).composed.results)
     checks.check_results(results)
     return reproduce(arguments.report, planned, arguments.overrides, arguments.force, results)
 

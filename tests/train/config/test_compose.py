@@ -105,3 +105,18 @@ def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(
     assert (mine.distribution.gradients, mine.threads_per_rank) == ("grouped", 3)
     mine = load(["system=mine", "distribution.gradients=separate", "threads_per_rank=2"])
     assert (mine.distribution.gradients, mine.threads_per_rank) == ("separate", 2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["experiment=weak_scaling", "nodes=3,8"], 8),
+        (["experiment=overhead", "nodes=8"], 2),  # its arms have two at most
+        (["experiment=batch_sweep", "nodes=3"], 3),
+        (["experiment=weak_scaling", "nodes=4", "distribution=ps", "distribution.servers_on=workers,nodes"], 5),
+        (["experiment=strategies", "nodes=2", "distribution.servers_on=nodes", "distribution.servers=2"], 4),
+        (["experiment=weak_scaling", "nodes=4", "distribution.servers_on=nodes"], 4),  # Horovod has none
+    ],
+)
+def test_the_largest_number_of_nodes_is_that_of_the_points(overrides, expected):
+    assert configuration.read_experiment(overrides).max_nodes == expected

@@ -17,7 +17,7 @@ import psutil
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError, LeftOut, check
-from train.config.experiment import Experiment
+from train.config.compose import Experiment
 from train.config.schema import RunConfig, System
 from train.launch.job import OPEN_MPI, Job
 from train.launch.start import commands

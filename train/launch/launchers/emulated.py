@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, check
-from train.config.experiment import Experiment
+from train.config.compose import Experiment
 from train.config.schema import Distribution, RunConfig
 from train.launch import cgroups, networks
 from train.launch.cgroups import Groups, Means

@@ -1,6 +1,6 @@
 """All ranks on this machine."""
 
-from train.config.experiment import Experiment
+from train.config.compose import Experiment
 from train.config.schema import RunConfig
 from train.launch.job import OPEN_MPI, Job
 from train.launch.launchers.base import Launcher, Machine

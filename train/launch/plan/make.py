@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from train.config import experiment as experiments
+from train.config import compose
 from train.config.checks import ConfigError, LeftOut, check
-from train.config.compose import load
-from train.config.experiment import Experiment, nodes_in
+from train.config.compose import Experiment, load, nodes_in
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine, named
@@ -54,8 +53,8 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
 
     Raises ConfigError, also where no point is left.
     """
-    experiment, launcher = _with_its_launcher(experiments.read(overrides), machine, launchers)
-    experiment = experiments.read([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
+    experiment, launcher = _with_its_launcher(compose.read_experiment(overrides), machine, launchers)
+    experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.plain if line.partition("=")[0] not in experiment.swept]
     points: dict[tuple[str, str], tuple[Point, Arm]] = {}  # a list with a duplicate value is not measured twice
     left_out: dict[str, None] = {}
@@ -101,7 +100,7 @@ def _with_its_launcher(
     chosen = named(launchers, experiment.composed.launcher.name)
     launcher = named(launchers, chosen.replacement(experiment, machine))
     if launcher.quotas or launcher is not chosen:
-        experiment = experiments.with_launcher(experiment, launcher.name, launcher.quotas)
+        experiment = compose.with_launcher(experiment, launcher.name, launcher.quotas)
     return experiment, launcher
 
 
