@@ -26,8 +26,7 @@ from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, process
 from train.record import paths
 from train.record.record import RECORD_NAME
-from train.tracking.live import Watchers
-from train.tracking.offline import UploadError, mirror_records, upload_runs
+from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.record.printable import printable_output
-from train.tracking import live
-from train.tracking.offline import UploadError, upload_runs
+from train.tracking import mirror
+from train.tracking.mirror import UploadError, upload_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     watch.add_argument("run", type=Path, help="its folder")
     options = parser.parse_args(arguments)
     if options.command == "live":
-        sys.exit(live.follow(options.run))
+        sys.exit(mirror.follow(options.run))
     if not options.results.is_dir():
         parser.error(f"{options.results}: no such folder; give the results folder of a measurement")
     try:

@@ -1,8 +1,10 @@
-"""A W&B run that is written while its run is in progress, by a separate process beside the launcher.
+"""W&B runs that mirror records: written while a run is in progress, or from its finished record, and uploaded later.
 
-The process reads what the ranks leave in the run folder. Neither ranks nor launcher wait for it: wandb, a disk or a
-network that is slow or gone costs the measurement nothing. When the record is there, the process completes the W&B run.
-Where it could not, `train.tracking.offline` writes the run again from the record, under the same ID.
+A run that is watched is written by a separate process beside the launcher, which reads what the ranks leave in the run
+folder. Neither ranks nor launcher wait for it: wandb, a disk or a network that is slow or gone costs the measurement
+nothing. When the record is there, the process completes the W&B run. All other runs are mirrored, offline, after all
+points of an experiment have been measured, never while a job runs; so are those that could not be completed, again and
+under the same ID. Beside watched runs, only the upload needs a W&B server.
 """
 
 import os
@@ -11,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,13 +23,22 @@ from train.config.schema import RunConfig, Tracking
 from train.record import protocol
 from train.record.parts import Part
 from train.record.progress import Follower, launched_at
-from train.record.record import RECORD_NAME, RunRecord, load
+from train.record.record import RECORD_NAME, RunRecord, find, load
 from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0
 _NICE = 19  # the cores are the ranks'
 _LOG_NAME = "tracking.log"
 _WENT_OFFLINE = 3  # exit status
+
+# Without a network wandb would retry for minutes. The user's environment overrides these, and where its log goes, by
+# default to wandb/ in the working folder.
+_UPLOAD_LIMITS = {
+    "WANDB_X_GRAPHQL_RETRY_MAX": "3",
+    "WANDB_X_GRAPHQL_RETRY_WAIT_MAX_SECONDS": "4",
+    "WANDB_X_FILE_STREAM_RETRY_MAX": "5",
+    "WANDB_X_FILE_TRANSFER_RETRY_MAX": "5",
+}
 
 
 def is_wanted(tracking: Tracking, epochs: int) -> bool:
@@ -168,3 +179,52 @@ class Watchers:
                 problems.append(f"{folder}: not logged while it trained: see {folder / _LOG_NAME}")
         self.running.clear()
         return problems
+
+
+def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
+    """Write an offline run of each record that has no complete one yet into `results/<experiment>/wandb/`.
+
+    Returns a line for each that failed. That is not a failed measurement: the others are still made, no record is
+    changed, and the next call tries again. To be called after all points are measured, from one process.
+    """
+    waiting = [path.resolve() for path in record_paths if not wandb_runs.is_complete(path.parent)]
+    if not waiting or tracking.name == "none":
+        return []
+    failures = []
+    with wandb_runs.wandb_module(wandb_runs.home(waiting[0].parent)) as wandb:
+        for path in waiting:
+            try:
+                record = load(path)
+                asked = wandb_runs.run_name(record, path.parent, tracking)
+                run = wandb_runs.begin(wandb, asked, path.parent, tracking, mode="offline")
+                wandb_runs.complete(wandb, run, record, path, wandb_runs.record_rows(record))
+            except Exception as error:  # whatever W&B raises, the other records are mirrored
+                failures.append(f"{path}: not mirrored to W&B: {error}")
+    return failures
+
+
+class UploadError(Exception):
+    """Some runs were not uploaded; the message says how many, where they are and what to do."""
+
+
+def upload_runs(results: Path) -> int:
+    """Upload every mirror below the folder `results` that is not uploaded yet; returns how many.
+
+    Raises UploadError if a mirror was not uploaded.
+    """
+    waiting = [file for path in find(results) if (file := wandb_runs.run_file(path)) and not wandb_runs.is_synced(file)]
+    if not waiting:
+        return 0
+    command = [sys.executable, "-m", "wandb", "sync", "-n", "16", *map(str, waiting)]
+    environment = {"WANDB_ERROR_REPORTING": "false", "WANDB_DIR": str(results), **_UPLOAD_LIMITS, **os.environ}
+    # Without a terminal wandb reports a missing API key; with one it would wait for input.
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
+    # wandb's exit status is 0 also without a network.
+    left = [file for file in waiting if not wandb_runs.is_synced(file)]
+    if left:
+        raise UploadError(
+            f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "
+            f"the first is in {left[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this "
+            f"machine reaches {environment.get('WANDB_BASE_URL', 'the W&B server')}, and run `make wandb-sync` again"
+        )
+    return len(waiting)
