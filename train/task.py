@@ -4,12 +4,11 @@ A launcher assigns the task, or it is composed from the overrides of a rank that
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, check_results
 from train.config.identity import rebuild
 from train.config.schema import RunConfig
 from train.distribution import Distribution
@@ -80,16 +79,6 @@ def composed(overrides: Sequence[str]) -> Task:
         )
     if config.distribution.timeline:
         raise ConfigError("distribution.timeline=true: needs a launcher, which keeps the file: make timeline")
-    _check_writable(Path(config.results))
+    check_results(Path(config.results))
     expected = roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ))
     return Task(config, expected, sweep=tuple(experiment.sweep))
-
-
-def _check_writable(results: Path) -> None:
-    """Raise ConfigError where no record could be written below `results`: better now than after an hour."""
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=results):
-            pass
-    except OSError as error:
-        raise ConfigError(f"results={results}: cannot be written ({error.strerror}); give another folder") from error

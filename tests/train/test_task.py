@@ -60,5 +60,5 @@ def test_by_hand_there_is_nobody_to_limit_nodes(tmp_path):
 
 def test_results_that_cannot_be_written_are_refused_at_once(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="records can be written"):
         task.composed([*OVERRIDES, f"results={tmp_path / 'file/below'}"])

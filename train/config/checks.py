@@ -1,9 +1,14 @@
-"""Checks of single values: a field's metadata states what it allows, and one loop checks every field against it."""
+"""Checks of single values: a field's metadata states what it allows, and one loop checks every field against it.
+
+And of the folder of the results, which every command checks before it measures.
+"""
 
 import math
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 _LISTED = 8
@@ -108,3 +113,16 @@ def _check_rule(
 ) -> None:
     value = attrgetter(key)(section)
     check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, allowed, error)
+
+
+def check_results(results: Path) -> None:
+    """Raise ConfigError where no record could be written below the folder, which is made: better now than later."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=results):
+            pass
+    except OSError as error:
+        why = "a file" if results.is_file() else error.strerror
+        raise ConfigError(
+            f"results={results}: {why}; give a folder in which records can be written, as RESULTS=/data/results"
+        ) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from train.config.checks import check_results
 from train.launch.batch import submit
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
@@ -88,7 +89,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
 
 def check_machine(plan: Plan) -> None:
     """Raise ConfigError where an image, a program or the folder of the records is missing."""
-    checks.check_results(Path(plan.points[0].config.results))
+    check_results(Path(plan.points[0].config.results))
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)

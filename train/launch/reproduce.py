@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from train.config import compose
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, check_results
 from train.config.compose import choices, load
 from train.config.schema import Reproduced
 from train.launch import execute
@@ -249,7 +249,7 @@ def _run() -> int:
     if arguments.dry_run:
         return 0
     results = Path(compose.read_experiment(arguments.overrides).composed.results)
-    checks.check_results(results)
+    check_results(results)
     return reproduce(arguments.report, planned, arguments.overrides, arguments.force, results)
 
 

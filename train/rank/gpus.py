@@ -124,26 +124,20 @@ def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG instance
     (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or if all are of one model.
     """
-    try:
-        nvml.nvmlInit()
-        handle = _find(gpu, nvml)
-    except pynvml.NVMLError:
-        return lambda: UNKNOWN
-    return lambda: _use(handle, nvml)
+    handle = _find(gpu, nvml)
+    return lambda: UNKNOWN if handle is None else _use(handle, nvml)
 
 
 def count_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
     """Return a function that reads the energy and the clock of a GPU; NOT_COUNTED without a driver or GPU.
 
-    gpu: as for `reader`. It asks the driver from this process, which uses the GPU through the same driver.
+    gpu: as for `use_reader`. It asks the driver from this process, which uses the GPU through the same driver.
     """
-    try:
-        nvml.nvmlInit()
-        handle = _find(gpu, nvml)
-    except pynvml.NVMLError:
-        return lambda: NOT_COUNTED
+    handle = _find(gpu, nvml)
 
     def read() -> GpuCount:
+        if handle is None:
+            return NOT_COUNTED
         millijoules = _or_none(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
         clock_mhz = _or_none(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
         return GpuCount(None if millijoules is None else millijoules / 1e3, clock_mhz)
@@ -156,14 +150,18 @@ def _handles(nvml: Any) -> list[Any]:
 
 
 def _find(gpu: str, nvml: Any) -> Any:
-    """Return the handle of a GPU or MIG instance. Raises NVMLError where there is none."""
-    if gpu.isdigit():
-        return nvml.nvmlDeviceGetHandleByIndex(int(gpu))
-    if gpu.startswith("GPU-"):
-        for handle in _handles(nvml):
-            if nvml.nvmlDeviceGetUUID(handle).startswith(gpu):
-                return handle
-    return nvml.nvmlDeviceGetHandleByUUID(gpu)
+    """Return the handle of a GPU or MIG instance; None without a driver, or where there is none."""
+    try:
+        nvml.nvmlInit()
+        if gpu.isdigit():
+            return nvml.nvmlDeviceGetHandleByIndex(int(gpu))
+        if gpu.startswith("GPU-"):
+            for handle in _handles(nvml):
+                if nvml.nvmlDeviceGetUUID(handle).startswith(gpu):
+                    return handle
+        return nvml.nvmlDeviceGetHandleByUUID(gpu)
+    except pynvml.NVMLError:
+        return None
 
 
 def _use(handle: Any, nvml: Any) -> GpuUse:

@@ -100,10 +100,13 @@ def cores_of_rank(
 
 
 def cores_of_ranks(config: RunConfig, available: Sequence[int]) -> list[list[int]]:
-    """Return the cores of each rank of a run whose nodes share this machine, which has these cores available."""
+    """Return the cores of each rank and each separate server of a run whose nodes share this machine.
+
+    available: the cores that it has.
+    """
     threads = config.threads_per_rank or 1
     shape = config.ranks_per_node, config.system.cores_per_node or threads * config.ranks_per_node, threads
-    return [cores_of_rank(available, rank, *shape) for rank in range(config.ranks)]
+    return [cores_of_rank(available, rank, *shape) for rank in range(config.ranks + config.distribution.server_nodes)]
 
 
 def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:

@@ -2,7 +2,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from train.config.checks import ConfigError, Limits, check, check_section, limits
+from train.config.checks import ConfigError, Limits, check, check_results, check_section, limits
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,12 @@ def test_a_check_names_the_key_the_value_and_what_is_allowed():
     check(True, "nodes", 2, "must be even")
     with pytest.raises(ConfigError, match=r"^nodes=3: must be even$"):
         check(False, "nodes", 3, "must be even")
+
+
+def test_results_that_cannot_be_written_are_an_error_before_anything_starts(tmp_path):
+    check_results(tmp_path / "new" / "results")
+    assert (tmp_path / "new" / "results").is_dir()
+    (tmp_path / "file").write_text("")
+    for wrong, why in ((tmp_path / "file", "a file"), (tmp_path / "file" / "results", "Not a directory")):
+        with pytest.raises(ConfigError, match=f"results={wrong}: {why}; give a folder in which records can be"):
+            check_results(wrong)

@@ -4,7 +4,6 @@ What the ranks will read is checked in a process that loads TensorFlow.
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -98,32 +97,9 @@ def check_points(points: Sequence[Point], launcher: Launcher) -> None:
         launcher.check_machine(point.config)
 
 
-def check_results(results: Path) -> None:
-    """Raise ConfigError where the folder of the records cannot be made, or nothing can be written in it."""
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        why = "" if os.access(results, os.W_OK | os.X_OK) else "not writable"
-    except OSError as error:
-        why = "a file" if results.is_file() else f"{error.strerror}"
-    if why:
-        raise ConfigError(
-            f"results={results}: {why}; give a folder in which records can be written, as RESULTS=/data/results"
-        )
-
-
-def planned_cores(config: RunConfig, available: list[int]) -> list[list[int]]:
-    """Return the cores of each rank where all nodes share this machine, in the order of ranks."""
-    per_node = config.system.cores_per_node or 1
-    threads = config.threads_per_rank or 1
-    return [
-        placement.cores_of_rank(available, rank, config.ranks_per_node, per_node, threads)
-        for rank in range(config.ranks + config.distribution.server_nodes)
-    ]
-
-
 def shares_cores(config: RunConfig, available: list[int]) -> bool:
     """Return whether ranks of this machine compete for cores; those that are limited to a quota do not."""
-    return config.system.cpus_per_node is None and placement.shared(planned_cores(config, available))
+    return config.system.cpus_per_node is None and placement.shared(placement.cores_of_ranks(config, available))
 
 
 def crowded(points: Sequence[Point], machine: Machine) -> list[str]:

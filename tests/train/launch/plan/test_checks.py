@@ -78,15 +78,6 @@ def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks
     assert checks.emulated_precision(points_of("experiment=weak_scaling", "model=tiny"), {"a": ["avx2"]}) == []
 
 
-def test_results_that_cannot_be_written_are_an_error_before_anything_starts(tmp_path):
-    checks.check_results(tmp_path / "new" / "results")
-    assert (tmp_path / "new" / "results").is_dir()
-    (tmp_path / "file").write_text("")
-    for wrong, why in ((tmp_path / "file", "a file"), (tmp_path / "file" / "results", "Not a directory")):
-        with pytest.raises(ConfigError, match=f"results={wrong}: {why}; give a folder in which records can be"):
-            checks.check_results(wrong)
-
-
 CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
 
 
