@@ -180,26 +180,6 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     assert "the loss is not finite at step 2" in output
 
 
-def test_a_results_folder_that_cannot_be_written_ends_it_before_anything_starts(tmp_path: Path):
-    (tmp_path / "results").write_text("a file where a folder is wanted")
-    status, output = run(*launch_command(tmp_path / "results", "nodes=1"))
-    assert status == 2
-    assert f"error: results={tmp_path}/results: a file; give a folder in which records can be written" in output
-
-
-def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("cannot mount a small file system here: that needs root")
-    try:
-        status, output = run(*launch_command(tmp_path, "nodes=1", "measure.timed_steps=1000"))
-        assert status == 1
-        assert "No space left on device" in output
-        assert list(tmp_path.rglob("record.json")) == []
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
-
-
 def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_on(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
