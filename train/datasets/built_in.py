@@ -55,8 +55,8 @@ class Synthetic:
 def find_digits(config: RunConfig) -> reader.Parts:
     """Return the two parts of the handwritten digits: 1,797 grey images of 8 x 8, ten classes.
 
-    Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998: its
-    test part.
+    Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998:
+    its test part.
     """
     pixels, labels = read_digits()
     images = (pixels.reshape(-1, 8, 8, 1) / 16.0 * 255.0).astype("float32").repeat(config.dataset.channels, axis=-1)

@@ -4,7 +4,8 @@
     python -m train.tools.data_fetch imdb_wiki /data/imdb_wiki --url https://... --checksum sha256:...
 
 A file is resumed where it stopped, verified, and only then given its name. Datasets that need a registration, or terms
-to be agreed to, are not downloaded: the message says where to get them. The exit status is 0 if the data is there, 2 if it is not.
+to be agreed to, are not downloaded: the message says where to get them. The exit status is 0 if the data is there, 2 if
+it is not.
 """
 
 import argparse

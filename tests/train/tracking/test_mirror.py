@@ -19,7 +19,7 @@ from wandb.proto.wandb_internal_pb2 import Record
 from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
 from tests.helpers.wandb_runs import WANDB, history, items, only, put, rank, run_files, run_record
-from train.config.compose import load
+from train.config import compose
 from train.config.identity import values
 from train.record import predictions, protocol
 from train.record.files import write_once
@@ -362,7 +362,7 @@ def test_with_its_record_a_run_gets_what_is_left():
      ("none", True, 8, False)],
 )  # fmt: skip
 def test_training_over_epochs_is_logged_live_unless_asked_otherwise(name, asked, epochs, wanted):
-    tracking = load([f"tracking={name}", f"tracking.live={'null' if asked is None else asked}"]).tracking
+    tracking = compose.load([f"tracking={name}", f"tracking.live={'null' if asked is None else asked}"]).tracking
     assert is_wanted(tracking, epochs) is wanted
 
 
@@ -371,7 +371,9 @@ def test_training_over_epochs_is_logged_live_unless_asked_otherwise(name, asked,
 
 def begin(results: Path, *overrides: str, name: str = "r0"):
     """The folder of a run in progress, what is asked of it, and the part of its rank."""
-    config = load(["experiment=accuracy_digits", "nodes=1", "measure.epochs=3", f"results={results}", *overrides])
+    config = compose.load(
+        ["experiment=accuracy_digits", "nodes=1", "measure.epochs=3", f"results={results}", *overrides]
+    )
     folder = results / "accuracy_digits" / "nodes1" / "01234567" / name
     folder.mkdir(parents=True)
     asked = protocol.Assignment(values(config), "0123456789abcdef", 0, {}, False, False)

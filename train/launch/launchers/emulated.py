@@ -54,7 +54,7 @@ class QuotaEnforcer:
         self.quotas: list[NodeQuota] = []
 
     def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
-        """Set the limits if all ranks wait for them, and the rates that links need; lift limits if all have measured."""
+        """Set the limits if all ranks wait for them, and the rates of links; lift the limits if all have measured."""
         folder, ranks = self._job.folder, range(self._job.nodes.ranks)
         if not protocol.limited_path(folder).exists():
             if all(protocol.ready_path(folder, rank).exists() for rank in ranks):

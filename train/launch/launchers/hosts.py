@@ -1,6 +1,7 @@
 """Other hosts, over ssh: whether they can run a job, what they have, and the end of its processes that outlived it.
 
-Each host is asked before anything starts, by `python -m train.launch.launchers.hosts`, which runs there and prints one line of JSON.
+Each host is asked before anything starts, by `python -m train.launch.launchers.hosts`, which runs there and prints one
+line of JSON.
 """
 
 import argparse

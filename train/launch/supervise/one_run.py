@@ -1,4 +1,4 @@
-"""One run: its job from the start to the end, of which no process is left behind, and its record, complete or failed."""
+"""One run: its job from start to end, of which no process is left behind, and its record, complete or failed."""
 
 import shutil
 import signal
