@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from train.config.compose import load
+from train.distribution import ExchangingTape, Single
 
 pytestmark = pytest.mark.slow
 
@@ -25,33 +26,48 @@ def linear_model():
     return tf_keras.Model(images, logits)
 
 
-def test_one_step_of_sgd_worked_by_hand(step):
-    # Logits 0, 0: probabilities 1/2 each, loss ln 2. The gradient of the loss is (p - onehot) x the input, mean over
-    # the batch. Inputs (1, 0) of class 0 and (0, 2) of class 1:
-    #   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
+def two_images():
+    """Input (1, 0) of class 0 and (0, 2) of class 1."""
     import tensorflow as tf
 
-    from train.distribution import Single
+    return tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2)), tf.constant([0, 1])
+
+
+# Logits 0, 0: probabilities 1/2 each, loss ln 2. The gradient of the loss is (p - onehot) x the input, mean over the
+# batch:
+#   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
+MOVED = np.array([[0.025, -0.025], [-0.05, 0.05]])  # by a step at the rate of `sgd`
+
+
+def sgd(step, model, *more, ranks=1, precision="fp32", steps_per_epoch=None):
+    """SGD without momentum at the rate 0.1."""
+    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0", *more]).optimizer
+    return step.make_optimizer(settings, ranks, precision, model, steps_per_epoch)
+
+
+@pytest.mark.parametrize(("precision", "passes"), [("fp32", 1), ("fp32", 2), ("fp16", 2)])
+def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(step, precision, passes):
+    exchanged = []
+
+    class Watched(Single):
+        def tape(self, tape):
+            exchanged.append(tape)
+            return tape
 
     model = linear_model()
-    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
-    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Single())
-    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
+    train_step = step.make_train_step(model, sgd(step, model, precision=precision), Watched(), passes=passes)
     begun_at = time.time()
-    loss, correct, computed_at = train_step(images, tf.constant([0, 1]))
+    loss, correct, computed_at = train_step(*two_images())
     assert begun_at < float(computed_at) < time.time()
     assert float(loss) == pytest.approx(math.log(2))
     assert float(correct) == 1  # argmax of equal logits is class 0
-    np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-6)
+    np.testing.assert_allclose(model.get_weights()[0], MOVED, rtol=1e-6 if precision == "fp32" else 1e-3)
+    assert len(exchanged) == 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
     # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
-    import tensorflow as tf
-
-    from train.distribution import ExchangingTape, Single
-
     computed = []
 
     class Watched(Single):
@@ -64,46 +80,14 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
             return ExchangingTape(tape, lambda tensors, variables: [2.0 * tensor for tensor in tensors])
 
     model = linear_model()
-    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
-    optimizer = step.make_optimizer(settings, 1, precision, model, None)
-    images, labels = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2)), tf.constant([0, 1])
+    optimizer = sgd(step, model, precision=precision)
     local, doubled = step.make_train_steps(model, optimizer, [Watched(), Doubling()])
     for train_step, factor in ((local, 1.0), (doubled, 2.0), (local, 1.0)):
         model.set_weights([np.zeros((2, 2), np.float32)])
-        loss, correct, _ = train_step(images, labels)
+        loss, correct, _ = train_step(*two_images())
         assert (float(loss), float(correct)) == (pytest.approx(math.log(2)), 1)
-        expected = factor * np.array([[0.025, -0.025], [-0.05, 0.05]])
-        np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-3)
+        np.testing.assert_allclose(model.get_weights()[0], factor * MOVED, rtol=1e-3)
     assert len(computed) == 1
-
-
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_passes_over_parts_of_a_batch_make_the_step_of_the_whole(step, precision):
-    # The step above, an image a pass: the gradients of input 1 (-1/2, 1/2), and of input 2 (1/2, -1/2) x 2; their mean
-    # is that of the batch, and it is what is exchanged, once.
-    import tensorflow as tf
-
-    from train.distribution import Single
-
-    exchanged = []
-
-    class Watched(Single):
-        def tape(self, tape):
-            exchanged.append(tape)
-            return tape
-
-    model = linear_model()
-    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
-    optimizer = step.make_optimizer(settings, 1, precision, model, None)
-    train_step = step.make_train_step(model, optimizer, Watched(), passes=2)
-    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
-    begun_at = time.time()
-    loss, correct, computed_at = train_step(images, tf.constant([0, 1]))
-    assert begun_at < float(computed_at) < time.time()
-    assert float(loss) == pytest.approx(math.log(2))
-    assert float(correct) == 1
-    np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-3)
-    assert len(exchanged) == 1
 
 
 def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
@@ -117,27 +101,14 @@ def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
 def test_the_compiled_step_warms_up_by_itself(step, precision):
     # The first update of SGD without momentum is rate x gradient: at 2 ranks' rate 0.2, begun at 0.1, the weights are
     # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
-    import tensorflow as tf
-
-    from train.distribution import Single
-
     model = linear_model()
-    settings = load(
-        [
-            "optimizer.learning_rate=0.1",
-            "optimizer.momentum=0",
-            "dataset=digits",
-            "optimizer.warm_up_epochs=0.5",
-            "optimizer.learning_rate_scaling=linear",
-        ]
-    ).optimizer
-    optimizer = step.make_optimizer(settings, 2, precision, model, 4)
+    warm_up = ("dataset=digits", "optimizer.warm_up_epochs=0.5", "optimizer.learning_rate_scaling=linear")
+    optimizer = sgd(step, model, *warm_up, ranks=2, precision=precision, steps_per_epoch=4)
     train_step = step.make_train_step(model, optimizer, Single())
-    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
-    train_step(images, tf.constant([0, 1]))
+    train_step(*two_images())
     first = model.get_weights()[0]
-    np.testing.assert_allclose(first, [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-3)
-    train_step(images, tf.constant([0, 1]))
+    np.testing.assert_allclose(first, MOVED, rtol=1e-3)
+    train_step(*two_images())
     # Input 1: p = 1 / (1 + e^0.05), gradient -p / 2; the first weight grows by 0.15 x p / 2.
     grown = 0.15 / 2 / (1 + math.exp(2 * 0.025))
     assert model.get_weights()[0][0, 0] - first[0, 0] == pytest.approx(grown, rel=1e-3)
@@ -148,11 +119,8 @@ def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step)
     # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
     import tensorflow as tf
 
-    from train.distribution import Single
-
     model = linear_model()
-    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
-    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Single(), 0.2)
+    train_step = step.make_train_step(model, sgd(step, model), Single(), 0.2)
     loss, *_ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
     assert float(loss) == pytest.approx(math.log(2))
     np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
@@ -181,8 +149,6 @@ def test_weight_decay_spares_biases_and_normalisation(step, name, precision):
 def test_evaluation_leaves_padding_out(step):
     import tensorflow as tf
 
-    from train.distribution import Single
-
     evaluation_step = step.make_evaluation_step(linear_model(), Single())
     images = tf.ones((3, 1, 1, 2))
     sums, answers, probabilities = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
@@ -197,7 +163,6 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
     import tensorflow as tf
     import tf_keras
 
-    from train.distribution import Single
     from train.models import build
 
     tf_keras.utils.set_random_seed(0)
@@ -215,8 +180,6 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
 
 
 def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothing(step):
-    from train.distribution import Single
-
     exchanged = []
 
     class Doubled(Single):
