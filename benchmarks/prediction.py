@@ -21,8 +21,7 @@ from tabulate import tabulate
 from analysis.metrics import hops
 from analysis.predict import calibration, reading
 from analysis.predict.calibration import Check, PublishedCurves
-from analysis.predict.points import Curve, weak
-from analysis.predict.prediction import Learned, predict
+from analysis.predict.prediction import Curve, Learned, predict, weak
 from analysis.study import Study
 from analysis.user_table import table as user_table
 

@@ -23,7 +23,7 @@ from analysis.curves import TIMES
 from analysis.derived import RATIOS, pairs
 from analysis.explain import fit, runs
 from analysis.predict import answers, calibration, reading
-from analysis.predict.points import Curve
+from analysis.predict.prediction import Curve
 from analysis.stats import student
 from analysis.stats import trend as trends
 from analysis.stats.number import Number, combined, unknown

@@ -12,10 +12,10 @@ import pandas as pd
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.explain import fit, runs
-from analysis.predict import answers, calibration, next_points, reading, text
+from analysis.predict import answers, calibration, next_points, reading
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.calibration import PublishedCurves
-from analysis.predict.points import Curve, joined
+from analysis.predict.prediction import Curve, joined
 from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
@@ -84,7 +84,7 @@ def run_predict(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(documents.text(answers.as_json(predictions)))
     else:
-        print(text.report(predictions, text.accuracy_sentence(calibration.accuracy(published.checks))))
+        print(answers.report(predictions, calibration.accuracy_sentence(calibration.accuracy(published.checks))))
         _say_next(options, predictions, published)
     if options.draw:
         _draw(options, predictions, published)
@@ -148,7 +148,7 @@ def _say_next(options: argparse.Namespace, predictions: list[Answer], published:
             # The kit has the models of the published curves.
             measurable = not options.file or one.curve.model in {"", *(curve.model for curve in published.curves)}
             command = next_points.command(one.curve, points, experiment) if measurable else ""
-            print("", text.next_points(one.curve, points, command), sep="\n")
+            print("", next_points.sentence(one.curve, points, command), sep="\n")
 
 
 def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:

@@ -1,17 +1,19 @@
-"""Predictions for each target: rate, speedup, efficiency, wall time and cost of a job; and verdicts on claims."""
+"""Predictions for each target: rate, speedup, efficiency, wall time and cost of a job; verdicts on claims; as text."""
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from msgspec import UNSET, UnsetType
+from tabulate import tabulate
 
 from analysis import documents, metrics
 from analysis.documents import Document, about, number
-from analysis.predict.points import Curve, Sizes, strong, weak
-from analysis.predict.prediction import LEVEL, Learned, Prediction, predict, why_not
+from analysis.predict.prediction import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_at
 
@@ -202,3 +204,124 @@ def _bounds(claimed: Bounds) -> str:
     low = f"at least {claimed.low:.4g}" if claimed.low > 0 else ""
     high = f"at most {claimed.high:.4g}" if math.isfinite(claimed.high) else ""
     return ", ".join(filter(None, (low, high))) or "any rate"
+
+
+WIDTH = 100
+_MAX_CURVES = 3  # that are named for one reason; the JSON has all
+
+
+def report(answers: Sequence[Answer], accuracy: str) -> str:
+    """Return a table of the predictions, why others are missing, and how good such predictions were."""
+    shown = table(answers) if any(target.supported for one in answers for target in one.targets) else ""
+    notes = [(_how_to_read(answers) if shown else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
+    parts = [*filter(None, [shown]), *_missing(answers)]
+    return "\n\n".join([*parts, *(textwrap.fill(note, WIDTH) for note in notes)])
+
+
+def table(answers: Sequence[Answer]) -> str:
+    """Return the predictions, one line a curve and target."""
+    rows = [_row(one.curve, target) for one in answers for target in one.targets if target.supported]
+    headers = [header for header in _HEADERS if any(row.get(header) for row in rows)]
+    cells = [[row.get(header, "") for header in headers] for row in rows]
+    works = {one.curve.work for one in answers}
+    rate = f"{works.pop()}/s" if len(works) == 1 and works != {""} else "rate"
+    shown = [rate if header == "images/s" else header for header in headers]
+    return tabulate(cells, shown, disable_numparse=True)
+
+
+_HEADERS = ("model", "curve", "ranks", "images/s", "measured", "speedup", "efficiency", "wall time", "cost")
+
+
+def _row(curve: Curve, target: Target) -> dict[str, str]:
+    numbers = target.numbers
+    row = {
+        "model": curve.model,
+        "curve": "\n".join(textwrap.wrap(curve.name, 24)),
+        "ranks": f"{target.ranks}",
+        "images/s": _ends(numbers["images_per_s"], ".4g"),
+        "speedup": _ends(numbers["speedup"], ".3g"),
+        "efficiency": _ends(numbers["efficiency"], ".2f"),
+    }
+    if not math.isnan(target.measured):
+        inside = numbers["images_per_s"].contains(target.measured)
+        row["measured"] = f"{_plain(target.measured, '.4g')}\n({'inside' if inside else 'outside'})"
+    if "wall_s" in numbers:
+        factor, unit = (1 / 3600, " h") if numbers["wall_s"].value >= 7200 else (1.0, " s")
+        row["wall time"] = _ends(numbers["wall_s"].scaled(factor), ".3g", unit)
+    if "cost" in numbers:
+        row["cost"] = _ends(numbers["cost"], ".3g")
+    return row
+
+
+def _ends(number: Number, form: str, unit: str = "") -> str:
+    value, low, high = (_plain(x, form) for x in (number.value, number.low, number.high))
+    return f"{value}{unit}\n({low} to {high})"
+
+
+def _plain(number: float, form: str) -> str:
+    """Return a number without an exponent: from 1000 on without decimals."""
+    return f"{number:{form}}" if number < 1000 else f"{number:,.0f}"
+
+
+def _missing(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield why predictions are missing: one paragraph a reason, with the curves that it holds for."""
+    reasons: dict[tuple[str, tuple[int, ...]], list[str]] = defaultdict(list)
+    for one in answers:
+        for why in dict.fromkeys(target.why for target in one.targets if target.why):
+            ranks = tuple(target.ranks for target in one.targets if target.why == why)
+            reasons[why, ranks].append(title(one.curve))
+    for (why, ranks), curves in reasons.items():
+        more = f"; and {len(curves) - _MAX_CURVES} more" if len(curves) > _MAX_CURVES else ""
+        to = ", ".join(map(str, ranks))
+        yield textwrap.fill(f"Not predicted to {to}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}.", WIDTH)
+
+
+def title(curve: Curve) -> str:
+    """Return the name of a curve."""
+    return ", ".join(filter(None, (curve.model, curve.name))) or "the curve"
+
+
+def _how_to_read(answers: Sequence[Answer]) -> str:
+    """Return the meaning of the columns."""
+    bases = {int(one.curve.ranks[one.curve.base]) for one in answers if len(one.curve.ranks)}
+    base = f", {bases.pop()}" if len(bases) == 1 else ""
+    return (
+        f"In brackets: the {LEVEL:.0%} interval of one measurement there. Speedup and efficiency: over the fewest "
+        f"ranks of the curve{base}. "
+    )
+
+
+def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield why lower ends are so low, where something may saturate beyond the points."""
+    shown = [(one.curve, target) for one in answers for target in one.targets if target.supported]
+    if any(curve.largest < target.ranks <= 2 * curve.largest and not curve.may_saturate for curve, target in shown):
+        yield (
+            "At the next doubling the lower ends allow for what curves do from one doubling to the next, not for a "
+            "bend right beyond the points, which no point excludes: measure there before you rely on it."
+        )
+    if any(target.ranks > 2 * curve.largest for curve, target in shown):
+        yield (
+            "Beyond one doubling the lower ends allow for a bend that the points cannot show: a link, a file system or "
+            "a server that all ranks share may saturate just beyond them, and the rate then grows no more."
+        )
+    if any(curve.may_saturate for curve, _ in shown):
+        yield (
+            "How gradients are exchanged is not known, so the lower ends allow for that from the largest point on. "
+            "Where it was an allreduce (Horovod, NCCL, MPI), say so: EXCHANGE=allreduce (--exchange allreduce)."
+        )
+
+
+def _fixed_costs(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield the fixed cost in the wall times, and why a cost is missing: one line for the curves that share it."""
+    curves: dict[str, list[str]] = defaultdict(list)
+    for one in answers:
+        if not any("wall_s" in target.numbers for target in one.targets):
+            continue
+        note = "without the fixed cost of a job, which these points do not show"
+        if one.fixed_s is not None:
+            note = f"with a fixed cost of {max(one.fixed_s.value, 0.0):.3g} s a job (make explain)"
+        if math.isnan(one.targets[-1].nodes):
+            note += "; no cost: ranks_per_node is not known"
+        curves[note].append(title(one.curve))
+    for note, titles in curves.items():
+        yield f"Wall time of {'; '.join(titles)}: {note}."

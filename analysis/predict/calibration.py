@@ -15,8 +15,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.curves import cached_by_table
 from analysis.predict import reading
-from analysis.predict.points import Curve, Sizes
-from analysis.predict.prediction import LEVEL, MIN_POINTS, Learned, Prediction, predict, why_not
+from analysis.predict.prediction import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, why_not
 from analysis.stats.repeats import proportion
 
 # Rates are printed with three or four digits: nothing is known to be nearer than that.
@@ -177,3 +176,14 @@ def accuracy(checks: Sequence[Check]) -> Accuracy:
 def _from_all_below(check: Check) -> bool:
     """Return whether the largest point was predicted from all points below it."""
     return len(check.cut.lower.ranks) == len(check.cut.curve.ranks) - 1
+
+
+def accuracy_sentence(accuracy: Accuracy) -> str:
+    """Return the accuracy in one sentence."""
+    share = f"{accuracy.held / accuracy.points:.0%}; {accuracy.low:.0%} to {accuracy.high:.0%}, were they independent"
+    return (
+        f"Checked on the {accuracy.curves} published curves with points above {ABOVE} ranks, each calibrated on "
+        f"the curves of other machines: the largest point was predicted from all below it within "
+        f"{accuracy.largest_error:.1%} (median), and the {LEVEL:.0%} interval held {accuracy.held} of "
+        f"{accuracy.points} points ({share}), on {accuracy.machines} machines."
+    )

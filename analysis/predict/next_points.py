@@ -4,6 +4,7 @@ What a point is worth against its cost: as in Ernest's experiment design (Venkat
 """
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from analysis import metrics
-from analysis.predict.points import Curve, Sizes
-from analysis.predict.prediction import MIN_POINTS, Learned, continued, predict, why_not
+from analysis.predict.answers import WIDTH, title
+from analysis.predict.prediction import MIN_POINTS, Curve, Learned, Sizes, continued, predict, why_not
+from analysis.text import counted
 
 MAX_POINTS = 2
 # A point that narrows the intervals by less is not worth a launch: a fraction of their width.
@@ -150,3 +152,20 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
     parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}"]
     parts += [f"MODELS={curve.model}"] if curve.model else []
     return " ".join([*parts, *([f'ARGS="{" ".join(keys)}"'] if keys else []), "MEASURE=report"])
+
+
+def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:
+    """Return the points to measure next for one curve, and the command for them."""
+    proposals = "; then ".join(map(_point_text, points))
+    filled = textwrap.fill(f"To measure next, {title(curve)}: {proposals}.", WIDTH)
+    return f"{filled}\n    {command}" if command else filled
+
+
+def _point_text(point: NextPoint) -> str:
+    cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
+    where = f"{point.ranks} ranks ({counted(point.nodes, 'node')}{cost})"
+    if math.isinf(point.after):
+        return where
+    if math.isnan(point.before):
+        return f"{where}, with which a target is supported, within a factor of {point.after:.2f}"
+    return f"{where}, which narrows the interval from a factor of {point.before:.2f} to {point.after:.2f}"

@@ -7,6 +7,7 @@ from msgspec import UNSET
 from analysis import documents
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Job, Question, claim_verdict, judge_claim
+from analysis.predict.prediction import Doubt
 from analysis.stats.student import student
 from analysis.stats.verdict import Bounds
 from analysis.study import Study
@@ -121,3 +122,44 @@ def test_what_the_reports_predict_is_not_decidable_and_why():
     verdict, reason = judge_claim(none, 256, Bounds(low=0.9), taught)
     assert claim_verdict(verdict) == "not decidable"
     assert reason.endswith("no numbers of ranks measured, at least 3 are needed")
+
+
+def found(step_s=lambda n: 0.01, targets=(32, 64), job=None, fixed_s=None, **known):
+    return answers.answer(curve(step_s, **known), Question(targets, job=job), LEARNED, fixed_s)
+
+
+def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():
+    output = answers.report([found(targets=(32, 512))], "Checked on paper.")
+    assert "3,200" in output
+    assert "Not predicted to 512: 5 doublings beyond 16 ranks, at most 4 can be carried. resnet50." in output
+    assert "over the fewest\nranks of the curve, 1. Checked on paper." in output
+    assert max(map(len, output.splitlines())) <= 100
+
+
+def test_curves_of_one_reason_are_named_up_to_three():
+    many = [found(targets=(64,), doubts=(Doubt("ranks shared cores"),)) for _ in range(5)]
+    output = answers.report(many, "")
+    assert output.count("ranks shared cores") == 1
+    assert "and 2 more." in output
+
+
+def test_what_may_bend_beyond_one_doubling_is_reported_and_what_it_is():
+    assert "may saturate just beyond them" in answers.report([found(targets=(64,))], "").replace("\n", " ")
+    assert "saturate" not in answers.report([found(targets=(32,))], "")
+    assert "not for a bend right beyond the points" in answers.report([found(targets=(32,))], "").replace("\n", " ")
+    assert "bend right beyond" not in answers.report([found(targets=(64,))], "").replace("\n", " ")
+
+
+def test_wall_times_say_what_they_include_and_why_a_cost_is_missing():
+    once = student(10.0, 0.5, 3, 5)
+    output = answers.report([found(job=Job(1e6, 3), fixed_s=once)], "")
+    assert "with a fixed cost of 10 s a job (make explain); no cost: ranks_per_node is not known" in " ".join(
+        output.split()
+    )
+    assert "cost" in answers.table([found(job=Job(1e6, 3), ranks_per_node=4.0)])
+
+
+def test_a_point_that_was_left_out_is_inside_or_outside():
+    for step_s, word in ((lambda n: 0.01, "inside"), (lambda n: 0.02 if n == 16 else 0.01, "outside")):
+        one = answers.answer(curve(step_s), Question((16,), up_to=8), LEARNED)
+        assert f"({word})" in answers.table([one])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.predict import calibration
-from analysis.predict.points import Doubt
+from analysis.predict.prediction import Doubt
 from analysis.study import Study
 from tests.helpers.scaling_curves import curve
 
@@ -108,3 +108,6 @@ def test_the_accuracy_is_that_of_points_above_8_ranks():
     assert (result.curves, result.machines) == (31, 6)
     assert result.largest_error <= 0.035
     assert result.held / result.points >= 0.85
+    sentence = calibration.accuracy_sentence(result)
+    assert sentence.startswith("Checked on the 31 published curves with points above 8 ranks")
+    assert "on 6 machines." in sentence

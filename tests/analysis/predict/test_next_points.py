@@ -6,7 +6,7 @@ import pytest
 
 from analysis.predict import next_points
 from analysis.predict.next_points import NextPoint
-from analysis.predict.points import Doubt, weak
+from analysis.predict.prediction import Doubt, weak
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
@@ -60,3 +60,14 @@ def test_the_command_measures_the_largest_point():
     )
     alone = replace(weak, model="", ranks_per_node=math.nan)
     assert next_points.command(alone, points[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
+
+
+def test_what_to_measure_next_in_words():
+    points = [NextPoint(32, 8, 1.25, 2.0, 1.5), NextPoint(64, 16, math.nan, math.nan, 1.2)]
+    output = next_points.sentence(curve(lambda n: 1.0), points, "make weak-scaling NODES=16")
+    joined = " ".join(output.split())
+    assert (
+        "32 ranks (8 nodes, about 1.2 node hours), which narrows the interval from a factor of 2.00 to 1.50" in joined
+    )
+    assert "64 ranks (16 nodes), with which a target is supported, within a factor of 1.20" in joined
+    assert output.endswith("\n    make weak-scaling NODES=16")

@@ -5,7 +5,7 @@ import pytest
 
 from analysis import TableError
 from analysis.predict import reading
-from analysis.predict.points import Doubt, joined
+from analysis.predict.prediction import Doubt, joined
 from analysis.table import loading
 from analysis.user_table import table as user_table
 from tests.helpers.own_records import Arm, limited, make_record, make_rounds, save
