@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import TableError, metrics
 from analysis.audit.findings import TABLE_RULES, Finding, Severity, finding, graded, rule
 from analysis.curves import Row, cached_by_table
-from analysis.explain import contradictions, fit, text
+from analysis.explain import fit, text
 from analysis.explain import runs as explain_runs
 from analysis.thresholds import limit
 
@@ -71,19 +71,19 @@ def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _contradictory(table: pd.DataFrame, kind: str) -> Iterator[Finding]:
-    """Yield the findings of one kind of `analysis.explain.contradictions`."""
+    """Yield the findings of one kind of contradictions of `analysis.explain.runs`."""
     for one, run, rows in _contradictions(table):
         if one.kind == kind:
             yield finding(_row(run, rows), "serious", one.stated, one.follows, one.off, one.says)
 
 
 @cached_by_table
-def _contradictions(table: pd.DataFrame) -> list[tuple[contradictions.Finding, Row, pd.DataFrame]]:
+def _contradictions(table: pd.DataFrame) -> list[tuple[explain_runs.Finding, Row, pd.DataFrame]]:
     """Return the contradictions, each with its last run and the rows of the wall times of its curve."""
-    results: list[tuple[contradictions.Finding, Row, pd.DataFrame]] = []
+    results: list[tuple[explain_runs.Finding, Row, pd.DataFrame]] = []
     for _, curve, rows in _curves(table):
         runs = explain_runs.prepared(curve)
-        results += [(one, runs.loc[one.runs[-1]].to_dict(), rows) for one in contradictions.check(runs)]
+        results += [(one, runs.loc[one.runs[-1]].to_dict(), rows) for one in explain_runs.contradictions(runs)]
     return results
 
 

@@ -8,8 +8,7 @@ import pandas as pd
 
 from analysis.documents import Document, Number, about, filled, number, optional
 from analysis.explain.fit import REFUTED, Explanation
-from analysis.explain.models import Fit
-from analysis.explain.points import beyond_ideal
+from analysis.explain.models import Fit, beyond_ideal
 from analysis.explain.recurring import decider_text
 from analysis.explain.text import Fits, sentences, verdict
 from analysis.stats.number import from_ends

@@ -22,15 +22,20 @@ from functools import cached_property
 import pandas as pd
 
 from analysis import TableError
-from analysis.explain import contradictions, models
-from analysis.explain.contradictions import Finding
-from analysis.explain.linear import Linear
-from analysis.explain.models import Fit, Model
-from analysis.explain.points import means, misfits, with_fit
+from analysis.explain import models
+from analysis.explain.linear import Linear, Mixture
+from analysis.explain.models import Fit, Model, means, misfits, with_fit
 from analysis.explain.recurring import Alternative, Decider, alternatives, decider, with_recurring
-from analysis.explain.runs import curves, phases, prepared
+from analysis.explain.runs import (
+    Finding,
+    contradictions,
+    curves,
+    phases,
+    prepared,
+    trusted_runs,
+    without_doubted_speeds,
+)
 from analysis.stats import repeats
-from analysis.stats.mixture import Mixture
 from analysis.stats.number import Number
 from analysis.stats.verdict import is_above
 from analysis.text import counted
@@ -145,8 +150,8 @@ class Conclusion:
 def conclude(runs: pd.DataFrame) -> Conclusion:
     """Return the fit of one curve, and its points. Arguments, columns and errors: `explain`."""
     runs = prepared(runs)
-    findings = contradictions.check(runs)
-    trusted = contradictions.trusted(runs, findings)
+    findings = contradictions(runs)
+    trusted = trusted_runs(runs, findings)
     model = choose(trusted)
     tested = misfits(model, trusted)
     fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
@@ -156,7 +161,7 @@ def conclude(runs: pd.DataFrame) -> Conclusion:
     undecided = tested.index[tested["misfit_undecided"]]
     without_one = (models.fitted(model, fitting[fitting["point"] != point]) for point in undecided)
     chosen = replace(chosen, without_one=tuple(one for one in without_one if one))
-    points = means(contradictions.without_doubted_speeds(runs, findings)).join(tested)
+    points = means(without_doubted_speeds(runs, findings)).join(tested)
     points[["misfit", "misfit_undecided"]] = points[["misfit", "misfit_undecided"]].eq(True)
     points["used"] = points.index.isin(model.usable(fitting)["point"])
     points["impossible"] = ~points.index.isin(trusted["point"])

@@ -12,7 +12,7 @@ from analysis import metrics
 from analysis.curves import ranks_in_words
 from analysis.explain import models
 from analysis.explain.fit import DECIDING_DEGREES, REFUTED, Explanation
-from analysis.explain.points import beyond_ideal
+from analysis.explain.models import beyond_ideal
 from analysis.explain.recurring import decider_text
 from analysis.explain.runs import SPEED
 
