@@ -20,8 +20,7 @@ from analysis.curves import (
     rates,
     row_dicts,
 )
-from analysis.stats.student import Noise, pooled
-from analysis.stats.trend import square_about_line
+from analysis.stats.student import Noise, pooled, square_about_line
 
 _Scale = tuple[str, ...]  # source, report, device, GPU, what is measured, ranks
 _Point = tuple[str, ...]

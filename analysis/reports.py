@@ -15,7 +15,7 @@ from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
 from analysis.derived import RATIOS, Derived, computed, pairs, stated
 from analysis.point_noise import noises
-from analysis.stats import trend as trends
+from analysis.stats import student
 from analysis.stats.number import Number, between, combined, exact, unknown
 from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome
@@ -204,7 +204,7 @@ def epochs_to_stable(table: pd.DataFrame) -> Iterator[Derived]:
     for row in stated(table, "epochs_to_stable_per_doubling"):
         curves = _curves(_experiment(table, row), "epochs_to_stable")
         if any(len(curve) > 1 for curve in curves):
-            slope = trends.fit([_points(curve) for curve in curves]).slope
+            slope = student.trend([_points(curve) for curve in curves]).slope
             formula = f"slope over log2 of the ranks, from {slope.n} points of {len(curves)} curves"
             yield Derived(row, slope, formula)
 
@@ -253,7 +253,7 @@ def predictions(table: pd.DataFrame) -> Iterator[Derived]:
             yield Derived(row, unknown(), "no curve of two points on this device is printed")
             continue
         log = row["unit"] == "s"
-        trend = trends.fit([_points(curve, log) for curve in curves])
+        trend = student.trend([_points(curve, log) for curve in curves])
         expected = trend.at(mine[0], math.log2(row["ranks"]), len(curves[mine[0]]))
         formula = f"the trend of {trend.slope.n} points of {len(curves)} curves, on {row['ranks']} ranks"
         yield Derived(row, exponential(expected) if log else expected, formula)

@@ -25,10 +25,8 @@ from analysis.explain import fit, runs
 from analysis.predict import answers, calibration, reading
 from analysis.predict.prediction import Curve
 from analysis.stats import student
-from analysis.stats import trend as trends
 from analysis.stats.number import Number, combined, unknown
-from analysis.stats.student import exponential, widened
-from analysis.stats.trend import Trend
+from analysis.stats.student import Trend, exponential, widened
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, together
 from analysis.table import stated
 from analysis.table.stated import MARGIN, half_unit
@@ -128,7 +126,7 @@ def _curves(rows: pd.DataFrame) -> list[list[dict]]:
 
 def _slope(curves: Sequence[Sequence[dict]]) -> tuple[Number, Trend]:
     """Return the factor by which a quantity changes at each doubling, and the line of its logarithm."""
-    fitted = trends.fit([[(row["x"], math.log(row["value"])) for row in curve] for curve in curves])
+    fitted = student.trend([[(row["x"], math.log(row["value"])) for row in curve] for curve in curves])
     rounding = fitted.rounding([[(row["x"], half_unit(row) / row["value"]) for row in curve] for curve in curves])
     return exponential(widened(fitted.slope, rounding)), fitted
 
@@ -164,7 +162,7 @@ def irreconcilable(data: Data, numbers: Selection) -> Result:
     curves = [_times(data, rows) for _, rows in groups(data.select(numbers), ["model"])]
     for name, first in (("all points", 0), ("without the smallest of each curve", 1)):
         rest = [curve[first:] for curve in curves if len(curve) > first]
-        number = trends.fit(rest).slope
+        number = student.trend(rest).slope
         verdicts.append(judge(number, _SAME))
         slopes.append((number, Bounds(low=1 + MARGIN)))
         texts.append(f"{name}, {number.n} of {len(rest)} curves: {number} s of wall time for a second of computing")
