@@ -2,18 +2,29 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import Annotated
 
 import pandas as pd
 
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.diagnose import comparison, jobs, text
-from analysis.diagnose.comparison import comparisons
-from analysis.diagnose.document import Diagnosis, comparison_json, curve_json, job_json
+from analysis.diagnose.comparison import ArmComparison, comparisons
+from analysis.diagnose.jobs import JobPhases
 from analysis.diagnose.paired_windows import Curve, curves
-from analysis.diagnose.split import Split, splits
-from analysis.diagnose.verdicts import LargestLoss, SlowestRank, largest_loss, slowest_rank
+from analysis.diagnose.split import LargestLoss, SlowestRank, Split, largest_loss, slowest_rank, splits
+from analysis.diagnose.text import DiagnosedCurve
+from analysis.documents import Document, about
 from analysis.study import Study
+
+
+class Diagnosis(Document):
+    """The parts of the steps and jobs of an experiment."""
+
+    curves: Annotated[Sequence[DiagnosedCurve], about("one for each series of a model")]
+    comparisons: Annotated[Sequence[ArmComparison], about("of arms in separate launches, by model and nodes")]
+    jobs: Annotated[Sequence[JobPhases], about("one for each point with separate launches")]
 
 
 def declare_diagnose(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +47,9 @@ def run_diagnose(options: argparse.Namespace) -> int:
         return 1
     if options.format == "json":
         diagnosis = Diagnosis(
-            curves=[curve_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
-            comparisons=[comparison_json(one) for one in comparisons(split_curves)],
-            jobs=[job_json(job) for job in jobs.jobs(shown)],
+            curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
+            comparisons=[comparison.as_json(one) for one in comparisons(split_curves)],
+            jobs=[jobs.as_json(job) for job in jobs.jobs(shown)],
         )
         print(documents.text(diagnosis))
     else:

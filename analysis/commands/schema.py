@@ -15,10 +15,10 @@ import msgspec
 from analysis.claims import JudgedClaim
 from analysis.commands.audit import Audit
 from analysis.commands.compare import ReportComparisons
+from analysis.commands.diagnose import Diagnosis
 from analysis.commands.explain import Explained
 from analysis.commands.tune import Tuning
 from analysis.compare.sets import SetComparisons
-from analysis.diagnose.document import Diagnosis
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.experiments.summary import SummaryPoint
 from analysis.history.text import History, ReferenceCheck

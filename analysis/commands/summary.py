@@ -10,9 +10,8 @@ from tabulate import tabulate
 from analysis import documents, labels
 from analysis.commands import arguments
 from analysis.diagnose.paired_windows import curves
-from analysis.diagnose.split import splits
+from analysis.diagnose.split import largest_loss, splits
 from analysis.diagnose.text import largest_loss_line
-from analysis.diagnose.verdicts import largest_loss
 from analysis.experiments import allreduce, equivalence, summary
 from analysis.study import Study
 from analysis.table import controls

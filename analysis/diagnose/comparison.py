@@ -6,13 +6,15 @@ Launches of one repeat belong together: a difference is taken within a repeat, s
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from tabulate import tabulate
 
-from analysis import labels
+from analysis import documents, labels
 from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import PARTS, Part, Split, Step
 from analysis.diagnose.text import NAMES, WIDTH, milliseconds
+from analysis.documents import Document, about, filled, number
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import MIN_VALUES
@@ -217,3 +219,41 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             "No arm without allreduce was measured: what other processes took of the cores is in slower computing and "
             "in waiting. Nor was the exchange by itself, so what of it is hidden is not known."
         )
+
+
+class ArmDifference(Document):
+    """How the steps of one arm differ from those of the base."""
+
+    arm: str
+    longer_s: Annotated[documents.Number, about("step of the arm less that of the base in the same repeat")]
+    parts_longer_s: Annotated[Mapping[Part, documents.Number], about("by part; they add up")]
+    differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
+    reasons: Annotated[Sequence[Part], about("significant parts of the same sign that may be the largest")]
+
+
+class ArmComparison(Document):
+    """The arms of one model on as many nodes."""
+
+    model: str
+    machine: str
+    nodes: Annotated[int, about("of all arms; their parts are in `curves`")]
+    base: Annotated[str, about("the arm that the others are compared with")]
+    others: Annotated[Sequence[ArmDifference], about("in the order of their names")]
+    sentences: Annotated[Sequence[str], about("in words, with what the records do not show")]
+
+
+def as_json(comparison: Comparison) -> ArmComparison:
+    """Return a comparison: by how much each arm is longer than the base, and the sentences."""
+    return ArmComparison(
+        model=comparison.curve.model,
+        machine=comparison.curve.machine,
+        nodes=comparison.nodes,
+        base=comparison.curve.arm,
+        others=[_difference_json(arm) for arm in comparison.others],
+        sentences=list(sentences(comparison)),
+    )
+
+
+def _difference_json(arm: ComparedArm) -> ArmDifference:
+    parts = {part: number(longer) for part, longer in arm.parts.items()}
+    return filled(ArmDifference, arm, arm=arm.curve.arm, longer_s=number(arm.longer), parts_longer_s=parts)

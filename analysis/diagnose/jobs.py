@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import labels
+from analysis import documents, labels
+from analysis.documents import Document, about, filled, number
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import singles
@@ -73,3 +74,26 @@ def _cell(job: Job, name: Group) -> str:
     if name not in job.parts:
         return ""
     return f"{job.parts[name].text('.3g')}, {100 * job.parts[name].value / job.whole.value:.0f} %"
+
+
+class JobPhases(Document):
+    """The phases of the launches of one single point."""
+
+    model: str
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    nodes: int
+    batch_per_rank: int
+    job_s: Annotated[documents.Number, about("wall time of a job")]
+    parts_s: Annotated[
+        Mapping[Group, documents.Number],
+        about(
+            "its parts [s]: `launch` until the end of the first step, `steps` warm-up and timed, `evaluation`, "
+            "`checkpoints`, `exit` after the last step"
+        ),
+    ]
+
+
+def as_json(job: Job) -> JobPhases:
+    """Return the phases of a job."""
+    parts = {name: number(part) for name, part in job.parts.items()}
+    return filled(JobPhases, job, job_s=number(job.whole), parts_s=parts)

@@ -1,17 +1,17 @@
-"""The diagnosis of one curve as text: the parts of each point, and what to try first against the largest ones."""
+"""The diagnosis of one curve as text and JSON: the parts of each point, and what to try first against the largest."""
 
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from tabulate import tabulate
 
-from analysis import labels
+from analysis import documents, labels
 from analysis.diagnose.paired_windows import Curve
-from analysis.diagnose.split import LOSSES, Part, Split
-from analysis.diagnose.verdicts import LargestLoss, SlowestRank
+from analysis.diagnose.split import LOSSES, LargestLoss, Part, SlowestRank, Split
+from analysis.documents import Document, about, filled, number
 from analysis.stats.number import Number
 from analysis.stats.repeats import MIN_VALUES
 from analysis.text import counted
@@ -258,3 +258,75 @@ def _command_words(command: Command, curve: Curve, split: Split) -> list[str]:
         "diagnose": ["make", "diagnose", nodes, *data],
         "input-bench": ["make", "input-bench", *data],
     }[command]
+
+
+class DiagnosedPoint(Document):
+    """A point of a curve: its step, and the parts of it as docs/diagnose.md explains them."""
+
+    nodes: int
+    ranks: int
+    batch_per_rank: int
+    measured_s: Annotated[documents.Number, about("time of a step")]
+    parts_s: Annotated[Mapping[Part, documents.Number], about("its parts; they add up")]
+    efficiency_throughput: Annotated[documents.Number, about("over the fewest nodes")]
+    efficiency_without: Annotated[Mapping[Part, documents.Number], about("efficiency without one part, at most")]
+    exchange_alone_s: Annotated[
+        documents.Number | None, about("exchange of the gradients by itself; null: not measured")
+    ]
+    exchange_hidden_s: Annotated[documents.Number | None, about("hidden part of it; below zero: more is exposed")]
+
+
+class LateRank(Document):
+    """The rank whose gradients are ready last."""
+
+    host: str
+    rank: int
+    cores: Annotated[Sequence[int], about("that it is bound to")]
+    behind_s: Annotated[documents.Number, about("delay of its gradients after the mean of the others")]
+    certain: Annotated[bool, about("whether the delay is significant")]
+    others_fraction: Annotated[float | None, about("share of its cores that other processes took")]
+    stolen_fraction: Annotated[float | None, about("share that the hypervisor took")]
+
+
+class DiagnosedCurve(Document):
+    """The diagnosis of one curve."""
+
+    model: str
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    machine: str
+    design: Literal["rounds", "launches"]
+    launches: int
+    points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
+    largest_loss: Annotated[Part | None, about("at the largest point; null: not decided")]
+    candidates: Annotated[Sequence[Part], about("losses that could be the largest")]
+    slowest_rank: Annotated[LateRank | None, about("of the largest point")]
+    sentences: Annotated[Sequence[str], about("the diagnosis in words")]
+
+
+def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: SlowestRank | None) -> DiagnosedCurve:
+    """Return one curve: its points, the largest loss of the largest point, the slowest rank, the sentences."""
+    return filled(
+        DiagnosedCurve,
+        curve,
+        design="rounds" if curve.in_rounds else "launches",
+        launches=len(curve.records),
+        points=[_point_json(split) for split in splits],
+        largest_loss=loss.part,
+        candidates=loss.candidates,
+        slowest_rank=slowest and filled(LateRank, slowest, behind_s=number(slowest.behind)),
+        sentences=list(sentences(curve, splits[-1], loss, slowest)),
+    )
+
+
+def _point_json(split: Split) -> DiagnosedPoint:
+    return DiagnosedPoint(
+        nodes=split.point.nodes,
+        ranks=split.ranks,
+        batch_per_rank=split.point.batch_per_rank,
+        measured_s=number(split.measured),
+        parts_s={part: number(split.part(part)) for part in split.parts},
+        efficiency_throughput=number(split.efficiency),
+        efficiency_without={part: number(split.efficiency_without(part)) for part in split.parts if part in LOSSES},
+        exchange_alone_s=number(split.exchange_alone) if split.exchange_alone else None,
+        exchange_hidden_s=number(split.hidden) if split.hidden else None,
+    )

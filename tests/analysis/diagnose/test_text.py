@@ -1,8 +1,7 @@
 import pytest
 
 from analysis.diagnose import text
-from analysis.diagnose.split import splits
-from analysis.diagnose.verdicts import largest_loss, slowest_rank
+from analysis.diagnose.split import largest_loss, slowest_rank, splits
 from tests.helpers.steps_apart import TWO, curve, paired_windows
 
 
