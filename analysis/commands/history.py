@@ -11,10 +11,9 @@ import pandas as pd
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.documents import filled
-from analysis.history import points, reference, sessions, text, verdicts
-from analysis.history.points import Key, Values
+from analysis.history import reference, sessions, text, verdicts
 from analysis.history.reference import Reference
-from analysis.history.sessions import Session
+from analysis.history.sessions import Key, Session, Values
 from analysis.history.text import ReferenceCheck, change_json
 from analysis.history.verdicts import Row
 from analysis.study import Study, record_files
@@ -57,7 +56,7 @@ def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str 
     machines = []
     for name, machine_sessions in sessions.sessions(shown, records).items():
         recent = sessions.since(machine_sessions, since) if since else machine_sessions
-        if histories := points.histories(recent):
+        if histories := sessions.histories(recent):
             machines.append(Machine(name, recent, histories))
     return machines
 
@@ -154,13 +153,13 @@ def run_reference(options: argparse.Namespace) -> int:
     file = reference.path(options.name, options.folder)
     if file.exists() and not options.force:
         raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
-    sessions: list[Session] = []
+    all_sessions: list[Session] = []
     histories: dict[Key, Values] = {}
     for machine in measured(options.results, options.experiment, options.since):
         chosen = machine.sessions if options.since else machine.sessions[-1:]
-        sessions += chosen
-        histories |= points.histories(chosen)
-    new = reference.new_reference(options.name, sessions, histories, options.within or limit("as_before"))
+        all_sessions += chosen
+        histories |= sessions.histories(chosen)
+    new = reference.new_reference(options.name, all_sessions, histories, options.within or limit("as_before"))
     if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -191,11 +190,11 @@ def run_check_reference(options: argparse.Namespace) -> int:
     stored = reference.load(reference.path(options.name, options.folder))
     within = options.within or stored.within
     histories: dict[Key, Values] = {}
-    sessions: list[Session] = []
+    all_sessions: list[Session] = []
     for machine in measured(options.results, None, options.since):
         newest = _newest(machine, stored, options.since)
-        sessions += newest
-        histories |= points.histories(newest)
+        all_sessions += newest
+        histories |= sessions.histories(newest)
     rows = verdicts.verdict_rows(reference.reference_changes(stored, histories), within)
     if options.format == "json":
         check = filled(
@@ -203,9 +202,9 @@ def run_check_reference(options: argparse.Namespace) -> int:
         )
         print(documents.text(check))
     else:
-        now = "; ".join(dict.fromkeys(one.days for one in sessions)) or "nothing yet, FORCE=1 measures again"
+        now = "; ".join(dict.fromkeys(one.days for one in all_sessions)) or "nothing yet, FORCE=1 measures again"
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
-        print(text.table(rows, "reference", "now"), "", *_changes(stored, sessions), sep="\n")
+        print(text.table(rows, "reference", "now"), "", *_changes(stored, all_sessions), sep="\n")
         print(text.how(within), "", text.counts(rows), sep="\n")
     if options.junit:
         arguments.write_junit(options.junit, "check-reference", text.failures(rows))

@@ -12,8 +12,7 @@ import numpy as np
 
 from analysis.figures import plots
 from analysis.history import sessions, text, verdicts
-from analysis.history.points import Key, Quantity, Values
-from analysis.history.sessions import Session
+from analysis.history.sessions import Key, Quantity, Session, Values
 from analysis.history.verdicts import Row
 
 if TYPE_CHECKING:

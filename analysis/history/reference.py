@@ -17,8 +17,7 @@ import msgspec
 from analysis import TableError
 from analysis.documents import about
 from analysis.history import verdicts
-from analysis.history.points import UNITS, Key, Unit, Values
-from analysis.history.sessions import Launch, Session
+from analysis.history.sessions import UNITS, Key, Launch, Session, Unit, Values
 from analysis.history.verdicts import Change
 from train.record import record
 

@@ -11,9 +11,8 @@ from tabulate import tabulate
 from analysis import labels
 from analysis.documents import Document, Number, PValue, about, filled, number
 from analysis.history import sessions, verdicts
-from analysis.history.points import UNITS, Key, Quantity, Unit, Values
 from analysis.history.reference import Provenances, Reference
-from analysis.history.sessions import Session
+from analysis.history.sessions import UNITS, Key, Quantity, Session, Unit, Values
 from analysis.history.verdicts import VERDICTS, Row, VerdictName
 from analysis.stats.number import unknown
 from analysis.text import tally

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from analysis.history.points import COSTS, Key, Values
-from analysis.history.sessions import Session
+from analysis.history.sessions import COSTS, Key, Session, Values
 from analysis.stats import student, verdict
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict

@@ -1,14 +1,131 @@
-from analysis.history import sessions
+import pytest
+
+from analysis.history import sessions, verdicts
 from analysis.study import Study, record_files
 from tests.helpers.own_records import make_record, save
-from tests.helpers.own_studies import month
-from train.record.record import HostState
+from tests.helpers.own_studies import EPOCHS, month, month_in_rounds, month_of_allreduce
+from train.record.record import HostState, Resize
+
+
+def read(folder):
+    study = Study(*record_files(folder), every_generation=True)
+    (of_machine,) = sessions.sessions(study.local, study.records).values()
+    return of_machine, sessions.histories(of_machine)
+
+
+def by_point(histories):
+    return {(key.point, key.quantity): values for key, values in histories.items()}
+
+
+def test_a_rate_a_launch_and_a_speedup_a_repeat(tmp_path):
+    month(tmp_path, 0)
+    month(tmp_path, 1, slower=1.25)
+    result = by_point(read(tmp_path)[1])
+    of_each = ("images_per_s", "wall_s", "job_s")
+    assert set(result) == {(at, name) for at in ("1 node", "2 nodes") for name in of_each} | {("2 nodes", "speedup")}
+    # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
+    rates = [16 / 1.004, 16 / 0.996, 16 / 1.002]
+    assert result["1 node", "images_per_s"].by_session[1] == pytest.approx(rates)
+    assert result["1 node", "images_per_s"].by_session[2] == pytest.approx([rate / 1.25 for rate in rates])
+    # two nodes take 0.6 s x 0.996, 1.002, 0.998
+    assert result["2 nodes", "speedup"].by_session[2] == pytest.approx(
+        [2 * 0.5 * a / (0.6 * b) for a, b in ((1.004, 0.996), (0.996, 1.002), (1.002, 0.998))]
+    )
+
+
+def test_a_wall_time_and_a_job_time_a_launch(tmp_path):
+    month(tmp_path, 0, imports=2)
+    result = by_point(read(tmp_path)[1])
+    # broadcast 0.4, first step 6, warm-up 2 x 0.5, timed 4 x 0.5 s; the job's other phases take 6.6 s, imports 3 s more
+    assert result["1 node", "wall_s"].by_session[1] == pytest.approx([9.4 * x for x in (1.004, 0.996, 1.002)])
+    assert result["1 node", "job_s"].by_session[1] == pytest.approx([19 * x for x in (1.004, 0.996, 1.002)])
+    assert result["2 nodes", "wall_s"].by_session[1] == pytest.approx([10 * x for x in (0.996, 1.002, 0.998)])
+
+
+def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
+    save(make_record("accuracy_digits", nodes=2, epochs=EPOCHS), tmp_path)
+    result = by_point(read(tmp_path)[1])
+    # 5 epochs of 2 s, of which the first step, 1/50, is not timed but takes 6 s, after a broadcast of 0.4 s
+    assert result["2 nodes", "wall_s"].by_session == {1: [pytest.approx(0.4 + 6 + 49 * 0.2)]}
+    assert ("2 nodes", "job_s") in result
+
+
+def test_elastic_training_has_no_time_to_compare(tmp_path):
+    run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
+    run.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
+    save(run, tmp_path)
+    assert sessions.histories([sessions.Session(1, (), Study(tmp_path).local)]) == {}
+
+
+def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
+    month_of_allreduce(tmp_path, 0)
+    month_of_allreduce(tmp_path, 1, slower={2**20: 2.0})
+    result = by_point(read(tmp_path)[1])
+    assert set(result) == {
+        ("2 nodes, gloo, cycle 20 ms, 1 KiB", "allreduce_s"),
+        ("2 nodes, gloo, cycle 20 ms, 1 MiB", "bus_bandwidth_bytes_per_s"),
+    }
+    small, large = result.values()
+    assert small.by_session == {1: pytest.approx([0.02, 0.02008, 0.01992]), 2: pytest.approx([0.02, 0.02008, 0.01992])}
+    assert large.by_session[1][0] == pytest.approx(2**20 / 0.01)  # 2 (n - 1) / n is 1 for two ranks
+    assert large.by_session[2][0] == pytest.approx(2**20 / 0.02)
+
+
+def test_of_rounds_the_rate_and_the_median_speedup_of_each_launch(tmp_path):
+    month_in_rounds(tmp_path, 0)
+    month_in_rounds(tmp_path, 1, speedup=1.2)
+    result = by_point(read(tmp_path)[1])
+    assert result["2 nodes", "speedup"].by_session == {1: [pytest.approx(1.5)], 2: [pytest.approx(1.2)]}
+    assert result["2 nodes, without-allreduce", "speedup"].by_session[2] == [pytest.approx(1.9)]
+    mean_s = 0.5 * (1 + 0.001 * (0 + 1 + 2 + 3 + 4 + 0) / 6)  # the harmonic mean of rates is that of their times
+    assert result["1 node", "images_per_s"].by_session[1] == [pytest.approx(8 / mean_s)]
+
+
+def test_the_newest_session_is_beside_all_before(tmp_path):
+    for number in range(3):
+        month(tmp_path, number)
+    result, histories = read(tmp_path)
+    beside = verdicts.newest_changes(histories, result)[0]
+    assert (len(beside.before), len(beside.now)) == (6, 3)
+
+
+def test_a_point_that_was_not_measured_again_is_not_judged(tmp_path):
+    month(tmp_path, 0)
+    month(tmp_path, 1, slower=2, nodes=[1])
+    result, histories = read(tmp_path)
+    rows = {
+        (row.change.key.point, row.change.key.quantity): row
+        for row in verdicts.verdict_rows(verdicts.newest_changes(histories, result), 0.05)
+    }
+    assert rows["1 node", "images_per_s"].verdict == "slower"
+    assert rows["2 nodes", "images_per_s"].verdict == "not decidable"
+    assert rows["2 nodes", "images_per_s"].note == "not measured in the newest session"
+
+
+def test_ranks_that_shared_cores_are_not_judged(tmp_path, monkeypatch):
+    month(tmp_path, 0)
+    month(tmp_path, 1, slower=2)
+    study = Study(tmp_path, every_generation=True)
+    (result,) = sessions.sessions(study.local.assign(cores_shared=True), study.records).values()
+    rows = verdicts.verdict_rows(verdicts.newest_changes(sessions.histories(result), result), 0.05)
+    assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
+
+
+def test_an_older_state_of_the_machine_is_no_measure(tmp_path):
+    month(tmp_path, 0, slower=1.5)  # before an update that made it faster
+    month(tmp_path, 1, commit="b" * 40)
+    month(tmp_path, 2, commit="b" * 40)
+    month(tmp_path, 3, slower=1.25, commit="c" * 40)
+    result, histories = read(tmp_path)
+    assert verdicts.session_states(result) == [[1], [2, 3], [4]]
+    beside = verdicts.newest_changes(histories, result)[0]
+    assert [len(of) for of in (beside.before, beside.now, *beside.older)] == [6, 3, 3]
+    rows = verdicts.verdict_rows(verdicts.newest_changes(histories, result), 0.05)
+    assert [row.verdict for row in rows if row.change.key.quantity == "images_per_s"] == ["slower", "slower"]
 
 
 def found(folder):
-    study = Study(*record_files(folder), every_generation=True)
-    (of_machine,) = sessions.sessions(study.local, study.records).values()
-    return of_machine
+    return read(folder)[0]
 
 
 def test_a_session_begins_where_a_launch_is_repeated(tmp_path):

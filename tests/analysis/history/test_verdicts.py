@@ -3,7 +3,7 @@ import math
 import pytest
 
 from analysis.history import verdicts
-from analysis.history.points import Key
+from analysis.history.sessions import Key
 from analysis.stats.student import ratio_of_means
 
 
