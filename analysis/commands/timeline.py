@@ -6,8 +6,8 @@ from pathlib import Path
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.timeline import split, text, trace
-from analysis.timeline.launch import Launch, find_launches, load_launch
+from analysis.timeline import text
+from analysis.timeline.launch import Launch, find_launches, load_launch, steps_of_rank_0
 
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run_timeline(options: argparse.Namespace) -> int:
     timelines = []
     for path in paths:
         launch = load_launch(path, records[str(path)])
-        steps, out = split.steps_of_rank_0(launch), write(launch, options.out)
+        steps, out = steps_of_rank_0(launch), write(launch, options.out)
         if options.format == "json":
             timelines.append(text.as_json(launch, steps, out))
             continue
@@ -47,5 +47,5 @@ def write(launch: Launch, folder: Path) -> Path:
     repeat = f"-r{run.repeat}" if run.repeat else ""
     path = folder / f"timeline-{run.point}-{run.config_hash[:8]}{repeat}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(trace.document(launch), allow_nan=False))
+    path.write_text(json.dumps(text.trace(launch), allow_nan=False))
     return path

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.study import Study
-from analysis.timeline import split
-from analysis.timeline.launch import find_launches, load_launch
+from analysis.timeline.launch import exchange_spans, find_launches, load_launch, steps_of_rank_0, timed_steps
 from tests.helpers.chrome_trace import check
 from tests.helpers.kit import analyse, records, run
 
@@ -46,10 +45,10 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
             assert step.begun_at < step.computed_at < step.ended_at
             inside = timed.begin_s <= step.begun_at and step.ended_at <= timed.end_s
             assert inside == (step.phase == "timed")
-    steps = split.steps_of_rank_0(launch)
+    steps = steps_of_rank_0(launch)
     assert len(steps) == STEPS
-    for step, parts in zip(split.timed_steps(launch.ranks[0]), steps, strict=True):
-        exchange = split.exchange_spans(step, launch.horovod.spans)
+    for step, parts in zip(timed_steps(launch.ranks[0]), steps, strict=True):
+        exchange = exchange_spans(step, launch.horovod.spans)
         [negotiation] = [span for span in exchange if span.kind == "negotiation"]
         assert negotiation.name == "NEGOTIATE_ALLREDUCE"
         assert parts["negotiation"].time_s == pytest.approx(negotiation.end_s - negotiation.begin_s, abs=1e-6)
