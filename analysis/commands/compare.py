@@ -8,7 +8,7 @@ from typing import Annotated
 from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.compare import published, sets, text, tolerances
-from analysis.compare.comparison import ReportComparison
+from analysis.compare.published import ReportComparison
 from analysis.documents import Document, about, filled
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 
 from analysis import TableError, documents, speedups
-from analysis.compare.comparison import holm_corrected
+from analysis.compare.published import holm_corrected
 from analysis.curves import ranks_in_words
 from analysis.documents import Document, PValue, about, filled
 from analysis.speedups import By

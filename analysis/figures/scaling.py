@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import labels, speedups
 from analysis.experiments.points import Times, step_times
-from analysis.figures import plots, roofline
+from analysis.figures import plots
 from analysis.figures.entry import WITH_CONTROL, Kind, Points
 from analysis.figures.plots import Line, SeriesStyle
 from analysis.table import controls
@@ -64,7 +64,7 @@ def _throughput(points: Points) -> Figure:
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _axis_label(over))
     plots.logarithmic(axes, "throughput [images/s]")
-    roofline.draw(axes, points.local, over)
+    plots.draw_bounds(axes, points.local, over)
     return plots.legend(fig, labels.figure_note(points.local))
 
 

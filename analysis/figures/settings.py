@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import labels, speedups
 from analysis.experiments.arms import ratios
 from analysis.experiments.points import ENERGY_LABELS, joules, point_bounds
-from analysis.figures import plots, roofline
+from analysis.figures import plots
 from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import Line
 from analysis.stats import repeats
@@ -30,7 +30,7 @@ def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> F
     plots.draw(axes, plots.local_lines(local, over=column))
     x_axis(axes)
     axes.set_ylim(0)
-    roofline.draw(axes, local, column)
+    plots.draw_bounds(axes, local, column)
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, labels.figure_note(local))
 
@@ -103,7 +103,7 @@ def _side_by_side(points: Points) -> Figure:
         rates = rows["rate"].tolist()
         mean = repeats.harmonic_mean([rates])
         _row(axes, y, rates, mean, model, "white" if rows["cores_shared"].any() else plots.colour(model))
-        roofline.mark(axes, point_bounds(points.local, rows), y)
+        plots.mark_bounds(axes, point_bounds(points.local, rows), y)
         ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.distinctions(rows, runs)]))
     _named_rows(axes, ticks)
     axes.set_xlim(0)

@@ -20,7 +20,7 @@ from analysis.audit.findings import SEVERITIES, Finding, point_label
 from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as beside
 from analysis.compare import sets, tolerances
-from analysis.compare.comparison import Comparisons
+from analysis.compare.published import Comparisons
 from analysis.compare.text import published_sections
 from analysis.experiments import summary
 from analysis.figures import files

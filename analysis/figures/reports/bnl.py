@@ -1,16 +1,49 @@
-"""Report 002: AlexNet, GoogLeNet and ResNet50 with Horovod on up to 256 GPUs. Only its abstract is known."""
+"""Report 002: AlexNet, GoogLeNet and ResNet50 with Horovod on up to 256 GPUs. Only its abstract is known.
+
+Own measurements of several strategies are further series of this figure and of those of report 003: a line a strategy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from analysis import labels
 from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
-from analysis.figures.reports import strategies
+from analysis.figures.plots import Line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+EXPERIMENT = "strategies"
+_BESIDE = 1.07  # as of `plots.side_by_side`: the axes of the reports have many doublings
+
+
+def split_strategies(local: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the local rows of a figure: those of the report's own experiment, and those of the strategies."""
+    ours = local["experiment"].eq(EXPERIMENT)
+    return local[~ours], local[ours]
+
+
+def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> list[Line]:
+    """Return a line for each model and strategy, in these colours in turn, which the figure has for nothing else.
+
+    rows: local ones of the strategies. value: as of `plots.local_lines`; of a ratio to one rank alone that rank is left
+    out.
+    """
+    series = plots.local_lines(rows, value=value)
+    alone = min((x for line in series for x in line.x), default=0)
+    several = plots.side_by_side([line for line in series if max(line.x) > alone], _BESIDE)
+    drawn = [
+        replace(line, colour=colours[n % len(colours)], marker=plots.nth_marker(n), style=plots.nth_style(n))
+        for n, line in enumerate(several)
+    ]
+    return drawn + [replace(line, colour=plots.GREY) for line in series if value == "rate" and max(line.x) == alone]
 
 
 # No model of the report has these colours.
@@ -18,13 +51,13 @@ _FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY, plots.INDIGO, plots.OL
 
 
 def _throughput(points: Points) -> Figure:
-    own, several = strategies.split(points.local)
+    own, several = split_strategies(points.local)
     fig, (axes,) = plots.canvas(height_mm=76)
     largest = int(points.published["value"].max())
     gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
     plots.ideal(axes, gpus)
     plots.draw(axes, plots.local_lines(own, value="speedup"))
-    plots.draw(axes, strategies.lines(several, "speedup", _FREE))
+    plots.draw(axes, strategy_lines(several, "speedup", _FREE))
     plots.doubling(axes, gpus, "GPUs (local: ranks)")
     plots.logarithmic(axes, "throughput / that of the smallest point", 4)
     plots.write(
@@ -38,6 +71,6 @@ FIGURES = [
         "002-throughput",
         _throughput,
         {"report": "002", "quantity": "largest_ranks"},
-        {"experiment": ("bnl_throughput", strategies.EXPERIMENT)},
+        {"experiment": ("bnl_throughput", EXPERIMENT)},
     )
 ]

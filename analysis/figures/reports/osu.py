@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis import labels
-from analysis.figures import plots, roofline
+from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line
 
@@ -68,7 +68,7 @@ def _ranks_threads(points: Points) -> Figure:
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
     plots.logarithmic(axes, "throughput [images/s]")
-    roofline.draw(axes, points.local, "ranks_per_node", prefix="local")
+    plots.draw_bounds(axes, points.local, "ranks_per_node", prefix="local")
     return plots.legend(fig, labels.figure_note(points.local))
 
 
@@ -77,7 +77,7 @@ def _batches(axes: Axes, points: Points) -> None:
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
-    roofline.draw(axes, points.local, "global_batch", prefix="local")
+    plots.draw_bounds(axes, points.local, "global_batch", prefix="local")
     axes.set_ylabel("throughput [images/s]")
 
 
@@ -127,7 +127,7 @@ def _weak(points: Points) -> Figure:
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     plots.logarithmic(axes, "throughput [images/s]")
-    roofline.draw(axes, points.local, "nodes", prefix="local")
+    plots.draw_bounds(axes, points.local, "nodes", prefix="local")
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")

@@ -12,10 +12,10 @@ import pandas as pd
 from analysis import labels, speedups
 from analysis.curves import measured
 from analysis.derived import KEY, RATIOS, ratios_of_settings
-from analysis.figures import plots, roofline
+from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line
-from analysis.figures.reports import strategies
+from analysis.figures.reports import bnl
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
 _LOCAL = {"experiment": "tf_benchmarks"}
-_WITH_STRATEGIES = {"experiment": ("tf_benchmarks", strategies.EXPERIMENT)}
+_WITH_STRATEGIES = {"experiment": ("tf_benchmarks", bnl.EXPERIMENT)}
 # For nothing else in these figures.
 _FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.INDIGO, plots.OLIVE)
 _PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
@@ -38,7 +38,7 @@ _LOOKS = {
 
 def _columns(points: Points, value: str, axis_label: str) -> Figure:
     """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
-    own, several = strategies.split(points.local)
+    own, several = bnl.split_strategies(points.local)
     fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
     gpus = [*_GPUS, *points.local["ranks"]]
     for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
@@ -50,7 +50,7 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
             plots.draw(axes, [Line(label, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
         lines = plots.local_lines(own[own["model"] == model], value=value)
         lines = [replace(line, colour=plots.BLACK) for line in lines]
-        lines += strategies.lines(several[several["model"] == model], value, _FREE)
+        lines += bnl.strategy_lines(several[several["model"] == model], value, _FREE)
         plots.draw(axes, (replace(line, label=_without_model(line.label)) for line in lines))
         axes.set_title(f"{labels.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
@@ -61,9 +61,9 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
         if value == "speedup":
             plots.ideal(axes, gpus)
         if value == "rate":
-            roofline.draw(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
+            plots.draw_bounds(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
-    roofline.one_label(panels)
+    plots.one_bound_label(panels)
     fig.supylabel(axis_label, fontsize=7)
     return plots.legend(fig, labels.figure_note(points.local))
 
