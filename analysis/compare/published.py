@@ -9,12 +9,13 @@ from typing import Annotated, Any, TypeVar
 
 import pandas as pd
 
-from analysis import documents, epochs, metrics, speedups
+from analysis import documents, metrics, speedups
 from analysis.compare import tolerances
 from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
 from analysis.compare.tolerances import VERDICT_NAMES, Tolerance, VerdictName
 from analysis.curves import uncertain
 from analysis.documents import Document, PValue, about, filled
+from analysis.experiments.points import final_values, training_runs
 from analysis.stats import student
 from analysis.stats.number import Number, between, combined, common_covers, exact, unknown
 from analysis.stats.repeats import median
@@ -305,7 +306,7 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
         # The rule for accuracies: the first from which on all stay close to the best.
         flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
         return unknown(flat) if len(mean) > 1 else None
-    values = epochs.final(series, quantity) if quantity in _FINAL else epochs.training(series)["epochs_to_stable"]
+    values = final_values(series, quantity) if quantity in _FINAL else training_runs(series)["epochs_to_stable"]
     return student.mean(values.dropna().tolist()) if values.notna().any() else None
 
 

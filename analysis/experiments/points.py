@@ -1,5 +1,6 @@
-"""The numbers of one point beside its throughput: its roofline bounds, the energy of an image, and its step times."""
+"""Numbers of points and runs beside throughput: bounds, energy of an image, step times, training over epochs."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import speedups
+from analysis import metrics, speedups
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
@@ -79,3 +80,41 @@ def _slowest(times_by_rank: list[list[float]]) -> list[float]:
     if len({len(times) for times in times_by_rank}) > 1:
         return times_by_rank[0]
     return np.max(times_by_rank, axis=0).tolist()
+
+
+_TRAINING = ["epoch_s", "epochs_to_stable", "time_to_stable_s"]
+
+
+def final_values(local: pd.DataFrame, quantity: str) -> pd.Series:
+    """Return the value of a quantity after the last epoch of each run, by record."""
+    rows = local[local["quantity"] == quantity]
+    return rows.sort_values("epoch", kind="stable").groupby("record")["value"].last()
+
+
+def training_runs(local: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per run that trained over epochs, with its identity and three numbers.
+
+    `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: see
+    `metrics.epochs_to_stable`, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times, without
+    evaluation. Both NaN where nothing was validated.
+    """
+    runs = []
+    for _, run in local[local["epoch"].notna()].groupby("record", sort=False):
+        times = run[run["quantity"] == "epoch_s"]
+        accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
+        stable = _stable(accuracy)
+        runs.append(
+            times.iloc[[0]].assign(
+                epoch_s=times["value"].median(),
+                epochs_to_stable=stable,
+                time_to_stable_s=math.nan if math.isnan(stable) else times.loc[times["epoch"] <= stable, "value"].sum(),
+            )
+        )
+    return pd.concat(runs) if runs else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
+
+
+def _stable(accuracy: pd.DataFrame) -> float:
+    """Return the epoch from which the accuracy is stable; NaN without one."""
+    if accuracy.empty:
+        return math.nan
+    return float(metrics.epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()))

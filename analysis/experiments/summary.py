@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from msgspec import UNSET, UnsetType
 
-from analysis import documents, epochs, labels, speedups
+from analysis import documents, labels, speedups
 from analysis.documents import Document, about, number
 from analysis.experiments import allreduce, arms
 from analysis.experiments.allreduce import AllreducePoint
-from analysis.experiments.points import point_bounds, point_energy
+from analysis.experiments.points import final_values, point_bounds, point_energy
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
 from analysis.stats.repeats import singles
@@ -158,7 +158,7 @@ def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tup
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
     """Yield the quantities after the last epoch, for a point that was trained over epochs."""
     for quantity in _AT_THE_END:
-        final = at["record"].map(epochs.final(local, quantity)).dropna()
+        final = at["record"].map(final_values(local, quantity)).dropna()
         if len(final):
             yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from analysis import epochs, labels
+from analysis import labels
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
+from analysis.experiments.points import training_runs
 from analysis.figures import plots
 from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import SeriesStyle
@@ -60,7 +61,7 @@ _PANELS_OF_TIMES = (
 
 def _time_to_accuracy(points: Points) -> Figure:
     local, finish = along_axis(points.local)
-    runs = epochs.training(local)
+    runs = training_runs(local)
     fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
     for axes, (column, label, scaling) in zip(panels, _PANELS_OF_TIMES, strict=True):
         _one_line_a_series(axes, runs[runs[column].notna()], column, scaling)

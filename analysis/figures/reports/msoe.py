@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis import epochs, labels, metrics
+from analysis import labels, metrics
+from analysis.experiments.points import training_runs
 from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line, SeriesStyle
@@ -123,7 +124,7 @@ _TWO = ("fruit", "caltech256")
 
 
 def _epoch_time(points: Points) -> Figure:
-    return _times(points, "epoch_s", epochs.training(points.local), "time per epoch [s]")
+    return _times(points, "epoch_s", training_runs(points.local), "time per epoch [s]")
 
 
 def _job_time(points: Points) -> Figure:
@@ -141,7 +142,7 @@ def _epochs_to_stable(points: Points) -> Figure:
     rule = rows[rows["kind"].isin(["stated", "predicted"])].sort_values("ranks")
     axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
     _prediction(axes, rows[rows["kind"] == "predicted"])
-    local = epochs.training(points.local)
+    local = training_runs(points.local)
     _local_over_ranks(axes, local, "epochs_to_stable", scaling=False)
     plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)
@@ -158,7 +159,7 @@ def _time_to_stable(points: Points) -> Figure:
     wide["value"] = until_s / 60
     _over_gpus(axes, wide[wide["kind"] == "measured"])
     _prediction(axes, wide[wide["kind"] == "predicted"])
-    local = epochs.training(points.local)
+    local = training_runs(points.local)
     _local_over_ranks(axes, local.assign(minutes=local["time_to_stable_s"] / 60), "minutes")
     plots.doubling(axes, [*wide["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)

@@ -1,9 +1,11 @@
 import pytest
 
-from analysis.experiments.points import step_times
+from analysis.experiments.points import step_times, training_runs
+from analysis.table import loading
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import make_record, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
+from train.record.record import Epoch
 
 
 def distributions(results):
@@ -51,3 +53,17 @@ def test_percentiles_are_marked(results):
     assert marks.get_xdata() == pytest.approx([105, 150, 195, 199])
     assert marks.get_ydata() == pytest.approx([0.05, 0.5, 0.95, 0.99])
     assert axes.get_title(loc="left") == "ResNet50, n=101 steps"
+
+
+def test_training_of_a_run_by_hand(tmp_path):
+    # The first epoch also traces; accuracy is stable from the third epoch on, after 9 + 2 + 3 s.
+    trained = [
+        Epoch(number, 10, time_s, 1.0, 0.5, 1.0, accuracy)
+        for number, time_s, accuracy in ((1, 9.0, 0.5), (2, 2.0, 0.8), (3, 3.0, 0.895), (4, 2.5, 0.9))
+    ]
+    save(make_record("accuracy_digits", epochs=trained), tmp_path)
+    save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
+    result = training_runs(loading.local(tmp_path).table).set_index("ranks")
+    assert result["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
+    assert (result.loc[1, "epochs_to_stable"], result.loc[1, "time_to_stable_s"]) == (3, 14)
+    assert result.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()
