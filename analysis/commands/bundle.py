@@ -17,8 +17,7 @@ from analysis import TableError
 from analysis.appendix import contents
 from analysis.archive import collected, manifest
 from analysis.archive.collected import Collected
-from analysis.archive.contents import ROOT
-from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
+from analysis.archive.manifest import MANIFEST, OUTSIDE, ROOT, SIGNATURE
 from analysis.claims import judge
 from analysis.commands import arguments, report, timeline
 from analysis.commands.claims import as_json

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analysis import TableError
-from analysis.archive import contents, manifest
+from analysis.archive import manifest
 from analysis.archive.manifest import MANIFEST, SIGNATURE
 
 
@@ -17,7 +17,7 @@ def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
 
 def run_bundle_check(options: argparse.Namespace) -> int:
     """Name each file that differs, is missing or is extra, and who signed; 1 where anything is wrong."""
-    packed = contents.read(options.file)
+    packed = manifest.read_packed(options.file)
     if MANIFEST not in packed.outside:
         raise TableError(f"{options.file}: no {MANIFEST} in it: not an archive that `bundle` made")
     text = packed.outside[MANIFEST].decode(errors="replace")

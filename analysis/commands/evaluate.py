@@ -19,7 +19,6 @@ from analysis.appendix import contents, evaluation
 from analysis.appendix.contents import ROOT, Appendix, Minutes, label
 from analysis.appendix.evaluation import Evaluation, StepResult
 from analysis.archive import collected, manifest
-from analysis.archive import contents as archive
 from analysis.commands import arguments, bundle, bundle_check
 from analysis.compare import sets
 from analysis.compare import text as compare_text
@@ -77,7 +76,7 @@ def _unpack(file: Path, folder: Path) -> Path:
         return file
     with tarfile.open(file) as packed:
         packed.extractall(folder)  # bundle_check has found plain files within one folder, and nothing else
-    return folder / archive.ROOT
+    return folder / manifest.ROOT
 
 
 def _run_steps(appendix: Appendix, kit: Path) -> list[StepResult]:
@@ -154,7 +153,7 @@ def _differing(folder: Path, made: bytes) -> tuple[int, list[str]]:
     with tempfile.NamedTemporaryFile() as again:
         again.write(made)
         again.flush()
-        digests = archive.read(Path(again.name)).digests
+        digests = manifest.read_packed(Path(again.name)).digests
     return len(stated), [line.partition(": ")[2] for line in manifest.differences(stated, digests)]
 
 

@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +9,10 @@ from analysis import TableError
 from analysis.archive import collected
 from analysis.study import Study
 from analysis.timeline.launch import find_launches
-from tests.helpers.own_records import make_record, save
+from tests.helpers.own_records import make_record, named_run, save
 from tests.helpers.timelines import launch_with_timeline, load
 from train.record import files, record
+from train.record.record import Failure, Server
 
 FILES = ["horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"]
 
@@ -80,3 +82,146 @@ def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp
 def test_without_a_record_there_is_nothing_to_pack(tmp_path):
     with pytest.raises(TableError, match="no run record in it to pack"):
         collected.collect(tmp_path, scrubbed=False)
+
+
+def scrubbed(run):
+    return collected.Scrubber(collected.hosts(run), collected.users(run)).record(run)
+
+
+def test_no_name_is_left_and_the_record_loads_again():
+    run = named_run()
+    run.failure = Failure(
+        "connect to owens-ib2 failed: /home/jdoe42/x", host="owens-ib2", log="/home/jdoe42/r/rank-1.log"
+    )
+    text = record.dumps(scrubbed(run))
+    for name in (b"owens", b"osc.edu", b"jdoe42", b"/home", b"/scratch", b"10.3.0", b"the-lab"):
+        assert name not in text
+    assert record.loads(text, "here").notes[-1] == collected.SCRUBBED
+
+
+def test_the_host_of_a_server_is_a_name_too():
+    run = make_record()
+    run.environment, run.servers = None, [Server(1, "secret.example.org", [0], 1)]
+    assert {"secret", "secret.example.org"} <= collected.hosts(run)
+
+
+def test_what_measures_stays_as_it_is():
+    run = named_run()
+    done = scrubbed(run)
+    assert [rank.host for rank in done.ranks] == ["host0", "host1"]
+    assert done.environment.hosts[0].host == "host0"  # one host, one name
+    assert [rank.step_times_s for rank in done.ranks] == [rank.step_times_s for rank in run.ranks]
+    assert (done.config_hash, done.job_s, done.started_at) == (run.config_hash, run.job_s, run.started_at)
+    kept = done.environment.variables
+    assert (kept["SLURM_NNODES"], kept["HOROVOD_CYCLE_TIME"], kept["SLURM_NODELIST"]) == ("2", "20", "scrubbed")
+    assert done.command == ["/...", "-m", "train", "results=/...", "hosts=host0:1"]
+    assert done.notes[0] == "rank 1 on host1 was slow; see /.../rank-1.log"
+    assert done.environment.image == "/.../kit.sif"
+    assert done.environment.hosts[0].cpu_model == run.environment.hosts[0].cpu_model
+
+
+@pytest.mark.parametrize("text", ["3 images/s and/or 4", "https://example.org/a/b", "1/2", "a ~ b", "127.0.0.1"])
+def test_what_is_no_path_and_no_name_is_not_touched(text):
+    run = make_record()
+    run.notes = [text]
+    assert scrubbed(run).notes[0] == text
+
+
+def test_a_name_within_another_word_is_not_touched():
+    run = make_record()
+    run.ranks[0].host = "owl"
+    run.notes = ["owl: 2 owls, owls=2, knowledge"]
+    assert scrubbed(run).notes[0] == "host1: 2 owls, owls=2, knowledge"  # host0 is a host of that name
+
+
+@pytest.mark.parametrize(
+    "text", ["jdoe42-thesis", "my_jdoe42_job", "JDOE42", "OWENS-IB2: x", "x.owens-ib.osc.edu", "osc.edu"]
+)
+def test_a_name_is_found_in_a_longer_word_and_in_any_case(text):
+    run = named_run()
+    run.notes = [text]
+    note = scrubbed(run).notes[0].lower()
+    assert not any(name in note for name in ("jdoe42", "owens", "osc.edu"))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("via fe80::1%eth0 and [2001:db8::10]:22", "via address and [address]:22"),
+        ("2001:0db8:85a3:0000:0000:8a2e:0370:7334", "address"),
+        ("::ffff:10.0.0.3", "address"),
+        ("mlx5_0 aa:bb:cc:dd:ee:0f up", "mlx5_0 address up"),
+        ("write to j.doe+x@cs.osc.edu.", "write to address."),
+        ("sbatch --qos=debug --job-name big -J x", "sbatch --qos=scrubbed --job-name scrubbed -J x"),
+        ("at 10:30:25, std::vector, [::1]:22", "at 10:30:25, std::vector, [::1]:22"),
+    ],
+)
+def test_addresses_and_options_of_a_job(text, left):
+    run = make_record()
+    run.notes = [text]
+    assert scrubbed(run).notes[0] == left
+
+
+def test_what_a_job_is_called_and_where_it_ran():
+    run = make_record()
+    run.environment.variables = {
+        "SLURM_JOB_NAME": "secret-thesis", "SLURM_JOB_QOS": "boss", "SLURM_JOB_PARTITION": "lab-gpu",
+        "SLURM_JOB_UID": "20042", "SLURM_JOB_ID": "777", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
+    }  # fmt: skip
+    run.config["tracking"] = {
+        "name": "wandb", "project": "secret", "entity": "lab", "sync": False,
+        "tags": ["thesis"], "notes": "for the boss", "group": None,
+    }  # fmt: skip
+    run.config["system"] = {"partition": "lab-gpu", "account": "lab", "sbatch": ["--qos=boss"], "remark": "of the boss"}
+    run.command = ["python", "system.partition=lab-gpu", "tracking.notes=the boss", "model=tiny"]
+    run.environment.image = "registry.lab.edu/boss/kit:cpu"
+    done = scrubbed(run)
+    assert done.environment.variables == {
+        "SLURM_JOB_NAME": "scrubbed", "SLURM_JOB_QOS": "scrubbed", "SLURM_JOB_PARTITION": "partition0",
+        "SLURM_JOB_UID": "scrubbed", "SLURM_JOB_ID": "scrubbed", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
+    }  # fmt: skip
+    assert done.config["tracking"] == {
+        "name": "wandb", "project": "scrubbed", "entity": "scrubbed", "sync": False,
+        "tags": [], "notes": "scrubbed", "group": None,
+    }  # fmt: skip
+    assert done.config["system"] == {
+        "partition": "partition0", "account": "scrubbed", "sbatch": ["--qos=scrubbed"], "remark": "scrubbed",
+    }  # fmt: skip
+    assert done.command == ["python", "system.partition=partition0", "tracking.notes=scrubbed", "model=tiny"]
+    assert done.environment.image == ".../kit:cpu"
+
+
+def test_two_partitions_stay_two():
+    runs = [make_record(), make_record()]
+    for run, partition in zip(runs, ("fat", "thin"), strict=True):
+        run.config["system"] = {"partition": partition}
+    scrubber = collected.Scrubber([], [])
+    assert [scrubber.record(run).config["system"]["partition"] for run in runs] == ["partition0", "partition1"]
+
+
+def test_a_user_with_a_name_of_the_kits_own_leaves_the_settings_whole():
+    run = make_record(model="tiny", experiment="weak_scaling")
+    run.notes = ["started by weak in tiny"]
+    done = collected.Scrubber(["tiny"], ["weak", "cpu"]).record(run)
+    assert (done.experiment, done.config, done.point) == (run.experiment, run.config, run.point)
+    assert done.notes[0] == "started by user in host0"
+
+
+def test_a_place_has_no_names():
+    place = collected.Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/0123abcd/r0/record.json"))
+    assert place == Path("user_scaling/nodes=2/0123abcd/r0/record.json")
+
+
+def test_what_remains_is_listed_for_its_author():
+    run = make_record()
+    run.notes = ["the professor was here"]
+    run.environment.variables = {"TF_CONFIG": "marble", "SLURM_NNODES": "2", "OMP_NUM_THREADS": "1"}
+    lines = collected.remains([scrubbed(run)])
+    assert {"notes: the professor was here", "TF_CONFIG: marble"} <= {*lines}
+    assert not any("OMP_NUM" in line or "NNODES" in line or "scrubbed" in line for line in lines)
+
+
+@pytest.mark.parametrize("text", ["jdoe42-x", "JDOE42", "/home/somebody", "10.0.0.3", "fe80::3", "a@b.org"])
+def test_a_text_that_reveals(text):
+    assert collected.reveals(f"op {text} 3", {"jdoe42"})
+    assert not collected.reveals("op Conv2D at 12:30:11 3", {"jdoe42"})

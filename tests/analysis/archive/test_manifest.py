@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from analysis import TableError
-from analysis.archive import contents
+from analysis.archive import manifest
 from analysis.archive.manifest import digest
 
 FILES = {"README.txt": b"read me", "results/a/record.json": b"{}", "MANIFEST": b"names"}
@@ -41,7 +41,7 @@ def read(tmp_path):
     def of(packed, compress=gzip.compress):
         path = tmp_path / "bundle.tar.gz"
         path.write_bytes(compress(packed))
-        return contents.read(path)
+        return manifest.read_packed(path)
 
     return of
 
@@ -75,7 +75,7 @@ def test_where_an_archive_was_cut_short_is_reported(read):
 
 def test_a_file_that_is_not_there_is_named_with_the_one_that_bundle_writes(tmp_path):
     with pytest.raises(TableError, match=r"x\.tar\.gz: no such file; make bundle writes figures/bundle\.tar\.gz"):
-        contents.read(tmp_path / "x.tar.gz")
+        manifest.read_packed(tmp_path / "x.tar.gz")
 
 
 @pytest.mark.parametrize("compress", [bytes, lzma.compress])
@@ -98,7 +98,7 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
 )
 def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, more, printed):
     if more[0].size == 1 << 24:
-        monkeypatch.setattr(contents, "MOST_BYTES", 1 << 20)
+        monkeypatch.setattr(manifest, "MOST_BYTES", 1 << 20)
     with pytest.raises(TableError, match=printed):
         read(tar(more))
 
@@ -131,6 +131,6 @@ def test_a_folder_is_read_without_following_links_or_waiting_for_pipes(tmp_path)
         (tmp_path / name).write_bytes(content)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/etc")
-    result = contents.read(tmp_path)
+    result = manifest.read_packed(tmp_path)
     assert set(result.digests) == {"README.txt", "results/a/record.json"}
     assert result.extra == ["extra: link is not a regular file", "extra: pipe is not a regular file"]
