@@ -1,19 +1,23 @@
-"""The contents of the appendix, from `appendix.toml` and `minutes.json`: every name in them is checked to exist."""
+"""The contents of the appendix, from `appendix.toml` and `minutes.json`, and a reviewer's verdict on each claim.
+
+Every name in them is checked to exist. The verdict is what the archive states beside what was judged here.
+"""
 
 import ast
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from analysis import TableError, claims
-from analysis.claims import Claim
+from analysis.claims import Claim, Judged
 from analysis.claims.checks import CHECKS
+from analysis.text import tally
 
 FOLDER = Path(__file__).parent
 DATA, MINUTES = FOLDER / "appendix.toml", FOLDER / "minutes.json"
@@ -149,3 +153,90 @@ def _is_defined(place: str) -> bool:
     return any(
         isinstance(node, definitions) and node.name == name for node in ast.parse((ROOT / file).read_text()).body
     )
+
+
+Outcome = Literal["reproduced", "not reproduced", "not run"]
+OUTCOMES: tuple[Outcome, ...] = ("not run", "reproduced", "not reproduced")
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """One claim: the verdict and numbers that the archive states, those found here, and what follows."""
+
+    label: str
+    id: str
+    hypothesis: str
+    allowed: str  # the rule with its bounds
+    stated: str
+    stated_numbers: str
+    here: str
+    numbers: str
+    outcome: Outcome
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """A command of the appendix that was run here."""
+
+    command: str
+    minutes: float
+    outcome: Outcome
+    missing: tuple[str, ...] = ()  # lines that its output should have
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that an evaluation found."""
+
+    archive: str
+    machine: str
+    commit: str
+    steps: list[StepResult]
+    files: int  # of the archive that can be made again from its records
+    differing: list[str]  # of them those that came out with other bytes
+    rows: list[ClaimRow]
+    comparison: str  # the archive's points beside those measured here, as Markdown; "" without any
+
+    def counts(self) -> str:
+        """Return how many claims have each outcome, in words."""
+        return f"{len(self.rows)} claims: {tally([row.outcome for row in self.rows], OUTCOMES)}"
+
+    @property
+    def failed(self) -> bool:
+        """Return whether a claim or a step was not reproduced."""
+        return "not reproduced" in [*(one.outcome for one in self.steps), *(one.outcome for one in self.rows)]
+
+
+def claim_rows(
+    stated: Mapping[str, Mapping[str, str]], here: Sequence[Judged], measured: Collection[str]
+) -> list[ClaimRow]:
+    """Return a row for each claim, in the order of the appendix.
+
+    stated: the archive's verdict and evidence by the claim's id. here: the same claims, judged from the reviewer's
+    records. measured: the experiments of which there are such records.
+    """
+    result = []
+    for number, one in enumerate(here):
+        claim, author = one.claim, stated.get(one.claim.id, {"verdict": "", "evidence": ""})
+        outcome, why = _outcome(one, author["verdict"], measured)
+        result.append(
+            ClaimRow(
+                label(number, "C"), claim.id, claim.hypothesis, claim.rule, author["verdict"], author["evidence"],
+                one.verdict, one.evidence, outcome, why,
+            )
+        )  # fmt: skip
+    return result
+
+
+def _outcome(here: Judged, stated: str, measured: Collection[str]) -> tuple[Outcome, str]:
+    experiment = here.claim.experiment
+    if not stated:
+        return "not run", "the archive does not state it"
+    if experiment and experiment not in measured:
+        return "not run", f"no record of {experiment} here"
+    if experiment and stated == "not decidable":
+        return "not run", "the archive has no numbers that decide it"
+    if here.verdict == stated:
+        return "reproduced", ""
+    return "not reproduced", "the numbers here do not decide it" if here.verdict == "not decidable" else ""

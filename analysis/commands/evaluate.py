@@ -15,9 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from analysis import TableError, claims
-from analysis.appendix import contents, evaluation
-from analysis.appendix.contents import ROOT, Appendix, Minutes, label
-from analysis.appendix.evaluation import Evaluation, StepResult
+from analysis.appendix import contents
+from analysis.appendix.contents import ROOT, Appendix, Evaluation, Minutes, StepResult, label
 from analysis.archive import collected, manifest
 from analysis.commands import arguments, bundle, bundle_check
 from analysis.compare import sets
@@ -127,7 +126,7 @@ def _evaluation(
     own = Study(options.results)
     measured = set(own.local["experiment"])
     files_stated, differing = _differing(folder, made)
-    rows = evaluation.rows(_stated(folder), claims.judge(appendix.claims, own), measured)
+    rows = contents.claim_rows(_stated(folder), claims.judge(appendix.claims, own), measured)
     machine, cores = _machine()
     commit = _commit()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
