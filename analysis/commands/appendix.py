@@ -1,13 +1,33 @@
-"""`appendix`: write the artifact appendix from its data; FILE= takes over the minutes of an evaluation."""
+"""`appendix`: write the artifact appendix from its data; `evaluate`: a reviewer's report on an archive.
+
+To evaluate: check the archive, make it again, run commands of the appendix, judge its claims.
+"""
 
 import argparse
+import datetime
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 
-from analysis import TableError
+from analysis import TableError, claims
 from analysis.appendix import contents
+from analysis.appendix.contents import ROOT, Appendix, Evaluation, Minutes, StepResult, label
+from analysis.archive import collected, manifest
+from analysis.commands import arguments, bundle, bundle_check
+from analysis.compare import sets
+from analysis.compare import text as compare_text
 from analysis.page import appendix as page
+from analysis.study import Study
 from train.record import files
 
 
@@ -48,3 +68,151 @@ def _keep(file: Path) -> None:
         raise TableError(f"{file}: not a file that `make evaluate` wrote: {error}") from error
     minutes = contents.read_minutes(contents.MINUTES) | measured
     files.write_whole(contents.MINUTES, contents.minutes_text(minutes).encode())
+
+
+# What make sets for a recipe: a command of the appendix is run as if it was typed alone.
+_OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
+
+
+def declare_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
+                        help="also measure these experiments of the appendix")  # fmt: skip
+    parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="the archive must be signed with this key")
+    arguments.add_results(parser)
+    arguments.add_out(parser, "figures/evaluation.md")
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Evaluate the archive and write the report; 1 where something is not reproduced or the archive is damaged."""
+    appendix = contents.read()
+    experiments = [_experiment(appendix, name) for name in options.only]
+    if bundle_check.run_bundle_check(options) != 0:
+        print(f"{options.file}: not evaluated: it is not as its author packed it", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = _unpack(options.file, Path(temporary))
+        steps = _run_steps(appendix, Path(temporary) / "kit")
+        made = bundle.pack(collected.collect(folder / "results", scrubbed=False))
+        steps += [_measure(one.command, options.results) for one in experiments]
+        result, minutes = _evaluation(appendix, folder, made, steps, options)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    files.write_whole(options.out, page.evaluation_text(result).encode())
+    document = asdict(result) | {"minutes": {name: asdict(minutes_of) for name, minutes_of in minutes.items()}}
+    files.write_whole(options.out.with_suffix(".json"), json.dumps(document, indent=1).encode())
+    print(f"{result.counts()}\n{options.out}: each with its numbers")
+    return int(result.failed)
+
+
+def _experiment(appendix: Appendix, name: str) -> contents.Experiment:
+    labels = {label(number, "E"): one for number, one in enumerate(appendix.experiments)}
+    if name not in labels:
+        raise TableError(
+            f"ONLY={name}: no such experiment; allowed are E1 to E{len(labels)}, as ARTIFACT.md lists them"
+        )
+    return labels[name]
+
+
+def _unpack(file: Path, folder: Path) -> Path:
+    """Return the folder of the unpacked archive, whose content was checked."""
+    if file.is_dir():
+        return file
+    with tarfile.open(file) as packed:
+        packed.extractall(folder)  # bundle_check has found plain files within one folder, and nothing else
+    return folder / manifest.ROOT
+
+
+def _run_steps(appendix: Appendix, kit: Path) -> list[StepResult]:
+    """Run the steps whose output is known, in a separate folder without records."""
+    kit.mkdir()
+    for name in ("analysis", "train", "conf"):
+        (kit / name).symlink_to(ROOT / name)
+    return [_run_step(step, kit) for step in appendix.steps if step.prints]
+
+
+def _run_step(step: contents.Step, kit: Path) -> StepResult:
+    print(f"{step.command} ...", flush=True)
+    began = time.monotonic()
+    done = subprocess.run(
+        _command(step.command), cwd=kit, env=_environment(step.command), capture_output=True, text=True
+    )
+    printed = " ".join(done.stdout.split())
+    missing = tuple(line for line in step.prints if line not in printed)
+    good = not missing and done.returncode == 0
+    minutes = (time.monotonic() - began) / 60
+    return StepResult(step.command, minutes, "reproduced" if good else "not reproduced", missing)
+
+
+def _measure(command: str, results: Path) -> StepResult:
+    """Run the command of an experiment as a user types it; its records go to `results`."""
+    print(f"{command} ...", flush=True)
+    began = time.monotonic()
+    done = subprocess.run(_command(command), env=_environment(command) | {"RESULTS": str(results)})
+    minutes = (time.monotonic() - began) / 60
+    return StepResult(command, minutes, "not reproduced" if done.returncode else "reproduced")
+
+
+def _command(command: str) -> list[str]:
+    """Return what `make` starts for a command; the environment is the one that runs this."""
+    target = next(word for word in shlex.split(command)[1:] if "=" not in word)
+    return [sys.executable, "-m", "train.make", target]
+
+
+def _environment(command: str) -> dict[str, str]:
+    variables = dict(word.split("=", 1) for word in shlex.split(command)[1:] if "=" in word)
+    return {name: value for name, value in os.environ.items() if name not in _OF_MAKE} | variables
+
+
+def _evaluation(
+    appendix: Appendix, folder: Path, made: bytes, steps: list[StepResult], options: argparse.Namespace
+) -> tuple[Evaluation, dict[str, Minutes]]:
+    """Return the evaluation of an unpacked archive, and the minutes of the commands that were run."""
+    own = Study(options.results)
+    measured = set(own.local["experiment"])
+    files_stated, differing = _differing(folder, made)
+    rows = contents.claim_rows(_stated(folder), claims.judge(appendix.claims, own), measured)
+    machine, cores = _machine()
+    commit = _commit()
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    minutes = {one.command: Minutes(round(one.minutes, 2), today, machine, cores, commit) for one in steps}
+    result = Evaluation(
+        options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows,
+        _comparison(folder / "results", options.results) if measured else "",
+    )  # fmt: skip
+    return result, minutes
+
+
+def _stated(folder: Path) -> dict[str, Mapping[str, str]]:
+    """Return the author's verdict on each claim, by its id."""
+    file = folder / bundle.CLAIMS
+    if not file.is_file():
+        raise TableError(f"{file.name}: not in the archive; its author packs it with `make bundle` of this kit")
+    return {one["id"]: one for one in json.loads(file.read_text())}
+
+
+def _differing(folder: Path, made: bytes) -> tuple[int, list[str]]:
+    """Return how many files the archive has, and which come out otherwise when they are made again."""
+    stated = manifest.parse((folder / manifest.MANIFEST).read_text(), manifest.MANIFEST)
+    with tempfile.NamedTemporaryFile() as again:
+        again.write(made)
+        again.flush()
+        digests = manifest.read_packed(Path(again.name)).digests
+    return len(stated), [line.partition(": ")[2] for line in manifest.differences(stated, digests)]
+
+
+def _comparison(archived: Path, own: Path) -> str:
+    sections, notes = compare_text.sets_sections(sets.compare(archived, own), Path("archive"), own)
+    return compare_text.FORMATS["markdown"](sections, notes)
+
+
+def _machine() -> tuple[str, int]:
+    """Return the processor of this machine, and its cores."""
+    cpu = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), "unknown processor")  # fmt: skip
+    return cpu, len(os.sched_getaffinity(0))
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"

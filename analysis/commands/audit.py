@@ -1,4 +1,4 @@
-"""`audit`: the findings, and the claims with their verdicts; or the findings in a study of one's own."""
+"""`audit`: the findings, and the claims with their verdicts, or a study of one's own; `claims`: the claims in full."""
 
 import argparse
 import textwrap
@@ -10,14 +10,14 @@ from typing import Annotated
 from msgspec import structs
 from tabulate import tabulate
 
-from analysis import TableError, audit, claims
+from analysis import TableError, audit, claims, documents
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
-from analysis.claims import VERDICTS, JudgedClaim
+from analysis.claims import VERDICTS, Judged, JudgedClaim
 from analysis.commands import arguments
-from analysis.documents import Document, about, text
+from analysis.documents import Document, about
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
-from analysis.text import tally
+from analysis.text import markdown_table, tally
 from analysis.user_table import table as user_table
 from train.record.record import RECORD_NAME
 
@@ -51,7 +51,7 @@ def _text(audited: Audit) -> str:
             lines += _wrap(claim.text) + _wrap(claim.evidence) + _wrap(claim.remark)
     lines += ["", f"{len(findings)} findings: {tally([f.severity for f in findings], SEVERITIES)}"]
     if judged:
-        lines += [f"{len(judged)} claims: {tally([claim.verdict for claim in judged], VERDICTS)}"]
+        lines.append(claims_summary(judged))
     return "\n".join(lines).lstrip("\n")
 
 
@@ -72,7 +72,7 @@ def _markdown(audited: Audit) -> str:
     return "\n\n".join(parts)
 
 
-FORMATS = {"table": _text, "markdown": _markdown, "json": text}
+FORMATS = {"table": _text, "markdown": _markdown, "json": documents.text}
 
 
 def declare_audit(parser: argparse.ArgumentParser) -> None:
@@ -136,3 +136,61 @@ def _record_files(paths: list[Path]) -> list[Path]:
             raise TableError(f"{path}: {reason}; give a results folder, a folder in it, or {RECORD_NAME} files")
         files += records
     return files
+
+
+def claims_summary(judged: Sequence[Judged] | Sequence[JudgedClaim]) -> str:
+    """Return how many claims have each verdict, in words."""
+    return f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"
+
+
+def claims_text(judged: Sequence[Judged]) -> str:
+    """Return the claims for people, report by report."""
+    lines: list[str] = []
+    for report in dict.fromkeys(item.claim.report for item in judged):
+        lines += ["", f"== {TITLES.get(report, report)}"]
+        for claim, item in ((item.claim, item) for item in judged if item.claim.report == report):
+            lines += ["", f"{item.verdict.upper()} {claim.id} ({claim.place})"]
+            for name, value in (
+                ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
+                ("numbers", item.evidence), ("these runs", item.these_runs), ("remark", claim.remark),
+            ):  # fmt: skip
+                lines += (
+                    textwrap.wrap(f"{name + ':':12}{value}", 110, initial_indent="    ", subsequent_indent=" " * 16)
+                    if value
+                    else []
+                )
+    return "\n".join([*lines, "", claims_summary(judged)]).lstrip("\n")
+
+
+def claims_markdown(judged: Sequence[Judged]) -> str:
+    """Return the claims as one table, as it is in docs/claims.md."""
+    rows = [
+        {
+            "claim": f"`{item.claim.id}`: {item.claim.text}",
+            "hypothesis": item.claim.hypothesis,
+            "verdict": f"{item.verdict}; these runs: {item.these_runs}" if item.these_runs else item.verdict,
+        }
+        for item in judged
+    ]
+    return f"{markdown_table(rows)}\n\n{claims_summary(judged)}."
+
+
+def claims_json(judged: Sequence[Judged]) -> str:
+    """Return the claims for programs, as docs/json.md says."""
+    return documents.text([item.as_json() for item in judged])
+
+
+CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": claims_json}
+
+
+def declare_claims(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_results(parser)
+    arguments.add_format(parser, "table", "markdown", "json")
+
+
+def run_claims(options: argparse.Namespace) -> int:
+    """Print the claims and their verdicts; the exit status."""
+    judged = claims.judge(claims.read(), arguments.study(options))
+    print(CLAIMS_FORMATS[options.format](judged))
+    return 0

@@ -19,10 +19,11 @@ from analysis.archive import collected, manifest
 from analysis.archive.collected import Collected
 from analysis.archive.manifest import MANIFEST, OUTSIDE, ROOT, SIGNATURE
 from analysis.claims import judge
-from analysis.commands import arguments, report, timeline
-from analysis.commands.claims import as_json
+from analysis.commands import arguments, draw
+from analysis.commands.audit import claims_json
 from analysis.study import Study
 from analysis.timeline.launch import find_launches, load_launch
+from analysis.timeline.text import write_trace
 from train.record import files, record
 from train.record.record import RunRecord
 
@@ -92,9 +93,9 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             files.write_once(folder / "results" / path, content)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
             study = Study(Path("results"))
-            report.make(study, Path("report.html"), Path("figures"))
+            draw.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
-            Path(CLAIMS).write_text(as_json(judge(contents.read().claims, study)) + "\n")
+            Path(CLAIMS).write_text(claims_json(judge(contents.read().claims, study)) + "\n")
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
         _describe(folder, collected)
         seal(folder, key)
@@ -105,7 +106,7 @@ def _write_traces(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Write the trace of each launch with a timeline whose files are all there; of others it was said what is not."""
     for path in find_launches(records):
         with contextlib.suppress(TableError):
-            timeline.write(load_launch(path, records[str(path)]), folder)
+            write_trace(load_launch(path, records[str(path)]), folder)
 
 
 def _describe(folder: Path, collected: Collected) -> None:

@@ -1,4 +1,4 @@
-"""`diagnose`: where the time of a training step goes, as text, as JSON and as a figure."""
+"""`diagnose`: where the time of a training step goes; `timeline`: what happened within steps, on all ranks."""
 
 import argparse
 import sys
@@ -17,6 +17,8 @@ from analysis.diagnose.split import LargestLoss, SlowestRank, Split, largest_los
 from analysis.diagnose.text import DiagnosedCurve
 from analysis.documents import Document, about
 from analysis.study import Study
+from analysis.timeline import text as timeline_text
+from analysis.timeline.launch import find_launches, load_launch, steps_of_rank_0
 
 
 class Diagnosis(Document):
@@ -104,3 +106,34 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
     where = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}
     entry = Entry(id, DIAGNOSIS.draw, local=where, reads_records=True, texts=DIAGNOSIS.key)
     arguments.print_figures(options, files.draw([entry], study, options.out))
+
+
+def declare_timeline(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_models(parser)
+    arguments.add_format(parser, "text", "json")
+    arguments.add_results(parser)
+    arguments.add_out(parser)
+
+
+def run_timeline(options: argparse.Namespace) -> int:
+    """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
+    records = arguments.study(options).records
+    paths = find_launches(records, options.models)
+    if not paths:
+        models = f" of {','.join(options.models)}" if options.models else ""
+        raise TableError(f"{options.results}: no complete launch{models} with a timeline; make timeline makes one")
+    timelines = []
+    for path in paths:
+        launch = load_launch(path, records[str(path)])
+        steps, out = steps_of_rank_0(launch), timeline_text.write_trace(launch, options.out)
+        if options.format == "json":
+            timelines.append(timeline_text.as_json(launch, steps, out))
+            continue
+        print(timeline_text.report(launch, steps))
+        print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")
+    if options.format == "json":
+        print(documents.text(timelines))
+    else:
+        print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
+    return 0

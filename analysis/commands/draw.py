@@ -1,16 +1,31 @@
-"""`list`: every figure, with what it shows; `draw`: figures as PDF, PNG and SVG, and their captions."""
+"""What is drawn: `list` shows the figures, `draw` draws them, `report` and `proposal` write pages with them."""
+
+from __future__ import annotations
 
 import argparse
 import difflib
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
 from analysis import TableError
+from analysis import proposal as contents
 from analysis.commands import arguments
 from analysis.figures import registry
 from analysis.figures.entry import LOCAL, Entry
+from analysis.proposal import MILLION, Plan, Proposal
+from analysis.study import Study
+from analysis.table import schema
+from analysis.table.runs import Notice
+from train.record.files import write_whole
+
+if TYPE_CHECKING:  # Matplotlib and Jinja are imported by what draws: `list` does without
+    from analysis.page.page import Scope
 
 
 def declare_draw(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +50,7 @@ def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry
 
 def run_draw(options: argparse.Namespace) -> int:
     """Draw what was asked for, say what was left out; the exit status."""
-    from analysis.figures import files  # with Matplotlib, which `list` does without
+    from analysis.figures import files
 
     study = arguments.study(options)
     figures = registry.figures(study.local)
@@ -72,3 +87,98 @@ def run_list(options: argparse.Namespace) -> int:
     print(f"\npublished: numbers that the report states; local: complete runs in {options.results}")
     print("every experiment with records also has figures: own-<experiment>-<kind>")
     return 0
+
+
+def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> list[Notice]:
+    """Write the page to `out`, and the figures with captions and data into `folder`; returns what was left out.
+
+    Without a folder the figures are drawn as the page needs them, and not kept. `only`: of this report alone, with what
+    its reproduction came to.
+    """
+    from analysis.figures import files
+    from analysis.page.page import about, analyse, page
+
+    study = only.narrowed(study) if only else study
+    figures = registry.figures(study.local)
+    figures = only.figures(figures) if only else figures
+    entries = list(figures.values())
+    with tempfile.TemporaryDirectory() as temporary:
+        drawn = folder or Path(temporary)
+        formats = files.FORMATS if folder else ("svg",)
+        with files.in_background(entries, study, drawn, formats):
+            analysed = analyse(study)
+            analysed = about(analysed, only.report) if only else analysed
+        if folder:
+            files.write_captions(figures, study, folder)
+            files.write_data(entries, study, folder)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page(analysed, entries, drawn, only), encoding="utf-8")
+    return study.notices
+
+
+def declare_report(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_results(parser)
+    parser.add_argument("--figures", type=Path, help="also write the figures into this folder, as `draw` does")
+    parser.add_argument("--report", choices=schema.REPORTS, help="one report alone, beside its runs")
+    arguments.add_out(parser, "figures/report.html")
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write the page and say where it is; the exit status."""
+    from analysis.page.page import report_scope
+
+    if not options.results.exists():
+        print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
+    study = arguments.study(options)
+    only = report_scope(options.report, study.published, options.results) if options.report else None
+    arguments.print_notices(write_page(study, options.out, options.figures, only))
+    print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
+    return 0
+
+
+def declare_proposal(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--experiment", default="weak_scaling,strong_scaling", metavar="A,B",
+                        help="experiments with records (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--threshold", type=arguments.fraction, default=0.75, metavar="FRACTION",
+                        help="the least efficiency that the centre asks for (default: %(default)s)")  # fmt: skip
+    arguments.add_models(parser)
+    parser.add_argument("--to", type=arguments.ranks, default=(), metavar="N,N",
+                        help="nodes to predict (default: twice and four times the largest)")  # fmt: skip
+    arguments.add_job(parser)
+    parser.add_argument("--runs", type=int, default=1, metavar="N", help="runs that are applied for (default: 1)")
+    arguments.add_out(parser)
+    arguments.add_results(parser)
+
+
+def run_proposal(options: argparse.Namespace) -> int:
+    """Write proposal.pdf and proposal.html, and say what they conclude; the exit status."""
+    if options.runs < 1:
+        raise TableError(f"--runs: {options.runs} given, must be at least 1")
+    study = arguments.study(options)
+    arguments.print_notices(study.left_out)
+    experiments = [name.replace("-", "_") for name in options.experiment.split(",")]
+    plan = Plan((options.images or MILLION) * options.epochs, options.runs, bool(options.images))
+    try:
+        content = contents.proposal(study, experiments, options.threshold, plan, options.to, options.models or ())
+    except TableError as error:
+        raise TableError(f"{options.results}: {error}") from error
+    pages = write_proposal(content, options.out)
+    for curve in content.curves:
+        print(contents.sentence(curve, content.threshold))
+    print(f"{options.out / 'proposal.pdf'} ({pages} pages), {options.out / 'proposal.html'}")
+    return 0
+
+
+def write_proposal(content: Proposal, folder: Path) -> int:
+    """Write the document into a folder; returns the pages of the PDF."""
+    from analysis.figures import files
+    from analysis.figures import proposal as figure
+    from analysis.page.page import proposal_page
+
+    sections, title = contents.sections(content), contents.title(content)
+    files.save("proposal-scaling", partial(figure.draw, content), folder)
+    svg = (folder / "proposal-scaling.svg").read_text()
+    write_whole(folder / "proposal.html", proposal_page(title, sections, svg).encode())
+    return figure.write_pdf(content, sections, title, folder / "proposal.pdf")

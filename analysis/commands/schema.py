@@ -17,7 +17,7 @@ from analysis.commands.audit import Audit
 from analysis.commands.compare import ReportComparisons
 from analysis.commands.diagnose import Diagnosis
 from analysis.commands.explain import Explained
-from analysis.commands.tune import Tuning
+from analysis.commands.summary import Tuning
 from analysis.compare.sets import SetComparisons
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.experiments.summary import SummaryPoint

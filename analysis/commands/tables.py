@@ -1,6 +1,7 @@
-"""`tables`: every derived number that the reports print, beside the computed one."""
+"""`tables`: every derived number that the reports print, recomputed; `table`: a user's table as it is read."""
 
 import argparse
+from pathlib import Path
 
 import pandas as pd
 from tabulate import tabulate
@@ -9,6 +10,7 @@ from analysis import reports
 from analysis.commands import arguments
 from analysis.study import Study
 from analysis.text import csv_text
+from analysis.user_table import table as user_table
 
 _FOLLOWS = {True: "yes", False: "no"}
 
@@ -53,3 +55,28 @@ def _open(row: dict) -> dict[str, str]:
         "follows": "not decidable" if pd.isna(row["agrees"]) else _FOLLOWS[bool(row["agrees"])],
         "formula": row["formula"],
     }
+
+
+def declare_table(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="any table, a folder of them, or - for standard input")
+    arguments.add_columns(parser)
+    arguments.add_out(parser, "figures/tables/read.csv")
+
+
+def run_table(options: argparse.Namespace) -> int:
+    """Print how the columns were read, what was left out, and the rows; write them as CSV."""
+    read = user_table.read(options.file, options.columns)
+    rows = read.runs if read.published is None else read.published
+    print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
+    shown = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
+    print(tabulate(_short(shown), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(csv_text(shown, float_format="%.12g"))
+    print(f"\nwritten: {options.out}")
+    return 0
+
+
+def _short(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows as text: numbers in six digits, blank where they are not known."""
+    return rows.map(lambda cell: "" if pd.isna(cell) else f"{cell:.6g}" if isinstance(cell, float) else str(cell))

@@ -6,6 +6,7 @@ thread of TensorFlow in the steps with its profiler. All are complete events (X:
 and instants (i), ascending, from the launch of the job on.
 """
 
+import json
 import statistics
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -310,3 +311,13 @@ def _complete(lane: tuple[int, int], name: str, begin_us: float, duration_us: fl
 
 def _named(pid: int, kind: str, name: str, tid: int = 0) -> Event:
     return {"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": {"name": name}}
+
+
+def write_trace(launch: Launch, folder: Path) -> Path:
+    """Write the trace of a launch into a folder, and return its path. The same launch gives the same bytes."""
+    run = launch.run
+    repeat = f"-r{run.repeat}" if run.repeat else ""
+    path = folder / f"timeline-{run.point}-{run.config_hash[:8]}{repeat}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(trace(launch), allow_nan=False))
+    return path

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
+from analysis.commands.audit import CLAIMS_FORMATS
+from tests.helpers.judged import judged
 from tests.helpers.own_records import Results
 
 pytestmark = pytest.mark.slow
@@ -77,3 +79,26 @@ def test_a_study_in_a_file(capsys, tmp_path, json_output):
 def test_a_place_that_is_not_there(capsys):
     assert main(["audit", str(Path("nowhere"))]) == 2
     assert "nowhere: does not exist" in capsys.readouterr().err
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "claims.md"
+
+
+def printed(form):
+    return CLAIMS_FORMATS[form](judged())
+
+
+def test_the_command_prints_a_format(tmp_path, capsys):
+    assert main(["claims", "--format", "markdown", "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == printed("markdown") + "\n"
+
+
+def test_the_page_has_what_the_command_prints():
+    shown = PAGE.read_text().partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0].strip()
+    assert shown == printed("markdown").strip(), "run: python -m analysis claims --format markdown, into docs/claims.md"
+
+
+def test_the_table_for_people_counts_the_verdicts():
+    output = printed("table")
+    assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in output
+    assert output.splitlines()[-1].startswith("74 claims: ")

@@ -2,6 +2,7 @@ import pandas as pd
 import pytest
 
 from analysis.__main__ import main
+from analysis.user_table import table
 
 
 @pytest.mark.slow
@@ -10,3 +11,42 @@ def test_the_command_writes_both_formats(tmp_path, capsys):
     assert len(pd.read_csv(tmp_path / "003.csv")) == 279
     assert (tmp_path / "004.md").read_text().startswith("# Report 004")
     assert "report 003: 279 of 279 stated numbers" in capsys.readouterr().out
+
+
+TEXT = "GPUs;Durchsatz (img/s);Speedup\n1;1.234,5;1,00\n2;2.345,5;1,90\n4;OOM;\n"
+
+
+def test_it_shows_how_a_table_was_read_and_writes_it(tmp_path, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "kept/read.csv"
+    path.write_text(TEXT)
+    assert main(["table", str(path), "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "'Durchsatz (img/s)' -> images_per_s, of the whole job, img/s, its speedup says so" in shown
+    assert f"note: {path}, line 4, column 'Durchsatz (img/s)': 'OOM': not measured; the row is left out" in shown
+    again = table.read(out).runs
+    assert again["images_per_s"].tolist() == [1234.5, 2345.5]
+    assert again["speedup"].tolist() == [1, 1.9]
+
+
+def test_the_user_says_what_a_header_means(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("Karten,Takt\n1,100\n2,98\n")
+    assert main(["table", str(path), "--out", str(tmp_path / "o.csv")]) == 2
+    assert "no headers that are known" in capsys.readouterr().err
+    output = "Karten=ranks,Takt=images_per_s_per_rank"
+    assert main(["table", str(path), "--columns", output, "--out", str(tmp_path / "o.csv")]) == 0
+    assert "196" in capsys.readouterr().out
+
+
+def test_a_tidy_table_is_shown_as_it_is(tmp_path, capsys):
+    from analysis.table.loading import PUBLISHED
+
+    assert main(["table", str(PUBLISHED / "000_hacksa.csv"), "--out", str(tmp_path / "o.csv")]) == 0
+    assert "images_per_s_per_rank" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", ["80", ""])
+def test_the_width_of_a_terminal_is_no_header(tmp_path, width):
+    path = tmp_path / "t.csv"
+    path.write_text(TEXT)
+    assert len(table.read(path, width).runs) == 2
