@@ -22,6 +22,7 @@ from analysis import TableError
 
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"
+CLAIMS = "claims.json"  # the verdicts on the author's records
 OUTSIDE = (MANIFEST, SIGNATURE)  # of what the manifest lists
 # What a signature is for: one that was made for something else does not count (ssh-keygen(1), -n).
 NAMESPACE = "horovod-scaling-kit"

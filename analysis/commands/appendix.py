@@ -20,12 +20,10 @@ from pathlib import Path
 import msgspec
 
 from analysis import TableError, claims
-from analysis.appendix import contents
-from analysis.appendix.contents import ROOT, Appendix, Evaluation, Minutes, StepResult, label
+from analysis import appendix as contents
+from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StepResult, label
 from analysis.archive import collected, manifest
-from analysis.commands import arguments, bundle, bundle_check
-from analysis.compare import sets
-from analysis.compare import text as compare_text
+from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
 from analysis.study import Study
 from train.record import files
@@ -86,6 +84,8 @@ def declare_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Evaluate the archive and write the report; 1 where something is not reproduced or the archive is damaged."""
+    from analysis.commands import bundle  # with all that packs and draws, which `appendix` does without
+
     appendix = contents.read()
     experiments = [_experiment(appendix, name) for name in options.only]
     if bundle_check.run_bundle_check(options) != 0:
@@ -185,7 +185,7 @@ def _evaluation(
 
 def _stated(folder: Path) -> dict[str, Mapping[str, str]]:
     """Return the author's verdict on each claim, by its id."""
-    file = folder / bundle.CLAIMS
+    file = folder / manifest.CLAIMS
     if not file.is_file():
         raise TableError(f"{file.name}: not in the archive; its author packs it with `make bundle` of this kit")
     return {one["id"]: one for one in json.loads(file.read_text())}
@@ -202,6 +202,9 @@ def _differing(folder: Path, made: bytes) -> tuple[int, list[str]]:
 
 
 def _comparison(archived: Path, own: Path) -> str:
+    from analysis.compare import sets
+    from analysis.compare import text as compare_text
+
     sections, notes = compare_text.sets_sections(sets.compare(archived, own), Path("archive"), own)
     return compare_text.FORMATS["markdown"](sections, notes)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analysis import TableError
-from analysis.appendix import contents
+from analysis import appendix as contents
 from analysis.archive import collected, manifest
 from analysis.archive.collected import Collected
 from analysis.archive.manifest import MANIFEST, OUTSIDE, ROOT, SIGNATURE
@@ -27,7 +27,6 @@ from analysis.timeline.text import write_trace
 from train.record import files, record
 from train.record.record import RunRecord
 
-CLAIMS = "claims.json"
 _README = """\
 Run records, the figures drawn from them, and a page that shows them beside the published numbers.
 
@@ -95,7 +94,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             study = Study(Path("results"))
             draw.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
-            Path(CLAIMS).write_text(claims_json(judge(contents.read().claims, study)) + "\n")
+            Path(manifest.CLAIMS).write_text(claims_json(judge(contents.read().claims, study)) + "\n")
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
         _describe(folder, collected)
         seal(folder, key)

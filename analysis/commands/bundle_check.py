@@ -1,4 +1,7 @@
-"""`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest."""
+"""`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest.
+
+It starts without what packs an archive.
+"""
 
 import argparse
 from collections.abc import Mapping

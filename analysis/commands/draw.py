@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from analysis import TableError
-from analysis import proposal as contents
 from analysis.commands import arguments
 from analysis.figures import registry
 from analysis.figures.entry import LOCAL, Entry
-from analysis.proposal import MILLION, Plan, Proposal
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
@@ -26,6 +24,7 @@ from train.record.files import write_whole
 
 if TYPE_CHECKING:  # Matplotlib and Jinja are imported by what draws: `list` does without
     from analysis.page.page import Scope
+    from analysis.proposal import Proposal
 
 
 def declare_draw(parser: argparse.ArgumentParser) -> None:
@@ -154,12 +153,14 @@ def declare_proposal(parser: argparse.ArgumentParser) -> None:
 
 def run_proposal(options: argparse.Namespace) -> int:
     """Write proposal.pdf and proposal.html, and say what they conclude; the exit status."""
+    from analysis import proposal as contents
+
     if options.runs < 1:
         raise TableError(f"--runs: {options.runs} given, must be at least 1")
     study = arguments.study(options)
     arguments.print_notices(study.left_out)
     experiments = [name.replace("-", "_") for name in options.experiment.split(",")]
-    plan = Plan((options.images or MILLION) * options.epochs, options.runs, bool(options.images))
+    plan = contents.Plan((options.images or contents.MILLION) * options.epochs, options.runs, bool(options.images))
     try:
         content = contents.proposal(study, experiments, options.threshold, plan, options.to, options.models or ())
     except TableError as error:
@@ -173,6 +174,7 @@ def run_proposal(options: argparse.Namespace) -> int:
 
 def write_proposal(content: Proposal, folder: Path) -> int:
     """Write the document into a folder; returns the pages of the PDF."""
+    from analysis import proposal as contents
     from analysis.figures import files
     from analysis.figures import proposal as figure
     from analysis.page.page import proposal_page

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis.appendix.contents import Appendix, Evaluation, Experiment, code_of, label
+from analysis.appendix import Appendix, Evaluation, Experiment, code_of, label
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
 from analysis.text import markdown_table

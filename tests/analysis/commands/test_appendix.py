@@ -3,8 +3,8 @@ import tarfile
 
 import pytest
 
+from analysis import appendix as contents
 from analysis.__main__ import main
-from analysis.appendix import contents
 from analysis.commands import appendix
 from analysis.figures import registry
 from tests.helpers import ROOT

@@ -1,8 +1,8 @@
 import pytest
 
 from analysis import TableError
-from analysis.appendix import contents
-from analysis.appendix.contents import Evaluation, StepResult, claim_rows
+from analysis import appendix as contents
+from analysis.appendix import Evaluation, StepResult, claim_rows
 from analysis.claims import Claim, Judged
 from analysis.experiments.summary import SummaryPoint
 from analysis.figures import diagnosis, network, registry, scaling, settings, training
