@@ -2,7 +2,7 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -11,7 +11,6 @@ from analysis import metrics, speedups
 from analysis.stats.number import Number, unknown
 from analysis.stats.repeats import around
 from analysis.table.identity import SCALING
-from analysis.table.stated import Row as Row
 from analysis.text import counted
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
@@ -26,6 +25,7 @@ RATES = ("images_per_s",)
 PER_RANK = ("images_per_s_per_rank",)
 TIMES = ("epoch_s", "job_s")
 
+Row = Mapping[Hashable, Any]
 Result = TypeVar("Result")
 
 

@@ -1,5 +1,9 @@
-"""Numbers that follow from the measured ones of a report: speedups, ratios of settings, times to an accuracy."""
+"""Numbers that follow from the measured ones of a report: speedups, ratios, times; and whether those that it states do.
 
+A report states a number rounded, exact, about or as a bound.
+"""
+
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,10 +12,65 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import PER_RANK, SETTING, SIZE, Row, cached_by_table, curves, lookup, measured, row_dicts
-from analysis.stats import student
-from analysis.stats.number import Number, unknown
-from analysis.stats.verdict import Verdict
-from analysis.table.stated import follows, half_unit
+from analysis.stats import student, verdict
+from analysis.stats.number import Number, between, rounded, unknown
+from analysis.stats.verdict import Bounds, Verdict
+from analysis.table import schema
+from analysis.thresholds import limit
+
+# What counts as the same: a fraction of the number.
+MARGIN = limit("same")
+# How a report states a number, as its note begins: it decides what counts as agreement.
+READINGS = ("at least", "at most", "about")
+
+
+def reading(note: str) -> str:
+    """Return how the report states the number: "at least", "at most", "about", or "" for a plain number."""
+    return next((form for form in READINGS if note.startswith(form)), "about" if note.startswith("approx") else "")
+
+
+def half_unit(row: Row) -> float:
+    """Return how far rounding can have moved the value of a row; 0 if it is not known to be rounded.
+
+    For a stated number without its text this is half a unit of the last digit needed to write it.
+    """
+    half = row.get("half_unit", math.nan)
+    if half is not None and not math.isnan(half):
+        return float(half)
+    return schema.half_unit(f"{row['value']:.10g}", row["unit"]) if row.get("kind") in ("stated", "predicted") else 0.0
+
+
+def stated_number(row: Row) -> Number:
+    """Return the number of a row with its rounding interval; a bound is open on one side."""
+    value = float(row["value"])
+    match reading(row["note"]):
+        case "at least":
+            return between(value, value, math.inf)
+        case "at most":
+            return between(value, -math.inf, value)
+        case "about":
+            return rounded(value, max(half_unit(row), MARGIN * abs(value)))
+    return rounded(value, half_unit(row))
+
+
+def _stated_bounds(row: Row) -> Bounds:
+    """Return the values that a row allows: a bound, 5 % around an "about", else all that rounds to it."""
+    return Bounds(*stated_number(row).interval)
+
+
+def follows(row: Row, computed: Number) -> Verdict:
+    """Return whether a stated number follows from others, from which `computed` was computed.
+
+    Outside: nothing that the others allow rounds to it. Inside: something does, and all that they allow is within 5 %
+    of it; otherwise a wrong number would follow as well.
+    """
+    value = float(row["value"])
+    if math.isnan(computed.value) or math.isnan(value):
+        return Verdict("undecided", "no interval")
+    if reading(row["note"]) in ("at least", "at most"):
+        return verdict.judge(computed, _stated_bounds(row))
+    half = max(half_unit(row), MARGIN * abs(value))
+    return verdict.judge(computed, _stated_bounds(row), Bounds(value - half, value + half))
 
 
 @cached_by_table

@@ -13,13 +13,12 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
-from analysis.derived import RATIOS, Derived, computed, pairs, stated
+from analysis.derived import RATIOS, Derived, computed, pairs, reading, stated, stated_number
 from analysis.point_noise import noises
 from analysis.stats import student
 from analysis.stats.number import Number, between, combined, exact, unknown
 from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome
-from analysis.table.stated import number, reading
 
 TITLES = {
     "000": "report 000, HackSA: VGG, Inception and ResNet with Horovod",
@@ -66,7 +65,7 @@ def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
     times = row["ranks"] / first["ranks"]
     ratio = combined(
         lambda rate, one: metrics.efficiency(metrics.speedup(rate, one), times if share else 1.0),
-        {"rate": number(rate), "one": number(first)},
+        {"rate": stated_number(rate), "one": stated_number(first)},
     )
     if rate is first:
         ratio = exact(ratio.value)
@@ -119,7 +118,7 @@ def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
     """Yield speedup and efficiency of one point over another: from times of the same work, or from speeds of a rank."""
     ratio = row["ranks"] / first["ranks"]
     for name, unit, over in (("speedup", "x", 1.0), ("efficiency", "fraction", ratio)):
-        both = {"here": number(row), "there": number(first)}
+        both = {"here": stated_number(row), "there": stated_number(first)}
         ratio_over = combined(lambda here, there, over=over: times_as_fast(row, first, here, there) / over, both)
         if row is first:
             ratio_over = exact(ratio_over.value)
@@ -142,7 +141,7 @@ def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
     for row in stated(table, "images_per_s"):
         cells = measured(table, "images_per_s")
         same = [cells[name].eq(row[name]) for name in ("model", "gpu", "ranks")]
-        rates = [number(cell) for cell in cells[np.logical_and.reduce(same)].to_dict("records")]
+        rates = [stated_number(cell) for cell in cells[np.logical_and.reduce(same)].to_dict("records")]
         if rates:
             yield Derived(row, _average(np.median, rates), f"median of {len(rates)} cells")
 
@@ -162,7 +161,8 @@ def changes(table: pd.DataFrame) -> Iterator[Derived]:
                 continue
             old, new = before[0], same(row)[0]
             fall = combined(
-                lambda old, new: -metrics.change_fraction(old, new), {"old": number(old), "new": number(new)}
+                lambda old, new: -metrics.change_fraction(old, new),
+                {"old": stated_number(old), "new": stated_number(new)},
             )
             speed = metrics.faster_fraction(old["value"], new["value"])
             formula = f"({old['value']:g} - {new['value']:g}) / {old['value']:g} s; as speed {speed:+.1%}"
@@ -174,7 +174,7 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
     parameters = lookup(table[table["quantity"].eq("parameters")], ["report", "model"])
     for row in table[table["quantity"].eq("model_bytes")].to_dict("records"):
         for count in parameters(row):
-            size = combined(lambda count: 4 * count, {"count": number(count)})
+            size = combined(lambda count: 4 * count, {"count": stated_number(count)})
             yield Derived(row, size, f"4 x {count['value']:.0f}", count)
     images, classes = (
         lookup(table[table["quantity"].eq(f"dataset_{what}")], ["report", "dataset", "run"])
@@ -182,7 +182,7 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
     )
     for row in table[table["quantity"].eq("dataset_images_per_class_mean")].to_dict("records"):
         for all_images, all_classes in zip(images(row), classes(row), strict=False):
-            numbers = {"images": number(all_images), "classes": number(all_classes)}
+            numbers = {"images": stated_number(all_images), "classes": stated_number(all_classes)}
             formula = f"{all_images['value']:g} / {all_classes['value']:g}"
             yield Derived(row, combined(lambda images, classes: images / classes, numbers), formula)
     for effective in stated(table, "effective_batch"):
@@ -198,7 +198,7 @@ def epochs_to_stable(table: pd.DataFrame) -> Iterator[Derived]:
     for row in stated(table, "epochs_to_stable"):
         if row["kind"] == "stated":
             same = measured(_experiment(table, row), "epochs_to_stable")
-            counts = [number(at) for at in same[same["ranks"].eq(row["ranks"])].to_dict("records")]
+            counts = [stated_number(at) for at in same[same["ranks"].eq(row["ranks"])].to_dict("records")]
             if counts:
                 yield Derived(row, _average(np.mean, counts), f"mean of {len(counts)}")
     for row in stated(table, "epochs_to_stable_per_doubling"):
@@ -218,7 +218,8 @@ def training_times(table: pd.DataFrame) -> Iterator[Derived]:
         at = at[at["experiment"].eq(row["experiment"]) & at["ranks"].eq(row["ranks"])]
         if not at.empty:
             least = min(at.to_dict("records"), key=lambda point: point["value"])
-            yield Derived(row, number(least), f"epochs until then / all epochs x time of the job ({least['run']})")
+            formula = f"epochs until then / all epochs x time of the job ({least['run']})"
+            yield Derived(row, stated_number(least), formula)
     for row in stated(table, "job_s"):
         if row["kind"] == "stated":
             yield Derived(row, *_training_s(table, row))
@@ -232,7 +233,7 @@ def _training_s(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
     factors = {"epochs": planned(row), "images": images(row), "images_per_s": speed(row)}
     if absent := [name for name, rows in factors.items() if not rows]:
         return unknown(), f"{', '.join(absent)} of this training are not printed"
-    numbers = {name: number(rows[0]) for name, rows in factors.items()}
+    numbers = {name: stated_number(rows[0]) for name, rows in factors.items()}
     return combined(
         lambda epochs, images, images_per_s: epochs * images / images_per_s, numbers
     ), "epochs x images / speed"
@@ -265,7 +266,7 @@ def accuracy_spreads(table: pd.DataFrame) -> Iterator[Derived]:
         yield Derived(row, *_loss(table, row))
     for final in _FINAL:
         for row in stated(table, f"{final}_spread_fraction"):
-            same = [number(at) for at in measured(_experiment(table, row), final).to_dict("records")]
+            same = [stated_number(at) for at in measured(_experiment(table, row), final).to_dict("records")]
             if len(same) > 1:
                 values, low, high = ([getattr(n, end) for n in same] for end in ("value", "low", "high"))
                 difference = between(max(values) - min(values), max(low) - min(high), max(high) - min(low), len(same))
@@ -278,7 +279,7 @@ def _loss(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
     mine, one = (final[final["ranks"].eq(ranks)].to_dict("records") for ranks in (row["ranks"], 1))
     if not mine or not one:
         return unknown(), "the accuracy on one GPU is not printed"
-    both = {"one": number(one[0]), "here": number(mine[0])}
+    both = {"one": stated_number(one[0]), "here": stated_number(mine[0])}
     return combined(lambda one, here: one - here, both), f"{one[0]['value']:g} - {mine[0]['value']:g}"
 
 

@@ -39,11 +39,11 @@ from analysis.curves import (
     rate_curves,
     row_dicts,
 )
+from analysis.derived import stated_number
 from analysis.point_noise import Noises, noises, other_points_noise
 from analysis.stats.number import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds
-from analysis.table.stated import number
 from analysis.thresholds import limit
 
 _STEPS = ("steps_per_rank_planned", "steps_per_rank")
@@ -73,7 +73,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in row_dicts(stated):
         ideal = _ideal(row, stated)
-        share = efficiency(with_noise(number(row), noisy.measurements(row)), ideal)
+        share = efficiency(with_noise(stated_number(row), noisy.measurements(row)), ideal)
         if not any(point_location(rate) in on_curves for rate in rates(row)) and outside([share], _NO_MORE)[0]:
             yield _beyond(share, row, ideal)
 
@@ -289,6 +289,7 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
 
 def _over(one: Row, other: Row, noisy: Noises) -> Number:
     """Return one stated speedup over another, in any runs: each is made from two throughputs."""
-    ratio = combined(lambda one, other: metrics.speedup(one, other), {"one": number(one), "other": number(other)})
+    both = {"one": stated_number(one), "other": stated_number(other)}
+    ratio = combined(lambda one, other: metrics.speedup(one, other), both)
     below = [(noise, -power) for noise, power in noisy.measurements(other)]
     return with_noise(ratio, [*noisy.measurements(one), *below])

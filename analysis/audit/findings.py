@@ -9,12 +9,12 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import Row, ranks_in_words, times_as_fast
+from analysis.derived import stated_number
 from analysis.documents import about
 from analysis.point_noise import Noises
 from analysis.stats.number import Number, combined
 from analysis.stats.student import Noise, with_noise
 from analysis.stats.verdict import Bounds, judge_all
-from analysis.table.stated import number
 from analysis.thresholds import limit
 
 Severity = Literal["note", "warning", "serious"]
@@ -140,7 +140,7 @@ def speedup(row: Row, base: Row, noisy: Noises) -> Number:
 
 def speedup_with_noise(row: Row, base: Row, noise: Noise | None, base_noise: Noise | None) -> Number:
     """Return the same as `speedup`, with the noise of both points given."""
-    both = {"here": number(row), "there": number(base)}
+    both = {"here": stated_number(row), "there": stated_number(base)}
     ratio = combined(lambda here, there: times_as_fast(row, base, here, there), both)
     return with_noise(ratio, [(noise, 1.0), (base_noise, -1.0)])
 

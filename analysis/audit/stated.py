@@ -6,13 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis import metrics, reports
+from analysis import derived, metrics, reports
 from analysis.audit.findings import TABLE_RULES, Finding, Severity, finding, graded, point_label, point_location, rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words
 from analysis.derived import RATIOS, pairs
 from analysis.stats.number import Number, combined, rounded
 from analysis.stats.verdict import Verdict
-from analysis.table import stated
 
 
 @rule(TABLE_RULES)
@@ -85,7 +84,7 @@ def _agreement(printed: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
     """Return printed cells beside what follows; `fits` where rounding can explain the difference."""
     both = printed.merge(computed[[*SETTING, *SIZE, "upper", "lower", "follows", "off"]], on=[*SETTING, *SIZE])
     fits = [
-        stated.follows(cell, rounded(cell["follows"], cell["follows"] * cell["off"])).outcome != "outside"
+        derived.follows(cell, rounded(cell["follows"], cell["follows"] * cell["off"])).outcome != "outside"
         for cell in both.to_dict("records")
     ]
     return both.assign(fits=pd.Series(fits, both.index, dtype=bool))
@@ -162,14 +161,14 @@ def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Number, bool
     before = [point for point in lookup(times, [*SETTING, "experiment"])(row) if point["ranks"] < row["ranks"]]
     before.sort(key=lambda point: -point["ranks"])
     for old in before:
-        both = {"old": stated.number(old), "new": stated.number(new)}
+        both = {"old": derived.stated_number(old), "new": derived.stated_number(new)}
         ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {ranks_in_words(old['ranks'])}"
         for text, formula in (
             ("the time falls from", lambda old, new: -metrics.change_fraction(old, new)),
             ("the speed rises, with times from", lambda old, new: metrics.faster_fraction(old, new)),
         ):
             value = combined(formula, both)
-            yield f"{text} {ends}", value, old is before[0], stated.follows(row, value)
+            yield f"{text} {ends}", value, old is before[0], derived.follows(row, value)
 
 
 @rule(TABLE_RULES)
@@ -212,7 +211,7 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
     both = copied.merge(source[[*key, "value", "place"]], on=key, suffixes=("", "_source"))
     both = both[both["value"].ne(both["value_source"])]
     both = both.assign(off=metrics.change_fraction(both["value_source"], both["value"]))
-    halves = [stated.half_unit(row) + 1e-9 for row in both.to_dict("records")]
+    halves = [derived.half_unit(row) + 1e-9 for row in both.to_dict("records")]
     rounded_cells = both[(both["value"] - both["value_source"]).abs() <= halves]
     base = bases(table)
     for row in both.drop(rounded_cells.index).to_dict("records"):
@@ -253,7 +252,7 @@ def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
         row, follows = line.row, line.computed.value
         if row["quantity"] != "model_bytes" or line.verdict.outcome != "outside" or line.base is None:
             continue
-        binary = stated.follows({**row, "note": ""}, combined(lambda b: b / 1.048576, {"b": line.computed}))
+        binary = derived.follows({**row, "note": ""}, combined(lambda b: b / 1.048576, {"b": line.computed}))
         meaning = "Size and parameters do not agree."
         if binary.outcome == "inside":
             meaning = "The number is right in MiB (2^20 bytes), not in MB."

@@ -20,7 +20,7 @@ from analysis.claims.numbers import (
     rows_by_group,
 )
 from analysis.curves import TIMES
-from analysis.derived import RATIOS, pairs
+from analysis.derived import MARGIN, RATIOS, half_unit, pairs, stated_number
 from analysis.explain import fit, runs
 from analysis.predict import answers, calibration, reading
 from analysis.predict.prediction import Curve
@@ -28,8 +28,6 @@ from analysis.stats import student
 from analysis.stats.number import Number, combined, unknown
 from analysis.stats.student import Trend, exponential, widened
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, together
-from analysis.table import stated
-from analysis.table.stated import MARGIN, half_unit
 
 # What all points of one curve share.
 _CURVE = ["experiment", "model", "dataset", "device", "gpu", "machine", "batch_per_rank"]
@@ -56,7 +54,7 @@ def mean_ratio(
     """Return whether the geometric mean of a formula, computed for each value of columns, is within bounds."""
     units = []
     for name, rows in rows_by_group(data, numbers, each):
-        inputs = {key: stated.number(row) for key, row in rows.items()}
+        inputs = {key: stated_number(row) for key, row in rows.items()}
         number = combined(lambda **values: arithmetic(formula, values), inputs)
         units.append((name, math.log(number.value), math.log(number.high / number.low) / 2))
     return _mean_of_logs(units, ClaimBounds(**claimed))

@@ -12,13 +12,11 @@ import pandas as pd
 
 from analysis import reports
 from analysis.curves import SOURCE_RUN, Row, ranks_in_words, row_dicts
-from analysis.derived import Derived
+from analysis.derived import MARGIN, Derived, stated_number
 from analysis.point_noise import Noises, noises
 from analysis.stats.number import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds, Outcome, Verdict
-from analysis.table import stated
-from analysis.table.stated import MARGIN
 
 # What a claim is about: what was measured in these runs, or what would be measured in any.
 Scope = Literal["these runs", "any run"]
@@ -94,7 +92,7 @@ class Data:
 
     def formula(self, formula: Callable[..., float], rows: Mapping[str, Row]) -> Number:
         """Return the value of a formula over some rows, with their rounding, and their noise as in `number`."""
-        numbers = {name: stated.number(row) for name, row in rows.items()}
+        numbers = {name: stated_number(row) for name, row in rows.items()}
         value = combined(formula, numbers)
         if self.scope == "these runs":
             return value

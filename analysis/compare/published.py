@@ -14,13 +14,13 @@ from analysis.compare import tolerances
 from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
 from analysis.compare.tolerances import VERDICT_NAMES, Tolerance, VerdictName
 from analysis.curves import uncertain
+from analysis.derived import stated_number
 from analysis.documents import Document, PValue, about, filled
 from analysis.experiments.points import final_values, training_runs
 from analysis.stats import student
 from analysis.stats.number import Number, between, combined, common_covers, exact, unknown
 from analysis.stats.repeats import median
 from analysis.stats.verdict import Bounds, Verdict, apart, holm
-from analysis.table.stated import number
 from analysis.thresholds import limit
 
 
@@ -296,7 +296,7 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
             theirs = replace(mine, report=row["report"], on=on)
             at = None if pd.isna(row["ranks"]) else int(row["ranks"])
             what = Subject(theirs, mine, row["quantity"], at)
-            yield compare_number(what, number({**row, "note": ""}), local_number, what.around(limits))
+            yield compare_number(what, stated_number({**row, "note": ""}), local_number, what.around(limits))
 
 
 def _single(series: pd.DataFrame, quantity: str) -> Number | None:

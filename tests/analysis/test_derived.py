@@ -1,6 +1,10 @@
+import math
+
 import pytest
 
-from analysis.derived import computed, pairs
+from analysis.derived import computed, follows, pairs, stated_number
+from analysis.stats.number import between
+from analysis.stats.student import student
 from tests.helpers.tidy_rows import curve, row, table
 
 RATES = curve("images_per_s", {1: 100, 2: 190, 4: 360})
@@ -39,3 +43,34 @@ def test_cells_are_paired_where_all_else_is_the_same():
     assert result.set_index("ranks")["follows"].to_dict() == {1: 1.25, 2: pytest.approx(190 / 160)}
     scaled = pairs(table(*rows, stated), "ratio_synthetic_to_real", normalised=True)
     assert scaled.set_index("ranks")["follows"].to_dict() == {1: 1.0, 2: pytest.approx(1.9 / 2.0)}
+
+
+def printed(value, half, note=""):
+    return row("speedup_throughput", value, 8, note=note) | {"half_unit": half}
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "note", "low", "high", "verdict"),
+    [
+        (7, 0.5, "", 7.49, 7.49, "inside"),
+        (7, 0.5, "", 7.51, 7.51, "outside"),
+        (6.84, 0.005, "", 6.8429, 6.8463, "inside"),  # some of it rounds to 6.84, all is within 5 %
+        (6.84, 0.005, "", 6.0, 8.0, "undecided"),  # a wrong number would follow as well
+        (0.94, 0.005, "at least: x", 0.9358, 0.9454, "undecided"),
+        (0.94, 0.005, "at least: x", 0.941, 0.95, "inside"),
+        (0.4, 0.05, "at most: x", 0.41, 0.42, "outside"),
+        (100, 0.5, "about: x", 104, 104, "inside"),
+        (100, 0.5, "about: x", 106, 106, "outside"),
+    ],
+)
+def test_whether_a_printed_number_follows(value, half, note, low, high, verdict):
+    assert follows(printed(value, half, note), between((low + high) / 2, low, high)).outcome == verdict
+
+
+def test_scatter_leaves_a_printed_number_open():
+    assert follows(printed(5, 0.0), student(4.5, 0.5, 1, 4)).outcome == "undecided"
+
+
+def test_a_bound_is_open_to_one_side():
+    result = stated_number(printed(0, 0.5, "at least: two lines"))
+    assert (result.low, result.high) == (0, math.inf)

@@ -1,3 +1,5 @@
+import math
+
 import pandas as pd
 import pytest
 
@@ -120,3 +122,22 @@ def test_published_cells_are_the_printed_ones():
     assert cell(report="004", run="model 3", quantity="job_s") == 98 * 60 + 30
     assert cell(machine="ec2", model="resnet152", ranks=64) == 981
     assert cell(report="001", model="vgg16", quantity="parameters") == 138_357_544
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "half"),
+    [
+        ("7", "x", 0.5),
+        ("7.0", "x", 0.05),
+        ("0.6760", "fraction", 0.00005),
+        ("2.59e9", "bytes", 5e6),
+        ("460e3", "count", 500),
+        ("30607", "count", 0),  # counted
+    ],
+)
+def test_half_a_unit_of_the_last_printed_digit(text, unit, half):
+    assert schema.half_unit(text, unit) == pytest.approx(half)
+
+
+def test_what_is_no_number_is_not_rounded():
+    assert math.isnan(schema.half_unit("many", "x"))
