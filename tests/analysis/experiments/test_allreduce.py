@@ -1,6 +1,5 @@
 import pytest
 
-from analysis import metrics
 from analysis.experiments import allreduce, summary
 from analysis.study import Study
 from tests.helpers.drawn_figures import study_of
@@ -46,13 +45,6 @@ def test_the_slowest_rank_is_the_limit(results):
         "tcp_stream_bytes_per_s": 3000.0,
         "memory_copy_bytes_per_s": 3000.0,
     }
-
-
-@pytest.mark.parametrize(("ranks", "factor"), [(2, 1.0), (4, 1.5), (8, 1.75)])
-def test_bus_bandwidth_is_that_of_nccl_tests(ranks, factor):
-    # 1e9 bytes in 0.5 s: algorithm bandwidth 2 GB/s, times 2 (n - 1) / n
-    assert metrics.bandwidth(1e9, 0.5) == 2e9
-    assert metrics.bus_bandwidth(1e9, 0.5, ranks) == pytest.approx(2e9 * factor)
 
 
 def test_points_and_their_table_worked_by_hand(results):
