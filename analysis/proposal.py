@@ -268,6 +268,7 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
     versions = [f"{n} {v}" for e in environments for n, v in e.versions.items()
                 if n in ("python", "tensorflow", "horovod", "torch")]  # fmt: skip
     days = sorted(run.started_at[:10] for run in records)
+    node_s = math.fsum(run.job_s * (len({rank.node for rank in run.ranks}) or 1) for run in records)
     rows = {
         "processors": _listed(f"{h.cores} cores, {h.cpu_model}, {h.memory_bytes / 2**30:.0f} GiB" for h in hosts),
         "GPUs": _listed(gpu for host in hosts for gpu in host.gpus),
@@ -282,13 +283,9 @@ def facts(records: Sequence[RunRecord]) -> dict[str, str]:
             e.git_commit[:12] + " with changes" * bool(e.git_dirty) for e in environments if e.git_commit
         ),
         "measured on": days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}",
-        "node hours of the study": f"{math.fsum(run.job_s * _nodecounted(run) for run in records) / 3600:.2f}",
+        "node hours of the study": f"{node_s / 3600:.2f}",
     }  # fmt: skip
     return {name: text for name, text in rows.items() if text}
-
-
-def _nodecounted(run: RunRecord) -> int:
-    return len({rank.node for rank in run.ranks}) or 1
 
 
 def _listed(texts: Iterable[str]) -> str:

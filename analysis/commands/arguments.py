@@ -49,7 +49,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
 
 def add_models(parser: argparse.ArgumentParser) -> None:
     """Declare --models: a list of names, None for all."""
-    parser.add_argument("--models", type=_names, metavar="A,B", help="only these models (default: all)")
+    names = "only these models (default: all)"
+    parser.add_argument("--models", type=lambda text: text.split(","), metavar="A,B", help=names)
 
 
 def add_strict(parser: argparse.ArgumentParser, failure: str) -> None:
@@ -82,10 +83,6 @@ def add_period(parser: argparse.ArgumentParser) -> None:
         "--within", type=fraction, metavar="FRACTION",
         help="up to this far off a value counts as the same (default: as_before of analysis/thresholds.toml)",
     )  # fmt: skip
-
-
-def _names(text: str) -> list[str]:
-    return text.split(",")
 
 
 def ranks(text: str) -> tuple[int, ...]:

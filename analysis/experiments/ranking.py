@@ -98,7 +98,7 @@ def _contest(
     """Return the ranking of one contest; rows, runs: the rows of each arm, and one of its records, by its name."""
     base = rows[base_name]
     level = 1 - (1 - LEVEL) / (len(rows) - 1)
-    leading = max(rows.values(), key=lambda arm: _typical(_ratios(arm, base)))
+    leading = max(rows.values(), key=lambda arm: statistics.median(_ratios(arm, base) or [-math.inf]))
     arms = []
     for name, arm_rows in rows.items():
         run, ratio = runs[name], _ratio(arm_rows, base, level)
@@ -133,10 +133,6 @@ def _exchange(run: RunRecord) -> dict[str, Any]:
 def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
     """Return the images/s of an arm over those of the base in each repeat that has both."""
     return [value for launch in speedups.paired_ratios(runs, base) for value in launch]
-
-
-def _typical(ratios: list[float]) -> float:
-    return statistics.median(ratios) if ratios else -math.inf
 
 
 def _ratio(runs: pd.DataFrame, base: pd.DataFrame, level: float) -> Number:

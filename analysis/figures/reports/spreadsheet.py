@@ -51,7 +51,7 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
         lines = plots.local_lines(own[own["model"] == model], value=value)
         lines = [replace(line, colour=plots.BLACK) for line in lines]
         lines += bnl.strategy_lines(several[several["model"] == model], value, _FREE)
-        plots.draw(axes, (replace(line, label=_without_model(line.label)) for line in lines))
+        plots.draw(axes, (replace(line, label=line.label.partition(", ")[2]) for line in lines))  # the title names it
         axes.set_title(f"{labels.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
         if value == "efficiency":
@@ -66,11 +66,6 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
     plots.one_bound_label(panels)
     fig.supylabel(axis_label, fontsize=7)
     return plots.legend(fig, labels.figure_note(points.local))
-
-
-def _without_model(label: str) -> str:
-    """Return the label of a line in a panel whose title names the model."""
-    return label.partition(", ")[2]
 
 
 _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLACK, plots.GREY)
