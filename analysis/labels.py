@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from analysis.documents import counted
 from analysis.table import controls
 from analysis.table.identity import PHRASES
-from analysis.text import counted
 from train.record import intervals, recorded_config
 
 _NAMES = {

@@ -8,6 +8,7 @@ from typing import Literal
 import pandas as pd
 
 from analysis import TableError, labels, metrics
+from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Question
@@ -15,7 +16,6 @@ from analysis.stats.number import COVERS, Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
 from analysis.table import controls
-from analysis.text import counted
 from train.record.record import RunRecord
 
 Kind = Literal["weak", "strong"]

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
+from analysis.curves import SETTING, Row, bases, lookup, measured, noises, times_as_fast
 from analysis.derived import RATIOS, Derived, computed, pairs, reading, stated, stated_number
-from analysis.point_noise import noises
 from analysis.stats import student
 from analysis.stats.number import Number, between, combined, exact, unknown
 from analysis.stats.student import exponential, with_noise

@@ -17,7 +17,7 @@ import msgspec
 from analysis import TableError, claims
 from analysis.claims import Claim, Judged
 from analysis.claims.checks import CHECKS
-from analysis.text import tally
+from analysis.documents import tally
 
 FOLDER = Path(__file__).parent
 DATA, MINUTES = FOLDER / "appendix.toml", FOLDER / "minutes.json"

@@ -26,6 +26,7 @@ from analysis.curves import (
     SETTING,
     SIZE,
     TIMES,
+    Noises,
     Row,
     bases,
     cached_by_table,
@@ -34,13 +35,14 @@ from analysis.curves import (
     keeps_global_batch,
     lookup,
     measured,
+    noises,
+    other_points_noise,
     over_smallest,
     ranks_in_words,
     rate_curves,
     row_dicts,
 )
 from analysis.derived import stated_number
-from analysis.point_noise import Noises, noises, other_points_noise
 from analysis.stats.number import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import Row, ranks_in_words, times_as_fast
+from analysis.curves import Noises, Row, ranks_in_words, times_as_fast
 from analysis.derived import stated_number
 from analysis.documents import about
-from analysis.point_noise import Noises
 from analysis.stats.number import Number, combined
 from analysis.stats.student import Noise, with_noise
 from analysis.stats.verdict import Bounds, judge_all

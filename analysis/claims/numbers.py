@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from analysis import reports
-from analysis.curves import SOURCE_RUN, Row, ranks_in_words, row_dicts
+from analysis.curves import SOURCE_RUN, Noises, Row, noises, ranks_in_words, row_dicts
 from analysis.derived import MARGIN, Derived, stated_number
-from analysis.point_noise import Noises, noises
 from analysis.stats.number import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds, Outcome, Verdict

@@ -14,10 +14,9 @@ from analysis import TableError, audit, claims, documents
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
 from analysis.claims import VERDICTS, Judged, JudgedClaim
 from analysis.commands import arguments
-from analysis.documents import Document, about
+from analysis.documents import Document, about, markdown_table, tally
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
-from analysis.text import markdown_table, tally
 from analysis.user_table import table as user_table
 from train.record.record import RECORD_NAME
 

@@ -8,8 +8,8 @@ from tabulate import tabulate
 
 from analysis import reports
 from analysis.commands import arguments
+from analysis.documents import csv_text
 from analysis.study import Study
-from analysis.text import csv_text
 from analysis.user_table import table as user_table
 
 _FOLLOWS = {True: "yes", False: "no"}

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import TableError, documents, speedups
 from analysis.compare.published import holm_corrected
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, PValue, about, filled
+from analysis.documents import Document, PValue, about, counted, filled
 from analysis.speedups import By
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
@@ -21,7 +21,6 @@ from analysis.stats.student import pooled_ratio_of_means, ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
-from analysis.text import counted
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates

@@ -12,9 +12,9 @@ from analysis.compare.curves import SIZES
 from analysis.compare.published import Comparison, Comparisons
 from analysis.compare.sets import Sets
 from analysis.compare.tolerances import VERDICTS
+from analysis.documents import tally
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
-from analysis.text import tally
 
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, list[str]]

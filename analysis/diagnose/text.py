@@ -11,10 +11,9 @@ from tabulate import tabulate
 from analysis import documents, labels
 from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import LOSSES, LargestLoss, Part, SlowestRank, Split
-from analysis.documents import Document, about, filled, number
+from analysis.documents import Document, about, counted, filled, number
 from analysis.stats.number import Number
 from analysis.stats.repeats import MIN_VALUES
-from analysis.text import counted
 
 WIDTH = 110
 _FORM = ".3g"

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from analysis import labels, metrics, speedups
+from analysis.documents import counted
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
 from analysis.table import controls
 from analysis.table.identity import SCALING
-from analysis.text import counted
 from train.record import recorded_config
 
 

@@ -22,6 +22,7 @@ from functools import cached_property
 import pandas as pd
 
 from analysis import TableError
+from analysis.documents import counted
 from analysis.explain import models
 from analysis.explain.linear import Linear, Mixture
 from analysis.explain.models import Fit, Model, means, misfits, with_fit
@@ -38,7 +39,6 @@ from analysis.explain.runs import (
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.verdict import is_above
-from analysis.text import counted
 from analysis.thresholds import limit
 
 REFUTED = limit("growth_level")

@@ -16,10 +16,10 @@ from fontTools import subset
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
+from analysis.documents import counted, csv_text
 from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
 from analysis.study import Study
-from analysis.text import counted, csv_text
 
 # What would otherwise name the day and the version of Matplotlib in each file.
 _METADATA = {

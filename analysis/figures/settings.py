@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis import labels, speedups
+from analysis.documents import counted
 from analysis.experiments.arms import ratios
 from analysis.experiments.points import ENERGY_LABELS, joules, point_bounds
 from analysis.figures import plots
@@ -17,7 +18,6 @@ from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.table import controls
 from analysis.table.identity import SCALING
-from analysis.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

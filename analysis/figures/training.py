@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import labels
+from analysis.documents import counted
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
 from analysis.experiments.points import training_runs
 from analysis.figures import plots
@@ -15,7 +16,6 @@ from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import SeriesStyle
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
-from analysis.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,10 +17,10 @@ import pandas as pd
 
 from analysis import speedups
 from analysis.compare import sets
+from analysis.documents import counted
 from analysis.experiments import allreduce
 from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
-from analysis.text import counted
 from train.record.record import RunRecord
 
 

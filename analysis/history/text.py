@@ -9,13 +9,12 @@ from typing import Annotated
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.documents import Document, Number, PValue, about, filled, number
+from analysis.documents import Document, Number, PValue, about, filled, number, tally
 from analysis.history import sessions, verdicts
 from analysis.history.reference import Provenances, Reference
 from analysis.history.sessions import UNITS, Key, Quantity, Session, Unit, Values
 from analysis.history.verdicts import VERDICTS, Row, VerdictName
 from analysis.stats.number import unknown
-from analysis.text import tally
 
 WIDTH = 110
 # How tables and figures show each quantity: its name, its unit ("": it has none), and how many of these a value has.

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from analysis.documents import counted
 from analysis.history.sessions import COSTS, Key, Session, Values
 from analysis.stats import student, verdict
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
-from analysis.text import counted
 
 _ENOUGH_LAUNCHES = 3  # on either side, that tell by themselves how far launches differ
 

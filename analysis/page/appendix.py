@@ -7,7 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from analysis.appendix import Appendix, Evaluation, Experiment, code_of, label
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
-from analysis.text import markdown_table
+from analysis.documents import markdown_table
 
 STYLES = ("sc", "eurosys")
 _FOLDER = Path(__file__).parent

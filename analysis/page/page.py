@@ -22,6 +22,7 @@ from analysis.compare import published as beside
 from analysis.compare import sets, tolerances
 from analysis.compare.published import Comparisons
 from analysis.compare.text import published_sections
+from analysis.documents import counted, tally
 from analysis.experiments import summary
 from analysis.figures import files
 from analysis.figures.entry import Entry
@@ -29,7 +30,6 @@ from analysis.proposal import Section
 from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import schema
-from analysis.text import counted, tally
 from train.record import reproduction
 from train.record.progress import duration
 from train.record.reproduction import Outcome, Reproduction

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from analysis import metrics
+from analysis.documents import counted
 from analysis.table import checks, hardware, schema
 from analysis.table.checks import copies
 from analysis.table.checks.check import Contradiction
 from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
-from analysis.text import counted
 from train.record import record as records
 from train.record import recorded_config, rounds, summary
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord

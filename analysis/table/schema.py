@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError
-from analysis.text import counted
+from analysis.documents import counted
 from train.record.record import ROLES
 
 

@@ -17,9 +17,8 @@ from typing import Annotated, Any, Literal
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.documents import Document, Number, about, filled, number
+from analysis.documents import Document, Number, about, counted, filled, number
 from analysis.stats.repeats import median
-from analysis.text import counted
 from analysis.timeline.launch import (
     EXCHANGE,
     PARTS,

@@ -1,9 +1,21 @@
+import math
+
 import pandas as pd
 import pytest
 
-from analysis.curves import bases, cached_by_table, curves, in_rounds, keeps_global_batch, measured, times_as_fast
+from analysis.curves import (
+    bases,
+    cached_by_table,
+    curves,
+    in_rounds,
+    keeps_global_batch,
+    measured,
+    noises,
+    other_points_noise,
+    times_as_fast,
+)
 from tests.helpers.own_studies import curve_in_rounds
-from tests.helpers.tidy_rows import row, table
+from tests.helpers.tidy_rows import curve, row, table
 
 
 def test_published_points_with_one_global_batch_are_a_curve_of_strong_scaling():
@@ -62,3 +74,52 @@ def test_the_result_of_the_last_table_is_cached():
     assert used == [2, 3]
     assert values(one.copy()) == [1, 2]
     assert used == [2, 3, 2]
+
+
+def test_the_noise_is_that_of_the_same_device_at_the_same_scale():
+    twice = [row("images_per_s", value, 4, experiment=name) for value, name in ((100, "fruit"), (103, "weak_scaling"))]
+    noisy = noises(table(*twice, row("images_per_s", 50, 8), row("images_per_s", 10, 4, gpu="K80")))
+    # Of one measurement ln(1.03) / sqrt 2; the mean of the two is sqrt 2 times as certain.
+    other = noisy.at(row("images_per_s", 70, 4, model="vgg16"))
+    assert (other.deviation, other.degrees) == (pytest.approx(math.log(1.03) / 2**0.5), 1)
+    assert noisy.at(twice[0]).deviation == pytest.approx(math.log(1.03) / 2)
+    assert noisy.at(row("images_per_s", 50, 8)) is None
+    assert noisy.at(row("images_per_s", 10, 4, gpu="K80")) is None
+    assert noisy.at(row("images_per_s", 10, 4, report="003")) is None
+
+
+def test_a_curve_of_three_points_scatters_about_its_line_and_tells_so_of_other_curves():
+    # ln: 0, 0.1 + 1, 2 over steps of 1: residuals -1/30, 1/15, -1/30
+    points = curve("images_per_s", {1: 1.0, 2: math.exp(1.1), 4: math.exp(2.0)})
+    noisy = noises(table(*points))
+    result = noisy.at(row("images_per_s", 2.0, 2, model="vgg16"))
+    assert (result.deviation, result.degrees) == (pytest.approx((1 / 900 + 1 / 225 + 1 / 900) ** 0.5), 1)
+    assert noisy.at(points[1]) is None  # a wrong point would hide itself
+    assert noises(table(*points[:2])).at(row("images_per_s", 2.0, 2, model="vgg16")) is None
+
+
+def test_rates_of_ranks_and_of_the_job_are_one_measurement_and_times_another():
+    whole = [row("images_per_s", value, 4, repeat=i) for i, value in enumerate((400, 440))]
+    per_rank = [row("images_per_s_per_rank", value, 4, repeat=i) for i, value in enumerate((100, 110))]
+    times = [row("job_s", value, 4, repeat=i) for i, value in enumerate((10, 10.1))]
+    noisy = noises(table(*whole, *per_rank, *times))
+    assert noisy.at(per_rank[0]) == noisy.at(whole[0])
+    assert noisy.at(whole[0]).degrees == 1
+    assert noisy.at(times[0]).deviation == pytest.approx(math.log(1.01) / 2)
+
+
+def test_a_speedup_is_over_the_smallest_point_of_its_curve():
+    points = curve("images_per_s", {2: 100, 8: 300})
+    noisy = noises(table(*points, *(row("images_per_s", v, 2, model="vgg16", repeat=i) for i, v in enumerate((9, 10)))))
+    speedup = row("speedup_throughput", 3, 8, kind="stated")
+    assert noisy.at(speedup) is None
+    assert noisy.measurements(speedup) == [(None, 1.0), (noisy.at(points[0]), -1.0)]
+    assert noisy.at(points[0]).degrees == 1
+
+
+def test_the_other_points_of_a_curve_tell_the_noise_of_one():
+    # ln of 4, 8, 16, 32 ranks: 0, 1 + 0.1, 2, 3 over steps of 1: about 0.98 x + 0.055 the squares add up to 0.007
+    rates = {1: 1e3, 2: 1e-3} | {4: 1.0, 8: math.exp(1.1), 16: math.exp(2.0), 32: math.exp(3.0)}
+    result = other_points_noise(table(*curve("images_per_s", rates)), 1, 2)
+    assert (result.deviation, result.degrees) == (pytest.approx((0.007 / 2) ** 0.5), 2)
+    assert other_points_noise(table(*curve("images_per_s", rates)), 1, 2, 4) is None

@@ -4,7 +4,7 @@ import pytest
 from scipy.special import ndtri
 
 from analysis.audit.findings import efficiency, graded, outside, point_label, point_location, reason, severity, speedup
-from analysis.point_noise import noises
+from analysis.curves import noises
 from analysis.stats.number import between, unknown
 from analysis.stats.verdict import Bounds
 from analysis.thresholds import limit

@@ -9,10 +9,9 @@ from analysis.audit.findings import point_location
 from analysis.claims.numbers import VERDICT_NAMES, Data, Report, listed
 from analysis.compare import published as compare
 from analysis.compare import tolerances
-from analysis.curves import SETTING, SIZE, lookup, rate_curves
+from analysis.curves import SETTING, SIZE, lookup, noises, rate_curves
 from analysis.derived import computed
 from analysis.explain import fit, runs, text
-from analysis.point_noise import noises
 from analysis.stats.verdict import together
 from analysis.study import Study
 from analysis.table import loading
