@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from analysis.user_table import headers, numbers
+from analysis.user_table import headers, numbers, units
 from analysis.user_table.files import Grid
 
 _TOTAL = re.compile(r"(?:grand )?total|sum|average|avg\.?|mean|median|geo ?mean|std\.?(?: ?dev\.?)?|min|max", re.I)
@@ -62,7 +62,11 @@ def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
         alone = len(filled) == 1 or (len({*filled}) == 1 and len(filled) > 2)
         has_numbers = any(map(numbers.is_number, filled))
         lower = in_header and bool(blocks) and not blocks[-1].rows  # beneath headers, before any row
-        if (in_header or not repeats) and _is_header(cells, over, overrides, number < grid.heads):
+        if (
+            (in_header or not repeats)
+            and not (lower and grid.heads and number >= grid.heads)
+            and _is_header(cells, over, overrides, number < grid.heads)
+        ):
             if lower:
                 blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
             else:
@@ -71,11 +75,13 @@ def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
             in_header, above = True, []
         elif repeats:
             continue
-        elif alone and not numbers.is_number(filled[0]):
+        elif alone and not (numbers.is_number(filled[0]) and (headers.ranks_in(filled[0]) or (0, ""))[1] == ""):
             if len(filled[0]) <= 60 and not _REMARK.match(filled[0]):
                 title, section = (title if blocks and blocks[-1].rows else filled[0]), filled[0]
             above = []
-        elif not has_numbers and lower:  # units, or the lower of two headers
+        elif (
+            not has_numbers and lower and (not grid.heads or all(map(units.read, filled)))
+        ):  # units, or the lower headers
             blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
         elif not has_numbers and not (blocks and len(filled) >= len(blocks[-1].headers) - 1 and not in_header):
             above = [cells]

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -118,27 +119,51 @@ def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], lis
     """Return the columns with each name used once: by the first of two that are equal."""
     unique: list[Column] = []
     notes = []
+    counted = _counting([one for one in columns if one.header.name == "ranks"], columns)
     for column in columns:
         name, text = column.header.name, column.header.text
         first = next((one for one in unique if one.header.name == name), None)
-        if not name or name == "setting" or first is None:
+        if not name or name == "setting" or (first is None and (name != "ranks" or column in counted)):
             unique.append(column)
         elif name in headers.TEXT:
             unique.append(column.named("setting"))
-        elif column.cells == first.cells:
+        elif first and column.cells == first.cells:
             notes.append(f"columns '{first.header.text}' and '{text}' are equal: the first is used")
-        else:
+        elif column not in counted and name == "ranks":  # as unknown as any other setting
+            unique.append(column.named("", "not known"))
+        elif first:
             both = f"columns '{first.header.text}' and '{text}' are both {name}, and differ"
-            strengths = [headers.strength(one.header.text) for one in (column, first)]
-            least = max(min(strengths) + 1, headers.WEAK)
-            weaker = [one for one, strength in zip((column, first), strengths, strict=True) if strength >= least]
-            if name == "ranks" and len(weaker) == 1:  # threads of a rank, or a size: as unknown as any other setting
-                unique = [one for one in [*unique, column] if one is not weaker[0]] + [weaker[0].named("", "not known")]
-                continue
             if name in ("ranks", "nodes"):
                 raise TableError(f'{table.grid.where}: {both}; say which is not: COLUMNS="{text}=unused"')
             notes.append(f'{both}: the first is used; to use the other say COLUMNS="{first.header.text}=unused"')
     return unique, notes
+
+
+def _counting(candidates: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+    """Return those of several columns of counts that count ranks best: several, where nothing tells.
+
+    The first that tells: the user; speedup over efficiency; which is the product of two others; which varies, and is
+    never 0; what is counted.
+    """
+    if len(candidates) < 2:
+        return list(candidates)
+    by_ratios = _by_ratios(columns, candidates)
+    values = [_values(numbers.column(one.cells, ".")) for one in candidates]
+    strengths = [headers.strength(one.header.text) for one in candidates]
+    least = max(min(strengths) + 1, headers.WEAK)
+
+    def rank(at: int) -> tuple[bool, ...]:
+        one, own, others = candidates[at], values[at], [*values[:at], *values[at + 1 :]]
+        pairs = combinations(others, 2)
+        product = any((own == a * b).all() and not any((own == other).all() for other in (a, b)) for a, b in pairs)
+        constant = len({*own}) == 1 < max(len({*other}) for other in others)
+        return (
+            not one.header.overridden, one is not by_ratios, not product, constant, bool((own == 0).any()),
+            strengths[at] >= least,
+        )  # fmt: skip
+
+    ranked = [rank(at) for at in range(len(candidates))]
+    return [one for one, own in zip(candidates, ranked, strict=True) if own == min(ranked)]
 
 
 def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], list[Quantity]]:
@@ -178,7 +203,13 @@ def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], l
 
 
 def _of_nodes(sizes: Sequence[units.Sizes]) -> tuple[list[units.Sizes], str]:
-    """Return sizes of which some state nodes alone with the ranks per node of the others, and that guess."""
+    """Return sizes of which some state nodes alone with the ranks per node of the others, and that guess.
+
+    As many ranks at each of several numbers of nodes are those of one node.
+    """
+    if all(one.nodes and one.ranks for one in sizes) and len({one.ranks for one in sizes}) == 1 < len({*sizes}):
+        each_node = [replace(one, ranks=one.nodes * one.ranks, ranks_per_node=one.ranks) for one in sizes]
+        return each_node, "as many at each number of nodes: of one node"
     each = {one.ranks_per_node for one in sizes if one.ranks}
     if len(each) != 1 or not all(one.nodes for one in sizes) or all(one.ranks for one in sizes) or 0 in each:
         return list(sizes), ""
@@ -202,22 +233,22 @@ def _has_sizes(column: Column, named: set[str]) -> bool:
 
 def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:
     """Return the columns of a table without numbers of ranks, with those of its ratios, or in its title."""
-    if by_ratios := _by_ratios(columns):
+    unknown = [one for one in columns if one.header.name in ("", "n")]
+    if by_ratios := _by_ratios(columns, unknown):
         return [one.named("ranks") if one is by_ratios else one for one in columns]
     ranks_of_rows = [_ranks_stated(texts) for texts in shape.titles(table)]
     stated = [shape.column("ranks in titles", "ranks", ranks_of_rows)] if all(ranks_of_rows) else []
     return [*columns, *stated]
 
 
-def _by_ratios(columns: Sequence[Column]) -> Column | None:
-    """Return the unknown column of whole numbers that is speedup / efficiency, but for a factor; None for none."""
+def _by_ratios(columns: Sequence[Column], candidates: Sequence[Column]) -> Column | None:
+    """Return the candidate of whole numbers that is speedup / efficiency, but for a factor; None for none."""
     stated = {one.header.name: _values(numbers.column(one.cells, ".")) for one in columns}
     if not {"speedup", "efficiency"} <= {*stated}:
         return None
     ranks = stated["speedup"] / stated["efficiency"]
-    for one in columns:
-        unknown = one.header.name in ("", "n")
-        if unknown and all(re.fullmatch(r"\d{1,6}", cell) for cell in one.cells) and len({*one.cells}) > 1:
+    for one in candidates:
+        if all(re.fullmatch(r"\d{1,6}", cell) for cell in one.cells) and len({*one.cells}) > 1:
             ratio = ranks / np.array([int(cell) for cell in one.cells])
             if np.isfinite(ratio).sum() > 1 and np.nanmax(np.abs(np.log(ratio / np.nanmedian(ratio)))) < _NEAR:
                 return one

@@ -191,22 +191,35 @@ def _whole(file: Text) -> Grid:
     return _separated(file) or _grid(file, "aligned text", _aligned(file))
 
 
-# What a line states of a condition: "8 GPUs: 5,000 img/s", "np = 4 => 33 min".
+# What a line states of a condition: "8 GPUs: 5,000 img/s", "np = 4 => 33 min"; and words before a number with a unit.
 _STATEMENT = re.compile(r"[-*•\s]*([^:=]*(?:= ?\d+)?)\s*(?::|[=-]>|→)\s*(.*?\d.*?)(?:,\s.*)?[.;\s]*")
+_BETWEEN = re.compile(r"(?:[\s:=|→,-]|\b(?:[a-z]+ )?(?:time|takes?|took|speed|throughput|in|is|at|needs?)\b)*$", re.I)
 
 
 def _statements(file: Text) -> Iterator[Grid]:
     """Yield the lines that state a time or a rate of a number of ranks, as a table of those in one paragraph."""
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate([*file.lines, ""], 1):
-        match = _STATEMENT.fullmatch(markup(line))
-        if match and re.search(r"[a-z]", match[1], re.I) and units.sizes_in(match[1]):
-            rows.append((number, [match[1], re.sub(r".*=\s*(?=\d)", "", match[2])]))
+        if statement := _statement(markup(line)):
+            rows.append((number, statement))
             continue
         kinds = [unit.kind for unit in units_of([row[1] for _, row in rows]) if unit.kind in ("time", "rate")]
         if kinds and len(rows) > 1:
             yield _grid(file, "lines that state a result each", [(rows[0][0], ["ranks", kinds[0]]), *rows], heads=1)
         rows = []
+
+
+def _statement(line: str) -> list[str] | None:
+    """Return the condition that a line states, and its result: behind a mark, or the first time or rate; else None."""
+    condition, result = match.groups() if (match := _STATEMENT.fullmatch(line)) else ("", "")
+    words = re.sub(r"[，|]", " | ", line).split()
+    for start, end in ((start, start + length) for start in range(len(words)) for length in (3, 2, 1)):
+        text = " ".join(words[start:end]).strip(" ,;.")
+        if not result and "|" not in text and {unit.kind for unit in units_of([text])} & {"time", "rate"}:
+            condition, result = _BETWEEN.sub("", " ".join(words[:start])).split(" | ")[0], text
+    if not re.search(r"[a-z]", condition, re.I) or not units.sizes_in(condition):
+        return None
+    return [condition, re.sub(r".*=\s*(?=\d)", "", result)]
 
 
 def _grid(
@@ -276,6 +289,8 @@ def markup(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
+_LIST_TABLE = re.compile(r"\s*(?:\.\. |`{3,}|:{3,}) ?\{?list-table(?:::|\})\s*(.*)")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
 _UNDERLINE = re.compile(r"([=\-~^\"'`#*+.])\1{2,}")
 _TITLE = re.compile(r"\s*(?:(#+)\s+(.*?)\s*#*|(\*\*[^*]+\*\*[^|*.]{0,40}?):?|(?:\*\*)?((?:Table|Tab\.)\W*\d.*))\s*$")
 
@@ -285,11 +300,14 @@ def _titles(lines: Sequence[str]) -> list[tuple[str, str]]:
     titles: list[tuple[str, str]] = []
     headings: dict[int, str] = {}
     styles: list[str] = []  # of underlines, in the order of their levels
-    title, paragraph, ended = "", "", True
+    title, paragraph, ended, fenced = "", "", True, False
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         lead = paragraph.removesuffix(":") if len(paragraph.split()) < 5 and paragraph.endswith(":") else ""
         titles.append((", ".join(filter(None, (title, markup(lead)))), paragraph))
         words = line.strip()
+        if (fence := bool(_FENCE.match(line))) or fenced:
+            fenced, ended = fenced != fence, True
+            continue
         heading, underline = _TITLE.match(line), _UNDERLINE.fullmatch(below.strip())
         if heading or (underline and words and not re.search(r"\s{2,}|^[|+=-]", words)):
             if not heading and underline and underline[1] not in styles:
@@ -318,6 +336,7 @@ def _lined(file: Text) -> Iterator[Grid]:
             yield table
         rows = []
     yield from _simple_tables(file)
+    yield from _list_tables(file)
 
 
 def _cells(line: str) -> tuple[str, ...]:
@@ -334,7 +353,8 @@ def _markdown(file: Text, lines: Sequence[tuple[int, str]]) -> Grid | None:
     dashes = [at for at, (_, row) in enumerate(rows) if all(re.fullmatch(r":?-+:?", cell) for cell in row)]
     if not dashes or dashes[0] > 2:
         return None
-    return _grid(file, "Markdown", [row for at, row in enumerate(rows) if at not in dashes], heads=dashes[0])
+    heads = dashes[0] if any(cell for _, row in rows[: dashes[0]] for cell in row) else 0
+    return _grid(file, "Markdown", [row for at, row in enumerate(rows) if at not in dashes], heads=heads)
 
 
 def _drawn(file: Text, lines: Sequence[tuple[int, str]], rules: Sequence[int]) -> Grid | None:
@@ -376,9 +396,33 @@ def _simple_tables(file: Text) -> Iterator[Grid]:
         rules = [at for at in rest if at > ends[-1]]
 
 
+def _list_tables(file: Text) -> Iterator[Grid]:
+    """Yield the list-tables of reStructuredText and MyST: rows are items "* -" of a list, cells items "-" in them."""
+    starts = [(at, match[1]) for at, line in enumerate(file.lines) if (match := _LIST_TABLE.match(line))]
+    for start, title in starts:
+        rows: list[tuple[int, list[str]]] = []
+        heads, edge = 0, 0
+        for number, line in enumerate(file.lines[start + 1 :], start + 2):
+            indent = len(line) - len(line.lstrip())
+            if item := re.match(r"\s*(\*\s+)?-(?:\s+(.*))?$", line):
+                edge = indent if item[1] else edge
+                rows += [(number, [])] if item[1] else []
+                cells = rows[-1][1] if rows else []
+                cells.append(item[2] or "")
+            elif line.strip() and rows and indent <= edge:
+                break
+            elif rows and line.strip():
+                rows[-1][1][-1] += f" {line.strip()}"
+            elif option := re.match(r"\s*:header-rows:\s*(\d+)", line):
+                heads = int(option[1])
+        if rows:
+            cells_of_rows = [(number, [*map(markup, cells)]) for number, cells in rows]
+            yield _grid(file, "a list-table", cells_of_rows, markup(title), heads=heads)
+
+
 def _fenced(file: Text) -> Iterator[Grid]:
     """Yield the blocks of code in Markdown that may be tables of separated values, or of aligned text."""
-    fences = [at for at, line in enumerate(file.lines) if re.match(r"\s*(?:```|~~~)", line)]
+    fences = [at for at, line in enumerate(file.lines) if _FENCE.match(line)]
     for start, end in zip(fences[::2], fences[1::2], strict=False):
         part = Text(file.where, "\n".join([*[""] * (start + 1), *file.lines[start + 1 : end]]))
         try:
@@ -552,6 +596,9 @@ _PHRASE = rf"{_WORD}(?: {_WORD})*"  # words with single spaces between them
 def _aligned(file: Text) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of columns of text that stand under each other, separated by spaces or tabs."""
     lines = [(number, _tabs_out(line)) for number, line in enumerate(file.lines, 1) if re.search(r"\w", line)]
+    if commented := _commented(lines):
+        yield from commented
+        return
     texts_one_a_line = [line for _, line in lines]
     for pattern in (_PHRASE, _WORD):
         rows = [re.findall(pattern, line) for line in texts_one_a_line]
@@ -563,6 +610,20 @@ def _aligned(file: Text) -> Iterator[tuple[int, list[str]]]:
         edges = _edges(_PHRASE if phrases else _WORD, numbered or texts_one_a_line)
         rows = [_placed(line, edges) for line in texts_one_a_line]
     yield from ((number, [markup(cell) for cell in row]) for (number, _), row in zip(lines, rows, strict=True))
+
+
+def _commented(lines: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
+    """Return rows of numbers under headers in a comment, among others: the last with as many as a row; [] for none."""
+    rows = [(number, re.findall(_WORD, line.split("#")[0])) for number, line in lines if line.lstrip()[0] != "#"]
+    comments = [(number, line) for number, line in lines if line.lstrip()[0] == "#"]
+    lengths = {len(row) for _, row in rows}
+    if len(lengths) != 1 or not comments or not all(has_value(row[0]) for _, row in rows):
+        return []
+    for number, line in reversed(comments):
+        names = re.split(r"[\s\0]*#\s*", line)[1:] if line.count("#") > 1 else re.findall(_PHRASE, line.strip("# "))
+        if number < rows[0][0] and len(names) in lengths and not has_value(names[0]):
+            return [(number, names), *rows]
+    return []
 
 
 def _tabs_out(line: str) -> str:

@@ -107,7 +107,7 @@ _MEMORY = r"(?<!(?:shared|ibuted) )mem(?:ory)?"  # but no model of parallelism
 _NOT_USED = {
     "not measured": any_of(
         "ideal theoretical expected perfect linear target predicted est estimated projected te[oó]ric[oa] objetivo"
-        " na[iï]ve"
+        " na[iï]ve", "to beat",
     ),
     "a difference": any_of("saved savings? reduction difference diff delta gain improvement change"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
@@ -118,8 +118,8 @@ _NOT_USED = {
     ),
     "a part of the time": any_of(
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
-        " eval\\w* validation val infer\\w* test latency p\\d\\d"
-        " broadcast compute computation optimizer checkpoint\\w* queu\\w* wait\\w* idle response compil\\w* ttft tpot",
+        " eval\\w* validation val infer\\w* test latency p\\d\\d broadcast"
+        " comput(?:e|ation|ing) optimizer checkpoint\\w* queu\\w* wait\\w* idle response compil\\w* ttft tpot",
         "all reduce", "data load\\w*",
     ),
     "scatter": any_of("std stdev stddev sd stderr sem variance cv", "standard deviation"),
@@ -134,8 +134,8 @@ _WHOLE_HEADERS = {
     "low": any_of("low lower min minimum", "ci low"),
     "high": any_of("high upper max maximum", "ci high"),
     "epochs": rf"(?:{_COUNT} ?)?epochs?",
-    "steps_per_rank": rf"(?:{_COUNT} ?)?(?:planned )?(?:steps?|iterations?|iters?)(?: ?(?:per|/)? ?{RANK})?"
-    rf"(?: planned)?|batches per (?:epoch|{RANK})",
+    "steps_per_rank": rf"(?:{_COUNT} ?)?(?:planned |train(?:ing)? )?(?:steps?|iterations?|iters?)"
+    rf"(?: ?(?:per|/)? ?{RANK})?(?: planned)?|batches per (?:epoch|{RANK})",
     "images": rf"(?:{_COUNT} ?)?(?:train(?:ing)? )?(?:images|samples|examples|rows|records|data ?set size)",
     "wall_s": "train|training",
     "model": any_of(
@@ -156,16 +156,19 @@ _WHOLE_HEADERS = {
     ),
 }  # fmt: skip
 _RANKS_ALONE = any_of(
-    "n[pt] n?procs? pes? p n parallelism n?cores? threads? scale mpi cpus?", "(?:openmp|omp|rayon) (?:threads?|cores?)",
-    "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?",
+    "n[pt] n?procs? pes? p n parallelism n?cores? n?threads? scale mpi cpus?",
+    "(?:openmp|omp|rayon) (?:threads?|cores?)", "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?",
 )  # fmt: skip
 
 
-def read(text: str, overrides: Mapping[str, str] = {}, cells: Unit | None = None) -> Header:
-    """Return the meaning of a header; `overrides` as `parse_overrides` returns them; `cells`: their unit."""
+def read(text: str, overrides: Mapping[str, str] = {}, cells: Unit | None = None, sized: bool = True) -> Header:
+    """Return the meaning of a header; `overrides` as `parse_overrides` returns them; `cells`: their unit.
+
+    sized: whether a number of ranks in it is a condition; else it is a word as others.
+    """
     if re.sub(r"\W+", "_", plain(text)) in NAMES and plain(text) not in overrides:  # the names of the kit itself
         return Header(text, re.sub(r"\W+", "_", plain(text)))
-    sizes, words = sizes_in(_translated(text))
+    sizes, words = sizes_in(_translated(text)) if sized else (StatedSizes(), text)
     phrase, unit = _without_unit(_phrase(words))
     if (override := overrides.get(plain(text))) is not None:
         name, _, unit_text = override.partition(" ")
@@ -184,6 +187,7 @@ _BATCH_STATED = re.compile(
 )
 _SCOPES = {"": "batch", "local": "batch_per_rank", "global": "global_batch", "total": "global_batch"}
 _SIZED = rf"(?:{RANK}|{NODE}|threads?|cores?)(?:\(s\))?"
+_OF_BOTH = re.compile(rf"(?<![\w.])\d{{1,4}}[ -]?{NODE},? ?[x×]? ?\d{{1,4}}[ -]?{RANK}", re.I)
 _SIZES = (
     re.compile(rf"(?<![\w.])(?P<n>\d{{1,6}})\s*[x×]?\s*-?(?P<unit>{_SIZED})(?![a-z/])(?! ?(?:/|per))", re.I),
     re.compile(rf"\b(?P<unit>{_SIZED})\s*[=:]?\s*(?P<n>\d{{1,6}})$", re.I),
@@ -213,6 +217,8 @@ def sizes_in(text: str) -> tuple[StatedSizes, str]:
         size, kind, rest = str(plain_size[0]), plain_size[1], ""
     elif re.fullmatch(r"\(?\d{1,4} ?[x×*] ?\d{1,4}\)?", rest.strip()):
         size, kind, rest = rest.strip(" ()"), "", ""
+    elif both := _OF_BOTH.search(rest):
+        size, kind, rest = both[0], "ranks", rest.replace(both[0], " ")
     elif not _BASED.search(rest) or re.match(r"\d", rest):
         for match in filter(None, (pattern.search(rest) for pattern in _SIZES)):
             size, kind = match["n"], "nodes" if re.fullmatch(NODE, match["unit"], re.I) else "ranks"
@@ -226,31 +232,13 @@ def sizes_in(text: str) -> tuple[StatedSizes, str]:
     return StatedSizes(size, kind, batch, batch_name), rest
 
 
-# Words of other languages in public tables.
-_FOREIGN = {
-    "加速比": "speedup", "吞吐量": "throughput", "吞吐": "throughput", "耗时": "time", "用时": "time", "时间": "time",
-    "效率": "efficiency", "显卡数": "gpus", "卡数": "gpus", "卡": "gpus", "节点数": "nodes", "节点": "nodes",
-    "机器数": "nodes", "线程数": "threads", "线程": "threads", "进程数": "processes", "进程": "processes",
-    "批大小": "batch size", "模型": "model", "数据集": "dataset", "单位": "", "训练": "training", "秒": "s",
-    "张": "images", "：": ":", "（": "(", "）": ")",
-    "sek": "s", "zeit": "time", "laufzeit": "runtime", "dauer": "duration", "durchsatz": "throughput",
-    "latenz": "latency", "beschleunigung": "speedup", "effizienz": "efficiency", "knoten": "nodes", "kerne": "cores",
-    "prozesse": "processes", "temps": "time", "tiempo": "time", "tempo": "time", "eficiencia": "efficiency",
-    "hilos": "threads", "hilo": "thread", "procesos": "processes", "núcleos": "cores", "nodos": "nodes",
-    "aceleración": "speedup", "promedio": "mean", "время": "time", "ускорение": "speedup", "процессов": "processes",
-    "эффективность": "efficiency", "потоков": "threads", "узлов": "nodes", "режим": "mode", "мс": "ms", "с": "s",
-}  # fmt: skip
 _SYMBOLS = {"T": "time", "S": "speedup", "E": "efficiency"}  # as "Tp (s)", "S(p) = T1/Tp"
 
 
 def _translated(text: str) -> str:
     """A header with foreign words and symbols in English, and without the formula of a ratio."""
     text = re.sub(r"(?i)\s*[=(]\s*(?:T\w* ?/ ?T|time ?/ ?[\dT]|speed-?up ?/ ?\w)[\w.()]*$", "", text)
-    text = re.sub(r"^([TSE])_?\(?[pn]\)?(?![^\s(\[])", lambda symbol: _SYMBOLS[symbol[1]], text)
-    for word, meaning in _FOREIGN.items():
-        edge = "" if word[0] >= "\u3000" else r"\b"  # without spaces between words
-        text = re.sub(rf"{edge}{re.escape(word)}{edge}", f" {meaning} ", text, flags=re.I)
-    return text
+    return units.translated(re.sub(r"^([TSE])_?\(?[pn]\)?(?![^\s(\[])", lambda symbol: _SYMBOLS[symbol[1]], text))
 
 
 def _phrase(text: str) -> str:
@@ -271,8 +259,11 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
             return re.sub(r"\s+", " ", rest).strip(), unit
     words = re.findall(r"[^\s()\[\]{},;:]+", phrase)
     runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 5, start, -1))
-    if rate := next((unit for unit in map(units.read, runs) if unit and unit.kind == "rate"), None):
-        return phrase, rate
+    pace = (
+        unit for unit in map(units.read, runs) if unit and (unit.kind == "rate" or (unit.kind == "time" and unit.work))
+    )
+    if unit := next(pace, None):
+        return phrase, unit
     if last := re.search(
         rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$", phrase
     ):
@@ -338,10 +329,13 @@ def _ratio(phrase: str, unit: Unit | None) -> Named | None:
 def _not_used(phrase: str, unit: Unit | None) -> Named | None:
     if _has(r"\b(?:est|estimated|projected)\b|÷", phrase):
         return "", "not measured"
+    accuracy = _has(rf"\b{_NOT_USED['accuracy']}(?!\w)", phrase)
     if _has(r"batch|\bbs\b|\btrain|world size", phrase):
-        return None
+        return ("", "accuracy") if accuracy and not _is("time", unit) and not _is("rate", unit) else None
     reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", phrase)]
     why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", phrase)), "")
+    if why == "no quantity" and unit is not None and unit.kind in ("rate", "time"):
+        return None
     elsewhere = why in ("not measured", "not about speed") or _has(r"infer|eval|memory|test\b", phrase)
     return ("", why) if why and (elsewhere or not _is("rate", unit)) else None  # else the rate of a training
 
@@ -382,7 +376,7 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
         return "epoch_s", ""
     if work == "steps" or _has(rf"\b{_STEP}\b", re.sub(rf"[\d.,]+ ?k? ?{_STEP}\b", "", phrase)):
         return "step_s", ""
-    if _has(r"\b(?:accuracy|converge\w*|to reach|target|solution|quality)\b", phrase):
+    if _has(r"\b(?:accuracy|converge\w*|to reach|target|quality)\b", phrase):
         return "", "the time to an accuracy"
     if _has(r"(?:\b(?:per|an?|one)|/) ?(?:image|sample|example)\b|\b(?:image|sample) time", phrase):
         return "", "the time of an image"
@@ -456,9 +450,13 @@ WEAK = 2  # from here on, ranks only where nothing else counts them
 
 
 def strength(text: str) -> int:
-    """Return how well what a header counts is a rank: the less, the better."""
-    matches = [at for at, words in enumerate(_STRENGTHS) if re.search(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
-    return len(_STRENGTHS) if not matches else matches[-1] if len(_STRENGTHS) - 1 in matches else matches[0]
+    """Return how well what a header counts, its last such word, is a rank: the less, the better."""
+    found = {
+        at: [match.start() for match in re.finditer(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
+        for at, words in enumerate(_STRENGTHS)
+    }
+    last = len(_STRENGTHS) - 1
+    return last if found[last] else max((at for at in found if found[at]), key=lambda at: found[at], default=last + 1)
 
 
 def ranks_in(text: str) -> tuple[int, str] | None:

@@ -83,6 +83,7 @@ def clean(text: str) -> str:
     text = re.sub(r"[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]", " ", text).strip()
     if re.search(r"\d", text):
         text = re.sub(r"[\u2600-\u2793\u2b50-\u2b59\ufe0f\U0001f000-\U0001faff]", " ", text).strip()
+    text = re.sub(r"(?<=\w)[*†‡]+(?= \()", "", text)  # before a remark
     return _FOOTNOTE.sub("", text).strip() if re.search(r"\w", text) else text
 
 

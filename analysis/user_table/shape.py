@@ -160,13 +160,21 @@ def tables(grid: Grid, overrides: Mapping[str, str]) -> list[Long]:
 def joined(tables_of_file: Sequence[Long]) -> list[Long]:
     """Return tables; those of one number of ranks each that are alike in headers and title are joined."""
     together: dict[object, Long] = {}
-    for number, table in enumerate(tables_of_file):
+    for number, table in enumerate(map(_with_title, tables_of_file)):
         alone = len({*_sizes(table)}) == 1
         title = re.sub(r"[\d单双]+|(?<=[a-z])s\b", "", table.title)
         key = (title, tuple(one.header for one in table.columns)) if alone else number
         before = together.get(key)
         together[key] = _below(before, table) if before else table
     return list(together.values())
+
+
+def _with_title(table: Long) -> Long:
+    """Return a table without numbers of ranks under a title that is one, as "On 4 cores", with it in each row."""
+    title = table.title.rpartition(", ")[2]
+    sizes, rest = headers.sizes_in(title)
+    above = sizes.kind and not rest and not _sizes(table) and not table.names & {"ranks", "nodes"}
+    return table.with_column(SECTION, "setting", [title] * len(table.lines)) if above else table
 
 
 def _sizes(table: Long) -> list[int]:
@@ -300,8 +308,10 @@ def _down(table: Long) -> Long:
     columns, guesses = [], []
     names = [one.header.name or (CELLS if one.header.sizes.size else "") for one in table.columns]
     measured = next((at for at, name in enumerate(names) if name and name not in _KEYS), len(names))
+    blank = [{row for row, cell in enumerate(one.cells) if not cell} for one in table.columns]
     for at, one in enumerate(table.columns):
-        merged = (at < measured and names[at] in _KEYS - {"ranks", *headers.COUNTS}) or (at == 0 and not names[at])
+        named = names[at] in _KEYS - {"ranks", *headers.COUNTS} or (not names[at] and blank[at] <= blank[0])
+        merged = at < measured and named
         if merged and one.cells and one.cells[0] and "" in one.cells:
             cells = [*one.cells]
             for row in range(1, len(cells)):
@@ -352,7 +362,8 @@ def _without_size(one: Column) -> Column:
     if not header.sizes.size:
         return one
     if not header.name and not header.why:
-        header = replace(header, why=_UNKNOWN, label=header.text)
+        header = headers.read(header.text, sized=False)
+        header = replace(header, label=header.text) if header.why == _UNKNOWN else header
     return replace(one, header=replace(header, sizes=replace(header.sizes, size="", kind="")))
 
 
@@ -526,15 +537,17 @@ def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
             continue
         read = {text: headers.read(text, overrides) for text in dict.fromkeys(one.cells)}
         read = {text: header for text, header in read.items() if text}
-        known = [header for header in read.values() if header.name and header.name not in headers.TEXT]
+        known = [header for header in read.values() if header.name not in headers.TEXT and header.why != _UNKNOWN]
         other = [header for header in read.values() if not header.name and header.why == _UNKNOWN]
         mixed = len(cells.unit_kinds - {"number", "count", "other"}) > 1
-        if any(header.name in _MEASURED for header in known) and (mixed or len(known) > len(other)):
+        keys = [*zip(*(column.cells for column in table.without([one, cells])), strict=True)]
+        named = any(header.name in _MEASURED for header in known) and (mixed or len(known) > len(other))
+        if named and (len({*keys}) < len(keys) or len(read) == 1):
             return _pivoted(table, one, cells, read)
     corner = (one.header.text for one in table.columns if not any(map(numbers.has_value, one.cells)))
     texts = [*corner, table.title, table.grid.above]
-    named, guess = _cells_named([text for text in texts if text != CELLS], [*map(_count, sizes.cells)], cells)
-    columns = tuple(named if one is cells else one for one in table.columns)
+    named_cells, guess = _cells_named([text for text in texts if text != CELLS], [*map(_count, sizes.cells)], cells)
+    columns = tuple(named_cells if one is cells else one for one in table.columns)
     return replace(table, columns=columns).guessing(*guess)
 
 

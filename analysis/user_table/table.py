@@ -127,6 +127,10 @@ def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[U
             parts.append(_assembled(table, overrides))
         except TableError as error:
             problems += [] if table.grid.loose else [str(error)]
+    if not any(part.scales or part.published is not None for part in parts) and any(
+        _how_far(one) < 0 for one in problems
+    ):
+        parts = []  # the open question is of more interest than a single point
     if not runs and any(part.scales for part in parts):
         alike = [part for part in parts if not part.scales and part.published is None]
         problems += [f"{one.path}, line {one.runs['line'].iloc[0]}: one number of ranks alone" for one in alike]

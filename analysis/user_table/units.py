@@ -117,14 +117,46 @@ GPU = (  # names of accelerators: P100, V100-SXM2, A10G, RTX 3090 Ti, MI250X, TP
 )
 _NODES = re.compile(rf"(?<![a-z.])(\d+)\s*-?(?:[a-z][\w.]+ )?(?:{NODE}|n(?![a-z]))(?![a-z])", re.I)
 _RANKS = re.compile(
-    rf"(\d+)\s*[x×]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|threads?|cores?|g))(?![a-z0-9])",
+    rf"(\d+)\s*[x×*]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|threads?|cores?|g))(?![a-z0-9])",
     re.I,
 )
 _PRODUCT = re.compile(rf"(?<![\w.])(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
 # Codes: "2n8g", "n2g8", "2n_8gpu".
 _CODES = re.compile(r"(?<![a-z0-9])(?:n(\d+)[-_]?g(\d+)|(\d+)n[-_ ]?x?(\d+)(?:g|d|gpus?))(?![a-z0-9])", re.I)
 _IDS = re.compile(r"\d+(?:\s*[,;+ ]\s*\d+)*")
+# Words of other languages in public tables.
+_FOREIGN = {
+    "加速比": "speedup", "吞吐量": "throughput", "吞吐": "throughput", "耗时": "time", "用时": "time", "时间": "time",
+    "效率": "efficiency", "显卡数": "gpus", "卡数": "gpus", "卡": "gpus", "节点数": "nodes", "节点": "nodes",
+    "机器数": "nodes", "线程数": "threads", "线程": "threads", "进程数": "processes",
+    "进程": "processes", "批大小": "batch size", "模型": "model", "数据集": "dataset", "单位": "", "训练": "training",
+    "秒": "s", "张": "images", "：": ":", "（": "(", "）": ")", "プロセス数": "processes", "スレッド数": "threads",
+    "ノード数": "nodes", "実行時間": "time", "計算時間": "time", "高速化率": "speedup", "並列化効率": "efficiency",
+    "sek": "s", "zeit": "time", "laufzeit": "runtime", "dauer": "duration", "durchsatz": "throughput",
+    "latenz": "latency", "beschleunigung": "speedup", "effizienz": "efficiency", "knoten": "nodes", "kerne": "cores",
+    "prozesse": "processes", "anzahl": "number of", "temps": "time", "accélération": "speedup", "cœurs": "cores",
+    "coeurs": "cores", "processus": "processes", "nombre de": "number of", "efficacité": "efficiency",
+    "tiempo": "time", "tempo": "time", "eficiencia": "efficiency", "eficiência": "efficiency", "hilos": "threads",
+    "hilo": "thread", "procesos": "processes", "processos": "processes", "núcleos": "cores", "nodos": "nodes",
+    "aceleración": "speedup", "aceleração": "speedup", "promedio": "mean", "número de": "number of",
+    "secuencial": "sequential", "sequencial": "sequential", "paralelo": "parallel", "время": "time",
+    "ускорение": "speedup", "эффективность": "efficiency", "процессов": "processes", "процессы": "processes",
+    "поток": "thread", "потока": "threads", "потоков": "threads", "потоки": "threads", "узлов": "nodes",
+    "узлы": "nodes", "ядер": "cores", "ядра": "cores", "число": "number of", "количество": "number of",
+    "режим": "mode", "мс": "ms", "с": "s", "сек": "s", "мин": "min",
+}  # fmt: skip
+_FOREIGN_WORD = re.compile(  # in scripts without spaces between words, a part of one
+    "|".join(rf"\b{word}\b" if word[0] < "\u3000" else word for word in sorted(_FOREIGN, key=len, reverse=True)), re.I
+)
 _WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
+_WORD = re.compile(rf"\b({'|'.join(_WORDS)})(?=[- ](?:[a-z]+ )?(?:{RANK}|{NODE}|{_CORE}))", re.I)
+
+
+def translated(text: str) -> str:
+    """Return a text with foreign words in English, and numbers of ranks or nodes that are words in digits."""
+    text = re.sub(r"(\d) ?机", r"\1 nodes ", re.sub("单(?=机|卡)", "1", text))
+    text = _FOREIGN_WORD.sub(lambda word: f" {_FOREIGN[word[0].lower()]} ", text)
+    return _WORD.sub(lambda word: str(_WORDS[word[0].lower()]), text)
 
 
 @dataclass(frozen=True)
@@ -139,11 +171,11 @@ class Sizes:
 
 def sizes_in(text: str) -> Sizes | None:
     """Return the numbers of ranks and nodes in words or a code ("8x V100 (2 nodes)", "n2g8"); None for others."""
-    low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
+    low = re.sub(r"\s+", " ", translated(text)).strip()
     flags = rf"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|n?(?:{RANK}|threads?)) ?= ?|(?:serial|parallel|mpi|omp) ?\(?"
+    flags += rf"|(?:\w+ )?(?:np|(?=\w+s\b)(?:{RANK}|threads|cores)):? "  # but "rank 3" is one of several
     if flag := re.fullmatch(rf"(?:{flags})(\d+)\)?", low, re.I):
         return Sizes(int(flag[1]))
-    low = re.sub(r"(\d+|单) ?卡", r"\1 gpus ", re.sub(r"(\d+|单) ?机", r"\1 nodes ", low)).replace("单", "1").strip()
     low = re.sub(r"(?<![a-z0-9])n(\d+)c(\d+)(?![a-z0-9])", r"\2 gpus (\1 nodes)", low, flags=re.I)  # as Paddle writes
     if grid := re.fullmatch(r"\((\d+), ?(\d+)(?:, ?(\d+))?\)", low):  # of processes
         return Sizes(math.prod(int(size or 1) for size in grid.groups()))

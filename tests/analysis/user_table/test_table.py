@@ -136,6 +136,45 @@ READ = {
         "Nodes,MSize,ms\n8,25B,18\n16,52B,19\n32,52B,19\n32,97B,19\n",
         {"setting": ["MSize 25B", "MSize 52B", "MSize 52B", "MSize 97B"]},
     ),
+    "threads, where the number of ranks is one": (
+        "MPI processes,OMP threads,time (s)\n8,1,9\n8,2,5\n8,4,3\n", {"ranks": [1, 2, 4]}
+    ),
+    "all cores, as their ratios say": (
+        "ranks,threads,total cores,speedup,efficiency\n1,1,1,1,100%\n1,2,2,1,50%\n2,2,4,2,50%\n", {"ranks": [1, 2, 4]}
+    ),
+    "all cores, the product of two": (
+        "ranks,threads,cores,time (s)\n1,1,1,9\n1,2,2,5\n2,1,2,6\n2,2,4,3\n", {"ranks": [1, 2, 2, 4]}
+    ),
+    "no GPUs in some rows": (
+        "code,date,backend,ranks,GPUs,time (s)\na,May,HIP,1,1,9\n,,,2,2,5\na,May,none,64,0,8\n,,,128,0,4\n",
+        {"ranks": [1, 2, 64, 128], "framework": ["HIP", "HIP", "none", "none"]},
+    ),
+    "a list of lists": (
+        ".. list-table:: ours\n   :header-rows: 1\n\n   * - GPUs\n     - ms/step\n   * - 1\n     - 30\n"
+        "   * - 2\n     - 20\n\nThe end.\n",
+        {"ranks": [1, 2], "step_s": [0.03, 0.02]},
+    ),
+    "comments": (
+        "# weak scaling\n# May\n#\n#nodes  #nproc  #total time\n2       96      17.5\n4       192     20.5   # busy\n"
+        "#8     384     15.3\n",
+        {"ranks": [96, 192], "job_s": [17.5, 20.5]},
+    ),
+    "cards of each machine": ("模型,单机8卡耗时,2机8卡耗时,加速比\na,9h,6h,1.5\n", {"ranks": [8, 16], "nodes": [1, 2]}),
+    "numbers of ranks in titles within a table": (
+        "|Config|img/s|\n|-|-|\n|8 GPUs||\n|a|100|\n|b|120|\n|On 16 GPUs||\n|a|190|\n|b|220|\n",
+        {"ranks": [8, 8, 16, 16], "setting": ["a", "b", "a", "b"]},
+    ),
+    "a table under each number of ranks": (
+        "On 4 cores:\n\n```\nmethod,time (s)\na,9\nb,8\n```\n\nOn 8 cores:\n\n```\nmethod,time (s)\na,5\nb,6\n```\n",
+        {"ranks": [4, 4, 8, 8], "setting": ["a", "b", "a", "b"], "wall_s": [9, 8, 5, 6]},
+    ),
+    "another language": (
+        "Режим;Число потоков;Время, с;Ускорение\nseq;1;0,938515;1.00\nomp;4;1,70547;0.55\ntbb;4;0,10391;9.03\n",
+        {"ranks": [1, 4, 4], "wall_s": [0.938515, 1.70547, 0.10391], "setting": ["seq", "omp", "tbb"]},
+    ),
+    "lines with a result each, after words": (
+        "It is slow:\nnp = 1     37 sec\nnp = 2     49 sec\nWhy?\n", {"ranks": [1, 2], "wall_s": [37, 49]}
+    ),
     "lines that state a result each": (
         "Hello,\n\nTwo nodes with 2 GPUs each: 110 img/s on each = 220 img/s\n1 GPU: 60 img/s (good)\n\nbye\n",
         {"ranks": [4, 1], "images_per_s": [220, 60]},
