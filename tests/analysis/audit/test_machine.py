@@ -3,7 +3,6 @@ import random
 import pytest
 
 from analysis.audit.machine import emulated_nodes_disturbed
-from analysis.table import loading
 from tests.helpers.findings import record_findings
 from tests.helpers.own_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds, settle
 from train.record.record import CoreUse, HostState, MatrixProduct, Usage, Work
@@ -110,7 +109,7 @@ def test_one_point_that_was_cut_and_one_whose_cores_were_not_counted_on_all_rank
 
 
 def disturbed(results) -> list:
-    return list(emulated_nodes_disturbed(loading.local(results.folder).table))
+    return list(emulated_nodes_disturbed(results.table()))
 
 
 def test_a_control_beyond_its_bound_is_serious(results):

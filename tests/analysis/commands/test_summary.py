@@ -4,7 +4,6 @@ import pytest
 
 from analysis import labels
 from analysis.__main__ import main
-from analysis.table import loading
 from tests.helpers.own_records import QUOTA, make_record, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Failure
@@ -16,8 +15,8 @@ def test_what_is_assumed_is_reported_below_table_and_figures(results, capsys):
     results.add(experiment="fruit", assumed=["model.name", "weights"])
     results.add(experiment="weak_scaling")
     line = "fruit, assumed, not stated by the report: model.name, weights"
-    assert labels.assumptions(loading.local(results.folder).table) == [line]
-    assert line in labels.figure_note(loading.local(results.folder).table)
+    assert labels.assumptions(results.table()) == [line]
+    assert line in labels.figure_note(results.table())
     assert main(["summary", "fruit", "--results", str(results.folder)]) == 0
     assert line in capsys.readouterr().out.splitlines()
 

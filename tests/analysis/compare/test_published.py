@@ -177,7 +177,7 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
     assert speedup.verdict == verdict
     assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
     # The audit says the same of the same points.
-    disturbed = list(machine.emulated_nodes_disturbed(loading.local(results.folder).table))
+    disturbed = list(machine.emulated_nodes_disturbed(results.table()))
     assert bool(disturbed) is (verdict == "not judged")
 
 
@@ -197,9 +197,7 @@ def test_many_comparisons_at_once_are_corrected(results):
     speedups = rows(compare(results.folder), quantity="speedup_throughput")
     assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
     assert {row.judged.p > 0.05 for row in speedups} == {True}
-    alone = published.compare(
-        loading.published(), loading.local(results.folder).table.query("model == 'vgg16'"), tolerances.read()
-    )
+    alone = published.compare(loading.published(), results.table().query("model == 'vgg16'"), tolerances.read())
     (one,) = rows(alone, quantity="speedup_throughput")
     assert (one.verdict, one.judged.p) == ("outside", pytest.approx(2 / 64))
 

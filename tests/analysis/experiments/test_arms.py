@@ -1,7 +1,6 @@
 import pytest
 
 from analysis.experiments import arms, summary
-from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines
 from tests.helpers.own_records import Arm, make_record, make_rounds, save
 from train.record.record import Server
@@ -24,7 +23,7 @@ def test_overhead_is_the_ratio_of_the_arms(results):
                 role=ROLE[allreduce],
                 **ARMS,
             )
-    figure = drawn("own-overhead", loading.local(results.folder).table)
+    figure = drawn("own-overhead", results.table())
     (label,) = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert "2 ranks: with allreduce / without" in label
     assert "median 1.000, n=3" in label
@@ -36,7 +35,7 @@ def test_overhead_keeps_other_settings_apart(results):
         for allreduce, step in of_arms.items():
             arm = {"backend": "horovod", "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
             results.add(experiment="overhead", nodes=2, step_s=step, distribution=arm, role=ROLE[allreduce], **ARMS)
-    figure = drawn("own-overhead", loading.local(results.folder).table)
+    figure = drawn("own-overhead", results.table())
     labels = [text.get_text().split("\n")[1:] for text in figure.axes[0].get_yticklabels()]
     assert sorted(labels) == [
         ["flat gradients", "median 0.800, n=1 repeat"],
@@ -106,7 +105,7 @@ def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):
     for arm, name in zip(made.config["rounds"], ("without", "with"), strict=True):
         arm |= {"arm": name, "swept": {"model": "resnet50"}}
     save(made, results.folder)
-    table = loading.local(results.folder).table
+    table = results.table()
     first, second = summary.points(table)
     assert "ratio_to_base" not in first.numbers
     result = second.numbers["ratio_to_base"]

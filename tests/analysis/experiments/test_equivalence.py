@@ -2,7 +2,6 @@ import pytest
 
 from analysis import claims
 from analysis.experiments import equivalence
-from analysis.table import loading
 from tests.helpers.drawn_figures import study_of
 
 CURVE = [2.0, 1.0, 0.5]
@@ -30,7 +29,7 @@ def own(results):
         add(results, 1, CURVE, 64, **SAME)
         add(results, 2, same, 32, **SAME)
         add(results, 2, other, 64, **KEPT)
-        return loading.local(results.folder).table
+        return results.table()
 
     return fill
 
@@ -62,11 +61,11 @@ def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
     add(results, 1, CURVE, 64)
     add(results, 2, CURVE, 32, seed=1)
     add(results, 2, CURVE, 64, optimizer=sgd(0.02))
-    assert equivalence.pairs(loading.local(results.folder).table) == []
+    assert equivalence.pairs(results.table()) == []
     scaled = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "linear"}
     add(results, 1, CURVE, 32, optimizer=scaled)
     add(results, 2, CURVE, 32, optimizer=scaled)
-    (pair,) = equivalence.pairs(loading.local(results.folder).table)
+    (pair,) = equivalence.pairs(results.table())
     assert (pair.learning_rate, pair.one_learning_rate, pair.same_steps) == (0.02, 0.01, False)
 
 
@@ -92,7 +91,7 @@ def judged(own):
 
 @pytest.mark.slow
 def test_the_claim_of_report_004_is_judged_by_local_records(own, results):
-    nothing = judged(loading.local(results.folder).table)
+    nothing = judged(results.table())
     assert nothing.verdict == "not decidable"
     assert "make equivalence" in nothing.evidence
     result = judged(own(CURVE, [2.0, 1.5, 1.0]))
@@ -105,5 +104,5 @@ def test_the_claim_of_report_004_is_judged_by_local_records(own, results):
 def test_records_without_two_sides_do_not_decide(results):
     add(results, 1, CURVE, 64)
     add(results, 2, CURVE, 32)
-    assert judged(loading.local(results.folder).table).verdict == "not decidable"
-    assert "it would take records of" in equivalence.summary(equivalence.pairs(loading.local(results.folder).table))
+    assert judged(results.table()).verdict == "not decidable"
+    assert "it would take records of" in equivalence.summary(equivalence.pairs(results.table()))

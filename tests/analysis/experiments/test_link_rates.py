@@ -32,7 +32,7 @@ def test_exposed_communication_is_what_a_step_takes_longer_than_the_control(resu
         results.add(step_s=step_s, **emulated(link))
     results.add(step_s=0.3, **emulated(None), **NO_ALLREDUCE)
     results.add(step_s=0.3, **emulated(None) | {"nodes": 1}, **NO_ALLREDUCE)
-    points = link_rates(loading.local(results.folder).table)
+    points = link_rates(results.table())
     assert points["link"].tolist() == ["100", "1000", "no limit"]
     assert points["exposed_s"].tolist() == pytest.approx([0.6, 0.2, 0.1])
     assert points["share"].tolist() == pytest.approx([1 / 3, 0.6, 0.75])
@@ -52,7 +52,7 @@ def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
         swept = {"model": "alexnet", "system.link_mbit_per_s": link}
         arm |= {"arm": name, "link_mbit_per_s": link, "swept": swept}
     save(run, results.folder)
-    [point] = link_rates(loading.local(results.folder).table).to_dict("records")
+    [point] = link_rates(results.table()).to_dict("records")
     assert (point["link"], point["n"]) == ("100", 6)
     assert [point[f"share{end}"] for end in ("", "_low", "_high")] == pytest.approx([1 / 3] * 3)
     assert [point[f"exposed_s{end}"] for end in ("", "_low", "_high")] == pytest.approx([0.85, 0.6, 1.1])
@@ -60,7 +60,7 @@ def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
 
 def test_a_model_without_a_control_is_left_out(results):
     results.add(step_s=0.9, **emulated(100))
-    assert link_rates(loading.local(results.folder).table).empty
+    assert link_rates(results.table()).empty
 
 
 def _numbers(table, **values) -> dict[str, float]:

@@ -6,7 +6,6 @@ from tabulate import tabulate
 
 from analysis import documents
 from analysis.experiments import summary
-from analysis.table import loading
 from tests.helpers.own_records import QUOTA, Arm, as_sweep, make_record, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Epoch
@@ -16,7 +15,7 @@ def test_a_table_worked_by_hand(results):
     # 8 images in 0.5 s: 16 images/s; 16 images in 0.625 s: 25.6 images/s, 1.6x on two nodes
     results.add(nodes=1, step_s=0.5)
     results.add(nodes=2, step_s=0.625)
-    one, two = summary.rows(loading.local(results.folder).table).to_dict("records")
+    one, two = summary.rows(results.table()).to_dict("records")
     assert (one["model"], one["nodes"], one["launches"], one["images/s"]) == ("ResNet50", 1, 1, "16")
     assert two["images/s"] == "25.6"
     assert (two["speedup\nby throughput"], two["efficiency\nby throughput"]) == ("1.60", "0.80")
@@ -46,7 +45,7 @@ def test_arms_and_shared_cores_are_noted(results):
     crowded = make_record(experiment="overhead", nodes=2)
     crowded.cores_shared = True
     save(crowded, results.folder)
-    notes = summary.rows(loading.local(results.folder).table)["note"].tolist()
+    notes = summary.rows(results.table())["note"].tolist()
     assert sorted(notes) == ["", "shared cores: not valid as a scaling result", "without Horovod", "without allreduce"]
 
 
@@ -55,7 +54,7 @@ def test_the_error_of_the_age_is_that_after_the_last_epoch(results):
     for repeat, last in enumerate((6.0, 8.0)):
         epochs = [Epoch(n, 10, 2.0, 1.2, 0.6, 1.0, 0.1, error) for n, error in ((1, 20.0), (2, last))]
         results.add(experiment="imdb_wiki", epochs=epochs, repeat=repeat)
-    (row,) = summary.rows(loading.local(results.folder).table).to_dict("records")
+    (row,) = summary.rows(results.table()).to_dict("records")
     assert row["mean absolute\nerror [classes]"] == "7"
 
 
@@ -66,7 +65,7 @@ def test_a_sweep_over_ranks_per_node_has_speedups_over_the_fewest_ranks(results)
             experiment="mine", nodes=2, ranks_per_node=ranks // 2, step_s=step_s,
             swept={"ranks_per_node": ranks // 2},
         )  # fmt: skip
-    two, four = summary.rows(loading.local(results.folder).table).to_dict("records")
+    two, four = summary.rows(results.table()).to_dict("records")
     assert (two["ranks"], four["ranks"]) == (2, 4)
     assert two["speedup\nby throughput"] == "1.00"
     assert (four["speedup\nby throughput"], four["efficiency\nby throughput"]) == ("1.60", "0.80")
@@ -76,7 +75,7 @@ def test_a_sweep_over_any_number_has_a_column_for_it(results):
     for momentum, step_s in ((0.0, 0.5), (0.9, 0.4)):
         optimizer = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none", "momentum": momentum}
         results.add(experiment="mine", step_s=step_s, optimizer=optimizer, swept={"optimizer.momentum": momentum})
-    rows = summary.rows(loading.local(results.folder).table).to_dict("records")
+    rows = summary.rows(results.table()).to_dict("records")
     assert [(row["optimizer.\nmomentum"], row["images/s"]) for row in rows] == [("0", "16"), ("0.9", "20")]
     assert "speedup\nby throughput" not in rows[0]
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from analysis.figures import registry
-from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines
 from tests.helpers.own_records import Arm, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
@@ -17,7 +16,7 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
     results.add(nodes=1, step_s=0.5)
     for repeat, step in enumerate((0.4, 0.42, 0.44, 0.46, 0.48, 0.5)):
         results.add(nodes=2, step_s=step, repeat=repeat)
-    table = loading.local(results.folder).table
+    table = results.table()
     figure = drawn("own-weak-scaling-throughput", table)
     labels = [label for label, _, _ in lines(figure)]
     assert "ResNet50, local, n=1 to 6" in labels
@@ -32,7 +31,7 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
 
 def test_phases_add_up_to_the_job(results):
     results.add(nodes=1, step_s=0.5)
-    figure = drawn("own-weak-scaling-phases", loading.local(results.folder).table)
+    figure = drawn("own-weak-scaling-phases", results.table())
     job = 0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 + 1 + 2 + 0.5
     assert sum(bar.get_height() for bar in figure.axes[0].patches) == pytest.approx(job)
 

@@ -29,7 +29,7 @@ def test_the_table_passes_its_own_check(results):
     epochs = [Epoch(1, 10, 2.0, 1.2, 0.6, 1.0, 0.7), Epoch(2, 10, 2.0, 0.4, 0.9)]
     results.add(experiment="accuracy_digits", epochs=epochs)
     results.add(nodes=2)
-    table = schema.check(loading.local(results.folder).table)
+    table = schema.check(results.table())
     accuracy = table[table.quantity == "validation_accuracy"]
     assert accuracy["epoch"].tolist() == [1]
     assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
@@ -49,7 +49,7 @@ def test_of_training_to_accuracy_runs_with_other_seeds_are_repeats_of_one_series
     for seed in range(3):
         results.add(experiment="fruit", seed=seed, swept={"nodes": 1, "seed": seed})
     results.add(experiment="fruit", precision="bf16", swept={"nodes": 1, "seed": 0})
-    runs = loading.local(results.folder).table.drop_duplicates("record")
+    runs = results.table().drop_duplicates("record")
     assert sorted(runs.groupby("series").size()) == [1, 3]
 
 
@@ -101,7 +101,7 @@ def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_no
         steps = {"name": "quick", "warm_up_steps": 2, "timed_steps": 16 // nodes, "repeats": 3, "total_steps": 16}
         results.add(experiment="fixed_work", nodes=nodes, steps=16 // nodes, measure=steps)
         results.add(experiment="weak_scaling", nodes=nodes, steps=16 // nodes)
-    table = loading.local(results.folder).table
+    table = results.table()
     assert table.groupby("experiment")["series"].nunique().to_dict() == {"fixed_work": 1, "weak_scaling": 2}
 
 

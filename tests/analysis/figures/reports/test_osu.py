@@ -12,7 +12,7 @@ def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
     crowded = make_record(nodes=2)
     crowded.cores_shared = True
     save(crowded, results.folder)
-    figure = drawn("001-figure-5", loading.local(results.folder).table)
+    figure = drawn("001-figure-5", results.table())
     hollow = [
         line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white" and len(line.get_xdata())
     ]
