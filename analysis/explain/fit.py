@@ -121,7 +121,7 @@ def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
     explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
     images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or contradicted), used (by the
     fit), impossible (all its runs are contradicted: it has no speedup), misfit_p, misfit, misfit_undecided (see
-    `points.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit),
+    `models.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit),
     fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal (speedup),
     speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no time is left).
     Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be split.

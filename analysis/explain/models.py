@@ -1,4 +1,4 @@
-"""Models of wall times, and their fits: a fixed cost, and a cost of the steps that is known, in part, or fitted.
+"""Models of wall times, their fits and their points: a fixed cost, and a cost of the steps, known or fitted.
 
     wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
