@@ -44,10 +44,21 @@ def results(reports: Iterable[str]) -> Counter[str]:
     return Counter(worst.values())
 
 
+def _launcher(controller: str, environment: dict[str, str]) -> list[str]:
+    """Return the command that starts two ranks: `horovodrun`, which does not recognise the mpirun of MPICH's wheel."""
+    if controller == "mpi":
+        version = subprocess.run(["mpirun", "--version"], env=environment, capture_output=True, text=True).stdout
+        if "HYDRA" in version:
+            return ["mpirun", "-np", str(_RANKS)]
+    return ["horovodrun", "-np", str(_RANKS), f"--{controller}"]
+
+
 def run(file: Path, controller: str) -> Counter[str]:
     """Run the tests of a file; a rank that leaves no report counts as one that failed."""
-    variables = {
+    environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOROVOD_CONTROLLER": controller,
+        "HOROVOD_CPU_OPERATIONS": controller,
         "TF_USE_LEGACY_KERAS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -56,8 +67,8 @@ def run(file: Path, controller: str) -> Counter[str]:
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
     }
     with tempfile.TemporaryDirectory() as folder:
-        command = ["horovodrun", "-np", str(_RANKS), f"--{controller}", sys.executable, "-c", _RANK, str(file), folder]
-        subprocess.run(command, env={**os.environ, **variables}, stdout=sys.stderr)
+        command = [*_launcher(controller, environment), sys.executable, "-c", _RANK, str(file), folder]
+        subprocess.run(command, env=environment, stdout=sys.stderr)
         reports = [path.read_text() for path in Path(folder).glob("*.xml")]
     return results(reports) + Counter(failed=_RANKS - len(reports))
 
