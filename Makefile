@@ -208,7 +208,7 @@ format: setup-lint ## format the code
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 4 --no-loadscope-reorder) $$PYTEST_ARGS" \
+	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 6 --no-loadscope-reorder) $$PYTEST_ARGS" \
 	  env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest $${JUNIT:+"--junitxml=$$JUNIT"}
 
 .PHONY: test-cluster
