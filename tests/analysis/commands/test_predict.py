@@ -22,6 +22,7 @@ def test_a_file_as_json(csv, json_output):
     assert (at_64["supported"], at_512["supported"]) == (True, False)
 
 
+@pytest.mark.slow
 def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys, json_output):
     (target,) = json_output("predict", "--file", csv, "--to", "32")
     assert target["may_saturate"] is True

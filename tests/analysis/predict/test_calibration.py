@@ -67,6 +67,7 @@ def test_a_machine_is_predicted_with_what_the_others_taught():
     assert of_far.measured[0] == pytest.approx(8 / (1.15 * 1.4))
 
 
+@pytest.mark.slow
 def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the_last_doubling():
     """Each machine by what the others teach: 85 % of the points, and the median error of the next point."""
     public = calibration.published_curves(Study().published)

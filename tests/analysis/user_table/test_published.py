@@ -8,6 +8,8 @@ import pytest
 from analysis import TableError
 from analysis.user_table import table
 
+pytestmark = pytest.mark.slow  # goes through all of them
+
 FOLDER = Path(__file__).with_name("published")
 
 
