@@ -16,12 +16,11 @@ from tests.helpers.timelines import launch_with_timeline
 
 
 @pytest.fixture
-def diagnose(capsys, tmp_path):
-    """Runs the command over records in `tmp_path / "results"`; its exit status, and what it prints."""
+def call(capsys, tmp_path):
+    """Runs a command over records in `tmp_path / "results"`; its exit status, and what it prints."""
 
     def run(*arguments):
-        options = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
-        status = main(["diagnose", *arguments, *options])
+        status = main([*arguments, "--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")])
         return status, capsys.readouterr()
 
     return run
@@ -49,9 +48,9 @@ def test_json_has_the_parts_with_intervals_and_the_largest_loss(json_output, tmp
 
 
 @pytest.mark.slow
-def test_the_figure_is_drawn(diagnose, tmp_path):
+def test_the_figure_is_drawn(call, tmp_path):
     curve_in_rounds(tmp_path / "results")
-    status, printed = diagnose("weak-scaling", "--draw")
+    status, printed = call("diagnose", "weak-scaling", "--draw")
     assert status == 0
     assert "the largest loss is exposed exchange" in printed.out
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
@@ -59,34 +58,34 @@ def test_the_figure_is_drawn(diagnose, tmp_path):
     }
 
 
-def test_only_the_models_that_were_asked_for(diagnose, tmp_path):
+def test_only_the_models_that_were_asked_for(call, tmp_path):
     for model in ("resnet50", "vgg16"):
         curve_in_rounds(tmp_path / "results", model=model)
-    _, printed = diagnose("weak_scaling", "--models", "vgg16")
+    _, printed = call("diagnose", "weak_scaling", "--models", "vgg16")
     assert "VGG16" in printed.out
     assert "ResNet50" not in printed.out
-    assert diagnose("weak_scaling", "--models", "vgg19")[0] == 2
+    assert call("diagnose", "weak_scaling", "--models", "vgg19")[0] == 2
 
 
-def test_without_records_of_the_experiment_it_names_those_that_are_there(diagnose, tmp_path):
+def test_without_records_of_the_experiment_it_names_those_that_are_there(call, tmp_path):
     curve_in_rounds(tmp_path / "results")
-    status, printed = diagnose("strong_scaling")
+    status, printed = call("diagnose", "strong_scaling")
     assert status == 2
     assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in printed.err
 
 
-def test_a_record_that_is_left_out_is_named(diagnose, tmp_path):
+def test_a_record_that_is_left_out_is_named(call, tmp_path):
     broken = tmp_path / "results/weak_scaling/resnet50-rounds/00000000/r0/record.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{}")
-    status, printed = diagnose("weak_scaling")
+    status, printed = call("diagnose", "weak_scaling")
     assert status == 2
     assert f"left out: {broken}" in printed.err
 
 
-def test_a_single_number_of_nodes_cannot_be_split(diagnose, tmp_path):
+def test_a_single_number_of_nodes_cannot_be_split(call, tmp_path):
     save(make_record("batch_sweep", swept={"batch_per_rank": 8}), tmp_path / "results")
-    status, printed = diagnose("batch_sweep")
+    status, printed = call("diagnose", "batch_sweep")
     assert status == 1
     assert "it varies batch_per_rank; a step is split along the number of nodes" in printed.err
 
@@ -102,9 +101,9 @@ def test_json_has_the_arms_beside_their_base(json_output, tmp_path):
     assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
 
 
-def test_strategies_are_compared_part_by_part(diagnose, tmp_path):
+def test_strategies_are_compared_part_by_part(call, tmp_path):
     strategies(tmp_path / "results")
-    status, printed = diagnose("strategies")
+    status, printed = call("diagnose", "strategies")
     assert status == 0
     text = " ".join(printed.out.split())
     assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in text
@@ -116,9 +115,9 @@ def test_strategies_are_compared_part_by_part(diagnose, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_figure_of_strategies_has_a_bar_each(diagnose, tmp_path):
+def test_the_figure_of_strategies_has_a_bar_each(call, tmp_path):
     strategies(tmp_path / "results", servers=2)
-    assert diagnose("strategies", "--draw")[0] == 0
+    assert call("diagnose", "strategies", "--draw")[0] == 0
     assert (tmp_path / "figures/own-strategies-diagnosis.png").exists()
     bars, longer = drawn("own-strategies-diagnosis", loading.local(tmp_path / "results").table).axes
     names = ["horovod", "mwms", "ps (asynchronous,\n+2 cores for servers)"]
@@ -129,22 +128,10 @@ def test_the_figure_of_strategies_has_a_bar_each(diagnose, tmp_path):
     assert longer.get_ylabel() == "longer than\nhorovod [ms]"
 
 
-@pytest.fixture
-def timeline(capsys, tmp_path):
-    """Runs the command over `tmp_path / "results"`; its exit status, and what it prints."""
-
-    def run(*arguments):
-        values = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
-        status = main(["timeline", *arguments, *values])
-        return status, capsys.readouterr()
-
-    return run
-
-
-def test_each_launch_has_a_table_and_a_file(timeline, tmp_path):
+def test_each_launch_has_a_table_and_a_file(call, tmp_path):
     for model in ("resnet50", "vgg16"):
         launch_with_timeline(tmp_path / "results", model)
-    status, printed = timeline()
+    status, printed = call("timeline")
     assert status == 0
     assert [line[:12] for line in printed.out.splitlines() if line.startswith("== ")] == [
         "== ResNet50,",
@@ -155,7 +142,7 @@ def test_each_launch_has_a_table_and_a_file(timeline, tmp_path):
     for path in written:
         assert f"{path}: open it at https://ui.perfetto.dev" in printed.out
         check(json.loads(path.read_text()))
-    _, printed = timeline("--models", "vgg16")
+    _, printed = call("timeline", "--models", "vgg16")
     assert "ResNet50" not in printed.out
 
 
@@ -165,9 +152,9 @@ def test_json_names_the_trace(json_output, tmp_path):
     check(json.loads(Path(launch["trace"]).read_text()))
 
 
-def test_without_a_launch_it_says_how_to_make_one(timeline, tmp_path):
+def test_without_a_launch_it_says_how_to_make_one(call, tmp_path):
     save(make_record(), tmp_path / "results")
-    status, printed = timeline()
+    status, printed = call("timeline")
     assert status == 2
     assert "no complete launch with a timeline; make timeline makes one" in printed.err
 
