@@ -22,6 +22,7 @@ _RATES = ("rate", "images_per_s", "images_per_s_per_rank")
 _LEAST, _MOST = 1e-9, 1e12
 _NEAR = 0.03  # as a logarithm: two ratios are one, but for rounding
 _EXTENT = re.compile(r"resol|size|shape|dim|grid|image|input|matrix|kernel", re.I)  # of 128x128, which are no ranks
+_SERIAL = re.compile(r"serial|sequential", re.I)
 _SECONDS = re.compile(r"(?:^|[_\W])s(?:ec|econd)?s?$", re.I)
 # The kinds of units that cells may have, for each kind of quantity.
 _KINDS = {
@@ -69,6 +70,11 @@ def read(table: Long, overrides: Mapping[str, str]) -> tuple[list[Quantity], lis
         elif column.header.name:
             mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), elsewhere)
             cells = numbers.column(column.cells, mark or ".")
+            if mark:  # a cell that is a number with the other mark alone
+                others = numbers.column(column.cells, "," if mark == "." else ".")
+                cells = [
+                    other if isinstance(cell, Missing) else cell for cell, other in zip(cells, others, strict=True)
+                ]
             if column.header.name in _RATES:
                 cells = [_product(cell, text, mark or ".") for cell, text in zip(cells, column.cells, strict=True)]
             if not mark:
@@ -110,7 +116,7 @@ def _codes(cells: Sequence[str]) -> bool:
     """Return whether cells have sizes in words or codes, as "8x V100" and "n2g8"; others have no digits: "serial"."""
     read = {cell: units.sizes_in(cell) for cell in cells}
     counted = [cell for cell, one in read.items() if one and (one.ranks or one.nodes)]
-    others = [cell for cell in read if cell not in counted]
+    others = [cell for cell in read if cell not in counted and not _SERIAL.search(units.translated(cell))]
     in_words = [cell for cell in counted if re.search(r"[^\W\d_]|\d ?[x×*] ?\d", cell.partition("(")[0])]
     return len(counted) > len(others) and not re.search(r"\d", " ".join(others)) and bool(in_words)
 
@@ -176,7 +182,7 @@ def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], l
             continue
         stated = [units.sizes_in(cell) or units.Sizes() for cell in column.cells]
         if all(one.ranks != 1 for one in stated):  # else the base is another row
-            serial = [re.search("serial|sequential", cell, re.I) for cell in column.cells]
+            serial = [_SERIAL.search(units.translated(cell)) for cell in column.cells]
             stated = [units.Sizes(1) if word else one for word, one in zip(serial, stated, strict=True)]
         read, guess = _of_nodes(stated)
         cells = tuple(str(one.ranks or one.nodes or cell) for one, cell in zip(read, column.cells, strict=True))
@@ -337,9 +343,9 @@ def _in_units(column: Column, texts: Sequence[Cell], guess: str) -> Quantity:
         cells = _scaled(cells, unit.factor, ("number", "count"))
     elif unit is not None and unit.kind == "number" and kind == "rate":
         cells = _scaled(cells, unit.factor, _KINDS["rate"])
-    elif name == "efficiency" and plain and max(plain) > 2.5:
+    elif name == "efficiency" and plain and max(plain) > (20 if 1 in plain else 2.5):
         cells = _scaled(cells, 0.01, ("number",))
-        guess = guess or "in per cent: values above 2.5"
+        guess = guess or "in per cent, by its values"
     elif kind == "time" and plain and unit is None and not seconds:
         guess = "; ".join(filter(None, (guess, "no unit is given: taken as seconds")))
     per_rank = any(cell.unit.per == "rank" for cell in values)

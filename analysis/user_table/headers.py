@@ -244,7 +244,8 @@ def _translated(text: str) -> str:
 def _phrase(text: str) -> str:
     """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
     text = re.sub(r"(?i)(?<=cost|time)\s*/\s*(ms|s|min|h)\b", r" (\1)", text)  # "耗时/s" is a time in s
-    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", re.sub(r"[(\[]M[)\]]", "(million)", text.strip()))
+    text = re.sub(rf"\bM(?=(?i:{WORK}|cells|points|updates|atoms|particles|edges|rays|hashes)\b)", "M ", text.strip())
+    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", re.sub(r"[(\[]M[)\]]", "(million)", text))
     text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
     text = re.sub(r"#[\s-]*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z]+(?![A-Za-z/]))", " ", text))
     return re.sub(r"\s+", " ", text).strip(" :.,").lower()
@@ -384,7 +385,7 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
     if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase):
         return "job_s", ""
     names_a_subject = not _has(_TIME_WORDS, phrase) and _has(
-        r"[a-z]{2,}", re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
+        r"[^\W\d_]{2,}", re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
     )
     return ("", TIME_OF) if names_a_subject and not _has(r"\btrain", phrase) else ("wall_s", "")
 

@@ -30,6 +30,7 @@ CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
 _BATCHES = "batches in headers"
 _UNKNOWN = "not known"
+_WHOLE = re.compile(r"\b(?:wall|elapsed|total|overall|end.to.end)", re.I)
 _OF_NUMBERS = ("accuracy", "not about speed", "a part of the time", "scatter", "a difference")
 _TITLE = 8  # words of a title that as a whole may say what is measured
 _LEAST, _MOST = 0.5, 1.1  # powers of the ranks with which rates of whole jobs grow
@@ -375,6 +376,8 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     sizes = _sizes(table)
     if table.column_of(CELLS) or not (sizes or table.names & {"ranks", "nodes"}):
         return table
+    whole = any(one.header.name in ("wall_s", "job_s") and _WHOLE.search(one.header.text) for one in table.columns)
+    table = replace(table, columns=tuple(_part_of(one) if whole else one for one in table.columns))
     times = any(one.header.why == headers.TIME_OF for one in table.columns)
     if not (times or table.names & (_MEASURED - _BESIDE)):
         table = _with_substitute(table)
@@ -412,6 +415,11 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
             table = table.guessing(*(text for text in guess if text not in table.guesses))
         columns.append(one)
     return replace(table, columns=tuple(columns))
+
+
+def _part_of(one: Column) -> Column:
+    """Return a column as not used, if it is a time of something beside that of the whole."""
+    return one.named("", "a part of the time") if one.header.why == headers.TIME_OF else one
 
 
 def _ratio(one: Column, other: Column) -> float:

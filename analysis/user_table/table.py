@@ -423,7 +423,7 @@ def _missing(assembly: _Assembly, what: str) -> str:
     texts = [text for column in assembly.table.columns for text in dict.fromkeys(column.at) if text]
     examples = headers.EXAMPLES.get(what, ())
     also = f" (also read as it: {', '.join(examples)})" if examples else ""
-    unnamed = [one for one in assembly.table.columns if not one.header.name and "share" not in one.unit_kinds]
+    unnamed = [one for one in assembly.table.columns if one.header.name in ("", "n") and "share" not in one.unit_kinds]
     fits = str.isdigit if what == "ranks" else numbers.is_number
     asked = [column.header.text for column in unnamed if column.header.text and all(map(fits, column.cells))]
     like = asked[0 if what == "ranks" else -1] if asked else ""

@@ -143,7 +143,7 @@ _FOREIGN = {
     "ускорение": "speedup", "эффективность": "efficiency", "процессов": "processes", "процессы": "processes",
     "поток": "thread", "потока": "threads", "потоков": "threads", "потоки": "threads", "узлов": "nodes",
     "узлы": "nodes", "ядер": "cores", "ядра": "cores", "число": "number of", "количество": "number of",
-    "режим": "mode", "мс": "ms", "с": "s", "сек": "s", "мин": "min",
+    "nº": "number of", "режим": "mode", "мс": "ms", "с": "s", "сек": "s", "мин": "min",
 }  # fmt: skip
 _FOREIGN_WORD = re.compile(  # in scripts without spaces between words, a part of one
     "|".join(rf"\b{word}\b" if word[0] < "\u3000" else word for word in sorted(_FOREIGN, key=len, reverse=True)), re.I

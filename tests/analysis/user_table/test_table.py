@@ -168,6 +168,15 @@ READ = {
         "On 4 cores:\n\n```\nmethod,time (s)\na,9\nb,8\n```\n\nOn 8 cores:\n\n```\nmethod,time (s)\na,5\nb,6\n```\n",
         {"ranks": [4, 4, 8, 8], "setting": ["a", "b", "a", "b"], "wall_s": [9, 8, 5, 6]},
     ),
+    "efficiencies above 2.5, and another time": (
+        "ranks,Δt (s),wall time,efficiency\n1,0.1,9 h,1.00\n2,0.2,2 h,2.76\n",
+        {"wall_s": [32400, 7200], "efficiency": [1, 2.76]},
+    ),
+    "a decimal point among commas": ("ranks;time (s);speedup\n1;0,13;1.00\n2;0,19;0,68\n", {"speedup": [1, 0.68]}),
+    "serial, and one of an unknown number": (
+        "Implementación,Tiempo (s)\nSecuencial,4.3\nParalelo (12 hilos),0.97\nParalelo (32 hilos),0.9\nCluster,0.5\n",
+        {"ranks": [1, 12, 32]},
+    ),
     "another language": (
         "Режим;Число потоков;Время, с;Ускорение\nseq;1;0,938515;1.00\nomp;4;1,70547;0.55\ntbb;4;0,10391;9.03\n",
         {"ranks": [1, 4, 4], "wall_s": [0.938515, 1.70547, 0.10391], "setting": ["seq", "omp", "tbb"]},
