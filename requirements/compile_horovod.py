@@ -55,7 +55,13 @@ def build_settings(site: Path, environment: Mapping[str, str]) -> dict[str, str]
         "HOROVOD_WITH_MPI" if shutil.which("mpicc", path=environment["PATH"]) else "HOROVOD_WITHOUT_MPI": "1",
         "HOROVOD_CMAKE": str(HERE / "horovod-cmake.sh"),
         "MAKEFLAGS": f"-j{len(os.sched_getaffinity(0))}",  # not what make says to the commands it runs
-        "CXXFLAGS": shlex.join(f"-I{folder}" for folder in folders) + " " + environment.get("CXXFLAGS", ""),
+        "CXXFLAGS": " ".join(
+            [
+                *(shlex.quote(f"-I{folder}") for folder in folders),
+                "-include newer_gcc.h",
+                environment.get("CXXFLAGS", ""),
+            ]
+        ),
     }
     if (nccl := site / "nvidia/nccl").exists():
         if not (library := nccl / "lib/libnccl.so").exists():  # linkers search for this name, which the wheel lacks
