@@ -234,7 +234,9 @@ def in_engine(variant: str) -> str:
 
 def containers_of(image: str) -> list[str]:
     """The IDs of this image's containers, those that have ended and were not removed included."""
-    return output([engine(), "ps", "--all", "--quiet", "--filter", f"ancestor={image}"]).split()
+    # By its ID: to Podman's filter, kit:cpu is not the name of localhost/kit:cpu.
+    [image_id] = output([engine(), "image", "inspect", "--format", "{{.Id}}", image]).split()
+    return output([engine(), "ps", "--all", "--quiet", "--filter", f"ancestor={image_id}"]).split()
 
 
 def wait_for(condition: Callable[[], bool], what: str, within_s: float) -> float:
@@ -297,6 +299,7 @@ def leaves_no_container(variant: str) -> str:
         raise Skipped(f"there are containers of {image}: {', '.join(there)}")
     for name, end in ENDS.items():
         with endless(image) as launcher:
+            assert containers_of(image)
             end(launcher)
             took[name] = wait_for(lambda: not containers_of(image), f"{name}: the end of the container", 60)
     return ", ".join(f"gone {seconds:.0f} s after {name}" for name, seconds in took.items())
