@@ -189,9 +189,9 @@ def test_a_group_behind_all_others_leaves_them_their_core():
         return psutil.Process(pid).cpu_times().user
 
     try:
+        assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)  # behind the node it hardly starts
         groups.limit([[node.pid]], node.pid, 1.0)
         groups.put_behind([one.pid])
-        assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
         before = used_s(one.pid), used_s(node.pid)
         assert until(lambda: used_s(node.pid) > before[1] + 1)
         assert used_s(one.pid) - before[0] < 0.1 * (used_s(node.pid) - before[1])

@@ -423,7 +423,7 @@ def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
     writer.add(epochs=EPOCHS[1:2])
     record = end(folder, writer)
     assert watchers.finish() == []
-    assert mirror_records([folder / "record.json"], load(output).tracking) == []  # nothing is left to do
+    assert mirror_records([folder / "record.json"], compose.load(output).tracking) == []  # nothing is left to do
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
     rows = history(messages)
