@@ -24,7 +24,7 @@ import pandas as pd
 from analysis import TableError
 from analysis.documents import counted
 from analysis.explain import models
-from analysis.explain.linear import Linear, Mixture
+from analysis.explain.linear import Linear
 from analysis.explain.models import Fit, Model, means, misfits, with_fit
 from analysis.explain.recurring import Alternative, Decider, alternatives, decider, with_recurring
 from analysis.explain.runs import (
@@ -37,6 +37,7 @@ from analysis.explain.runs import (
     without_doubted_speeds,
 )
 from analysis.stats import repeats
+from analysis.stats.mixture import Mixture
 from analysis.stats.number import Number
 from analysis.stats.verdict import is_above
 from analysis.thresholds import limit

@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics
-from analysis.explain.linear import Array, Fitted, Linear, Mixture, System, relative_s2
+from analysis.explain.linear import Array, Fitted, Linear, System, relative_s2
 from analysis.explain.runs import POINT, SPEED, steps_s
+from analysis.stats.mixture import Mixture
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.thresholds import limit
 
