@@ -94,9 +94,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = _unpack(options.file, Path(temporary))
         steps = _run_steps(appendix, Path(temporary) / "kit")
-        made = bundle.pack(collected.collect(folder / "results", scrubbed=False))
+        archive = bundle.pack(collected.collect(folder / "results", scrubbed=False))
         steps += [_measure(one.command, options.results) for one in experiments]
-        result, minutes = _evaluation(appendix, folder, made, steps, options)
+        result, minutes = _evaluation(appendix, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(options.out, page.evaluation_text(result).encode())
     document = asdict(result) | {"minutes": {name: asdict(minutes_of) for name, minutes_of in minutes.items()}}
@@ -165,12 +165,12 @@ def _environment(command: str) -> dict[str, str]:
 
 
 def _evaluation(
-    appendix: Appendix, folder: Path, made: bytes, steps: list[StepResult], options: argparse.Namespace
+    appendix: Appendix, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
 ) -> tuple[Evaluation, dict[str, Minutes]]:
     """Return the evaluation of an unpacked archive, and the minutes of the commands that were run."""
     own = Study(options.results)
     measured = set(own.local["experiment"])
-    files_stated, differing = _differing(folder, made)
+    files_stated, differing = _differing(folder, archive)
     rows = contents.claim_rows(_stated(folder), claims.judge(appendix.claims, own), measured)
     machine, cores = _machine()
     commit = _commit()
@@ -191,11 +191,11 @@ def _stated(folder: Path) -> dict[str, Mapping[str, str]]:
     return {one["id"]: one for one in json.loads(file.read_text())}
 
 
-def _differing(folder: Path, made: bytes) -> tuple[int, list[str]]:
-    """Return how many files the archive has, and which come out otherwise when they are made again."""
+def _differing(folder: Path, archive: bytes) -> tuple[int, list[str]]:
+    """Return how many files the archive has, and which come out otherwise when they are written again."""
     stated = manifest.parse((folder / manifest.MANIFEST).read_text(), manifest.MANIFEST)
     with tempfile.NamedTemporaryFile() as again:
-        again.write(made)
+        again.write(archive)
         again.flush()
         digests = manifest.read_packed(Path(again.name)).digests
     return len(stated), [line.partition(": ")[2] for line in manifest.differences(stated, digests)]

@@ -146,9 +146,9 @@ def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], lis
 
 
 def _counting(candidates: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
-    """Return those of several columns of counts that count ranks best: several, where nothing tells.
+    """Return which of several columns of counts is the number of ranks; several if nothing decides.
 
-    The first that tells: the user; speedup over efficiency; which is the product of two others; which varies, and is
+    The first of these decides: the user; speedup over efficiency; the product of two others; that it varies and is
     never 0; what is counted.
     """
     if len(candidates) < 2:

@@ -452,12 +452,14 @@ WEAK = 2  # from here on, ranks only where nothing else counts them
 
 def strength(text: str) -> int:
     """Return how well what a header counts, its last such word, is a rank: the less, the better."""
-    found = {
+    positions = {
         at: [match.start() for match in re.finditer(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
         for at, words in enumerate(_STRENGTHS)
     }
     last = len(_STRENGTHS) - 1
-    return last if found[last] else max((at for at in found if found[at]), key=lambda at: found[at], default=last + 1)
+    if positions[last]:
+        return last
+    return max((at for at in positions if positions[at]), key=lambda at: positions[at], default=last + 1)
 
 
 def ranks_in(text: str) -> tuple[int, str] | None:

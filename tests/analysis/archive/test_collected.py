@@ -112,8 +112,8 @@ def test_what_measures_stays_as_it_is():
     assert done.environment.hosts[0].host == "host0"  # one host, one name
     assert [rank.step_times_s for rank in done.ranks] == [rank.step_times_s for rank in run.ranks]
     assert (done.config_hash, done.job_s, done.started_at) == (run.config_hash, run.job_s, run.started_at)
-    kept = done.environment.variables
-    assert (kept["SLURM_NNODES"], kept["HOROVOD_CYCLE_TIME"], kept["SLURM_NODELIST"]) == ("2", "20", "scrubbed")
+    env = done.environment.variables
+    assert (env["SLURM_NNODES"], env["HOROVOD_CYCLE_TIME"], env["SLURM_NODELIST"]) == ("2", "20", "scrubbed")
     assert done.command == ["/...", "-m", "train", "results=/...", "hosts=host0:1"]
     assert done.notes[0] == "rank 1 on host1 was slow; see /.../rank-1.log"
     assert done.environment.image == "/.../kit.sif"

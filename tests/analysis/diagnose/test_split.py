@@ -191,9 +191,9 @@ def test_no_slowest_rank_where_one_computes_or_gradient_times_are_not_known():
 
 def test_of_four_ranks_the_mean_of_the_three_others_counts():
     four = Arm(4, 4)
-    made = curve([PairedWindows({four: measured([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6)
-    launches = [Launch(made.launches[0].paired_windows, [(f"n{k}", [0]) for k in range(4)])]
-    result = slowest_rank(type(made)(**(vars(made) | {"launches": launches})), four)
+    one_curve = curve([PairedWindows({four: measured([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6)
+    launches = [Launch(one_curve.launches[0].paired_windows, [(f"n{k}", [0]) for k in range(4)])]
+    result = slowest_rank(type(one_curve)(**(vars(one_curve) | {"launches": launches})), four)
     assert result.host == "n3"
     assert result.behind.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
 

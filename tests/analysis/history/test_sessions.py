@@ -21,8 +21,8 @@ def test_a_rate_a_launch_and_a_speedup_a_repeat(tmp_path):
     month(tmp_path, 0)
     month(tmp_path, 1, slower=1.25)
     result = by_point(read(tmp_path)[1])
-    of_each = ("images_per_s", "wall_s", "job_s")
-    assert set(result) == {(at, name) for at in ("1 node", "2 nodes") for name in of_each} | {("2 nodes", "speedup")}
+    quantities = ("images_per_s", "wall_s", "job_s")
+    assert set(result) == {(at, name) for at in ("1 node", "2 nodes") for name in quantities} | {("2 nodes", "speedup")}
     # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
     rates = [16 / 1.004, 16 / 0.996, 16 / 1.002]
     assert result["1 node", "images_per_s"].by_session[1] == pytest.approx(rates)

@@ -1,6 +1,6 @@
 """What ends an exchange of TensorFlow's strategies, and one process with two towers.
 
-The towers have a process of their own: TensorFlow's devices are set before anything else.
+The towers run in a separate process, because TensorFlow's devices are set before anything else.
 """
 
 import re

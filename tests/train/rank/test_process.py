@@ -163,6 +163,6 @@ def test_ranks_do_not_get_the_place_that_another_launcher_gave_this_process(monk
     for name in others:
         monkeypatch.setitem(os.environ, name, "0")
     monkeypatch.setitem(os.environ, "PMIX_MCA_gds", "hash")  # a setting of the user's
-    kept = process.variables_for_ranks()
-    assert not set(others) & set(kept)
-    assert {"PMIX_MCA_gds", "OMPI_MCA_btl_tcp_if_include", "SLURM_JOB_ID"} <= set(kept)
+    visible = process.variables_for_ranks()
+    assert not set(others) & set(visible)
+    assert {"PMIX_MCA_gds", "OMPI_MCA_btl_tcp_if_include", "SLURM_JOB_ID"} <= set(visible)

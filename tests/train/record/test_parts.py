@@ -149,8 +149,8 @@ def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
 @pytest.mark.slow  # as many samples as a record holds
 def test_of_more_samples_than_a_record_holds_some_are_kept():
     samples = [(float(second), second / 2, 1, None, None) for second in range(summary.MOST_SAMPLES)]
-    of_ranks = [part(rank, 4.0, samples=taken, cores=[rank]) for rank, taken in enumerate((samples, samples[:4], []))]
-    record = assemble(of_ranks, IDENTITY, ENDING)
+    rank_parts = [part(rank, 4.0, samples=taken, cores=[rank]) for rank, taken in enumerate((samples, samples[:4], []))]
+    record = assemble(rank_parts, IDENTITY, ENDING)
     assert record.ranks[0].usage.at_s == [float(second) for second in range(0, summary.MOST_SAMPLES, 3)]
     assert (record.ranks[1].usage.at_s, record.ranks[2].usage) == ([0.0, 3.0], None)
     assert record.summary["cpu_use_fraction"] == 0.5

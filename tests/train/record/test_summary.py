@@ -79,5 +79,5 @@ def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
 def test_there_are_never_more_samples_than_that_and_not_many_fewer(most):
     at_s = [0.3 + second for second in range(10_000)]
     used = Usage(at_s, at_s, [1] * 10_000, [None] * 10_000, [None] * 10_000)
-    kept = summary.thinned_usage([used, None, used], most)
-    assert most / 2 <= sum(len(one.at_s) for one in kept if one) <= most
+    thinned = summary.thinned_usage([used, None, used], most)
+    assert most / 2 <= sum(len(one.at_s) for one in thinned if one) <= most
