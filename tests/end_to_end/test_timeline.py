@@ -51,7 +51,9 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
         exchange = exchange_spans(step, launch.horovod.spans)
         [negotiation] = [span for span in exchange if span.kind == "negotiation"]
         assert negotiation.name == "NEGOTIATE_ALLREDUCE"
-        assert parts["negotiation"].time_s == pytest.approx(negotiation.end_s - negotiation.begin_s, abs=1e-6)
+        # Where rank 0 is kept from its cores, rank 1 may be ready before rank 0 begins the step.
+        in_step_s = negotiation.end_s - max(negotiation.begin_s, step.begun_at)
+        assert parts["negotiation"].time_s == pytest.approx(in_step_s, abs=1e-6)
     # Of a single step it may be 0 us: both ranks were ready in the same cycle.
     assert any(parts["negotiation"].time_s > 0 for parts in steps)
     for parts in steps:
