@@ -268,9 +268,9 @@ class Worker:
 def _run(context: Context) -> predictions.Predictions | None:
     """Sweep allreduces, or train; returns what the model answered at the end, where there is something to answer."""
     if context.config.allreduce_sweep:
-        from train.loop import allreduce_sweep
+        from train.allreduce import sweep
 
-        allreduce_sweep.run(context)
+        sweep.run(context)
         return None
     if context.config.distribution.asynchronous:
         from train.loop import asynchronous

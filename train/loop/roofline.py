@@ -12,13 +12,13 @@ from dataclasses import replace
 import tensorflow as tf
 import tf_keras
 
+from train.allreduce import links
 from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
 from train.record.record import MatrixProduct, Work
 from train.task import Context
-from train.transport import links
 
 _DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
 _SMALLEST, _LARGEST = 1024, 8192  # rows: three of the largest take 0.8 GB in fp32

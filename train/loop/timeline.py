@@ -1,13 +1,20 @@
 """The timeline of a rank: when it made its steps, by which clock, and which operations some of them ran.
 
 It is recorded after the timed steps, nothing between their barriers. Horovod writes its own part from the start on.
+
+Clocks are compared as NTP does (RFC 5905, section 8). A rank asks rank 0 for the time, often. The answer was given
+between the question and its arrival, so the offset of rank 0's clock is its answer less the middle of the two, at most
+half of the round trip off. The quickest one counts.
 """
 
 import gzip
 import json
+import socket
+import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +24,16 @@ from train.loop.timed_steps import Steps
 from train.record import protocol
 from train.record.record import RankTimeline, StepAt, StepPhase
 from train.task import Context
-from train.transport import links
+from train.transport import connections
+from train.transport.connections import Accepted
+from train.transport.tcp_group import AllRanks, listeners
 
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds
 
 _PROFILED_STEPS = 2
 _ALL = "profiled steps"  # what the profiler calls them: it tells when they began, by its own clock
+_QUESTIONS = 100
+_TIME = struct.Struct("!d")
 
 
 def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[int], Steps]) -> None:
@@ -32,7 +43,7 @@ def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[in
     """
     assert context.folder
     profiled = profile(run, protocol.operations_path(context.folder, context.distribution.rank))
-    offset, problems = links.measure_clock_offset(context.distribution, context.key)
+    offset, problems = measure_clock_offset(context.distribution, context.key)
     if context.distribution.rank == 0:
         context.part.add(notes=[f"how far clocks are apart is not known: {problem}" for problem in problems])
     by_phase: dict[StepPhase, Steps] = {**steps, "profiled": profiled}
@@ -88,3 +99,57 @@ def operations(space: Any) -> list[Operation]:
         for thread, name, begin_ps, duration_ps in named
         if name != _ALL
     ]
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """How far rank 0's clock is ahead of another one, in seconds."""
+
+    ahead_s: float
+    error_s: float  # at most
+
+
+def measure_clock_offset(ranks: AllRanks, key: Callable[[], bytes]) -> tuple[ClockOffset | None, list[str]]:
+    """Return the offset of rank 0's clock to this rank's, None if it could not be measured, and all ranks' problems.
+
+    Every rank calls it. Ranks on rank 0's host have its clock. key: gives the secret of the job.
+    """
+    host = socket.gethostname()
+    with listeners(ranks) as (listener, addresses):
+        hosts = ranks.gather(host, str)
+        remote = [rank for rank, other in enumerate(hosts) if other != hosts[0]]
+        offset, problem = ClockOffset(0.0, 0.0) if host == hosts[0] else None, ""
+        try:
+            if ranks.rank == 0:
+                _answer(connections.accept(listener, key(), len(remote)))
+            elif ranks.rank in remote:
+                offset = _ask(connections.connect(addresses[0], key(), ranks.rank))
+        except OSError as error:
+            problem = f"rank {ranks.rank} on {host}: {error}"
+        problems = [text for text in ranks.gather(problem, str) if text]
+    return offset, problems
+
+
+def _answer(accepted: Accepted) -> None:
+    """Tell these ranks the time whenever they ask, one rank after the other. Raises OSError."""
+    for _, connection in accepted:
+        with connection:
+            while connection.recv(1):
+                connection.sendall(_TIME.pack(time.time()))
+
+
+def _ask(connection: socket.socket) -> ClockOffset:
+    """Return how far the clock of the other end is ahead of this one. Raises OSError."""
+    offsets = []
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(_QUESTIONS):
+            asked_at = time.time()
+            connection.sendall(b"?")
+            answer = connection.recv(_TIME.size, socket.MSG_WAITALL)
+            answered_at = time.time()
+            if len(answer) < _TIME.size:
+                raise ConnectionError("rank 0 closed the connection")
+            [time_there] = _TIME.unpack(answer)
+            offsets.append(ClockOffset(time_there - (asked_at + answered_at) / 2, (answered_at - asked_at) / 2))
+    return min(offsets, key=lambda offset: offset.error_s)

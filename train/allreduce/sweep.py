@@ -14,12 +14,12 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
+from train.allreduce import links
 from train.config.schema import AllreduceSweep
 from train.distribution import Distribution
 from train.rank import counters, placement
 from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context
-from train.transport import links
 
 # The message, its sum, what the check allocates, and the backend's buffers: beyond the memory of TensorFlow and Horovod
 # the peak of a rank was 4.0 (Gloo) and 4.5 (Open MPI) times the largest message.

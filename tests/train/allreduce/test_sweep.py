@@ -20,9 +20,9 @@ def config():
 
 @pytest.fixture(scope="module")
 def allreduce():
-    from train.loop import allreduce_sweep
+    from train.allreduce import sweep
 
-    return allreduce_sweep
+    return sweep
 
 
 def test_messages_have_their_size_and_their_sum_is_checked_to_the_last_element(allreduce):
