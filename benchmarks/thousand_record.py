@@ -22,11 +22,11 @@ import numpy as np
 from tabulate import tabulate
 
 from analysis import audit
-from analysis.figures import files, registry
+from analysis.figures import registry
 from analysis.study import Study
 from tests.helpers.own_records import make_record
 from train.launch.supervise import presence
-from train.record import parts, paths, progress, protocol, recorded_config
+from train.record import files, parts, progress, protocol, recorded_config
 from train.record.files import write_once
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps, find
@@ -133,7 +133,7 @@ def megabytes(text: bytes) -> str:
 
 def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
     """Parts to record, and all that the analysis makes of it."""
-    folder = paths.run_folder(home, 0, 1)
+    folder = files.run_folder(home, 0, 1)
     folder.mkdir(parents=True)
     write_parts(folder, ranks, steps, computes)
     in_progress(stages, folder, ranks, steps)
@@ -186,7 +186,7 @@ def main() -> None:
     stages = Stages()
     made = example(options.ranks, options.steps)
     with tempfile.TemporaryDirectory() as place:
-        home = paths.point_folder(Path(place) / "results", made.experiment, made.point, made.config_hash)
+        home = files.point_folder(Path(place) / "results", made.experiment, made.point, made.config_hash)
         of_record(stages, home, options.ranks, options.steps, options.cpu)
     print(tabulate(stages.rows, ["stage", "time", "goal", "what"], tablefmt="github", disable_numparse=True))
     print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")

@@ -18,7 +18,7 @@ from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
-from train.record import files, parts, paths, protocol
+from train.record import files, parts, protocol
 from train.record.files import write_once
 from train.record.parts import Part, PartWriter
 from train.record.record import RECORD_NAME, Failure, dumps
@@ -39,11 +39,11 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
     sweep: the keys that the experiment sweeps.
     """
     digest, point = config_hash(config), point_name(config, sweep)
-    home = paths.point_folder(Path(config.results), config.experiment, point, digest)
+    home = files.point_folder(Path(config.results), config.experiment, point, digest)
     repeat = 0
-    while paths.completed(home, repeat):
+    while files.completed(home, repeat):
         repeat += 1
-    folder, generation = paths.new_run(home, repeat)
+    folder, generation = files.new_run(home, repeat)
     Secret(protocol.secret_folder(folder)).create()
     return Run(
         str(folder.resolve()),

@@ -22,7 +22,7 @@ from train.rank import counters, environment, gpus, placement, process, roll_cal
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
-from train.record import files, paths, predictions, protocol
+from train.record import files, predictions, protocol
 from train.record.parts import PartWriter
 from train.record.record import Failure
 from train.standalone import Standalone
@@ -218,7 +218,7 @@ class Worker:
             meter=counters.Meter(ranks.local_rank == 0, gpus.count_reader(gpu.identity) if gpu else None),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
-            checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
+            checkpoints=files.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
             key=self._key,
             hold_roll_call=lambda: self._hold_roll_call(ranks, all_ranks, gpu),
         )

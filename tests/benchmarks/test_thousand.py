@@ -6,13 +6,13 @@ import pytest
 
 from analysis.study import Study
 from benchmarks import thousand_ranks, thousand_record
-from train.record import files, paths, record
+from train.record import files, record
 
 
 @pytest.mark.parametrize("computes", [False, True])
 def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, computes):
     made = thousand_record.example(8, 30)
-    folder = paths.run_folder(paths.point_folder(tmp_path, made.experiment, made.point, made.config_hash), 0, 1)
+    folder = files.run_folder(files.point_folder(tmp_path, made.experiment, made.point, made.config_hash), 0, 1)
     folder.mkdir(parents=True)
     thousand_record.write_parts(folder, 8, 30, computes)
     text = thousand_record.assembled(folder, 8, 30)

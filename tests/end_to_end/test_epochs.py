@@ -14,7 +14,7 @@ from tests.helpers.kit import END_S, anything, make_command, needs_setup, record
 from tests.helpers.patched import Hold
 from tests.helpers.terminal import Terminal
 from tests.helpers.wandb_runs import history, run_files
-from train.record import paths
+from train.record import files
 from train.record.record import RunRecord
 
 pytestmark = pytest.mark.end_to_end
@@ -118,7 +118,7 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     mirrored = {file.parent.name.rpartition("-")[2]: mirrored_epochs(file) for file in run_files(results)}
     ids = {path.parent.name: path.read_text() for path in results.rglob("wandb-run-id")}
     assert mirrored == {
-        ids[paths.run_folder(results, 0, record.generation).name]: [epoch.epoch for epoch in record.epochs]
+        ids[files.run_folder(results, 0, record.generation).name]: [epoch.epoch for epoch in record.epochs]
         for record in (interrupted, rest)
     }
 

@@ -8,7 +8,7 @@ from tests.helpers.launches import points_of
 from train.config.identity import config_hash, resolved
 from train.launch.plan import curves
 from train.launch.plan.runs import Point, Run
-from train.record import paths
+from train.record import files
 from train.record.files import write_once
 from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, load
 
@@ -34,7 +34,7 @@ def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, s
         job_s=job_s,
         status=status,
     )
-    folder, generation = paths.new_run(Run(point, repeat).home, repeat)
+    folder, generation = files.new_run(Run(point, repeat).home, repeat)
     write_once(folder / RECORD_NAME, dumps(replace(record, generation=generation)))
     return load(folder / RECORD_NAME)
 

@@ -25,7 +25,7 @@ from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, process
-from train.record import paths
+from train.record import files
 from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
@@ -169,7 +169,7 @@ def run_all(
 
 def remove_checkpoints(run: Run) -> None:
     """Remove what earlier generations of a run have left, so that it begins from the beginning."""
-    shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
+    shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
 
 
 def records_of(runs: Sequence[Run]) -> list[Path]:

@@ -21,7 +21,7 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import RUNNING, BatchLauncher
 from train.launch.screen import Terminal
 from train.launch.supervise import presence
-from train.record import paths, progress, protocol, record
+from train.record import files, progress, protocol, record
 from train.record.printable import printable_output
 
 STATES = ("done", "running", "queued", "failed", "to do")
@@ -42,12 +42,12 @@ def state_of(home: Path, repeat: int, job: str | None) -> str:
 
     job: the state of the batch job that runs this point, None where it has none.
     """
-    if paths.completed(home, repeat):
+    if files.completed(home, repeat):
         return "done"
-    last = paths.generations(home, repeat)[-1:]
-    if any(presence.is_on(paths.run_folder(home, repeat, number)) for number in last):
+    last = files.generations(home, repeat)[-1:]
+    if any(presence.is_on(files.run_folder(home, repeat, number)) for number in last):
         return "running"
-    recorded = [(paths.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
+    recorded = [(files.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
     if job == RUNNING:
         return "running" if recorded == [False] else "queued"
     if job:
@@ -62,7 +62,7 @@ def homes(results: Path) -> list[Path]:
 
 def repeats_of(home: Path, planned: Mapping[str, int]) -> int:
     """Return the number of repeats of a point: as a job planned them, or more where it has more."""
-    return max([planned.get(str(home), 0), *(number + 1 for number in paths.repeats(home))])
+    return max([planned.get(str(home), 0), *(number + 1 for number in files.repeats(home))])
 
 
 def find_jobs(results: Path) -> Jobs:

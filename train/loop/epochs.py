@@ -1,7 +1,7 @@
 """Training over whole epochs, with accuracy on training and validation data after each, and checkpoints between them.
 
 A checkpoint has all that training needs to resume after an epoch. It is kept beside the run folder
-(`train.record.paths.checkpoints`), because the next launch of the same run has its own; the launcher removes it when
+(`train.record.files.checkpoints`), because the next launch of the same run has its own; the launcher removes it when
 the run is complete. Rank 0 writes and reads it; the others get all by broadcast.
 """
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.schema import Tracking
-from train.record import files, paths, predictions
+from train.record import files, predictions
 from train.record.record import PHASES, RECORD_NAME, Epoch, RunRecord
 from train.record.summary import HasUsage, usage_by_second
 
@@ -259,7 +259,7 @@ def begin_live(run_folder: Path) -> str:
     for it gives way to this one, also on a server.
     """
     repeat = int(re.match(r"r(\d+)", run_folder.name)[1])  # type: ignore[index]
-    before = [paths.run_folder(run_folder.parent, repeat, n) for n in paths.generations(run_folder.parent, repeat)]
+    before = [files.run_folder(run_folder.parent, repeat, n) for n in files.generations(run_folder.parent, repeat)]
     cut_off = [one for one in before if one.name != run_folder.name and not (one / RECORD_NAME).exists()]
     name = uuid.uuid4().hex[:16]
     for one in cut_off:

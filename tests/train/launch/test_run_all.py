@@ -14,7 +14,7 @@ from train.launch.plan import curves
 from train.launch.plan.runs import Durations, Run, runs_of, time_left
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
-from train.record import files, paths, protocol
+from train.record import files, protocol
 from train.record.record import Order, find, load
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -125,7 +125,7 @@ def test_only_what_is_missing_is_measured_again_unless_forced(planned_runs, tmp_
 
 
 def test_checkpoints_are_kept_after_a_failure_and_removed_after_a_success(planned_runs, monkeypatch):
-    kept = [paths.checkpoints(run.home / "r0") for run in planned_runs]
+    kept = [files.checkpoints(run.home / "r0") for run in planned_runs]
     for folder in kept:
         folder.mkdir(parents=True)
     monkeypatch.setenv("FAIL", "2")

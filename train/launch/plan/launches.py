@@ -13,7 +13,7 @@ from statistics import fmean
 
 from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
-from train.record import intervals, paths, rounds
+from train.record import files, intervals, rounds
 from train.record.intervals import Interval, Spread
 from train.record.progress import duration
 from train.record.record import RunRecord
@@ -26,7 +26,7 @@ def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]
     """Return the complete records in rounds of an experiment, of every generation, by the folder of their curve."""
     by_curve: dict[Path, list[RunRecord]] = {}
     for home in sorted((results / experiment).glob("*rounds/*")):
-        if records := [record for repeat in paths.repeats(home) for record in paths.all_completed(home, repeat)]:
+        if records := [record for repeat in files.repeats(home) for record in files.all_completed(home, repeat)]:
             by_curve[home] = records
     return by_curve
 
@@ -139,7 +139,7 @@ def _rates(point: Point) -> dict[int, float]:
 def _launches(point: Point) -> dict[int, RunRecord]:
     """Return the newest complete record of each repeat of a point."""
     home = Run(point, 0).home
-    return {repeat: record for repeat in paths.repeats(home) if (record := paths.completed(home, repeat))}
+    return {repeat: record for repeat in files.repeats(home) if (record := files.completed(home, repeat))}
 
 
 def _program_points(planned: Sequence[Run]) -> list[Point]:

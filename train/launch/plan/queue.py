@@ -15,7 +15,7 @@ from pathlib import Path
 
 from train.launch.plan import launches
 from train.launch.plan.runs import Run, left_s, remaining, time_left
-from train.record import intervals, paths, rounds
+from train.record import files, intervals, rounds
 from train.record.intervals import Spread
 from train.record.progress import duration
 from train.record.record import PHASES, RunRecord
@@ -211,7 +211,7 @@ class Queue:
         counting = [record for run in by_curve.values() for record in self._curves.records(run)]
         budget = Budget(sum(run.point.config.measure.curve_budget_s for run in by_curve.values()))
         for run in self._planned:
-            if record := paths.completed(run.home, run.repeat):
+            if record := files.completed(run.home, run.repeat):
                 budget.add(run, record)
                 counting += [] if force or run.home in by_curve else [record]
         budget.total_s -= sum(record.job_s for record in counting)

@@ -10,7 +10,7 @@ from train.config.checks import check
 from train.config.identity import config_hash
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher
-from train.record import paths
+from train.record import files
 from train.record.record import Order, Role
 
 LINK = "system.link_mbit_per_s"  # changes between rounds, so it keeps no points apart
@@ -81,7 +81,7 @@ class Run:
     def home(self) -> Path:
         """Return the folder of this point in this configuration."""
         config = self.point.config
-        return paths.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
+        return files.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
 
     @property
     def label(self) -> str:
@@ -137,7 +137,7 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
     to_do: list[Run] = []
     durations = Durations()
     for run in runs:
-        done = paths.completed(run.home, run.repeat)
+        done = files.completed(run.home, run.repeat)
         if done:
             durations.add(run, done.job_s)
         if force or not done:

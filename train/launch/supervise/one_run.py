@@ -23,7 +23,7 @@ from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement, process
 from train.rank.host import folded
-from train.record import files, parts, paths, protocol
+from train.record import files, parts, protocol
 from train.record.files import digest, write_once
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps
@@ -195,7 +195,7 @@ def measure(
     """
     config = run.point.config
     setting = Setting(ordered_hosts(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
-    folder, generation = paths.new_run(run.home, run.repeat)
+    folder, generation = files.new_run(run.home, run.repeat)
     asked = assignment(run, launcher, rounds_end_s)
     protocol.write_assignment(folder, asked)
     secret = Secret(protocol.secret_folder(folder))
@@ -220,7 +220,7 @@ def measure(
     if interruption:
         raise interruption
     if record.status == "complete":
-        shutil.rmtree(paths.checkpoints(folder), ignore_errors=True)
+        shutil.rmtree(files.checkpoints(folder), ignore_errors=True)
     return record
 
 

@@ -11,7 +11,7 @@ from tests.helpers.own_records import make_record
 from train.config.identity import config_hash, resolved
 from train.launch.plan import launches
 from train.launch.plan.runs import Run
-from train.record import paths
+from train.record import files
 from train.record.files import write_once
 from train.record.intervals import Spread
 from train.record.record import RECORD_NAME, PrintedRate, Rank, dumps
@@ -112,7 +112,7 @@ def add_printed(runs, rates, job_s=1.0):
             config=resolved(config), config_hash=config_hash(config), ranks=[*map(rank, range(config.ranks))],
             repeat=run.repeat, job_s=job_s, printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
         )  # fmt: skip
-        folder, _ = paths.new_run(run.home, run.repeat)
+        folder, _ = files.new_run(run.home, run.repeat)
         write_once(folder / RECORD_NAME, dumps(record))
 
 
