@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import os
 import re
 from pathlib import Path
 
@@ -18,6 +19,9 @@ settings.load_profile("unhurried")
 # What is imported and collected stays to the end: to look through it for garbage, again and again, takes a tenth of the
 # time of the fast tests.
 gc.disable()
+
+# No test cuts the power of this machine, and a disk takes milliseconds to write a record: half a minute in all.
+os.fsync = lambda descriptor: None
 
 _ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|end_to_end)", re.MULTILINE)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import omegaconf.base
 import pytest
 
 from train.config import compose
@@ -36,8 +37,12 @@ def kept_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes
 
 @pytest.fixture(scope="session", autouse=True)
 def compositions_are_kept(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have Hydra compose each choice of files once for all processes and runs: each takes an eighth of a second."""
+    """Have Hydra compose each choice of files once for all processes and runs: each takes an eighth of a second.
+
+    OmegaConf parses each text of conf/ once in a process, and not at each configuration: half of what one takes.
+    """
     folder = Path(request.config.cache.mkdir("compositions"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compose, "composed_files", kept_in(folder, compose.composed_files))
+        patch.setattr(omegaconf.base, "parse", functools.cache(omegaconf.base.parse))
         yield

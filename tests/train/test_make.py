@@ -31,7 +31,7 @@ def read_back(override):
     return OmegaConf.create({"key": item.value()}).key
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(TEXTS)
 def test_a_quoted_text_is_read_as_it_is(text):
     assert read_back(f"results={quoted(text)}") == text

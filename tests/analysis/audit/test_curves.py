@@ -31,6 +31,7 @@ def test_points_that_were_measured_once_may_tell_how_noisy_another_one_is():
     assert finding.severity == "note"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.03, 0.05])
 def test_clean_curves_of_one_run_a_point_are_hardly_ever_found_beyond_ideal(noise):
     """Ideal scaling, so that half of the points lie above it: in hardly one of 20 curves, each of another device."""

@@ -79,6 +79,7 @@ def test_a_launch_made_from_another_scatters_as_it_does(factor, jitter):
     assert "scatter as those of one" in finding.stated
 
 
+@pytest.mark.slow
 def test_launches_that_share_a_slow_step_and_a_drift_are_no_copies():
     for seed in range(20):
         runs = [launch([seed, repeat], repeat=repeat) for repeat in range(4)]

@@ -377,26 +377,16 @@ def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
     assert (result.verdict, result.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
 
 
-def of_records(folder, **claimed):
-    """The verdict and the evidence on two launches: the speedup is 1.58 (1.27 to 1.96), that of the control 1.9."""
-    curve_in_rounds(folder)
-    claim = Claim("x", "kit", "", "", "measured", claimed, experiment="weak_scaling")
-    (result,) = claims.judge([claim], Study(folder))
-    return result.verdict, result.evidence
+def test_measured(tmp_path):
+    curve_in_rounds(tmp_path)  # the speedup is 1.58 (1.27 to 1.96), that of the control 1.9
+    study = Study(tmp_path)
 
+    def judge(ranks, **bounds):
+        claimed = {"quantity": "speedup_throughput", "ranks": [ranks], **bounds}
+        (result,) = claims.judge([Claim("x", "kit", "", "", "measured", claimed, experiment="weak_scaling")], study)
+        return result.verdict, result.evidence
 
-@pytest.mark.parametrize(
-    ("bounds", "verdict"),
-    [
-        ({"more_than": 1, "less_than": 2}, "supported"),
-        ({"at_least": 1.97}, "contradicted"),
-        ({"at_least": 1.58}, "not decidable"),
-    ],
-)
-def test_measured(tmp_path, bounds, verdict):
-    assert of_records(tmp_path, quantity="speedup_throughput", ranks=[2], **bounds)[0] == verdict
-
-
-def test_measured__what_was_not_is_not_decidable(tmp_path):
-    output = of_records(tmp_path, quantity="speedup_throughput", ranks=[4], at_least=1)
-    assert output == ("not decidable", "no speedup_throughput was measured on 4 ranks")
+    assert judge(2, more_than=1, less_than=2)[0] == "supported"
+    assert judge(2, at_least=1.97)[0] == "contradicted"
+    assert judge(2, at_least=1.58)[0] == "not decidable"
+    assert judge(4, at_least=1) == ("not decidable", "no speedup_throughput was measured on 4 ranks")

@@ -3,6 +3,7 @@ import pytest
 from analysis.__main__ import main
 from analysis.predict import calibration
 
+learns = pytest.mark.slow  # from the published curves, for seconds
 CURVE = "ranks,images_per_s,batch_per_rank\n1,100,32\n2,195,32\n4,380,32\n8,745,32\n"
 
 
@@ -13,7 +14,7 @@ def csv(tmp_path):
     return str(path)
 
 
-@pytest.mark.slow
+@learns
 def test_a_file_as_json(csv, json_output):
     at_32, at_64, at_512 = json_output("predict", "--file", csv, "--to", "32,64,512", "--exchange", "allreduce")
     assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
@@ -22,7 +23,7 @@ def test_a_file_as_json(csv, json_output):
     assert (at_64["supported"], at_512["supported"]) == (True, False)
 
 
-@pytest.mark.slow
+@learns
 def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys, json_output):
     (target,) = json_output("predict", "--file", csv, "--to", "32")
     assert target["may_saturate"] is True
@@ -47,6 +48,7 @@ def test_what_is_wrong_is_reported_before_anything_is_learned(tmp_path, capsys, 
     assert main(["predict", "--file", str(path), "--models", "vgg16"]) == 2
 
 
+@learns
 def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
     assert main(["predict", "--file", csv, "--to", "64", "--images", "1000000", "--epochs", "3"]) == 0
     printed = capsys.readouterr().out
@@ -57,6 +59,7 @@ def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
     assert max(map(len, printed.splitlines())) <= 100
 
 
+@learns
 def test_the_published_curves_are_the_default(json_output):
     result = json_output("predict")
     assert len(result) == 3 * 57
@@ -65,6 +68,7 @@ def test_the_published_curves_are_the_default(json_output):
     assert all(row["why"] for row in result if not row["supported"])
 
 
+@learns
 def test_local_records_and_a_job(results, capsys, json_output):
     for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.54), (8, 0.57)):
         results.add(nodes=nodes, step_s=step_s)
@@ -98,18 +102,20 @@ def test_wrong_options_say_what_is_allowed(argv, printed, capsys):
     assert printed in capsys.readouterr().err
 
 
+@learns
 def test_nothing_predicted_is_not_a_success(tmp_path, capsys):
     (tmp_path / "two.csv").write_text("ranks,images_per_s\n1,100\n2,195\n")
     assert main(["predict", "--file", str(tmp_path / "two.csv"), "--to", "16"]) == 1
     assert "2 numbers of ranks measured, at least 3 are needed" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.slow
+@learns
 def test_the_figure_is_drawn_on_request(csv, tmp_path, capsys):
     assert main(["predict", "--file", csv, "--to", "64", "--draw", "--out", str(tmp_path / "figures")]) == 0
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"predicted.{s}" for s in ("pdf", "png", "svg")}
 
 
+@learns
 def test_no_command_is_shown_for_a_model_that_the_kit_does_not_have(tmp_path, capsys):
     path = tmp_path / "curve.csv"
     path.write_text("model,ranks,images_per_s\n" + "".join(f"puhti fp32,{n},{95 * n}\n" for n in (1, 2, 4, 8)))
@@ -119,6 +125,7 @@ def test_no_command_is_shown_for_a_model_that_the_kit_does_not_have(tmp_path, ca
     assert "make " not in shown.partition("To measure next")[2]
 
 
+@learns
 def test_curves_of_several_batches_have_a_command_each(tmp_path, capsys):
     path = tmp_path / "curve.csv"
     path.write_text(

@@ -23,6 +23,7 @@ def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
     assert many[-1].x[0] / many[0].x[0] == pytest.approx(1.1**7)  # as far apart as eight
 
 
+@pytest.mark.slow
 def test_a_long_legend_takes_no_height_from_the_axes():
     def drawn(notes, labels):
         figure, (axes,) = plots.canvas(height_mm=70)

@@ -36,10 +36,12 @@ def figures(local):
     return registry.figures(local)
 
 
+@pytest.mark.slow
 def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
     assert {id for id in figures if id.startswith("own-")} == OWN
 
 
+@pytest.mark.slow
 def test_without_records_there_are_the_figures_of_the_reports_alone(tmp_path):
     assert list(registry.figures(loading.local(tmp_path).table)) == REPORTS
     assert len(REPORTS) == len(set(REPORTS)) == 33

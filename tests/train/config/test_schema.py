@@ -4,6 +4,7 @@ import pytest
 
 from train.config.checks import ConfigError, LeftOut
 from train.config.compose import load
+from train.config.schema import ExperimentConfig
 
 TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
@@ -222,3 +223,15 @@ def test_names_and_addresses_are_hosts():
 def test_what_horovods_launcher_would_not_take_is_refused_with_what_to_do(given, instead):
     with pytest.raises(ConfigError, match=instead):
         hosts(given)
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ({"c": "base"}, "roles.c=base: no such arm; the arms are a, b"),
+        ({"a": "in-memory"}, "roles.a=in-memory: allowed are base, control, point"),
+    ],
+)
+def test_roles_are_of_arms_and_known(roles, message):
+    with pytest.raises(ConfigError, match=message):
+        ExperimentConfig(arms={"a": [], "b": ["seed=1"]}, roles=roles)

@@ -20,24 +20,30 @@ def asked(tmp_path, *more):
     return ["model=tiny", "nodes=2", "tracking=none", "launcher=local", f"results={tmp_path}", *more]
 
 
-def test_the_experiments_of_a_report_are_those_whose_files_name_it_in_the_order_of_its_figures():
-    result = {report: [part.experiment for part in of] for report, of in reproduce.parts().items()}
+@pytest.fixture(scope="module")
+def parts():
+    """The experiments of each report."""
+    return reproduce.parts()
+
+
+def test_the_experiments_of_a_report_are_those_whose_files_name_it_in_the_order_of_its_figures(parts):
+    result = {report: [part.experiment for part in of] for report, of in parts.items()}
     assert sorted(result) == ["000", "001", "002", "003", "004"]
     assert result["001"] == ["ranks_threads", "batch_sweep", "weak_scaling", "strong_scaling", "imdb_wiki"]
     assert result["002"] == ["bnl_throughput"]
 
 
-def test_nodes_are_asked_for_where_an_experiment_has_them():
-    sweep, weak = (next(part for part in reproduce.parts()["001"] if part.experiment == name)
+def test_nodes_are_asked_for_where_an_experiment_has_them(parts):
+    sweep, weak = (next(part for part in parts["001"] if part.experiment == name)
                    for name in ("batch_sweep", "weak_scaling"))  # fmt: skip
     assert sweep.asked(["nodes=8", "model=tiny"]) == ["experiment=batch_sweep", "model=tiny"]
     assert weak.asked(["nodes=8"]) == ["experiment=weak_scaling", "nodes=8"]
     assert (sweep.figures, weak.figures) == ("figures 3 and 4", "figures 5 and 6")
 
 
-def test_what_of_a_report_is_reproduced_is_reported_as_its_description_says_it():
-    for report, parts in reproduce.parts().items():
-        for part in parts:
+def test_what_of_a_report_is_reproduced_is_reported_as_its_description_says_it(parts):
+    for report, of in parts.items():
+        for part in of:
             assert ", ".join(filter(None, (f"report {report}", part.figures))) in part.shows
     assert Part("a", "", Reproduced("001", [2, 4, 5])).figures == "figures 2, 4 and 5"
     assert Part("a", "", Reproduced("001", [2], [1, 2, 3])).figures == "figure 2, models 1 to 3"
@@ -88,9 +94,9 @@ def test_the_list_names_both(tmp_path, capsys):
     assert "in all 9 min at most (assumed: of launches like none made here" in shown
 
 
-def test_the_list_of_any_report_fits_a_terminal_of_80_characters(capsys):
+def test_the_list_of_any_report_fits_a_terminal_of_80_characters(parts, capsys):
     long = Estimate(100 * 3600.0, 300.0)  # "100 h 00 min, assumed"
-    planned = [Planned(part, to_do=100, estimate=long) for parts in reproduce.parts().values() for part in parts]
+    planned = [Planned(part, to_do=100, estimate=long) for of in parts.values() for part in of]
     reproduce.show(planned, Console(soft_wrap=True, width=80))
     head, *rows = capsys.readouterr().out.splitlines()
     assert len(rows) == len(planned) + 1  # of each experiment one, and the sum
@@ -157,10 +163,10 @@ def test_a_mistake_of_the_user_ends_it_before_anything_is_measured(monkeypatch, 
     assert (output.out, [*tmp_path.iterdir()]) == ("", [])
 
 
-def test_what_an_experiment_of_the_report_can_have_is_no_mistake(tmp_path):
+def test_what_an_experiment_of_the_report_can_have_is_no_mistake(parts, tmp_path):
     # alone, a batch per rank and a global batch exclude each other
     overrides = asked(tmp_path, "global_batch=8")
-    strong = next(part for part in reproduce.parts()["001"] if part.experiment == "strong_scaling")
+    strong = next(part for part in parts["001"] if part.experiment == "strong_scaling")
     assert reproduce.mistake([reproduce.plan(strong, overrides, MACHINE, force=False)], overrides) == ""
 
 

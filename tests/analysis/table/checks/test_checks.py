@@ -24,6 +24,7 @@ def test_a_clean_record_has_no_finding_however_noisy(kind, seed, nodes):
     assert contradictions(noisy_records.KINDS[kind](np.random.default_rng(seed), **more)) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", noisy_records.KINDS)
 def test_of_random_single_edits_by_more_than_5_percent_95_in_100_are_found(kind):
     rng = np.random.default_rng(20)
