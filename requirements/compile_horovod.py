@@ -47,6 +47,7 @@ def build_settings(site: Path, environment: Mapping[str, str]) -> dict[str, str]
     """Return the variables of the build: Gloo always, MPI if there is mpicc, NCCL if `site` has it."""
     headers = site / "tensorflow/include/external"
     folders = [HERE / "include", headers / "highwayhash", headers / "farmhash_archive/src"]
+    include = " ".join(shlex.quote(f"-I{folder}") for folder in folders)
     settings = {
         "HOROVOD_WITH_TENSORFLOW": "1",
         "HOROVOD_WITHOUT_PYTORCH": "1",
@@ -55,13 +56,7 @@ def build_settings(site: Path, environment: Mapping[str, str]) -> dict[str, str]
         "HOROVOD_WITH_MPI" if shutil.which("mpicc", path=environment["PATH"]) else "HOROVOD_WITHOUT_MPI": "1",
         "HOROVOD_CMAKE": str(HERE / "horovod-cmake.sh"),
         "MAKEFLAGS": f"-j{len(os.sched_getaffinity(0))}",  # not what make says to the commands it runs
-        "CXXFLAGS": " ".join(
-            [
-                *(shlex.quote(f"-I{folder}") for folder in folders),
-                "-include newer_gcc.h",
-                environment.get("CXXFLAGS", ""),
-            ]
-        ),
+        "CXXFLAGS": f"{include} -include newer_gcc.h {environment.get('CXXFLAGS', '')}",
     }
     if (nccl := site / "nvidia/nccl").exists():
         if not (library := nccl / "lib/libnccl.so").exists():  # linkers search for this name, which the wheel lacks
