@@ -1,9 +1,11 @@
-import json
-import subprocess
+import multiprocessing
 import sys
 
 import pytest
 
+from analysis import audit, claims
+from analysis.__main__ import main
+from analysis.figures import registry
 from analysis.study import Study, record_files
 from analysis.table import loading
 from tests.helpers.own_records import make_record, save
@@ -11,21 +13,23 @@ from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
 
-# Python tells each opening of a file to such a hook, also in processes that are forked from this one.
-_COUNTING = """
-import json, sys
-from analysis.__main__ import main
-from analysis.figures import registry
-# The figures of the reports, which take long to draw, know of no record.
-registry.figures = lambda local: {one.id: one for one in registry.experiment_figures(local)}
-def hook(event, arguments):
-    if event == "open" and str(arguments[0]).endswith("record.json"):
-        opened.write(str(arguments[0]).encode() + b"\\n")
-sys.addaudithook(hook)
-for command in json.loads(sys.argv[2]):
-    opened = open(sys.argv[1] + "/" + command[0], "ab", buffering=0)
-    assert main(command) == 0, command
-"""
+
+def opened_records(command, log):
+    """The records that a command opens, once for each time, in a process that is forked from this one.
+
+    Python tells each opening of a file to such a hook, also in processes that are forked further; it stays until the
+    process ends.
+    """
+    # The figures of the reports, which take long to draw, know of no record.
+    registry.figures = lambda local: {one.id: one for one in registry.experiment_figures(local)}
+
+    def hook(event, arguments):
+        if event == "open" and str(arguments[0]).endswith("record.json"):
+            opened.write(str(arguments[0]).encode() + b"\n")
+
+    with log.open("ab", buffering=0) as opened:
+        sys.addaudithook(hook)
+        sys.exit(main(command))
 
 
 @pytest.fixture
@@ -42,8 +46,7 @@ def places(tmp_path):
 
 @pytest.mark.slow
 def test_a_command_opens_each_record_once(places, tmp_path):
-    log, results = tmp_path / "opened", str(tmp_path / "results")
-    log.mkdir()
+    results = str(tmp_path / "results")
     commands = [
         ["report", "--out", str(tmp_path / "report.html"), "--results", results],
         ["audit", results],
@@ -51,9 +54,15 @@ def test_a_command_opens_each_record_once(places, tmp_path):
         ["history", "weak_scaling", "--results", results],
         ["timeline", "--out", str(tmp_path), "--results", results],
     ]
-    subprocess.run([sys.executable, "-c", _COUNTING, str(log), json.dumps(commands)], check=True)
-    for command, *_ in commands:
-        assert sorted((log / command).read_text().splitlines()) == places, command
+    audit.table_findings(loading.published())  # which this process keeps
+    claims.judge(claims.read(), Study(tmp_path))
+    for command in commands:
+        log = tmp_path / f"opened-{command[0]}"
+        process = multiprocessing.get_context("fork").Process(target=opened_records, args=(command, log))
+        process.start()
+        process.join()
+        assert process.exitcode == 0, command
+        assert sorted(log.read_text().splitlines()) == places, command
 
 
 def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):
