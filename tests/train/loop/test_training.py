@@ -1,6 +1,8 @@
 import pytest
 
+from tests.helpers import small_sets
 from tests.helpers.context import make_context
+from tests.helpers.launches import points_of
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import Single
@@ -69,6 +71,30 @@ def test_a_later_launch_resumes_from_the_checkpoint(train, tmp_path):
         epoch.validation_accuracy for epoch in whole.part.part.epochs
     ]
     assert len(part.step_times_s) == 7  # two epochs without the first step
+
+
+# The experiments of reports on small sets in the true layouts. Over the launcher: tests/end_to_end/test_experiments.py.
+@pytest.mark.parametrize(
+    ("experiment", "dataset", "name", "epochs"),
+    [
+        ("cifar10", "cifar10", "tiny-nodes1", 0),
+        ("caltech256", "caltech256", "nodes1", 2),
+        ("tf_benchmarks", "imagenet", "tiny-imagenet-batch_per_rank4-nodes1", 0),
+    ],
+)
+def test_an_experiment_trains_on_its_data(train, experiment, dataset, name, epochs, tmp_path):
+    small_sets.SETS[dataset](tmp_path)
+    points = points_of(f"experiment={experiment}", "nodes=2", f"dataset.data_dir={tmp_path}", "model=tiny")
+    [config] = [point.config for point in points if point.name == name]
+    assert config.dataset.name == dataset
+    assert config.assumed
+    context = make_context(config)
+    train(context)
+    part = context.part.part
+    assert [epoch.epoch for epoch in part.epochs] == list(range(1, epochs + 1))
+    assert [epoch.validation_mean_absolute_error for epoch in part.epochs] == [None] * epochs
+    assert part.losses
+    assert part.phase == "evaluate"
 
 
 class Two(Single):

@@ -43,6 +43,11 @@ COUNTS = {
 # For smaller images: only a first dense layer has fewer weights. AlexNet's reads 1 x 1 x 256, not 6 x 6 x 256.
 SMALLER = {"alexnet_67": ("alexnet", 61_838_248 - 35 * 256 * 4096), "googlenet_64": ("googlenet", 6_998_552)}
 SMALL = ("tiny", "digits_cnn", "digits_plain")
+# The sides of the smallest images that the docstrings promise. A step on them takes a tenth of the time.
+SMALLEST = {"alexnet": 67, "googlenet": 8, "inceptionv3": 75, "inceptionv4": 75} | dict.fromkeys(
+    ("vgg16", "vgg19", "resnet50", "resnet101v2"), 32
+)
+DENSE = ("vgg16", "vgg19", "alexnet", "digits_cnn", "digits_plain")  # more weights for larger images
 
 
 def settings(name: str) -> dict:
@@ -101,10 +106,15 @@ def test_names_are_known_without_tensorflow():
     "name", [pytest.param(name, marks=() if name in SMALL else pytest.mark.end_to_end) for name in COUNTS]
 )
 def test_it_has_the_published_parameters_and_trains_a_step(name):
-    size = settings(name)["image_size"]
+    import tensorflow as tf
+
+    published, size = settings(name)["image_size"], SMALLEST.get(name, settings(name)["image_size"])
     model = build(name, size, channels=3, classes=1000)
-    assert model.count_params() == COUNTS[name][0]
     assert math.isfinite(train_one_step(model, size, 3, classes=1000))
+    if name in DENSE:
+        with tf.Graph().as_default():
+            model = build(name, published, channels=3, classes=1000)
+    assert model.count_params() == COUNTS[name][0]
 
 
 def test_alexnet_by_hand():
@@ -186,22 +196,17 @@ def test_unknown_model_says_what_there_is():
         build("vgg17", 224, 3, 1000)
 
 
-@pytest.mark.parametrize(("name", "size"), [("vgg16", 31), ("resnet50", 31), ("inceptionv3", 74), ("alexnet", 66)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("vgg16", 31), ("resnet50", 31), ("inceptionv3", 74), ("inceptionv4", 74), ("alexnet", 66)]
+)
 def test_too_small_an_image_names_the_key_and_the_file(name, size):
     with pytest.raises(ValueError, match=rf"model\.image_size={size}: {name} cannot be built.*conf/model/{name}\.yaml"):
         build(name, size, 3, 10)
 
 
-@pytest.mark.parametrize(("name", "size"), [("alexnet", 67), ("googlenet", 8), ("tiny", 8), ("digits_cnn", 8)])
-def test_smallest_image_that_the_docstring_promises(name, size):
-    assert build(name, size, 3, 10).output.shape == (None, 10)
-
-
-@pytest.mark.end_to_end
-def test_smallest_image_of_inceptionv4():
-    assert build("inceptionv4", 75, 3, 10).output.shape == (None, 10)
-    with pytest.raises(ValueError, match=r"model\.image_size=74: inceptionv4 cannot be built"):
-        build("inceptionv4", 74, 3, 10)
+@pytest.mark.parametrize("name", ["tiny", "digits_cnn"])
+def test_smallest_image_that_the_docstring_promises(name):
+    assert build(name, 8, 3, 10).output.shape == (None, 10)
 
 
 @pytest.fixture
