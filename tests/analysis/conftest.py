@@ -1,4 +1,5 @@
 import functools
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from analysis import audit, claims, reports
 from analysis.claims import Claim, Judged
+from analysis.explain import fit
 from analysis.table import loading
 from tests.helpers.own_records import Results
 
@@ -33,6 +35,19 @@ def judging_once(read: Callable[[], pd.DataFrame], judge: Callable[..., list[Jud
     return judged
 
 
+def explaining_once(explain: Callable[..., fit.Explanation]) -> Callable[..., fit.Explanation]:
+    """`fit.explain` that keeps what it returned for equal runs: rules, claims, figures and commands ask for them."""
+    known: dict[tuple[str, bytes], fit.Explanation] = {}
+
+    def explained(runs: pd.DataFrame, name: str = "") -> fit.Explanation:
+        key = name, pickle.dumps(runs)
+        if key not in known:
+            known[key] = explain(runs, name)
+        return known[key]
+
+    return explained
+
+
 @pytest.fixture(scope="session", autouse=True)
 def published_numbers_are_read_and_audited_once() -> Iterator[None]:
     """Have what follows from the published numbers alone found once a process: it takes seconds."""
@@ -47,4 +62,5 @@ def published_numbers_are_read_and_audited_once() -> Iterator[None]:
         for module, name in ((audit, "table_findings"), (reports, "recompute")):
             patch.setattr(module, name, once(getattr(module, name)))
         patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers))
+        patch.setattr(fit, "explain", explaining_once(fit.explain))
         yield

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.table.checks import contradictions
-from tests.helpers import kit, ports
+from tests.helpers import kit
 from tests.helpers.kit import QUICK, analyse, launch_command, records, run, start, wait_for
 from tests.helpers.patched import Hold
 
@@ -134,18 +134,6 @@ def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     assert (made.status, made.failure.phase) == ("failed", "warm_up"), output
     assert made.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), made.failure
     assert "does not answer" in made.failure.reason
-
-
-def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path):
-    first = ports.free_ports(2)
-    with socket.create_server(("", first + 1)):
-        asked = ("experiment=weak_scaling", f"distribution.port={first}")
-        status, output = run(*launch_command(tmp_path, *MWMS, *asked))
-    assert status == 1, output
-    [made] = records(tmp_path)
-    assert f"distribution.port={first}: rank 1 cannot have port {first + 1} of " in made.failure.reason
-    assert made.failure.rank == 1
-    assert kit.anything(tmp_path) == []
 
 
 def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster, results):
