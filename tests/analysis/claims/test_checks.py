@@ -313,6 +313,7 @@ def test_irreconcilable(speed, expected):
     assert verdict("irreconcilable", *rows, *measured, numbers={"quantity": "wall_s"}) == expected
 
 
+@pytest.mark.slow
 def test_irreconcilable__a_verdict_that_depends_on_the_smallest_point_is_none():
     steps = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
     walls = {n: 4 + 0.1 * s for n, s in steps.items()} | {2: 30.0}
@@ -377,6 +378,7 @@ def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
     assert (result.verdict, result.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
 
 
+@pytest.mark.slow
 def test_measured(tmp_path):
     curve_in_rounds(tmp_path)  # the speedup is 1.58 (1.27 to 1.96), that of the control 1.9
     study = Study(tmp_path)

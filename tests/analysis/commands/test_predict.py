@@ -89,7 +89,9 @@ def test_local_records_and_a_job(results, capsys, json_output):
         (["--to", "16,x"], "'16,x' given; allowed: whole numbers of at least 1"),
         (["--to", "0"], "'0' given; allowed"),
         (["--images", "-1"], "'-1' given; allowed: numbers above 0"),
-        (["--models", "resnet5"], "--models: no curve of 'resnet5'; allowed: alexnet, "),
+        pytest.param(
+            ["--models", "resnet5"], "--models: no curve of 'resnet5'; allowed: alexnet, ", marks=pytest.mark.slow
+        ),
         (["--price", "3"], "--price: of what job? allowed: together with --images"),
     ],
 )

@@ -49,6 +49,7 @@ def test_a_misfit_names_the_work_that_would_fit():
     assert said(slow)[-1].endswith("as if it had run 110 steps, not 80.")
 
 
+@pytest.mark.slow
 def test_a_point_without_a_speed_gets_the_one_it_had():
     unknown = POINTS.assign(images_per_s_per_rank=POINTS["images_per_s_per_rank"].where(POINTS["ranks"] != 32))
     assert said(unknown)[-1].endswith("with the same fixed cost it was about 100 images/s a rank.")

@@ -19,7 +19,7 @@ from tests.helpers.tidy_rows import row, table
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("id", ["000-explained", "003-efficiency", "own-weak-scaling-efficiency"])
+@pytest.mark.parametrize("id", ["000-explained", "own-weak-scaling-efficiency"])
 def test_the_same_input_gives_the_same_bytes(id, results, tmp_path):
     for nodes in (1, 2):
         results.add(nodes=nodes)

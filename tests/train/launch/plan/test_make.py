@@ -250,7 +250,7 @@ def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """Expands an experiment whose file has these arms and roles, on emulated nodes."""
+    """Expands an experiment whose file has these arms and roles, on emulated nodes; Hydra composes it four times."""
     shutil.copytree(compose.CONF, tmp_path / "conf")
     monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
 
@@ -264,6 +264,7 @@ def own(tmp_path, monkeypatch):
     return expand
 
 
+@pytest.mark.slow
 def test_an_arm_is_a_base_or_control_as_stated_else_the_base_is_the_one_that_does_least(own):
     arms = {"with": [], "without": ["distribution.allreduce=false"], "alone": ["nodes=1", "distribution=none"]}
     for roles, expected in (
@@ -274,12 +275,14 @@ def test_an_arm_is_a_base_or_control_as_stated_else_the_base_is_the_one_that_doe
         assert [point.role for point in own(arms, roles, "nodes=3").points] == expected
 
 
+@pytest.mark.slow
 def test_of_competing_arms_that_are_the_same_the_base_is_measured(own):
     result = own({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
     assert [(point.arm, point.role) for point in result.points] == [("mine", "base")]
     assert result.left_out == ("same: the same as mine here",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("roles", "message"),
     [
