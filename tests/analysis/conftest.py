@@ -1,4 +1,6 @@
+import fcntl
 import functools
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from analysis import audit, claims, reports
 from analysis.claims import Claim, Judged
 from analysis.explain import fit
+from analysis.predict import calibration
 from analysis.table import loading
 from tests.helpers.own_records import Results
 
@@ -20,13 +23,35 @@ def results(tmp_path: Path) -> Results:
     return Results(tmp_path / "results")
 
 
-def judging_once(read: Callable[[], pd.DataFrame], judge: Callable[..., list[Judged]]) -> Callable[..., list[Judged]]:
+Shared = Callable[[str, Callable[[], Any]], Any]
+
+
+def shared_by_workers(folder: Path) -> Shared:
+    """A function that returns what another one computes, which only the first process that asks has to do."""
+
+    def shared(name: str, compute: Callable[[], Any]) -> Any:
+        path = folder / f"{name}.pickle"
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                path.write_bytes(pickle.dumps(compute()))
+        return pickle.loads(path.read_bytes())
+
+    return shared
+
+
+def judging_once(
+    read: Callable[[], pd.DataFrame], judge: Callable[..., list[Judged]], shared: Shared
+) -> Callable[..., list[Judged]]:
     """`claims.judge_numbers` that keeps the verdicts which the published numbers alone decide."""
     known: dict[str, Judged] = {}
 
     def judged(chosen: list[Claim], table: pd.DataFrame, *more: pd.DataFrame) -> list[Judged]:
         if table is not read():
             return judge(chosen, table, *more)
+        if len(chosen) > 50 > len(known):
+            decided = [claim for claim in claims.read() if not claim.experiment]
+            known.update({one.claim.id: one for one in shared("claims", lambda: judge(decided, table, *more))})
         rest = [claim for claim in chosen if claim.id not in known or known[claim.id].claim != claim]
         fresh = {one.claim.id: one for one in judge(rest, table, *more)} if rest else {}
         known.update({name: one for name, one in fresh.items() if not one.claim.experiment})
@@ -49,18 +74,20 @@ def explaining_once(explain: Callable[..., fit.Explanation]) -> Callable[..., fi
 
 
 @pytest.fixture(scope="session", autouse=True)
-def published_numbers_are_read_and_audited_once() -> Iterator[None]:
-    """Have what follows from the published numbers alone found once a process: it takes seconds."""
-    read = functools.cache(loading.published)
+def published_numbers_are_read_and_audited_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have what follows from the published numbers alone found once: it takes seconds, in each of the processes."""
+    read, base = functools.cache(loading.published), tmp_path_factory.getbasetemp()
+    shared = shared_by_workers(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
     def once(function: Callable[[pd.DataFrame], Any]) -> Callable[[pd.DataFrame], Any]:
-        result = functools.cache(lambda: function(read()))
+        result = functools.cache(lambda: shared(function.__name__, lambda: function(read())))
         return lambda table: result() if table is read() else function(table)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "published", read)
-        for module, name in ((audit, "table_findings"), (reports, "recompute")):
+        functions = ((audit, "table_findings"), (reports, "recompute"), (calibration, "published_curves"))
+        for module, name in functions:
             patch.setattr(module, name, once(getattr(module, name)))
-        patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers))
+        patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers, shared))
         patch.setattr(fit, "explain", explaining_once(fit.explain))
         yield
