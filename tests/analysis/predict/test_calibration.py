@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.predict import calibration
+from analysis.predict import calibration, reading
 from analysis.predict.prediction import Doubt
 from analysis.study import Study
 from tests.helpers.scaling_curves import curve
@@ -87,8 +87,8 @@ def _last_doubling(cut):
     return per_rank[-1] * (cut.beyond.ranks[0] / ranks[-1]) ** power * cut.measured_s[0]
 
 
-def test_the_24_curves_that_only_teach_are_those_of_azure():
-    others = calibration.published_curves(Study().published).others
+def test_the_24_curves_of_azure():
+    others = reading.azure()
     assert len(others) == 24
     assert {tuple(of.ranks) for of in others} == {(1, 2, 3, 4, 8, 16, 32)}
     (of,) = [of for of in others if of.model == "resnet50" and of.source == "Azure P100 NCCL over TCP"]
@@ -104,8 +104,11 @@ def test_a_prediction_never_sees_its_own_machine():
     assert before["a"] != after["a"]
 
 
+@pytest.mark.slow
 def test_the_accuracy_is_that_of_points_above_8_ranks():
-    result = calibration.accuracy(calibration.published_curves(Study().published).checks)
+    published = calibration.published_curves(Study().published)
+    assert len(published.others) == 24  # only teach
+    result = calibration.accuracy(published.checks)
     assert (result.curves, result.machines) == (31, 6)
     assert result.largest_error <= 0.035
     assert result.held / result.points >= 0.85
