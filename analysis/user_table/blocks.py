@@ -40,12 +40,6 @@ def blocks(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
     return [block for block in tables if block.rows]
 
 
-def first_row(grid: Grid) -> str:
-    """Return the cells of the first row that has several, for a message."""
-    rows = [row for row in grid.rows if sum(map(bool, row)) > 1] or list(grid.rows) or [()]
-    return ", ".join(f"'{cell}'" for cell in rows[0] if cell)
-
-
 def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
     """Return the tables of a grid: each begins with a row of headers."""
     blocks: list[Block] = []
@@ -62,11 +56,9 @@ def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
         alone = len(filled) == 1 or (len({*filled}) == 1 and len(filled) > 2)
         has_numbers = any(map(numbers.is_number, filled))
         lower = in_header and bool(blocks) and not blocks[-1].rows  # beneath headers, before any row
-        if (
-            (in_header or not repeats)
-            and not (lower and grid.heads and number >= grid.heads)
-            and _is_header(cells, over, overrides, number < grid.heads)
-        ):
+        declared = number < grid.heads
+        may_be = (in_header or not repeats) and (declared or not (lower and grid.heads))
+        if may_be and _is_header(cells, over, overrides, declared):
             if lower:
                 blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
             else:
@@ -79,9 +71,7 @@ def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
             if len(filled[0]) <= 60 and not _REMARK.match(filled[0]):
                 title, section = (title if blocks and blocks[-1].rows else filled[0]), filled[0]
             above = []
-        elif (
-            not has_numbers and lower and (not grid.heads or all(map(units.read, filled)))
-        ):  # units, or the lower headers
+        elif lower and not has_numbers and (not grid.heads or all(map(units.read, filled))):  # units, lower headers
             blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
         elif not has_numbers and not (blocks and len(filled) >= len(blocks[-1].headers) - 1 and not in_header):
             above = [cells]

@@ -101,8 +101,18 @@ def _without_ambiguous(cell: Cell, text: str) -> Cell:
 def _as_ranks(column: Column, table: Long) -> Column:
     """Return a column of counted GPUs as one of ranks, lists of devices as numbers; but no P of P x Q, nor 0 alone."""
     others = any(one.header.name == "ranks" for one in table.columns if one is not column)
+    repeats = [column.cells.count(cell) for cell in {*column.cells}]
+    if (
+        column.header.name == "n" and not column.header.overridden and len(repeats) > 1 < min(repeats)
+    ):  # a problem's size
+        return column.named("", "not known")
     counted = all(re.fullmatch(r"\d+", cell) or _codes([cell]) for cell in column.cells)
     if column.header.name == "gpu" and counted and not others:
+        return column.named("ranks")
+    cores = re.search(r"(?:cpu|core|thread)s?[ _]per[ _](?:task|rank|process)", column.header.text, re.I)
+    counts = [len({*one.cells}) for one in table.columns if one.header.name in _COUNTS]
+    varies_alone = len({*column.cells}) > 1 == max(counts, default=1)
+    if cores and varies_alone and not column.header.overridden:
         return column.named("ranks")
     side = column.header.text == "P" and any(one.header.text == "Q" for one in table.columns)
     if column.header.name == "ranks" and not column.header.overridden and (side or {*column.cells} == {"0"}):
@@ -154,7 +164,7 @@ def _counting(candidates: Sequence[Column], columns: Sequence[Column]) -> list[C
     if len(candidates) < 2:
         return list(candidates)
     by_ratios = _by_ratios(columns, candidates)
-    values = [_values(numbers.column(one.cells, ".")) for one in candidates]
+    values = [np.array(numbers.values(one.cells)) for one in candidates]
     strengths = [headers.strength(one.header.text) for one in candidates]
     least = max(min(strengths) + 1, headers.WEAK)
 
@@ -194,16 +204,13 @@ def _with_sizes(columns: Sequence[Column], table: Long) -> tuple[list[Column], l
                 more.append(Quantity(name, Header(column.header.text, name), found, column.cells, column.at, guess))
         batches = [headers.batches_in(cell).get("batch", "") for cell in column.cells]
         if all(batches) and not any("batch" in name for name in named):
-            header = Header(column.header.text, "batch")
-            more.append(
-                Quantity("batch", header, tuple(PrintedNumber(int(one)) for one in batches), column.cells, column.at)
-            )
+            sizes = tuple(PrintedNumber(int(one)) for one in batches)
+            more.append(Quantity("batch", Header(column.header.text, "batch"), sizes, column.cells, column.at))
         elif len({*read}) < len({*column.cells}):  # the rest of the words tells curves apart
             more.append(Quantity("setting", Header(column.header.text, "setting"), (), column.cells, column.at))
         if "gpu" not in named and all(one.gpu for one in read):
-            more.append(
-                Quantity("gpu", Header(column.header.text, "gpu"), (), tuple(one.gpu for one in read), column.at)
-            )
+            gpus = tuple(one.gpu for one in read)
+            more.append(Quantity("gpu", Header(column.header.text, "gpu"), (), gpus, column.at))
         named |= {"ranks", *(one.name for one in more)}
     return (sized if named & {"ranks", "nodes"} else _numbered(sized, table)), more
 
@@ -249,7 +256,7 @@ def _numbered(columns: Sequence[Column], table: Long) -> list[Column]:
 
 def _by_ratios(columns: Sequence[Column], candidates: Sequence[Column]) -> Column | None:
     """Return the candidate of whole numbers that is speedup / efficiency, but for a factor; None for none."""
-    stated = {one.header.name: _values(numbers.column(one.cells, ".")) for one in columns}
+    stated = {one.header.name: np.array(numbers.values(one.cells)) for one in columns}
     if not {"speedup", "efficiency"} <= {*stated}:
         return None
     ranks = stated["speedup"] / stated["efficiency"]
@@ -269,17 +276,16 @@ def _ranks_stated(texts: Sequence[str]) -> str:
 
 
 def _mark(column: Column, columns: Sequence[Column], table: Long, override: str, elsewhere: str) -> tuple[str, str]:
-    """Return the decimal mark of a column, "" where it cannot be determined; and what was guessed.
-
-    override: by COLUMNS. elsewhere: that of all columns that show one.
-    """
+    """Return the decimal mark of a column, "" if not determined, and what was guessed; `elsewhere`: that of others."""
     marks = numbers.marks(column.cells)
     if override or len(marks) == 1:
         return override or next(iter(marks)), ""
     ambiguous = next((cell for cell in column.cells if numbers.depends_on_mark([cell])), "")
     if not ambiguous:
         return elsewhere or table.grid.decimal or ".", ""
-    fitting = numbers.decide(column.cells, _fitting(column, columns, len(table.lines)))
+    fits = _fitting(column, columns, len(table.lines))
+    fit = [mark for mark in numbers.MARKS if fits(numbers.column(column.cells, mark))]
+    fitting = fit[0] if len(fit) == 1 else ""
     mark = elsewhere or fitting or table.grid.decimal or ("" if "';'" in table.grid.format else ".")
     if mark == elsewhere:
         reason = "as in other columns"
@@ -295,7 +301,7 @@ def _fitting(column: Column, columns: Sequence[Column], rows: int) -> Callable[[
     """Return a test whether numbers have a plausible size for the quantity of a column."""
     name = column.header.name
     sized = next((one for one in columns if one.header.name in ("ranks", "nodes")), None)
-    ranks = _values(numbers.column(sized.cells, ".")) if sized else np.array([])
+    ranks = np.array(numbers.values(sized.cells)) if sized else np.array([])
     ranks = ranks[ranks > 0]
     spread = ranks.max() / ranks.min() if len(ranks) else 1.0
     expected = _expected(columns, rows) if name in _RATES else None
@@ -343,7 +349,7 @@ def _in_units(column: Column, texts: Sequence[Cell], guess: str) -> Quantity:
         cells = _scaled(cells, unit.factor, ("number", "count"))
     elif unit is not None and unit.kind == "number" and kind == "rate":
         cells = _scaled(cells, unit.factor, _KINDS["rate"])
-    elif name == "efficiency" and plain and max(plain) > (20 if 1 in plain else 2.5):
+    elif name == "efficiency" and plain and (max(plain) > 20 or min(plain) > 2.5):
         cells = _scaled(cells, 0.01, ("number",))
         guess = guess or "in per cent, by its values"
     elif kind == "time" and plain and unit is None and not seconds:

@@ -160,15 +160,11 @@ def log_grids(file: Text) -> list[Grid]:
 
 
 def grids(file: Text) -> list[Grid]:
-    """Return the tables in a text: of JSON, HTML, LaTeX, Markdown, separated values, or aligned columns.
-
-    Raises TableError for an empty one.
-    """
+    """Return the tables in a text: of JSON, HTML, LaTeX, Markdown, separated values, or aligned columns."""
     if file.rows:
         return [_grid(file, "a sheet of a workbook", enumerate(file.rows, 1), decimal=".")]
-    file = replace(
-        file, text=re.sub("[┌┬┐├┼┤└┴┘╔╦╗╠╬╣╚╩╝]", "+", re.sub("[│┃║]", "|", re.sub("[─━═]", "-", file.text)))
-    )
+    drawn = re.sub("[┌┬┐├┼┤└┴┘╔╦╗╠╬╣╚╩╝]", "+", re.sub("[│┃║]", "|", re.sub("[─━═]", "-", file.text)))
+    file = replace(file, text=drawn)
     text = file.text.strip()
     if not text:
         raise TableError(f"{file.where}: it is empty")
@@ -178,7 +174,8 @@ def grids(file: Text) -> list[Grid]:
     taken = {line for grid in grids for line in range(grid.lines[0], grid.lines[-1] + 1)}
     grids += [grid for grid in _fenced(file) if not taken & {*grid.lines}]
     if not (grids := grids or [*_statements(file)]):
-        return [_whole(file)]
+        parts = [file] if _separated(file) else _parts(file)
+        return [*map(_whole, parts)]
     about = _titles(file.lines)
     return [
         replace(grid, title=grid.title or about[grid.lines[0] - 1][0], above=about[grid.lines[0] - 1][1])
@@ -189,6 +186,14 @@ def grids(file: Text) -> list[Grid]:
 def _whole(file: Text) -> Grid:
     """Return a text that is one table: separated values, or columns aligned by spaces."""
     return _separated(file) or _grid(file, "aligned text", _aligned(file))
+
+
+def _parts(file: Text) -> list[Text]:
+    """Return the parts of aligned text between blank lines or rules, if several begin with words and end in numbers."""
+    edges = [at for at, line in enumerate(["", *file.lines, ""]) if re.fullmatch(r"\W*", line)]
+    spans = [(start, file.lines[start : end - 1]) for start, end in pairwise(edges) if end > start + 3]
+    tables = [one for one in spans if not has_value(one[1][0].split()[0]) and has_value(one[1][-1].split()[0])]
+    return [Text(file.where, "\n" * start + "\n".join(lines)) for start, lines in tables] if tables[1:] else [file]
 
 
 # What a line states of a condition: "8 GPUs: 5,000 img/s", "np = 4 => 33 min"; and words before a number with a unit.
@@ -255,7 +260,8 @@ def _json_rows(content: Any, where: str) -> list[list[str]]:
             break
         content = inner[0]
     if isinstance(content, dict) and content and all(isinstance(one, dict) for one in content.values()):
-        content = [{"name": name, **one} for name, one in content.items()]
+        key = "key" if all(map(str.isdigit, content)) else "name"
+        content = [{key: name, **one} for name, one in content.items()]
     if isinstance(content, dict) and of_columns(content):
         names, rows = list(map(str, content)), list(map(list, zip(*content.values(), strict=True)))
     elif isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
@@ -354,6 +360,11 @@ def _markdown(file: Text, lines: Sequence[tuple[int, str]]) -> Grid | None:
     if not dashes or dashes[0] > 2:
         return None
     heads = dashes[0] if any(cell for _, row in rows[: dashes[0]] for cell in row) else 0
+    width = len(rows[dashes[0]][1])
+    rows = [
+        (number, row if line[0] != "|" or line[-1] == "|" else row[:width])  # text may stand behind the last bar
+        for (number, row), (_, line) in zip(rows, lines, strict=True)
+    ]
     return _grid(file, "Markdown", [row for at, row in enumerate(rows) if at not in dashes], heads=heads)
 
 
@@ -362,12 +373,10 @@ def _drawn(file: Text, lines: Sequence[tuple[int, str]], rules: Sequence[int]) -
     between = [lines[start + 1 : end] for start, end in pairwise(rules)]
     one_a_line = sum(map(len, between)) > 2 * len(between) or len(between) < 3
     rows = [[row] for rows in between for row in rows] if one_a_line else [rows for rows in between if rows]
+    cells_of_rows = [zip(*(_cells(line) for _, line in row), strict=False) for row in rows]
     joined = [
-        (
-            row[0][0],
-            tuple(" ".join(filter(None, cells)) for cells in zip(*(_cells(line) for _, line in row), strict=False)),
-        )
-        for row in rows
+        (row[0][0], [" ".join(filter(None, cells)) for cells in columns])
+        for row, columns in zip(rows, cells_of_rows, strict=True)
     ]
     double = next((at for at, rule in enumerate(rules) if "=" in lines[rule][1]), 1)
     heads = sum(map(len, between[:double])) if one_a_line else double
@@ -602,7 +611,8 @@ def _aligned(file: Text) -> Iterator[tuple[int, list[str]]]:
     texts_one_a_line = [line for _, line in lines]
     for pattern in (_PHRASE, _WORD):
         rows = [re.findall(pattern, line) for line in texts_one_a_line]
-        if len(lengths := {len(row) for row in rows}) == 1 and lengths != {1}:
+        titles = any(len(row) == 1 and has_value(row[0]) for row in rows)
+        if len({len(row) for row in rows} - (set() if titles else {1})) == 1 < max(map(len, rows)):
             break
     else:
         numbered = [line for line in texts_one_a_line if sum(map(has_value, line.split())) * 2 > len(line.split())]

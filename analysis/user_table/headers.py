@@ -107,7 +107,7 @@ _MEMORY = r"(?<!(?:shared|ibuted) )mem(?:ory)?"  # but no model of parallelism
 _NOT_USED = {
     "not measured": any_of(
         "ideal theoretical expected perfect linear target predicted est estimated projected te[oó]ric[oa] objetivo"
-        " na[iï]ve", "to beat",
+        " na[iï]ve", "to beat", "max(?:imum)? (?:duration|length|context)",
     ),
     "a difference": any_of("saved savings? reduction difference diff delta gain improvement change"),
     "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
@@ -177,13 +177,12 @@ def read(text: str, overrides: Mapping[str, str] = {}, cells: Unit | None = None
         return Header(text, name, unit, _label(words), "as COLUMNS says", sizes, overridden=True)
     stated = unit if cells is None or (unit and unit.kind not in ("number", "count")) else cells
     name, why = _name(phrase, stated) if words or not sizes.size else ("", "")
-    return Header(text, name, unit, _label(words), why, sizes)
+    return Header(text, name, unit, _label(words, unit), why, sizes)
 
 
 _BATCH_STATED = re.compile(
-    r"\(?\b(?:(local|global|total)[ _-])?(?:batch[ _-]?size|bsz?|batch)( per (?:gpu|device))?\s*[=:]?\s*"
-    r"(\d[\d,]*k?)\b\)?",
-    re.I,
+    r"(?i)\(?\b(?:(local|global|total)[ _-])?(?:batch[ _-]?size|bsz?|batch)( per (?:gpu|device))?\s*[=:]?\s*"
+    r"(\d[\d,]*k?)\b\)?"
 )
 _SCOPES = {"": "batch", "local": "batch_per_rank", "global": "global_batch", "total": "global_batch"}
 _SIZED = rf"(?:{RANK}|{NODE}|threads?|cores?)(?:\(s\))?"
@@ -243,10 +242,11 @@ def _translated(text: str) -> str:
 
 def _phrase(text: str) -> str:
     """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
+    text = re.sub(r"(?i)(?<=throughput)_(\w+)_s$", r" \1/s", text)
     text = re.sub(r"(?i)(?<=cost|time)\s*/\s*(ms|s|min|h)\b", r" (\1)", text)  # "耗时/s" is a time in s
     text = re.sub(rf"\bM(?=(?i:{WORK}|cells|points|updates|atoms|particles|edges|rays|hashes)\b)", "M ", text.strip())
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", re.sub(r"[(\[]M[)\]]", "(million)", text))
-    text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
+    text = re.sub(rf"\bns?(?=(?:{RANK}|{NODE})\b)", "num ", text.replace("_", " "), flags=re.I)
     text = re.sub(r"#[\s-]*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z]+(?![A-Za-z/]))", " ", text))
     return re.sub(r"\s+", " ", text).strip(" :.,").lower()
 
@@ -260,14 +260,11 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
             return re.sub(r"\s+", " ", rest).strip(), unit
     words = re.findall(r"[^\s()\[\]{},;:]+", phrase)
     runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 5, start, -1))
-    pace = (
-        unit for unit in map(units.read, runs) if unit and (unit.kind == "rate" or (unit.kind == "time" and unit.work))
-    )
-    if unit := next(pace, None):
+    read_runs = filter(None, map(units.read, runs))
+    if unit := next((one for one in read_runs if one.kind == "rate" or (one.kind == "time" and one.work)), None):
         return phrase, unit
-    if last := re.search(
-        rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$", phrase
-    ):
+    last_unit = rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$"
+    if last := re.search(last_unit, phrase):
         text = next(filter(None, last.groups()))
         if text not in ("m", "d", "h") or last[2]:
             return f"{phrase[: last.start()]} {phrase[last.end() :]}".strip(" ,-:"), units.read(text)
@@ -334,6 +331,7 @@ def _not_used(phrase: str, unit: Unit | None) -> Named | None:
     if _has(r"batch|\bbs\b|\btrain|world size", phrase):
         return ("", "accuracy") if accuracy and not _is("time", unit) and not _is("rate", unit) else None
     reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", phrase)]
+    reasons = [why for why in reasons if why != "a part of the time" or not _has(r"\bwall\b", phrase)]
     why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", phrase)), "")
     if why == "no quantity" and unit is not None and unit.kind in ("rate", "time"):
         return None
@@ -354,11 +352,10 @@ def _rate(phrase: str, unit: Unit | None) -> Named | None:
 
 def _batch(phrase: str, unit: Unit | None) -> Named | None:
     batch = any_of("batch batches batch-?sizes? minibatch(?:es)? bs bsz gbs mbs", r"batch ?sizes?")
-    if _has(rf"\b(?:images?|imgs?|samples?|examples?|seqs?|sequences?) ?(?:per|/) ?{RANK}$", phrase) and not _is(
-        "rate", unit
-    ):
+    images = r"(?:images?|imgs?|samples?|examples?|seqs?|sequences?|tokens?) ?(?:per|/) ?"
+    if _has(rf"\b{images}{RANK}$", phrase) and not _is("rate", unit):
         return "batch_per_rank", ""
-    if re.fullmatch(rf"(?:images?|imgs?|samples?|examples?|seqs?|sequences?|tokens?) ?(?:per|/) ?{_STEP}", phrase):
+    if re.fullmatch(rf"{images}{_STEP}", phrase):
         return "global_batch", ""
     if not _has(rf"\b{batch}\b(?! ?= ?\d)", phrase) or _has(rf"{_TIME_WORDS}|batches", phrase) or _is("time", unit):
         return None
@@ -384,9 +381,8 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
     whole = any_of("total overall job e2e complete full", "end ?-?to ?-?end")
     if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase):
         return "job_s", ""
-    names_a_subject = not _has(_TIME_WORDS, phrase) and _has(
-        r"[^\W\d_]{2,}", re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
-    )
+    others = re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
+    names_a_subject = not _has(_TIME_WORDS, phrase) and _has(r"[^\W\d_]{2,}", others)
     return ("", TIME_OF) if names_a_subject and not _has(r"\btrain", phrase) else ("wall_s", "")
 
 
@@ -401,7 +397,7 @@ def _counted(phrase: str, unit: Unit | None) -> Named | None:
     if re.fullmatch(rf"(?:[a-z0-9.-]+ )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
     ranks = rf"(?:[a-z0-9-]+ (?:or |and )?)?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
-    ranks = rf"(?:{ranks})(?: ?/ ?(?:{ranks}))?"  # "Threads / Ranks"
+    ranks = rf"(?:{ranks})(?: ?/ ?(?:{ranks}|[a-z ]+(?:s|size)))*"  # "Threads / Ranks"
     product = rf"\(?{NODE} ?[x×*/] ?{RANK}.*"
     return ("ranks", "") if re.fullmatch(rf"-{{0,2}}(?:{ranks})|{product}", bare) or phrase in ("n", "# n") else None
 
@@ -419,26 +415,23 @@ _KNOWN = any_of(
 )
 
 
-def _label(text: str) -> str:
+def _label(text: str, unit: Unit | None = None) -> str:
     """The words of a header that say neither quantity nor unit, as "TF32" of "Throughput - TF32 (img/s)"."""
     parts = []
     text = re.sub(r"(?i)\s+(?:vs\.?|versus|over|relative to|compared (?:to|with)|against)\s.*", "", text)  # a base
-    for token in re.split(r"\s+|(?<=\))|(?=\()", text.replace("_", " ")):
+    text = re.sub(re.escape(unit.text) if unit and unit.work else r"$^", " ", text.replace("_", " "), flags=re.I)
+    for token in re.split(r"\s+|(?<=\))|(?=\()", text):
         bare = token.strip("()[]{},:;.#-=%/")
         unit = units.read(bare)
-        is_known = re.fullmatch(
-            rf"{_KNOWN}|{_TIME_WORDS}|{RANK}|{NODE}|{WORK}|{_STEP}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?",
-            bare,
-            re.I,
-        )
+        known = rf"{_KNOWN}|{_TIME_WORDS}|{RANK}|{NODE}|{WORK}|{_STEP}"
+        is_known = re.fullmatch(rf"{known}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?", bare, re.I)
         if bare and not is_known and (unit is None or unit.kind in ("count", "number") or bare.lower() == "m"):
             parts.append(bare)
     return " ".join(parts)
 
 
 _AT = re.compile(
-    rf"(?:(?P<unit1>{RANK}|{NODE}|n|np|p)\s*[=:]?\s*)?(?P<n>\d{{1,6}})\s*[x×]?\s*(?P<gpu>{GPU})?\s*-?(?P<unit2>{RANK}|{NODE})?(?:\(s\))?",
-    re.I,
+    rf"(?i)(?:(?P<unit1>{RANK}|{NODE}|n|np|p)\s*[=:]?\s*)?(?P<n>\d{{1,6}})\s*[x×]?\s*(?P<gpu>{GPU})?\s*-?(?P<unit2>{RANK}|{NODE})?(?:\(s\))?"
 )
 
 

@@ -1,7 +1,7 @@
 """The cells of one column as numbers, of any locale: value, rounding, unit and interval, or why there is none.
 
 What "1.234" means is decided by the column: a mark that some cell can only have before its decimals is the decimal
-mark of all. Where no cell tells, both readings are returned, and `decide` is asked with what else is known.
+mark of all. Where no cell tells, `columns` decides by what else is known.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.user_table import units
@@ -21,9 +21,8 @@ _MISSING = {
     "...", "#n/a", "-nan",
 }  # fmt: skip
 _FAILED = re.compile(
-    r"oom|out of memory|.*\berror\b.*|fail(?:ed|ure)?|crash(?:ed)?|time ?out|timed out|dnf|did not finish|killed|hang"
-    r"|inf|✗|✘",
-    re.I,
+    r"(?i)oom|out of memory|.*\berror\b.*|fail(?:ed|ure)?|crash(?:ed)?|time ?out|timed out|dnf|did not finish|killed"
+    r"|hang|inf|✗|✘"
 )
 _GROUPS = {".": ",'’ _", ",": ".'’ _"}  # what may stand between thousands
 _SIGNED = r"[-+]?"
@@ -129,10 +128,9 @@ def column(cells: Sequence[str], mark: str) -> list[Cell]:
     return [_parse(clean(text), mark) for text in cells]
 
 
-def decide(cells: Sequence[str], fits: Callable[[list[Cell]], bool]) -> str:
-    """The decimal mark of a column that leaves it open: with which its numbers fit; "" where both or none do."""
-    fitting = [mark for mark in MARKS if fits(column(cells, mark))]
-    return fitting[0] if len(fitting) == 1 else ""
+def values(cells: Sequence[str]) -> list[float]:
+    """Return the cells of a column, with points before decimals, as numbers; NaN for others."""
+    return [cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in column(cells, ".")]
 
 
 def _value(cell: Cell) -> float | None:
@@ -142,20 +140,14 @@ def _value(cell: Cell) -> float | None:
 def _parse(text: str, mark: str) -> Cell:
     """One cell. An other number in brackets behind the first is left out."""
     if text.lower() in _MISSING:
-        return Missing(
-            f"'{text}': no number" if text else "empty", bool(text) and text not in ("-", "--", "---", "–", "—")
-        )
+        return Missing(f"'{text}': no number" if text else "empty", bool(re.search("[^-–—]", text)))
     if _FAILED.fullmatch(text):
         return Missing(f"'{text}': not measured")
     if match := _CLOCK.fullmatch(text):
-        days, first, second, third = match.groups()
-        hours = (
-            [int(first), int(second), float((third or "0").replace(",", "."))]
-            if third
-            else [0, int(first), int(second)]
-        )
-        seconds = int(days or 0) * 86400 + hours[0] * 3600 + hours[1] * 60 + hours[2]
-        return PrintedNumber(seconds, 0.5, Unit("time", text="h:mm:ss" if third else "m:ss"))
+        days, *clock_parts = match.groups()
+        clock = [float(part.replace(",", ".")) for part in reversed(clock_parts) if part]  # seconds first
+        seconds = int(days or 0) * 86400 + sum(part * 60**power for power, part in enumerate(clock))
+        return PrintedNumber(seconds, 0.5, Unit("time", text="h:mm:ss" if len(clock) > 2 else "m:ss"))
     if match := _HOURS.fullmatch(text):
         return PrintedNumber(int(match[1]) * 3600 + int(match[2]) * 60, 30, Unit("time", text="h mm"))
     if _PARTS.fullmatch(text) and len(parts := _PART.findall(text)) > 1:

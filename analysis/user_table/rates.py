@@ -22,8 +22,7 @@ def rates(runs: pd.DataFrame) -> pd.DataFrame:
     and batch are known; 1 / the time of an epoch, or of a run, where all points do equal work; speedups, or
     efficiencies x ranks, whose `work` is "" for no unit. NaN where there is none.
     """
-    columns = pd.DataFrame({"rate": math.nan, "work": ""}, index=runs.index)
-    columns["work"] = columns["work"].astype(object)
+    columns = pd.DataFrame({"rate": math.nan, "work": pd.Series("", runs.index, dtype=object)}, runs.index)
     key = [name for name in TEXT if name in runs]
     for _, curve in runs.groupby(key, dropna=False, sort=False) if key else [((), runs)]:
         rate, work = _curve_rates(curve)
@@ -92,11 +91,8 @@ def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
         if stated in runs and (name := _by_stated(runs.assign(rate=steps), key, stated)):
             return ("global_batch" if name == "images_per_s" else "batch_per_rank"), f"its {stated} says so", True
     if steps is not None and _power(runs.assign(rate=steps), key) > _NEAR:
-        return (
-            "global_batch",
-            "steps take less time on more ranks: of one rank, they would do more than their share",
-            False,
-        )
+        why = "steps take less time on more ranks: of one rank, they would do more than their share"
+        return "global_batch", why, False
     power = _power(runs.drop(columns="batch").assign(rate=runs["batch"]), key)
     if abs(power - 1) < _NEAR:
         return "global_batch", "it grows as the ranks do", False
@@ -122,10 +118,8 @@ def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
         errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[more].tolist()
     medians = {name: float(np.median(values)) for name, values in errors.items() if values}
     nearest, *others = sorted(medians, key=lambda name: medians[name]) or [""]
-    tells = (
-        bool(others) and medians[nearest] < min(_FAR, max(_NEAR, medians[others[0]] / 3)) and medians[others[0]] > _NEAR
-    )
-    return nearest if tells else ""
+    far = medians[others[0]] if others else 0.0
+    return nearest if far > _NEAR and medians[nearest] < min(_FAR, max(_NEAR, far / 3)) else ""
 
 
 def _power(runs: pd.DataFrame, key: list[str]) -> float:

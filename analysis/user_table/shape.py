@@ -7,6 +7,7 @@ several conditions are stacked: a row for each, with the size, the batch and the
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ _WITH_LABELS = ("batch", "batch_per_rank", "global_batch", "steps_per_rank", "ep
 _LABELLED = re.compile(r"([\d.]+) ?@ ?([^,@]+)")
 _SPLIT = {"/": r"(.*?)\s*\(([^()/]+(?:/[^()/]+)+)\)\s*(.*)", ",": r"(.*?):\s*([^,:]+(?:,[^,:]+)+)()"}
 _RUN = re.compile(r"(?:run|trial|rep(?:eat|etition)?|launch|#)?\s*#?(\d{1,2})", re.I)
+_MEAN = re.compile(r"(?<![a-z])(?:mean|median|avg|average|promedio|media)(?![a-z])", re.I)
 CELLS = "the cells"  # the header of cells without one
 ACROSS, COLUMNS, SECTION = "the numbers across", "the columns", "section"  # headers of labels that the file spreads out
 _BATCHES = "batches in headers"
@@ -183,9 +185,7 @@ def _sizes(table: Long) -> list[int]:
     for one in table.columns:
         counts = [units.sizes_in(cell) or units.Sizes() for cell in one.cells]
         numbers_alone = all(re.fullmatch(r"\d+", cell) for cell in one.cells)
-        named = one.header.name in ("ranks", "nodes") or (
-            not numbers_alone and one.header.name in ("", "gpu", "setting")
-        )
+        named = one.header.name in ("ranks", "nodes", *(() if numbers_alone else ("", "gpu", "setting")))
         if named and all(size.ranks or size.nodes for size in counts):
             return [size.ranks or size.nodes for size in counts]
     return []
@@ -198,9 +198,8 @@ def _below(upper: Long, lower: Long) -> Long:
         for one, other in zip(upper.columns, lower.columns, strict=True)
     )
     title = upper.title if upper.title == lower.title else upper.title.rpartition(", ")[0]
-    return replace(
-        upper, title=title, lines=upper.lines + lower.lines, columns=columns, notes=upper.notes + lower.notes
-    )
+    lines, notes = upper.lines + lower.lines, upper.notes + lower.notes
+    return replace(upper, title=title, lines=lines, columns=columns, notes=notes)
 
 
 def _long(block: Block, overrides: Mapping[str, str]) -> Long:
@@ -217,7 +216,7 @@ def _long(block: Block, overrides: Mapping[str, str]) -> Long:
         if one.header.sizes.batch and not any(map(numbers.has_value, one.cells))  # the names of rows
     ]
     table = Long(block.grid, block.title, tuple(block.lines), tuple(columns), tuple(block.notes))
-    return _with_batch(_spread(_one_unit(_by_cells(_across(_down(table), overrides), overrides)), overrides))
+    return _with_batch(_spread(_one_of_each(_by_cells(_across(_down(table), overrides), overrides)), overrides))
 
 
 def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Header:
@@ -230,6 +229,8 @@ def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Head
     if (kinds == {"other"} and header.name != "rate") or (kinds == {"share"} and header.name == "rate"):  # as GB
         return replace(header, name="", why="not about speed")
     unknown = replace(header, name="", why=_UNKNOWN, label=header.text)
+    if header.name in ("ranks", "nodes") and not re.search(r"\d", "".join(cells)):
+        return replace(header, name="setting")
     digits = {"n": 4, "nodes": 7}.get(header.name)
     if digits and any(re.fullmatch(rf"\d{{{digits},}}", cell.replace(",", "")) for cell in cells):
         return unknown  # a problem size
@@ -324,11 +325,7 @@ def _down(table: Long) -> Long:
 
 
 def _across(table: Long, overrides: Mapping[str, str]) -> Long:
-    """Return a table in which headers keep the sizes that they state only if these are numbers of ranks.
-
-    That is so if several are stated, with a unit or in all columns but those of names before them; what is to the left
-    of them then distinguishes curves.
-    """
+    """Return a table in which headers keep the sizes that they state only if several state numbers of ranks."""
     own = [one for one in table.columns if one.header.text != SECTION]
     sized = [one for one in own if one.header.sizes.size]
     if any(one.header.name in _MEASURED for one in sized):  # a column with another label holds no measurement of a size
@@ -369,15 +366,12 @@ def _without_size(one: Column) -> Column:
 
 
 def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
-    """Return a table whose columns that are named after settings, as frameworks, have the name of what they measure.
-
-    That is known by the units of their cells; without units by the title, if nothing else is measured.
-    """
+    """Return a table whose columns that are named after settings have names by their units, else by the title."""
     sizes = _sizes(table)
     if table.column_of(CELLS) or not (sizes or table.names & {"ranks", "nodes"}):
         return table
-    whole = any(one.header.name in ("wall_s", "job_s") and _WHOLE.search(one.header.text) for one in table.columns)
-    table = replace(table, columns=tuple(_part_of(one) if whole else one for one in table.columns))
+    whole = [one for one in table.columns if one.header.name in ("wall_s", "job_s") and _WHOLE.search(one.header.text)]
+    table = replace(table, columns=tuple(_part_of(one, whole) for one in table.columns))
     times = any(one.header.why == headers.TIME_OF for one in table.columns)
     if not (times or table.names & (_MEASURED - _BESIDE)):
         table = _with_substitute(table)
@@ -417,16 +411,20 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
     return replace(table, columns=tuple(columns))
 
 
-def _part_of(one: Column) -> Column:
-    """Return a column as not used, if it is a time of something beside that of the whole."""
-    return one.named("", "a part of the time") if one.header.why == headers.TIME_OF else one
+def _part_of(one: Column, wholes: Sequence[Column]) -> Column:
+    """Return a column as not used, if it is a time of something beside that of the whole, and never longer."""
+    labelled = one.header.name == "wall_s" and one.header.label and not any(one is whole for whole in wholes)
+    if not wholes or one.header.overridden or not (labelled or one.header.why == headers.TIME_OF):
+        return one
+    part, whole = (numbers.values(column.in_units().cells) for column in (one, wholes[0]))
+    longer = labelled and any(map(operator.gt, part, whole))
+    return one if longer else one.named("", "a part of the time")
 
 
 def _ratio(one: Column, other: Column) -> float:
     """Return by which factor the first numbers of two columns differ, if both have one."""
-    a, b = (numbers.column(column.cells[:1], ".")[0] for column in (one, other))
-    known = isinstance(a, numbers.PrintedNumber) and isinstance(b, numbers.PrintedNumber) and a.value > 0 < b.value
-    return max(a.value / b.value, b.value / a.value) if known else math.inf  # type: ignore[union-attr]
+    a, b = (numbers.values(column.cells[:1])[0] for column in (one, other))
+    return max(a / b, b / a) if a > 0 < b else math.inf
 
 
 def _with_substitute(table: Long) -> Long:
@@ -451,8 +449,8 @@ def _scale_alike(table: Long, numeric: Sequence[Column], sizes: Sequence[int]) -
     if len(numeric) < 2 or len({*sizes}) < 3 or len(numeric) < len(table.columns) - 2 or sizes != sorted(sizes):
         return False
     for one in numeric:
-        values = [cell.value for cell in numbers.column(one.cells, ".") if isinstance(cell, numbers.PrintedNumber)]
-        grow = len(values) == len(sizes) and min(values) > 0 and values == sorted(values)
+        values = numbers.values(one.cells)
+        grow = all(value > 0 for value in values) and values == sorted(values)
         if not grow or not _LEAST < math.log(values[-1] / values[0], sizes[-1] / sizes[0]) < _MOST:
             return False
     return True
@@ -484,6 +482,40 @@ def _spread(table: Long, overrides: Mapping[str, str]) -> Long:
         table = table.guessing(f"a curve for each of: {', '.join(shown)}")
     long = table.stack(groups, attributes, by_size)
     return _by_quantity(long, overrides) if long.column_of(CELLS) else long
+
+
+def _one_of_each(table: Long) -> Long:
+    """Return a table with one column of each quantity and label; of several units, that with most digits.
+
+    Times of a serial program beside others, least and largest ones, and single runs beside their mean are not used.
+    """
+    texts = {one.header.text.lower() for one in table.columns}
+    means = {one.header.name for one in table.columns if _MEAN.search(one.header.text)}
+    unused: dict[int, str] = {}
+    alike: dict[object, list[Column]] = defaultdict(list)
+    for one in table.columns:
+        header, text = one.header, one.header.text.lower()
+        other_end = re.sub("min|max", lambda end: "max" if end[0] == "min" else "min", text)
+        others = {other.header.name for other in table.columns if other is not one}
+        if header.overridden:
+            continue
+        if other_end in texts - {text} and header.name not in ("low", "high"):
+            unused[id(one)] = "scatter"
+        elif header.name in others & _MEASURED and re.search(r"serial|sequential|^seq$", header.label, re.I):
+            unused[id(one)] = "of a serial program"
+        elif header.name in means and _RUN.fullmatch(header.label):
+            unused[id(one)] = "a single run"
+        elif header.name in _MEASURED or "batch" in header.name:
+            alike[header.name, header.label.lower(), header.sizes].append(one)
+    for columns in alike.values():
+        several_units = 1 < len(columns) == len({one.header.unit and one.header.unit.work for one in columns})
+        digits = several_units and "batch" not in columns[0].header.name
+        best = max(columns, key=lambda one: sum(map(len, one.cells))) if digits else columns[0]
+        if several_units or best.header.label:
+            why = "the same in another unit" if several_units else "given twice"
+            unused |= {id(one): why for one in columns if one is not best}
+    columns = [one.named("", unused[id(one)]) if id(one) in unused else one for one in table.columns]
+    return replace(table, columns=tuple(columns))
 
 
 def _conditions(table: Long) -> list[tuple[Column, Condition]]:
@@ -537,15 +569,16 @@ def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
     assert sizes is not None
     assert cells is not None
     for one in table.columns[: table.columns.index(sizes)]:
-        if (
-            one.header.name not in ("", "setting", "model")
-            or cells.header.name
-            or any(map(numbers.has_value, one.cells))
-        ):
+        no_names = one.header.name not in ("", "setting", "model") or any(map(numbers.has_value, one.cells))
+        if no_names or cells.header.name:
             continue
         read = {text: headers.read(text, overrides) for text in dict.fromkeys(one.cells)}
         read = {text: header for text, header in read.items() if text}
+        one_kind = len(cells.unit_kinds) == 1 and cells.unit_kinds <= {*_BY_UNIT}
+        # A row "training" of rates has no times.
+        fits = _BY_UNIT_OR[_BY_UNIT[min(cells.unit_kinds)]] if one_kind else ""
         known = [header for header in read.values() if header.name not in headers.TEXT and header.why != _UNKNOWN]
+        known = [header for header in known if header.name.startswith(fits)]
         other = [header for header in read.values() if not header.name and header.why == _UNKNOWN]
         mixed = len(cells.unit_kinds - {"number", "count", "other"}) > 1
         keys = [*zip(*(column.cells for column in table.without([one, cells])), strict=True)]
@@ -589,8 +622,7 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
     """Return cells without a header under one, and the guess: by these texts, else by how they change with sizes."""
     if cells.header.name:
         return cells, ()
-    values = zip(sizes, numbers.column(cells.cells, "."), strict=False)
-    points = [(size, value.value) for size, value in values if isinstance(value, numbers.PrintedNumber)]
+    points = [pair for pair in zip(sizes, numbers.values(cells.cells), strict=False) if math.isfinite(pair[1])]
     speeds_up = not any(value > 3 * max(sizes) for _, value in points)  # plausibly
     stated: set[str] = {cells.header.unit.kind} if cells.header.unit else set()
     kinds = stated & {*_BY_UNIT} or cells.unit_kinds & {*_BY_UNIT}
@@ -605,9 +637,8 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
         if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
             unit = cells.header.unit if kinds and cells.header.unit else quantity.unit
             header = replace(cells.header, name=quantity.name, unit=unit, why="")
-            return replace(cells, header=header), (
-                f"the cells are {quantity.name}, by '{text if len(text) < 80 else quantity.text}' above",
-            )
+            quoted = text if len(text) < 80 else quantity.text
+            return replace(cells, header=header), (f"the cells are {quantity.name}, by '{quoted}' above",)
     if by_unit:
         return cells.named(by_unit), (f"the cells are {by_unit}, by their unit",)
     grow = [after > before for (small, before), (large, after) in pairwise(points) if large > small]
@@ -624,23 +655,3 @@ def _quantity_in(text: str) -> Header | None:
     time = r"(?:training|epoch|step|wall|execution|run) ?time|time per \w+"
     phrases = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
     return next((header for phrase in phrases if (header := headers.read(phrase)).name in _MEASURED), None)
-
-
-def _one_unit(table: Long) -> Long:
-    """Return a table with one column of each quantity that it gives in several units, as samples/s and tokens/s.
-
-    Of rates the one with most digits is used, of batches the first.
-    """
-    by_name: dict[str, list[Column]] = defaultdict(list)
-    for one in table.columns:
-        if one.header.name in _MEASURED or "batch" in one.header.name:
-            by_name[one.header.name].append(one)
-    unused = []
-    for name, columns in by_name.items():
-        works = {one.header.unit.work if one.header.unit else "" for one in columns}
-        alike = len({(one.header.label, one.header.sizes) for one in columns}) == 1
-        if 1 < len(columns) == len(works) and alike:
-            best = columns[0] if "batch" in name else max(columns, key=lambda one: sum(map(len, one.cells)))
-            unused += [one for one in columns if one is not best]
-    left = table.without(unused)
-    return replace(table, columns=(*left, *(one.named("", "the same in another unit") for one in unused)))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import blocks, columns, files, headers, numbers, rates, shape, tidy
+from analysis.user_table import columns, files, headers, numbers, rates, shape, tidy
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
@@ -106,10 +106,7 @@ def read(path: Path, columns_text: str = "") -> UserTable:
 
 
 def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
-    """Return the tables in the text of a file that can be used, and why others cannot.
-
-    A table of one number of ranks beside one of several is no scaling table.
-    """
+    """Return the tables in the text of a file that can be used, and why others cannot."""
     parts: list[UserTable] = []
     problems: list[str] = []
     runs = files.log_grids(text)
@@ -127,9 +124,8 @@ def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[U
             parts.append(_assembled(table, overrides))
         except TableError as error:
             problems += [] if table.grid.loose else [str(error)]
-    if not any(part.scales or part.published is not None for part in parts) and any(
-        _how_far(one) < 0 for one in problems
-    ):
+    usable = any(part.scales or part.published is not None for part in parts)
+    if not usable and any(_how_far(one) < 0 for one in problems):
         parts = []  # the open question is of more interest than a single point
     if not runs and any(part.scales for part in parts):
         alike = [part for part in parts if not part.scales and part.published is None]
@@ -177,9 +173,10 @@ def _no_headers(grid: Grid) -> str:
         if name in ("ranks", "images_per_s", "wall_s", "speedup")
     )
     place = f"{grid.where}, line {grid.lines[0] if grid.lines else 1}"
+    first = next((row for row in grid.rows if sum(map(bool, row)) > 1), [*grid.rows, ()][0])
     return (
         f"{place}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
-        f"{blocks.first_row(grid)}; headers are known as {examples}; for others say "
+        f"{', '.join(map(repr, filter(None, first)))}; headers are known as {examples}; for others say "
         'COLUMNS="HEADER=NAME,...", without headers COLUMNS="1=ranks,2=wall_s,..."'
     )
 
@@ -268,15 +265,10 @@ def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
     runs["work"] = assembly.work
     order = ["file", "line", "place", *(name for name in NAMES if name in runs), "work"]
     readings = [assembly.readings[name] for name in (*NAMES, "steps_per_s") if name in assembly.readings]
-    return UserTable(
-        table.grid.where,
-        runs[order],
-        assembly.rounding.reset_index(drop=True),
-        tuple(reading for reading in readings if reading.header not in (shape.COLUMNS, shape.SECTION)),
-        tuple(assembly.guesses),
-        tuple(assembly.notes),
-        title=table.title,
-    )
+    shown = tuple(reading for reading in readings if reading.header not in (shape.COLUMNS, shape.SECTION))
+    rounding, all_notes = assembly.rounding.reset_index(drop=True), tuple(assembly.notes)
+    guesses = tuple(assembly.guesses)
+    return UserTable(table.grid.where, runs[order], rounding, shown, guesses, all_notes, title=table.title)
 
 
 def _frames(quantities: Sequence[Quantity]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -341,6 +333,7 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
     for one in quantities:
         if one.name in TEXT:
             add(one.name, one.text)
+    ranks = assembly.values["ranks"]
     unknown = [one for one in table.columns if unused.get(one.header.text) == "not known"]
     for several in (True, False):
         for column in unknown:
@@ -348,15 +341,26 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
             if header.text not in unused or not _distinguishes_curves(column, assembly, texts, several):
                 continue
             short = all(len(cell) < 6 for cell in cells)
-            add("setting", [f"{header.text} {cell}" if short and cell else cell for cell in cells])
+            labels = pd.Series([f"{header.text} {cell}" if short and cell else cell for cell in cells], ranks.index)
+            for _, curve in ranks.groupby([*texts.values()]) if texts else ():
+                if curve.nunique() > 1 and curve.groupby(labels[curve.index]).nunique().max() < 2:
+                    labels[curve.index] = ""  # it grows with the ranks of this curve
+            add("setting", labels.tolist())
             before = assembly.readings.get("setting")
             text = f"{before.header}, {header.text}" if before else header.text
             assembly.readings["setting"] = Reading(text, "setting", guess="its text tells curves apart")
             del unused[header.text]
+    threads = [one for one in unknown if one.header.text in unused and headers.strength(one.header.text) == 3]
+    known = pd.DataFrame({"ranks": ranks, **texts})
+    for column in threads[:1] if known.duplicated().any() else ():
+        distinct = not known.assign(threads=column.cells).duplicated().any()
+        if distinct and all(map(str.isdigit, column.cells)):
+            assembly.values["ranks"] = ranks * [int(cell) for cell in column.cells]
+            assembly.guesses.append(f"ranks are multiplied by '{column.header.text}': rows would be alike without it")
+            del unused[column.header.text]
     if unused:
         listed = ", ".join(f"{text!r} ({why})" for text, why in unused.items())
         assembly.notes.append(f"{table.grid.where}: columns not used: {listed}")
-    ranks = assembly.values["ranks"]
     sizes = [assembly.values[name] for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
     conditions = [name for name in ("setting", "framework", "machine", "precision") if name in texts]
     for name in conditions if ranks.nunique() > 1 else ():
@@ -533,9 +537,8 @@ def _ratio_of_one_curve(assembly: _Assembly) -> None:
         if errors[best] > _OF_SETTINGS and _is_of_settings(values, name, lines):
             assembly.values = values.drop(columns=name)
             reading = assembly.readings.pop(name)
-            assembly.notes.append(
-                f"{assembly.table.grid.where}: column '{reading.header}' is a ratio of two settings: unused"
-            )
+            where = assembly.table.grid.where
+            assembly.notes.append(f"{where}: column '{reading.header}' is a ratio of two settings: unused")
             continue
         assembly.values[name] = values[name].where(labels.eq(best))
         assembly.guesses.append(f"the {name} beside several curves is that of '{best}', from which it follows best")

@@ -35,8 +35,7 @@ TIME = rf"(?:{'|'.join(sorted(TIMES, key=len, reverse=True))})"
 _CORE = "(?:cores?|threads?)"
 _PER = r"(?:\s*/\s*|\s+per\s+|\s*\bp\b\s*|\s+a\s+|\s+)"
 _RATE = re.compile(
-    rf"(?P<scale>[kmg]|kilo|thousand|million)?\s*(?P<work>{WORK})?{_PER}(?P<time>{TIME})(?:{_PER}(?P<of>{RANK}|{NODE}))?",
-    re.I,
+    rf"(?i)(?P<scale>[kmg]|kilo|thousand|million)?\s*(?P<work>{WORK})?{_PER}(?P<time>{TIME})(?:{_PER}(?P<of>{RANK}|{NODE}))?"
 )
 _ANY_RATE = re.compile(  # of whatever is counted, as "M worlds/s"
     rf"(?:(?P<scale>[kmg]|million) )?(?P<work>[a-z][a-z-]+)(?: ?/ ?| per )(?P<time>{TIME})(?:(?: ?/ ?| per )"
@@ -117,8 +116,7 @@ GPU = (  # names of accelerators: P100, V100-SXM2, A10G, RTX 3090 Ti, MI250X, TP
 )
 _NODES = re.compile(rf"(?<![a-z.])(\d+)\s*-?(?:[a-z][\w.]+ )?(?:{NODE}|n(?![a-z]))(?![a-z])", re.I)
 _RANKS = re.compile(
-    rf"(\d+)\s*[x×*]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|threads?|cores?|g))(?![a-z0-9])",
-    re.I,
+    rf"(?i)(\d+)\s*[x×*]?\s*-?(?:(?P<gpu>{GPU}?)s?(?: gpus?)?|(?:nvidia |tesla )?(?:{RANK}|threads?|cores?|g))\b"
 )
 _PRODUCT = re.compile(rf"(?<![\w.])(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
 # Codes: "2n8g", "n2g8", "2n_8gpu".
@@ -143,11 +141,12 @@ _FOREIGN = {
     "ускорение": "speedup", "эффективность": "efficiency", "процессов": "processes", "процессы": "processes",
     "поток": "thread", "потока": "threads", "потоков": "threads", "потоки": "threads", "узлов": "nodes",
     "узлы": "nodes", "ядер": "cores", "ядра": "cores", "число": "number of", "количество": "number of",
-    "nº": "number of", "режим": "mode", "мс": "ms", "с": "s", "сек": "s", "мин": "min",
+    "nº": "number of", "numero di": "number of", "numero": "number of", "porcentaje": "percent", "segundos": "s",
+    "режим": "mode", "мс": "ms", "с": "s", "сек": "s", "мин": "min",
 }  # fmt: skip
-_FOREIGN_WORD = re.compile(  # in scripts without spaces between words, a part of one
-    "|".join(rf"\b{word}\b" if word[0] < "\u3000" else word for word in sorted(_FOREIGN, key=len, reverse=True)), re.I
-)
+_LONGEST_FIRST = sorted(_FOREIGN, key=len, reverse=True)  # in scripts without spaces between words, a part of one
+_FOREIGN_WORDS = (rf"(?<![^\W_]){word}(?![^\W_])" if word[0] < "\u3000" else word for word in _LONGEST_FIRST)
+_FOREIGN_WORD = re.compile("|".join(_FOREIGN_WORDS), re.I)
 _WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
 _WORD = re.compile(rf"\b({'|'.join(_WORDS)})(?=[- ](?:[a-z]+ )?(?:{RANK}|{NODE}|{_CORE}))", re.I)
 
@@ -174,7 +173,7 @@ def sizes_in(text: str) -> Sizes | None:
     low = re.sub(r"\s+", " ", translated(text)).strip()
     flags = rf"-j|-np?|-t|--?\w+[ =]|(?:np|n|p|j|n?(?:{RANK}|threads?)) ?= ?|(?:serial|parallel|mpi|omp) ?\(?"
     flags += rf"|(?:\w+ )?(?:np|(?=\w+s\b)(?:{RANK}|threads|cores)):? "  # but "rank 3" is one of several
-    if flag := re.fullmatch(rf"(?:{flags})(\d+)\)?", low, re.I):
+    if flag := re.fullmatch(rf"(?:{flags})(\d+)\)?(?:[,;] .*)?", low, re.I):
         return Sizes(int(flag[1]))
     low = re.sub(r"(?<![a-z0-9])n(\d+)c(\d+)(?![a-z0-9])", r"\2 gpus (\1 nodes)", low, flags=re.I)  # as Paddle writes
     if grid := re.fullmatch(r"\((\d+), ?(\d+)(?:, ?(\d+))?\)", low):  # of processes
@@ -213,6 +212,7 @@ def sizes_in(text: str) -> Sizes | None:
 
 def device_counts(cells: Sequence[str]) -> list[int] | None:
     """Return how many devices each cell lists, as "0,1,2"; None where the cells are no lists that begin at several."""
+    cells = [cell.strip("[]") for cell in cells]
     if not cells or not all(_IDS.fullmatch(cell) for cell in cells) or not any("," in cell for cell in cells):
         return None
     if all(re.fullmatch(r"\d+|\d{1,3}(?:,\d{3})+", cell) for cell in cells):  # "1,024"

@@ -108,7 +108,7 @@ READ = {
         "GPUs,Time/Epoch,Total (50 epochs)\n1,30 sec,25 min\n2,17 sec,14 min\n", {"job_s": [1500, 840]}
     ),
     "one quantity in two units": (
-        "ranks,Solve time (ms),Wall time (s)\n1,3777,4.32\n2,2070,2.6\n", {"wall_s": [3.777, 2.07, 4.32, 2.6]}
+        "ranks,Blocking time (ms),Eager time (s)\n1,3777,4.32\n2,2070,2.6\n", {"wall_s": [3.777, 2.07, 4.32, 2.6]}
     ),
     "a mark of thousands, as another column has decimals": (
         "ranks;time (s);edges/s\n4;0.0248;504\n8;0.1749;19,677\n16;0.9675;142,567\n",
@@ -187,6 +187,56 @@ READ = {
     "lines that state a result each": (
         "Hello,\n\nTwo nodes with 2 GPUs each: 110 img/s on each = 220 img/s\n1 GPU: 60 img/s (good)\n\nbye\n",
         {"ranks": [4, 1], "images_per_s": [220, 60]},
+    ),
+    "the number of ranks as nranks, parts of a wall time": (
+        "nranks,kernel_ms,wall_ms\n1,5,5.6\n2,4,6.7\n", {"ranks": [1, 2], "wall_s": [0.0056, 0.0067]}
+    ),
+    "a part that is never longer than the total": (
+        "procs,Total Time (s),Comp Time (s)\n1,2,1.5\n2,1.2,1.1\n", {"job_s": [2, 1.2], "ranks": [1, 2]}
+    ),
+    "single runs beside their median": (
+        "threads,run_1_s,run_2_s,median_run_s\n1,4.1,4.3,4.2\n2,2.2,2.4,2.3\n", {"wall_s": [4.2, 2.3]}
+    ),
+    "the time of a serial program beside that of the ranks": (
+        "threads,serial_time,openmp_time\n1,9,9.5\n2,9,5\n", {"wall_s": [9.5, 5]}
+    ),
+    "a shortest time is not in minutes": (
+        "ranks,time_s,time_min,time_max\n1,9,8,10\n2,5,4,6\n", {"wall_s": [9, 5], "ranks": [1, 2]}
+    ),
+    "one quantity and label twice": (
+        "threads,posix_s,omp_s,posix_mean_s,omp_mean_s\n1,9,7,10,8\n2,5,4,6,5\n", {"wall_s": [9, 5, 7, 4]}
+    ),
+    "efficiencies above 1 are no per cent": (
+        "workers,speedup,efficiency\n1,1,1\n2,6.6,3.3\n4,7.4,1.85\n", {"efficiency": [1, 3.3, 1.85]}
+    ),
+    "one task with more CPUs": (
+        "nodes,tasks_per_node,cpus_per_task,throughput\n1,1,1,7e6\n1,1,2,15e6\n", {"ranks": [1, 2]}
+    ),
+    "processes of threads": (
+        "mode,time (s),threads,processes\nomp,8,1,1\nomp,4,2,1\nhybrid,2,2,2\nhybrid,1.1,2,4\n", {"ranks": [1, 2, 4, 8]}
+    ),
+    "a size of the problem that grows in one curve alone": (
+        "mode,p,N_total,time_s\nstrong,1,64,9\nstrong,1,128,18\nweak,1,64,9\n"
+        "strong,2,64,5\nstrong,2,128,9\nweak,2,128,10\n",
+        {"setting": ["strong N_total 64", "strong N_total 128", "weak"] * 2},
+    ),
+    "N of several runs is no number of repeats": (
+        "N,nprocs,time_s\n50,1,4\n50,2,3\n500,1,40\n500,2,22\n", {"setting": ["N 50", "N 50", "N 500", "N 500"]}
+    ),
+    "tasks that have names": ("Task,Nodes,time (s)\nsort,1,9\nsort,4,3\n", {"ranks": [1, 4]}),
+    "processes beside what runs in them": ("Processes/runners,time (s)\n1,9\n4,3\n", {"ranks": [1, 4]}),
+    "words of other languages beside underscores": (
+        "Numero Thread,Tiempo_Segundos,Eficiencia_Porcentaje\n1,9,100\n2,5,90\n", {"efficiency": [1, 0.9]}
+    ),
+    "text behind the last bar": ("|GPUs|time (s)|\n|-|-|\n|1|9|\n|2|5|{{< /caption >}}\n", {"wall_s": [9, 5]}),
+    "rows of rates that are named after times": (
+        "|mode|1 GPU|2 GPUs|\n|-|-|-|\n|training|3.1 Hz|3.7 Hz|\n|inference|7.5 Hz|15 Hz|\n",
+        {"images_per_s": [3.1, 3.7, 7.5, 15]},
+    ),
+    "aligned text in parts": (
+        "Strong\n  Ranks   Speed Up\n      1   1.0\n      2   1.9\n-----\n"
+        "Weak\n  Ranks/Data size  Speed Up\n                1  1.0\n                2  0.8\n",
+        {"speedup": [1, 1.9, 1, 0.8], "setting": ["Strong", "Strong", "Weak", "Weak"]},
     ),
 }  # fmt: skip
 
@@ -378,3 +428,8 @@ def test_the_tidy_table_keeps_what_rounding_hides(tmp_path):
     assert rows.loc["speedup_throughput", ["value", "half_unit"]].tolist() == pytest.approx([1.92, 0.005])
     assert rows.loc["speedup_throughput", "kind"] == "stated"
     assert rows.loc["steps_per_rank", "place"] == "t.csv, line 3"
+
+
+def test_numbers_that_are_the_keys_of_an_object_are_asked_for(tmp_path):
+    with pytest.raises(TableError, match='COLUMNS="key=ranks"'):
+        read(tmp_path, '{"1": {"time": 9.0, "speedup": 1}, "2": {"time": 5.0, "speedup": 1.8}}', name="t.json")
