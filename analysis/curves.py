@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis import metrics, speedups
 from analysis.documents import counted
-from analysis.stats.number import Number, unknown
+from analysis.stats import Number, unknown
 from analysis.stats.repeats import around
 from analysis.stats.student import Noise, pooled, square_about_line
 from analysis.table.identity import SCALING

@@ -12,8 +12,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import PER_RANK, SETTING, SIZE, Row, cached_by_table, curves, lookup, measured, row_dicts
-from analysis.stats import student, verdict
-from analysis.stats.number import Number, between, rounded, unknown
+from analysis.stats import Number, between, rounded, student, unknown, verdict
 from analysis.stats.verdict import Bounds, Verdict
 from analysis.table import schema
 from analysis.thresholds import limit

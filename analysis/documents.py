@@ -13,8 +13,8 @@ import msgspec
 import pandas as pd
 from msgspec import UNSET, Meta, UnsetType
 
-from analysis.stats import number as stats
-from analysis.stats.number import Covers
+from analysis import stats
+from analysis.stats import Covers
 
 
 def about(text: str) -> Meta:
@@ -46,10 +46,18 @@ D = TypeVar("D", bound=Document)
 
 
 def filled(kind: type[D], source: object, **others: Any) -> D:
-    """Return a document of a kind, with the attributes of `source` that have the names of its fields, and others."""
+    """Return a document of a kind, with the attributes of `source` that have the names of its fields, and others.
+
+    Numbers, and those in a mapping, get their intervals.
+    """
     values = {name: getattr(source, name) for name in kind.__struct_fields__ if name not in others}
-    numbers = {name: number(value) for name, value in values.items() if isinstance(value, stats.Number)}
-    return kind(**values | numbers | others)
+    return kind(**{name: _with_intervals(value) for name, value in (values | others).items()})
+
+
+def _with_intervals(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_intervals(one) for key, one in value.items()}
+    return number(value) if isinstance(value, stats.Number) else value
 
 
 def number(measured: stats.Number) -> Number:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.number import Number, unknown
+from analysis.stats import Number, unknown
 from analysis.stats.student import student
 from train.record.summary import throughput as throughput  # the only definition
 

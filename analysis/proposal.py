@@ -12,7 +12,7 @@ from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Question
-from analysis.stats.number import COVERS, Number, exact, from_ends, unknown
+from analysis.stats import COVERS, Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
 from analysis.table import controls

@@ -14,8 +14,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, noises, times_as_fast
 from analysis.derived import RATIOS, Derived, computed, pairs, reading, stated, stated_number
-from analysis.stats import student
-from analysis.stats.number import Number, between, combined, exact, unknown
+from analysis.stats import Number, between, combined, exact, student, unknown
 from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome
 

@@ -10,8 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from analysis import metrics
-from analysis.stats import repeats
-from analysis.stats.number import Number, unknown
+from analysis.stats import Number, repeats, unknown
 from analysis.stats.repeats import Launches, Spread, singles
 from train.record import intervals
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from analysis.explain import fit
+from analysis import explain
 
 FIXED_S, SPEED, BATCH, STEPS = 7.0, 170.0, 64, 500
 Rng = np.random.Generator
@@ -149,7 +149,7 @@ def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> d
 
 def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, float]:
     """What is said of one curve: 1 for true, 0 for false, NaN for nothing."""
-    found = fit.conclude(runs)
+    found = explain.conclude(runs)
     implied, true_speed = found.fit.images_per_s_per_rank, found.fit.measured_images_per_s
     last = found.points[~found.points["misfit"]].iloc[-1]
     misfits = found.points.index[found.points["misfit"]]

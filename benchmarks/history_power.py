@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from tabulate import tabulate
 
-from analysis.history import verdicts
+from analysis import history
 from analysis.thresholds import limit
 from benchmarks.coverage import merged
 
@@ -53,7 +53,7 @@ class Truth:
         }
 
 
-def study(rng: np.random.Generator, truth: Truth) -> list[verdicts.VerdictName]:
+def study(rng: np.random.Generator, truth: Truth) -> list[history.VerdictName]:
     """The verdicts on the values of one made-up study."""
     number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
@@ -62,12 +62,12 @@ def study(rng: np.random.Generator, truth: Truth) -> list[verdicts.VerdictName]:
     speeds[:, POINTS:] = 1 / speeds[:, POINTS:]  # times
     older, before, now = speeds[: truth.older], speeds[truth.older : -1], speeds[-1]
     ratios = {
-        at: verdicts.mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
+        at: history.mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
         for at in range(values)
     }
     decided = [at for at, one in ratios.items() if not np.isnan(one.low)]
-    judged = verdicts.judge_ratios([ratios[at] for at in decided], limit("as_before"))
-    return [verdicts.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
+    judged = history.judge_ratios([ratios[at] for at in decided], limit("as_before"))
+    return [history.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
 def line(truth: Truth, studies: int) -> dict[str, str]:
@@ -76,7 +76,7 @@ def line(truth: Truth, studies: int) -> dict[str, str]:
     verdicts_of_studies = [study(rng, truth) for _ in range(studies)]
     counts = Counter(itertools.chain.from_iterable(verdicts_of_studies))
 
-    def studies_with(name: verdicts.VerdictName) -> str:
+    def studies_with(name: history.VerdictName) -> str:
         return f"{sum(name in one for one in verdicts_of_studies) / studies:.3f}"
 
     return {

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from tabulate import tabulate
 
-from analysis.history import verdicts
-from analysis.stats import repeats
-from analysis.stats.number import Number
+from analysis import history
+from analysis.stats import Number, repeats
 from benchmarks.coverage import merged
 from train.record import intervals
 
@@ -69,7 +68,7 @@ def rate_ratio(rng: np.random.Generator, pair: Pair) -> Number:
     scatter = max(pair.between, _MIN_SCATTER)
     sides = [[np.exp(rng.normal(0, scatter, n)).tolist() for _ in range(pair.curves)] for n in (pair.a, pair.b)]
     others = [group for side in sides for group in side[1:]] if min(pair.a, pair.b) < 3 else []
-    return verdicts.mean_ratio(sides[0][0], sides[1][0], others)
+    return history.mean_ratio(sides[0][0], sides[1][0], others)
 
 
 def share(ratios: list[Number]) -> str:

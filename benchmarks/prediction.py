@@ -19,9 +19,8 @@ import numpy as np
 from tabulate import tabulate
 
 from analysis.metrics import hops
-from analysis.predict import calibration, reading
+from analysis.predict import Curve, Learned, calibration, predict, reading, weak
 from analysis.predict.calibration import Check, PublishedCurves
-from analysis.predict.prediction import Curve, Learned, predict, weak
 from analysis.study import Study
 from analysis.user_table import table as user_table
 

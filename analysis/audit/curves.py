@@ -43,7 +43,7 @@ from analysis.curves import (
     row_dicts,
 )
 from analysis.derived import stated_number
-from analysis.stats.number import Number, combined
+from analysis.stats import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds
 from analysis.thresholds import limit

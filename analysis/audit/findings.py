@@ -11,7 +11,7 @@ from analysis import metrics
 from analysis.curves import Noises, Row, ranks_in_words, times_as_fast
 from analysis.derived import stated_number
 from analysis.documents import about
-from analysis.stats.number import Number, combined
+from analysis.stats import Number, combined
 from analysis.stats.student import Noise, with_noise
 from analysis.stats.verdict import Bounds, judge_all
 from analysis.thresholds import limit

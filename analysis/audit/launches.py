@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from analysis import metrics
 from analysis.audit.findings import EXPERIMENT_RULES, Finding, Severity, finding, graded, rule
 from analysis.audit.records import hardware, ratios
-from analysis.stats import repeats
-from analysis.stats.number import Number
+from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.table.checks.copies import from_clock

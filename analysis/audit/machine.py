@@ -10,8 +10,7 @@ from analysis import metrics
 from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding, finding, rule
 from analysis.audit.launches import throughput
 from analysis.curves import measured
-from analysis.stats import repeats
-from analysis.stats.number import Number
+from analysis.stats import Number, repeats
 from analysis.table import controls
 from analysis.table.checks.check import Slack, core_uses, delayed_s
 from analysis.table.hardware import COMPUTE, throughput_bounds

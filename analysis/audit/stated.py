@@ -10,7 +10,7 @@ from analysis import derived, metrics, reports
 from analysis.audit.findings import TABLE_RULES, Finding, Severity, finding, graded, point_label, point_location, rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words
 from analysis.derived import RATIOS, pairs
-from analysis.stats.number import Number, combined, rounded
+from analysis.stats import Number, combined, rounded
 from analysis.stats.verdict import Verdict
 
 

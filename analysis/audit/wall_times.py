@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import TableError, explain, metrics
 from analysis.audit.findings import TABLE_RULES, Finding, Severity, finding, graded, rule
 from analysis.curves import Row, cached_by_table
-from analysis.explain import fit, text
 from analysis.explain import runs as explain_runs
+from analysis.explain import text
 from analysis.thresholds import limit
 
 
@@ -21,7 +21,7 @@ from analysis.thresholds import limit
 def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a wall time that the other points of its curve do not predict: something else took time (or less) there.
 
-    The prediction is the regression of `analysis.explain.fit`.
+    The prediction is the regression of `analysis.explain`.
     """
     for explained, rows in _explained(table):
         for point in explained.misfits.to_dict("records"):
@@ -117,10 +117,10 @@ def _curves(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]
 
 
 @cached_by_table
-def _explained(table: pd.DataFrame) -> list[tuple[fit.Explanation, pd.DataFrame]]:
+def _explained(table: pd.DataFrame) -> list[tuple[explain.Explanation, pd.DataFrame]]:
     """Return each curve of wall times that splits into a fixed cost and a cost per step, with its rows."""
     results = []
     for name, curve, rows in _curves(table):
         with contextlib.suppress(TableError):
-            results.append((fit.explain(curve, name), rows))
+            results.append((explain.explain(curve, name), rows))
     return results

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import TableError, explain, metrics
 from analysis.claims.numbers import (
     ClaimBounds,
     Data,
@@ -21,11 +21,9 @@ from analysis.claims.numbers import (
 )
 from analysis.curves import TIMES
 from analysis.derived import MARGIN, RATIOS, half_unit, pairs, stated_number
-from analysis.explain import fit, runs
-from analysis.predict import answers, calibration, reading
-from analysis.predict.prediction import Curve
-from analysis.stats import student
-from analysis.stats.number import Number, combined, unknown
+from analysis.explain import runs
+from analysis.predict import Curve, answers, calibration, reading
+from analysis.stats import Number, combined, student, unknown
 from analysis.stats.student import Trend, exponential, widened
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, together
 
@@ -175,7 +173,7 @@ def _explanations(data: Data) -> Iterator[str]:
     points, _ = runs.points(data.table, "the report")
     for name, curve in runs.curves(points):
         try:
-            explained = fit.explain(curve, name)
+            explained = explain.explain(curve, name)
         except TableError:
             continue
         if explained.hides_speedup:

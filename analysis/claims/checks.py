@@ -34,7 +34,7 @@ from analysis.claims.numbers import (
 from analysis.curves import SOURCE_RUN, Row, row_dicts
 from analysis.derived import MARGIN
 from analysis.experiments import equivalence, summary
-from analysis.stats.number import Number
+from analysis.stats import Number
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, together
 from analysis.table import controls
 

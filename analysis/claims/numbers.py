@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import reports
 from analysis.curves import SOURCE_RUN, Noises, Row, noises, ranks_in_words, row_dicts
 from analysis.derived import MARGIN, Derived, stated_number
-from analysis.stats.number import Number, combined
+from analysis.stats import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds, Outcome, Verdict
 

@@ -22,8 +22,8 @@ import msgspec
 from analysis import TableError, claims
 from analysis import appendix as contents
 from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StepResult, label
-from analysis.archive import collected, manifest
-from analysis.commands import arguments, bundle_check
+from analysis.archive import collect, manifest
+from analysis.commands import arguments
 from analysis.page import appendix as page
 from analysis.study import Study
 from train.record import files
@@ -88,13 +88,13 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     appendix = contents.read()
     experiments = [_experiment(appendix, name) for name in options.only]
-    if bundle_check.run_bundle_check(options) != 0:
+    if bundle.run_bundle_check(options) != 0:
         print(f"{options.file}: not evaluated: it is not as its author packed it", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as temporary:
         folder = _unpack(options.file, Path(temporary))
         steps = _run_steps(appendix, Path(temporary) / "kit")
-        archive = bundle.pack(collected.collect(folder / "results", scrubbed=False))
+        archive = bundle.pack(collect(folder / "results", scrubbed=False))
         steps += [_measure(one.command, options.results) for one in experiments]
         result, minutes = _evaluation(appendix, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def _unpack(file: Path, folder: Path) -> Path:
     if file.is_dir():
         return file
     with tarfile.open(file) as packed:
-        packed.extractall(folder)  # bundle_check has found plain files within one folder, and nothing else
+        packed.extractall(folder)  # run_bundle_check has found plain files within one folder, and nothing else
     return folder / manifest.ROOT
 
 

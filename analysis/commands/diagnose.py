@@ -9,16 +9,25 @@ import pandas as pd
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.diagnose import comparison, jobs, text
+from analysis.diagnose import comparison, text
 from analysis.diagnose.comparison import ArmComparison, comparisons
-from analysis.diagnose.jobs import JobPhases
 from analysis.diagnose.paired_windows import Curve, curves
-from analysis.diagnose.split import LargestLoss, SlowestRank, Split, largest_loss, slowest_rank, splits
+from analysis.diagnose.split import (
+    JobPhases,
+    LargestLoss,
+    SlowestRank,
+    Split,
+    job_table,
+    jobs,
+    largest_loss,
+    slowest_rank,
+    splits,
+)
 from analysis.diagnose.text import DiagnosedCurve
-from analysis.documents import Document, about
+from analysis.documents import Document, about, filled
 from analysis.study import Study
+from analysis.timeline import find_launches, load_launch, steps_of_rank_0
 from analysis.timeline import text as timeline_text
-from analysis.timeline.launch import find_launches, load_launch, steps_of_rank_0
 
 
 class Diagnosis(Document):
@@ -51,7 +60,7 @@ def run_diagnose(options: argparse.Namespace) -> int:
         diagnosis = Diagnosis(
             curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
             comparisons=[comparison.as_json(one) for one in comparisons(split_curves)],
-            jobs=[jobs.as_json(job) for job in jobs.jobs(shown)],
+            jobs=[filled(JobPhases, job) for job in jobs(shown)],
         )
         print(documents.text(diagnosis))
     else:
@@ -73,8 +82,8 @@ def _sections(shown: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]
     for curve, points in split_curves:
         if not any(curve is arm for one in compared for arm, _ in one.arms):
             sections.append(text.report(curve, points, *_verdicts(curve, points)))
-    if single := jobs.jobs(shown):
-        sections.append("where the time of a whole job goes, from launches of single points\n\n" + jobs.table(single))
+    if single := jobs(shown):
+        sections.append("where the time of a whole job goes, from launches of single points\n\n" + job_table(single))
     return [*sections, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
 
 
@@ -98,9 +107,8 @@ def _why_not(shown: pd.DataFrame) -> str:
 
 def _draw(options: argparse.Namespace, study: Study) -> None:
     """Draw the figure of the study's rows, and say where it is."""
-    from analysis.figures import files
+    from analysis.figures import LOCAL, Entry, files
     from analysis.figures.diagnosis import DIAGNOSIS
-    from analysis.figures.entry import LOCAL, Entry
 
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
     where = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}

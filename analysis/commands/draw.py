@@ -15,15 +15,14 @@ from tabulate import tabulate
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.figures import registry
-from analysis.figures.entry import LOCAL, Entry
+from analysis.figures import LOCAL, Entry, registry
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
 from train.record.files import write_whole
 
 if TYPE_CHECKING:  # Matplotlib and Jinja are imported by what draws: `list` does without
-    from analysis.page.page import Scope
+    from analysis.page import Scope
     from analysis.proposal import Proposal
 
 
@@ -95,7 +94,7 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
     its reproduction came to.
     """
     from analysis.figures import files
-    from analysis.page.page import about, analyse, page
+    from analysis.page import about, analyse, page
 
     study = only.narrowed(study) if only else study
     figures = registry.figures(study.local)
@@ -125,7 +124,7 @@ def declare_report(parser: argparse.ArgumentParser) -> None:
 
 def run_report(options: argparse.Namespace) -> int:
     """Write the page and say where it is; the exit status."""
-    from analysis.page.page import report_scope
+    from analysis.page import report_scope
 
     if not options.results.exists():
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
@@ -177,7 +176,7 @@ def write_proposal(content: Proposal, folder: Path) -> int:
     from analysis import proposal as contents
     from analysis.figures import files
     from analysis.figures import proposal as figure
-    from analysis.page.page import proposal_page
+    from analysis.page import proposal_page
 
     sections, title = contents.sections(content), contents.title(content)
     files.save("proposal-scaling", partial(figure.draw, content), folder)

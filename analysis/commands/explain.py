@@ -8,11 +8,11 @@ from typing import Annotated
 
 import pandas as pd
 
-from analysis import TableError, documents
+from analysis import TableError, documents, explain
 from analysis.commands import arguments
 from analysis.documents import Document, about
-from analysis.explain import document, fit, runs, text
-from analysis.explain.document import ExplainedCurve
+from analysis.explain import runs, text
+from analysis.explain.text import ExplainedCurve
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
@@ -57,11 +57,11 @@ def run_explain(options: argparse.Namespace) -> int:
     explained, refused = [], {}
     for name, rows in runs.curves(points):
         try:
-            explained.append((fit.explain(rows, name), runs.phases(rows)))
+            explained.append((explain.explain(rows, name), runs.phases(rows)))
         except TableError as error:
             refused[name] = str(error)
     if options.format == "json":
-        curves = [document.as_json(one, split) for one, split in explained]
+        curves = [text.as_json(one, split) for one, split in explained]
         print(documents.text(Explained(curves=curves, not_split=refused, notes=notes, read_as=read_as)))
         return 0 if explained else 1
     if read_as:

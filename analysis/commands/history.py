@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError, documents
+from analysis import TableError, documents, history
 from analysis.commands import arguments
 from analysis.documents import filled
-from analysis.history import reference, sessions, text, verdicts
+from analysis.history import Key, Row, Session, Values, reference, text
 from analysis.history.reference import Reference
-from analysis.history.sessions import Key, Session, Values
 from analysis.history.text import ReferenceCheck, change_json
-from analysis.history.verdicts import Row
 from analysis.study import Study, record_files
 from analysis.thresholds import limit
 from train.record import files
@@ -54,9 +52,9 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
 
 def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str | None) -> list[Machine]:
     machines = []
-    for name, machine_sessions in sessions.sessions(shown, records).items():
-        recent = sessions.since(machine_sessions, since) if since else machine_sessions
-        if histories := sessions.histories(recent):
+    for name, machine_sessions in history.sessions(shown, records).items():
+        recent = history.since(machine_sessions, since) if since else machine_sessions
+        if histories := history.histories(recent):
             machines.append(Machine(name, recent, histories))
     return machines
 
@@ -76,8 +74,8 @@ def run_history(options: argparse.Namespace) -> int:
     """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
     within = options.within or limit("as_before")
-    changes_by_machine = [verdicts.newest_changes(one.histories, one.sessions) for one in machines]
-    rows = iter(verdicts.verdict_rows([change for changes in changes_by_machine for change in changes], within))
+    changes_by_machine = [history.newest_changes(one.histories, one.sessions) for one in machines]
+    rows = iter(history.verdict_rows([change for changes in changes_by_machine for change in changes], within))
     rows_by_machine = [[next(rows) for _ in changes] for changes in changes_by_machine]
     every = [row for machine_rows in rows_by_machine for row in machine_rows]
     if options.format == "json":
@@ -97,7 +95,7 @@ def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> Non
         if len(machine.sessions) == 1:
             print("one session: nothing to compare with yet; FORCE=1 measures the same points again\n")
             continue
-        base = verdicts.session_states(machine.sessions[:-1])[-1]
+        base = history.session_states(machine.sessions[:-1])[-1]
         print(
             text.compared_sessions(base, machine.sessions[-1].number),
             "",
@@ -158,7 +156,7 @@ def run_reference(options: argparse.Namespace) -> int:
     for machine in measured(options.results, options.experiment, options.since):
         chosen = machine.sessions if options.since else machine.sessions[-1:]
         all_sessions += chosen
-        histories |= sessions.histories(chosen)
+        histories |= history.histories(chosen)
     new = reference.new_reference(options.name, all_sessions, histories, options.within or limit("as_before"))
     if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
@@ -194,8 +192,8 @@ def run_check_reference(options: argparse.Namespace) -> int:
     for machine in measured(options.results, None, options.since):
         newest = _newest(machine, stored, options.since)
         all_sessions += newest
-        histories |= sessions.histories(newest)
-    rows = verdicts.verdict_rows(reference.reference_changes(stored, histories), within)
+        histories |= history.histories(newest)
+    rows = history.verdict_rows(reference.reference_changes(stored, histories), within)
     if options.format == "json":
         check = filled(
             ReferenceCheck, stored, reference=stored.name, within=within, points=[change_json(row) for row in rows]

@@ -11,11 +11,10 @@ import pandas as pd
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.explain import fit, runs
-from analysis.predict import answers, calibration, next_points, reading
+from analysis.explain import FixedCosts, fixed_costs, runs
+from analysis.predict import Curve, answers, calibration, joined, next_points, reading
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.calibration import PublishedCurves
-from analysis.predict.prediction import Curve, joined
 from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
@@ -91,7 +90,7 @@ def run_predict(options: argparse.Namespace) -> int:
     return 0 if any(target.supported for one in predictions for target in one.targets) else 1
 
 
-def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.FixedCosts]:
+def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], FixedCosts]:
     """Return the curves to predict, and the fixed cost of a job of each where a job is asked for."""
     if options.file:
         read = user_table.read(options.file, options.columns)
@@ -110,19 +109,19 @@ def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.
     return curves, _table_costs(measured, str(options.results)) if options.images else {}
 
 
-def _table_costs(table: pd.DataFrame, where: str) -> fit.FixedCosts:
+def _table_costs(table: pd.DataFrame, where: str) -> FixedCosts:
     """Return the fixed costs of the reports in a tidy table; none for a report without wall times."""
-    costs: fit.FixedCosts = {}
+    costs: FixedCosts = {}
     for _, rows in table.groupby("report", sort=False):
         with contextlib.suppress(TableError):
-            costs |= fit.fixed_costs(runs.points(rows, where)[0])
+            costs |= fixed_costs(runs.points(rows, where)[0])
     return costs
 
 
-def _file_costs(table: UserTable) -> fit.FixedCosts:
+def _file_costs(table: UserTable) -> FixedCosts:
     """Return the fixed costs of a user's table; none where it lacks the columns that the split needs."""
     with contextlib.suppress(TableError):
-        return fit.fixed_costs(runs.read(table)[0])
+        return fixed_costs(runs.read(table)[0])
     return {}
 
 

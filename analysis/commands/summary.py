@@ -16,8 +16,8 @@ from analysis.diagnose.paired_windows import curves
 from analysis.diagnose.split import largest_loss, splits
 from analysis.diagnose.text import largest_loss_line
 from analysis.documents import Document, about
-from analysis.experiments import allreduce, equivalence, ranking, summary
-from analysis.experiments.ranking import Contest, RankedContest
+from analysis.experiments import allreduce, arms, equivalence, summary
+from analysis.experiments.arms import Contest, RankedContest
 from analysis.study import Study
 from analysis.table import controls
 from train.record import intervals
@@ -155,7 +155,7 @@ def run_tune(options: argparse.Namespace) -> int:
     rows = study.local[study.local["experiment"].eq(options.experiment)]
     if options.models:
         rows = rows[rows["model"].isin(options.models)]
-    contests = ranking.contests(rows, study.records)
+    contests = arms.contests(rows, study.records)
     if not contests:
         print(
             f"{options.results}: no complete runs of the base and of another arm of {options.experiment}",
@@ -163,9 +163,9 @@ def run_tune(options: argparse.Namespace) -> int:
         )
         return 1
     if options.format == "json":
-        print(documents.text(Tuning(contests=[ranking.as_json(contest) for contest in contests])))
+        print(documents.text(Tuning(contests=[arms.as_json(contest) for contest in contests])))
     else:
-        print("\n\n".join(ranking.report(contest) for contest in contests))
+        print("\n\n".join(arms.report(contest) for contest in contests))
     if path:
         _write_settings(contests, path)
         where = arguments.beside(options)
@@ -192,6 +192,6 @@ def _write_settings(contests: list[Contest], path: Path) -> None:
     if winners == {None}:
         raise TableError(f"--write {name}: no arm is faster than {contests[0].base}, so there is nothing to write")
     try:
-        write_once(path, ranking.system_file(contests[0], name, path.parent).encode())
+        write_once(path, arms.system_file(contests[0], name, path.parent).encode())
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; give another name") from error

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis import metrics, speedups
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
 from analysis.derived import computed, half_unit
-from analysis.stats.number import Number, rounded
+from analysis.stats import Number, rounded
 from analysis.table import controls
 from analysis.table.identity import BATCHES
 

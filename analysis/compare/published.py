@@ -16,9 +16,8 @@ from analysis.compare.tolerances import VERDICT_NAMES, Tolerance, VerdictName
 from analysis.curves import uncertain
 from analysis.derived import stated_number
 from analysis.documents import Document, PValue, about, filled
-from analysis.experiments.points import final_values, training_runs
-from analysis.stats import student
-from analysis.stats.number import Number, between, combined, common_covers, exact, unknown
+from analysis.experiments import final_values, training_runs
+from analysis.stats import Number, between, combined, common_covers, exact, student, unknown
 from analysis.stats.repeats import median
 from analysis.stats.verdict import Bounds, Verdict, apart, holm
 from analysis.thresholds import limit

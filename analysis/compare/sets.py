@@ -15,8 +15,7 @@ from analysis.compare.published import holm_corrected
 from analysis.curves import ranks_in_words
 from analysis.documents import Document, PValue, about, counted, filled
 from analysis.speedups import By
-from analysis.stats import repeats
-from analysis.stats.number import Number, unknown
+from analysis.stats import Number, repeats, unknown
 from analysis.stats.student import pooled_ratio_of_means, ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files

@@ -13,7 +13,7 @@ from analysis.compare.published import Comparison, Comparisons
 from analysis.compare.sets import Sets
 from analysis.compare.tolerances import VERDICTS
 from analysis.documents import tally
-from analysis.stats.number import Number
+from analysis.stats import Number
 from analysis.stats.verdict import Bounds, Verdict
 
 Section = tuple[str, list[dict[str, str]]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from analysis import TableError
-from analysis.stats.number import Number
+from analysis.stats import Number
 from analysis.stats.verdict import Bounds, Outcome, Verdict, leaning
 from analysis.table import schema
 

@@ -1,5 +1,5 @@
 """Where the time of a training step goes, from records of points, controls, exchange and input.
 
 `paired_windows` reads the records, `split` divides a step into parts and finds the largest loss and the slowest rank,
-`text` explains a curve. `comparison` compares arms, `jobs` divides whole jobs.
+and divides whole jobs. `text` explains a curve, `comparison` compares arms.
 """

@@ -14,9 +14,8 @@ from analysis import documents, labels
 from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import PARTS, Part, Split, Step
 from analysis.diagnose.text import NAMES, WIDTH, milliseconds
-from analysis.documents import Document, about, filled, number
-from analysis.stats import repeats
-from analysis.stats.number import Number
+from analysis.documents import Document, about, filled
+from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
 
@@ -249,11 +248,9 @@ def as_json(comparison: Comparison) -> ArmComparison:
         machine=comparison.curve.machine,
         nodes=comparison.nodes,
         base=comparison.curve.arm,
-        others=[_difference_json(arm) for arm in comparison.others],
+        others=[
+            filled(ArmDifference, arm, arm=arm.curve.arm, longer_s=arm.longer, parts_longer_s=arm.parts)
+            for arm in comparison.others
+        ],
         sentences=list(sentences(comparison)),
     )
-
-
-def _difference_json(arm: ComparedArm) -> ArmDifference:
-    parts = {part: number(longer) for part, longer in arm.parts.items()}
-    return filled(ArmDifference, arm, arm=arm.curve.arm, longer_s=number(arm.longer), parts_longer_s=parts)

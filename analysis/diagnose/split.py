@@ -1,4 +1,4 @@
-"""The parts of a training step on several nodes, each measured; the largest loss, and the slowest rank.
+"""The parts of a training step on several nodes, each measured; the largest loss, the slowest rank; the parts of jobs.
 
 All are seconds a step, of one round or repeat, and the means of the parts add up to the mean step. c is the time until
 the local gradients are ready, s the rank that is slowest in a launch, and means are over the other ranks:
@@ -29,13 +29,16 @@ count as slower computing of both.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
+import pandas as pd
+from tabulate import tabulate
 
+from analysis import documents, labels
 from analysis.diagnose.paired_windows import Arm, ArmTimes, Curve, Launch, PairedWindows
-from analysis.stats import repeats
-from analysis.stats.number import LEVEL, Number
+from analysis.documents import Document, about
+from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import singles
 from analysis.stats.verdict import is_above
 
@@ -292,7 +295,7 @@ class SlowestRank:
     host: str
     rank: int
     cores: Sequence[int]
-    behind: Number  # seconds a step after the mean of the other ranks
+    behind_s: Number  # seconds a step after the mean of the other ranks
     certain: bool  # it is significantly behind, though it was chosen among all ranks
     others_fraction: float | None  # of its cores' time, without allreduce, that other processes took; None: not known
     stolen_fraction: float | None  # the same of the hypervisor
@@ -352,3 +355,90 @@ def _preempted_fractions(curve: Curve, point: Arm, rank: int) -> tuple[float | N
         return None, None
     others, stolen = np.mean(shares, axis=0)
     return float(others), float(stolen)
+
+
+Group = Literal["launch", "steps", "evaluation", "checkpoints", "exit"]
+GROUPS: dict[Group, tuple[str, ...]] = {
+    "launch": ("start", "import", "init", "data", "build", "broadcast", "first_step"),
+    "steps": ("warm_up", "timed"),
+    "evaluation": ("evaluate",),
+    "checkpoints": ("checkpoint",),
+    "exit": ("exit",),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The phases of the launches of one single point, in seconds."""
+
+    model: str
+    series: str  # a label that tells it from the other series of the model
+    nodes: int
+    batch_per_rank: int
+    parts_s: Mapping[Group, Number]
+    job_s: Number
+
+
+def jobs(local: pd.DataFrame) -> list[Job]:
+    """Return the jobs of single points among the rows of one experiment, by model and nodes."""
+    rows = local[local["kind"].eq("measured") & local["round"].isna()]
+    rows = rows[rows["quantity"].str.startswith("phase_") | rows["quantity"].eq("job_s")]
+    result = []
+    for (model, _, nodes, batch), at in rows.groupby(["model", "series", "nodes", "batch_per_rank"], sort=False):
+        runs = at.pivot_table(index="record", columns="quantity", values="value")
+        sums = {
+            name: runs.reindex(columns=[f"phase_{phase}_s" for phase in phases]).fillna(0.0).sum(axis=1)
+            for name, phases in GROUPS.items()
+        }
+        parts = {
+            name: repeats.arithmetic_mean(singles(values.tolist())) for name, values in sums.items() if values.any()
+        }
+        label = ", ".join(labels.distinctions(at, rows, "batch_per_rank"))
+        result.append(
+            Job(
+                str(model),
+                label,
+                int(str(nodes)),
+                int(str(batch)),
+                parts,
+                repeats.arithmetic_mean(singles(runs["job_s"].tolist())),
+            )
+        )
+    return result
+
+
+def job_table(jobs: Sequence[Job]) -> str:
+    """Return the seconds of the parts of each job, and their share."""
+    names = list(dict.fromkeys(name for job in jobs for name in job.parts_s))
+    rows = [
+        [labels.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), job.job_s.text(".3g")]
+        + [_cell(job, name) for name in names]
+        for job in jobs
+    ]
+    headers = ["model", "series", "nodes", "batch\na rank", "job [s]", *(f"{name} [s]" for name in names)]
+    if not any(job.series for job in jobs):
+        headers, rows = [header for header in headers if header != "series"], [[row[0], *row[2:]] for row in rows]
+    return tabulate(rows, headers=headers, disable_numparse=True)
+
+
+def _cell(job: Job, name: Group) -> str:
+    if name not in job.parts_s:
+        return ""
+    return f"{job.parts_s[name].text('.3g')}, {100 * job.parts_s[name].value / job.job_s.value:.0f} %"
+
+
+class JobPhases(Document):
+    """The phases of the launches of one single point."""
+
+    model: str
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    nodes: int
+    batch_per_rank: int
+    job_s: Annotated[documents.Number, about("wall time of a job")]
+    parts_s: Annotated[
+        Mapping[Group, documents.Number],
+        about(
+            "its parts [s]: `launch` until the end of the first step, `steps` warm-up and timed, `evaluation`, "
+            "`checkpoints`, `exit` after the last step"
+        ),
+    ]

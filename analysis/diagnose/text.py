@@ -11,8 +11,8 @@ from tabulate import tabulate
 from analysis import documents, labels
 from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import LOSSES, LargestLoss, Part, SlowestRank, Split
-from analysis.documents import Document, about, counted, filled, number
-from analysis.stats.number import Number
+from analysis.documents import Document, about, counted, filled
+from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
 
 WIDTH = 110
@@ -138,7 +138,7 @@ def _slowest_rank(slowest: SlowestRank) -> str:
     """Return which rank is late, and what took its cores."""
     cores = f"core{'s' * (len(slowest.cores) > 1)} {', '.join(map(str, slowest.cores))}"
     sentence = (
-        f"The slowest rank is rank {slowest.rank} on host {slowest.host}, {cores}: {milliseconds(slowest.behind)} ms "
+        f"The slowest rank is rank {slowest.rank} on host {slowest.host}, {cores}: {milliseconds(slowest.behind_s)} ms "
         "behind the others."
     )
     if slowest.others_fraction is None or slowest.stolen_fraction is None:
@@ -312,20 +312,20 @@ def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: S
         points=[_point_json(split) for split in splits],
         largest_loss=loss.part,
         candidates=loss.candidates,
-        slowest_rank=slowest and filled(LateRank, slowest, behind_s=number(slowest.behind)),
+        slowest_rank=slowest and filled(LateRank, slowest),
         sentences=list(sentences(curve, splits[-1], loss, slowest)),
     )
 
 
 def _point_json(split: Split) -> DiagnosedPoint:
-    return DiagnosedPoint(
-        nodes=split.point.nodes,
+    return filled(
+        DiagnosedPoint,
+        split.point,
         ranks=split.ranks,
-        batch_per_rank=split.point.batch_per_rank,
-        measured_s=number(split.measured),
-        parts_s={part: number(split.part(part)) for part in split.parts},
-        efficiency_throughput=number(split.efficiency),
-        efficiency_without={part: number(split.efficiency_without(part)) for part in split.parts if part in LOSSES},
-        exchange_alone_s=number(split.exchange_alone) if split.exchange_alone else None,
-        exchange_hidden_s=number(split.hidden) if split.hidden else None,
+        measured_s=split.measured,
+        parts_s={part: split.part(part) for part in split.parts},
+        efficiency_throughput=split.efficiency,
+        efficiency_without={part: split.efficiency_without(part) for part in split.parts if part in LOSSES},
+        exchange_alone_s=split.exchange_alone,
+        exchange_hidden_s=split.hidden,
     )

@@ -1,4 +1,123 @@
-"""What local records hold, by kind of experiment: numbers and figures side by side.
+"""What local records hold, by kind of experiment. Here: numbers of points and runs beside throughput.
 
-A kind is recognised by what its records hold (an axis, arms, epochs, times of allreduces, ...), never by a name.
+They are bounds, energy of an image, step times and training over epochs. A kind of experiment is recognised by what its
+records hold (an axis, arms, epochs, times of allreduces, ...), never by a name.
 """
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis import metrics, speedups
+from analysis.stats import Number, repeats
+from analysis.stats.repeats import Launches
+from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
+from train.record import recorded_config
+from train.record.record import RunRecord
+
+Times = NDArray[np.float64]
+ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
+
+
+def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
+    """Return the roofline bounds of one point [images/s], by quantity: means over its launches.
+
+    runs: the runs of the point, as `speedups.rates` gives them.
+    """
+    rows = speedups.rows_of_point(local, runs)
+    values = {name: rows.loc[rows["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
+    return {name: float(bounds.mean()) for name, bounds in values.items() if len(bounds)}
+
+
+def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
+    """Return the joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
+
+    runs: the runs of the point, as `speedups.rates` gives them.
+    """
+    values = {quantity: joules(local, runs, quantity) for quantity in ENERGY_LABELS}
+    return {quantity: repeats.median(launches) for quantity, launches in values.items() if launches}
+
+
+def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:
+    """Return the joules of an image in each round or launch of a point."""
+    rows = speedups.rows_of_point(local, runs)
+    launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
+    return [values.tolist() for _, values in launches]
+
+
+def step_times(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> pd.DataFrame:
+    """Return one row for each launch and point whose throughput counts: its identity, and `times`, its timed steps [s].
+
+    records: by path.
+    """
+    rows = speedups.rates(local).drop_duplicates(["record", "series", "axis_value", "batch_per_rank"])
+    times = {index: _times(records[row["record"]], row) for index, row in rows.iterrows()}
+    rows = rows.assign(times=pd.Series(times, dtype=object))
+    return rows[rows["times"].str.len() > 0]
+
+
+def _times(run: RunRecord, point: pd.Series) -> list[float]:
+    """Return the timed steps [s] of a launch, each on its slowest rank; in rounds those of one point, window by window.
+
+    `point`: a row of the local table. Empty where the launch has no such arm.
+    """
+    arms: list[dict[str, Any]] = run.config.get("rounds", [])
+    if not arms:
+        return _slowest([rank.step_times_s for rank in run.ranks])
+    wanted = [point["nodes"], point["batch_per_rank"], point["allreduce"], point["role"]]
+    windows = defaultdict(list)
+    for window in (window for rank in run.ranks for window in rank.windows):
+        arm = arms[window.arm]
+        if [arm["nodes"], recorded_config.arm_step_batch(arm), arm["allreduce"], arm["role"]] == wanted:
+            windows[window.round].append(window.step_times_s)
+    return [time_s for times_by_rank in windows.values() for time_s in _slowest(times_by_rank)]
+
+
+def _slowest(times_by_rank: list[list[float]]) -> list[float]:
+    """Return each step on its slowest rank; those of rank 0 where elastic training changed the ranks during the run."""
+    if len({len(times) for times in times_by_rank}) > 1:
+        return times_by_rank[0]
+    return np.max(times_by_rank, axis=0).tolist()
+
+
+_TRAINING = ["epoch_s", "epochs_to_stable", "time_to_stable_s"]
+
+
+def final_values(local: pd.DataFrame, quantity: str) -> pd.Series:
+    """Return the value of a quantity after the last epoch of each run, by record."""
+    rows = local[local["quantity"] == quantity]
+    return rows.sort_values("epoch", kind="stable").groupby("record")["value"].last()
+
+
+def training_runs(local: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per run that trained over epochs, with its identity and three numbers.
+
+    `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: see
+    `metrics.epochs_to_stable`, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times, without
+    evaluation. Both NaN where nothing was validated.
+    """
+    runs = []
+    for _, run in local[local["epoch"].notna()].groupby("record", sort=False):
+        times = run[run["quantity"] == "epoch_s"]
+        accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
+        stable = _stable(accuracy)
+        runs.append(
+            times.iloc[[0]].assign(
+                epoch_s=times["value"].median(),
+                epochs_to_stable=stable,
+                time_to_stable_s=math.nan if math.isnan(stable) else times.loc[times["epoch"] <= stable, "value"].sum(),
+            )
+        )
+    return pd.concat(runs) if runs else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
+
+
+def _stable(accuracy: pd.DataFrame) -> float:
+    """Return the epoch from which the accuracy is stable; NaN without one."""
+    if accuracy.empty:
+        return math.nan
+    return float(metrics.epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()))

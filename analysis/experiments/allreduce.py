@@ -7,10 +7,9 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels, metrics
-from analysis.documents import Document, about, number
+from analysis.documents import Document, about, filled
 from analysis.documents import Number as NumberJson
-from analysis.stats import repeats
-from analysis.stats.number import Number
+from analysis.stats import Number, repeats
 from analysis.stats.repeats import singles
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
@@ -68,14 +67,12 @@ def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:
 def as_json(local: pd.DataFrame) -> list[AllreducePoint]:
     """Return each point and message size, ascending by size."""
     return [
-        AllreducePoint(
-            operations=at["operations"].iloc[0],
-            cycle_time_ms=float(at["cycle_time_ms"].iloc[0]),
-            ranks=int(at["ranks"].iloc[0]),
-            message_bytes=int(at["message_bytes"].iloc[0]),
+        filled(
+            AllreducePoint,
+            at.iloc[0],
             launches=at["record"].nunique(),
-            allreduce_s=number(repeats.arithmetic_mean([at["time_s"].tolist()])),
-            bus_bandwidth_bytes_per_s=number(repeats.harmonic_mean([at["rate"].tolist()])),
+            allreduce_s=repeats.arithmetic_mean([at["time_s"].tolist()]),
+            bus_bandwidth_bytes_per_s=repeats.harmonic_mean([at["rate"].tolist()]),
         )
         for _, at in rounds(local).groupby([*_POINT, "message_bytes"])
     ]

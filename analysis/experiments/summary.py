@@ -10,11 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from analysis import documents, labels, speedups
 from analysis.documents import Document, about, number
-from analysis.experiments import allreduce, arms
+from analysis.experiments import allreduce, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce import AllreducePoint
-from analysis.experiments.points import final_values, point_bounds, point_energy
-from analysis.stats import repeats
-from analysis.stats.number import Number, unknown
+from analysis.stats import Number, repeats, unknown
 from analysis.stats.repeats import singles
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING

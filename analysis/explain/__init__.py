@@ -1,1 +1,255 @@
-"""Why speedup by throughput and by wall time differ: wall time split into a fixed cost and a cost per step."""
+"""Why speedup by throughput and by wall time differ: the fit of one curve of wall times, with its fixed cost.
+
+A run has a fixed cost, which does not depend on how long it trains (sending the variables to all ranks, the first,
+traced step, warm-up, saving), and a cost for each step:
+
+    wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
+
+The time per image may depend on the number of ranks: that is what scaling studies measure. Where speeds were measured
+they give it (`models.SPEEDS`), or its ratio between points where wall times contradict their level (`models.FACTOR`).
+Where several works were measured at one number of ranks, each number of ranks has its own. Else it is fitted together
+with a change at each doubling of the ranks, and with few points it is assumed to be the same, which is then stated.
+
+No conclusion rests on which points are left out: each point is left out in turn, and where the conclusion changes,
+nothing is concluded. Where that leaves it open whether a point fits, intervals span the fits with and without it.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pandas as pd
+
+from analysis import TableError
+from analysis.documents import counted
+from analysis.explain import models
+from analysis.explain.linear import Linear
+from analysis.explain.models import Fit, Model, means, misfits, with_fit
+from analysis.explain.recurring import Alternative, Decider, alternatives, decider, with_recurring
+from analysis.explain.runs import (
+    Finding,
+    contradictions,
+    curves,
+    phases,
+    prepared,
+    trusted_runs,
+    without_doubted_speeds,
+)
+from analysis.stats import Number, repeats
+from analysis.stats.mixture import Mixture
+from analysis.stats.verdict import is_above
+from analysis.thresholds import limit
+
+REFUTED = limit("growth_level")
+SPEEDS_REFUTED = limit("speeds_level")
+# With one degree of freedom Student's t has 12.7: such fits say next to nothing, and decide nothing.
+DECIDING_DEGREES = 2
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The result for one curve. `points` has one row a point; see `explain` for its columns."""
+
+    name: str
+    points: pd.DataFrame
+    fits: dict[str, Fit]  # by name of model and runs; the first is `fit`
+    findings: tuple[Finding, ...]
+    fixed_without_one: tuple[Mixture, ...]  # the fixed cost [s] with each point left out in turn
+    growth_p: float  # of the test that the time per image is the same; NaN: not tested
+    alternatives: tuple[Alternative, ...] = ()  # costs that recur, which these runs do not tell from a fixed one
+    decider: Decider | None = None  # the run that would
+
+    @property
+    def fit(self) -> Fit:
+        """The fit that the conclusions are from."""
+        return next(iter(self.fits.values()))
+
+    @cached_property
+    def fixed_without_one_s(self) -> tuple[Number, ...]:
+        """The fixed cost with each point left out in turn."""
+        return tuple(cost.number() for cost in self.fixed_without_one)
+
+    @property
+    def has_fixed_cost(self) -> bool | None:
+        """Whether each run has a fixed cost: `has_cost_beyond_steps`, and nothing that recurs explains it as well."""
+        return None if self.has_cost_beyond_steps and self.alternatives else self.has_cost_beyond_steps
+
+    @property
+    def hides_speedup(self) -> bool:
+        """Whether speeds were measured, and time that they do not count drives the two speedups apart."""
+        return bool(self.has_cost_beyond_steps and (self.fit.model.speeds or self.has_fixed_cost))
+
+    @cached_property
+    def has_cost_beyond_steps(self) -> bool | None:
+        """Whether the cost differs significantly from zero; None where it depends on the points or the model.
+
+        None too where the only model that the runs allow is refuted.
+        """
+        if self.fit.model is models.EQUAL and self.growth_p < REFUTED:
+            return None
+        costs = [self.fit.fixed_s, *self.fixed_without_one_s]
+        costs += [fit.fixed_s for name, fit in self.fits.items() if self.reasonable(name)]
+        above = {is_above(cost) for cost in costs if cost.has_interval}
+        return above.pop() if len(above) == 1 else None
+
+    def reasonable(self, name: str) -> bool:
+        """Return whether the fit of this name could be concluded from as well: nothing contradicts its assumption.
+
+        An equal time per image is concluded from where a growth can hardly be fitted: there the fit of the growth is
+        reasonable, however uncertain.
+        """
+        fit = self.fits[name]
+        if self.fit.model is models.EQUAL and fit.model is models.GROWING:
+            return True
+        if fit.linear.degrees < DECIDING_DEGREES or fit.model is models.SPEEDS is not self.fit.model:
+            return False
+        if fit.model is self.fit.model or fit.model not in (models.EQUAL, models.GROWING):
+            return True
+        return not self.fit.model.speeds and not (fit.model is models.EQUAL and self.growth_p < REFUTED)
+
+    @property
+    def misfits(self) -> pd.DataFrame:
+        """The points that the others do not predict."""
+        return self.points[self.points["misfit"]]
+
+
+def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
+    """Return the split of one curve, checked point by point. `runs`: of one curve, as `runs.read` returns them.
+
+    A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
+    explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
+    images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or contradicted), used (by the
+    fit), impossible (all its runs are contradicted: it has no speedup), misfit_p, misfit, misfit_undecided (see
+    `models.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit),
+    fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal (speedup),
+    speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no time is left).
+    Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be split.
+    """
+    conclusion = conclude(runs)
+    fitting = conclusion.fitting
+    without_one = tuple(_without_one(conclusion.fit.model, fitting))
+    fits, model = dict(_fits(conclusion)), conclusion.fit.model
+    explained = Explanation(name, conclusion.points, fits, conclusion.findings, without_one, _growth_p(fitting))
+    others = () if explained.has_cost_beyond_steps is False else alternatives(model, fitting)
+    deciding = decider(model, conclusion.fit.linear, others, fitting) if others else None
+    return replace(explained, alternatives=others, decider=deciding)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The fit of one curve and its points, before other choices of points and models are tried."""
+
+    fit: Fit
+    points: pd.DataFrame
+    findings: tuple[Finding, ...]
+    trusted: pd.DataFrame  # the runs that nothing contradicts
+    fitting: pd.DataFrame  # the trusted runs of the points that fit
+
+
+def conclude(runs: pd.DataFrame) -> Conclusion:
+    """Return the fit of one curve, and its points. Arguments, columns and errors: `explain`."""
+    runs = prepared(runs)
+    findings = contradictions(runs)
+    trusted = trusted_runs(runs, findings)
+    model = choose(trusted)
+    tested = misfits(model, trusted)
+    fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
+    model = with_recurring(model, fitting)
+    chosen = models.fitted(model, fitting)
+    assert chosen is not None, "the test of misfits leaves more than half of the points"
+    undecided = tested.index[tested["misfit_undecided"]]
+    without_one = (models.fitted(model, fitting[fitting["point"] != point]) for point in undecided)
+    chosen = replace(chosen, without_one=tuple(one for one in without_one if one))
+    points = means(without_doubted_speeds(runs, findings)).join(tested)
+    points[["misfit", "misfit_undecided"]] = points[["misfit", "misfit_undecided"]].eq(True)
+    points["used"] = points.index.isin(model.usable(fitting)["point"])
+    points["impossible"] = ~points.index.isin(trusted["point"])
+    points = with_fit(points, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
+    return Conclusion(chosen, points.reset_index(drop=True), tuple(findings), trusted, fitting)
+
+
+def choose(runs: pd.DataFrame) -> Model:
+    """Return the model with the weakest assumption that the runs determine. Raises TableError for none."""
+    if runs["images_per_s_per_rank"].notna().sum() >= 2:
+        factor = models.FACTOR.system(models.FACTOR.usable(runs)).solve()
+        return models.FACTOR if factor and _differs_from_one(factor) else models.SPEEDS
+    # An equal time per image is assumed only where its growth cannot be fitted at all: four wall times that grow would
+    # have too narrow an interval of the fixed cost, in 1 curve of 5 without the truth.
+    for model, degrees in ((models.own_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
+        solved = model.system(runs).solve()
+        if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
+            return model
+    if len(runs) < 3:
+        runs_text = counted(len(runs), "run")
+        raise TableError(f"{runs_text}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
+    solved = models.EQUAL.system(runs).solve()
+    if solved is None:
+        raise TableError(
+            f"every run did the same work per rank ({runs['images_per_rank'].iloc[0]:g} images), and fewer than 2 have "
+            "a measured speed: fixed cost and cost per step cannot be separated; measure different steps per rank"
+        )
+    cost = solved.coefficient(1).value
+    if cost <= 0:
+        raise TableError(f"wall time does not grow with the work per rank ({cost:.3g} s per image): no cost per step")
+    return models.EQUAL
+
+
+def _differs_from_one(factor: Linear) -> bool:
+    """Return whether the wall times contradict the level of the measured speeds."""
+    return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED
+
+
+def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Mixture]:
+    """Yield the fixed cost with each point left out in turn, where enough are left to decide."""
+    usable = model.usable(runs)
+    system, run_points = model.system(usable), usable["point"].to_numpy()
+    for point in sorted(set(run_points)):
+        solved = system.without(run_points == point).solve()
+        if solved and solved.degrees >= DECIDING_DEGREES:
+            yield solved.coefficient(0)
+
+
+def _growth_p(runs: pd.DataFrame) -> float:
+    """Return how likely chance makes the time per image change so much with the ranks; NaN: cannot be tested."""
+    solved = models.GROWING.system(runs).solve()
+    return math.nan if solved is None else solved.coefficient(2).p()
+
+
+def _fits(conclusion: Conclusion) -> Iterator[tuple[str, Fit]]:
+    """Yield the fit of a conclusion, and others of the same runs, each with its name."""
+    chosen, fitting, trusted = conclusion.fit, conclusion.fitting, conclusion.trusted
+    yield chosen.model.name, chosen
+    several = fitting[fitting["ranks"].gt(1)]
+    others = [(f"{chosen.model.name}, 2+ ranks", chosen.model, several)] if len(several) < len(fitting) else []
+    if len(fitting) < len(trusted):
+        others.append((f"{chosen.model.name}, all points", chosen.model, trusted))
+    among = (models.SPEEDS, models.FACTOR, models.GROWING, models.EQUAL)
+    others += [(model.name, model, fitting) for model in among if model is not chosen.model]
+    for name, model, runs in others:
+        fit = models.fitted(model, runs)
+        if fit and fit.linear.degrees >= 1:
+            yield name, fit
+
+
+FixedCosts = dict[tuple[str, str], Number]  # by model, and series of local records ("" of others)
+
+
+def fixed_costs(runs: pd.DataFrame) -> FixedCosts:
+    """Return the fixed cost [s] of each curve of `runs` that has one; `runs` as `runs.read` gives them.
+
+    It is as the phases of local records show it, else from the regression over the wall times.
+    """
+    costs: FixedCosts = {}
+    for _, rows in curves(runs):
+        by_phase = phases(rows)
+        if not by_phase.empty:
+            cost = repeats.arithmetic_mean(repeats.singles(by_phase["fixed_s"].tolist()))
+        else:
+            try:
+                cost = explain(rows).fit.fixed_s
+            except TableError:
+                continue
+        if math.isfinite(cost.value):
+            costs[str(rows["model"].iloc[0]), str(rows["series"].iloc[0]) if "series" in rows else ""] = cost
+    return costs

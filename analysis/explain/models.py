@@ -20,8 +20,8 @@ import pandas as pd
 from analysis import metrics
 from analysis.explain.linear import Array, Fitted, Linear, System, relative_s2
 from analysis.explain.runs import POINT, SPEED, steps_s
+from analysis.stats import Number, from_ends, unknown
 from analysis.stats.mixture import Mixture
-from analysis.stats.number import Number, from_ends, unknown
 from analysis.thresholds import limit
 
 _MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
@@ -282,7 +282,7 @@ def _p_whichever_is_left_out(system: System, run_points: Array, point: int) -> t
 
 
 def with_fit(points: pd.DataFrame, fit: Fit) -> pd.DataFrame:
-    """Return the points with the columns that `analysis.explain.fit.explain` lists, from `fitted_s` on.
+    """Return the points with the columns that `analysis.explain.explain` lists, from `fitted_s` on.
 
     It needs `used` and `impossible`.
     """

@@ -1,4 +1,117 @@
-"""Figures: the only package, with page/, that imports Matplotlib; it draws numbers that other packages compute.
+"""A figure: its id, the rows that it draws, the function that draws them, and its texts in captions.toml.
 
-A module that defines figures imports Matplotlib in the functions that draw, so that they can be listed without it.
+With page/ this is the only package that imports Matplotlib; it draws numbers that other packages compute. A module that
+defines figures imports Matplotlib in the functions that draw, so that they can be listed without it.
 """
+
+import functools
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from analysis.study import Study
+from train.record.record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# Figures of local records alone: own-<experiment>-<kind>.
+LOCAL = "own"
+CAPTIONS = Path(__file__).with_name("captions.toml")
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A line on what a figure shows, and its caption."""
+
+    shows: str
+    caption: str
+
+
+@functools.cache
+def captions() -> dict[str, Caption]:
+    """Return the texts of all figures, by id, and of all kinds of figures of experiments."""
+    texts = tomllib.loads(CAPTIONS.read_text())
+    return {key: Caption(one["shows"], _paragraphs(one["caption"])) for key, one in texts.items()}
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+@dataclass(frozen=True)
+class Points:
+    """The data of one figure: published and local rows, as tidy tables, and records by path if it reads them."""
+
+    published: pd.DataFrame
+    local: pd.DataFrame
+    records: Mapping[str, RunRecord] = field(default_factory=dict)
+
+
+Draw = Callable[[Points], "Figure"]
+Where = Mapping[str, Any]  # column -> value, or a tuple of values
+WITH_CONTROL: Where = {"kind": ("measured", "control")}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure of an experiment. `name` ends the figure's id: "" for the one figure of a special experiment."""
+
+    key: str  # of its texts
+    name: str
+    draw: Draw
+    where: Where = field(default_factory=dict)
+    reads_records: bool = False  # it draws numbers that are in the records and not in the table
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure. `published` and `local` select its rows; None selects none.
+
+    Local rows are the measured ones, unless `local` asks for controls by `kind`. `texts` is the key of its texts: its
+    id, or for a figure of an experiment its kind.
+    """
+
+    id: str
+    draw: Draw
+    published: Where | None = None
+    local: Where | None = None
+    reads_records: bool = False
+    texts: str = ""
+
+    @property
+    def shows(self) -> str:
+        """A line on what the figure shows; for a figure of an experiment after its name."""
+        shows = captions()[self.texts or self.id].shows
+        return f"{self.local['experiment']}: {shows}" if self.texts and self.local else shows
+
+    @property
+    def caption(self) -> str:
+        """The caption: paragraphs, with an empty line between them."""
+        return captions()[self.texts or self.id].caption
+
+    @property
+    def report(self) -> str:
+        """The report that the figure is from, "own" where it shows local records alone."""
+        return self.id.split("-")[0]
+
+    def points(self, study: Study) -> Points:
+        """Return the rows of both tables that this figure draws."""
+        local = select(study.local, self.local and {"kind": "measured", **self.local})
+        paths = local["record"].unique() if self.reads_records else ()
+        return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
+
+
+def select(table: pd.DataFrame, where: Where | None) -> pd.DataFrame:
+    """Return the rows whose columns have the value, or one of the values, in `where`; None gives no row."""
+    if where is None:
+        return table.iloc[:0]
+    chosen = pd.Series(True, table.index)
+    for column, value in where.items():
+        chosen &= table[column].isin(value if isinstance(value, tuple) else (value,))
+    return table[chosen]

@@ -14,9 +14,8 @@ from analysis.diagnose.comparison import Comparison, comparisons
 from analysis.diagnose.paired_windows import Curve, curves
 from analysis.diagnose.split import LOSSES, Part, Split, splits
 from analysis.diagnose.text import NAMES
-from analysis.figures import plots
-from analysis.figures.entry import WITH_CONTROL, Kind, Points
-from analysis.stats.number import Number
+from analysis.figures import WITH_CONTROL, Kind, Points, plots
+from analysis.stats import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

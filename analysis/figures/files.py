@@ -17,8 +17,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from analysis.documents import counted, csv_text
-from analysis.figures import plots
-from analysis.figures.entry import Entry, Points
+from analysis.figures import Entry, Points, plots
 from analysis.study import Study
 
 # What would otherwise name the day and the version of Matplotlib in each file.

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import plots
-from analysis.history import sessions, text, verdicts
-from analysis.history.sessions import Key, Quantity, Session, Values
-from analysis.history.verdicts import Row
+from analysis.history import Key, Quantity, Row, Session, Values, changed, launch_mean, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,9 +87,9 @@ def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[PointHistory]
 def _point(axes: Axes, point: PointHistory, position: dict[int, int], aside: float, marker: str) -> None:
     """Draw one point: its launches, and their mean on each session."""
     by_session = point.values.by_session
-    first = verdicts.launch_mean(point.row.change.before or by_session[min(by_session)]).value
+    first = launch_mean(point.row.change.before or by_session[min(by_session)]).value
     x = np.array([position[number] for number in by_session]) + aside
-    levels = [verdicts.launch_mean(values) for values in by_session.values()]
+    levels = [launch_mean(values) for values in by_session.values()]
     middle = np.array([level.value for level in levels]) / first
     ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
     for at, values in zip(x, by_session.values(), strict=True):
@@ -111,7 +109,7 @@ def _changed(history: Sequence[Session]) -> list[int]:
     return [
         now.number
         for before, now in itertools.pairwise(history)
-        if sessions.changed(before, now) or before.provenance.commit != now.provenance.commit
+        if changed(before, now) or before.provenance.commit != now.provenance.commit
     ]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from analysis import labels, metrics
 from analysis.figures import plots
+from analysis.predict import LEVEL, Curve, Learned, predict, shortest_step_s
 from analysis.predict.answers import Answer, Target, sizes
-from analysis.predict.prediction import LEVEL, Curve, Learned, predict, shortest_step_s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

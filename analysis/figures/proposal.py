@@ -13,7 +13,7 @@ from analysis.figures import plots
 from analysis.figures.files import small_font
 from analysis.figures.plots import MM, Line
 from analysis.proposal import Curve, Kind, Proposal, Section
-from analysis.stats.number import Number
+from analysis.stats import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import speedups
+from analysis.experiments import ENERGY_LABELS
 from analysis.experiments.arms import compared
 from analysis.experiments.equivalence import pairs
-from analysis.experiments.points import ENERGY_LABELS
-from analysis.figures import diagnosis, network, scaling, settings, training
-from analysis.figures.entry import LOCAL, Entry, Kind
+from analysis.figures import LOCAL, Entry, Kind, diagnosis, scaling, settings, training
 from analysis.figures.reports import bnl, hacksa, msoe, osu, spreadsheet
 from analysis.table.identity import BATCHES, LINK, SCALING
 from train.record.recorded_config import PROGRAM
@@ -55,7 +54,7 @@ def kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
     """Yield the kinds of figures that fit the measured rows of one experiment along one axis."""
     quantities = set(rows["quantity"])
     if "allreduce_s" in quantities:
-        yield from (network.ALLREDUCE_TIME, network.ALLREDUCE_BANDWIDTH)
+        yield from (settings.ALLREDUCE_TIME, settings.ALLREDUCE_BANDWIDTH)
         return
     if rows["arm"].nunique() > 1 and pairs(rows):
         yield training.EQUIVALENCE
@@ -81,7 +80,7 @@ def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         if "job_s" in set(rows["quantity"]):  # launches in rounds have no time of the job of one point
             yield scaling.PHASES
     elif axis:
-        yield settings.BATCH if axis in BATCHES else network.LINK_RATES if axis == LINK else settings.SETTING
+        yield settings.BATCH if axis in BATCHES else settings.LINK_RATES if axis == LINK else settings.SETTING
     else:
         yield settings.ARMS if compared(rows) else settings.SIDE_BY_SIDE
 

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import labels, speedups
-from analysis.experiments.points import Times, step_times
-from analysis.figures import plots
-from analysis.figures.entry import WITH_CONTROL, Kind, Points
+from analysis.experiments import Times, step_times
+from analysis.figures import WITH_CONTROL, Kind, Points, plots
 from analysis.figures.plots import Line, SeriesStyle
 from analysis.table import controls
 

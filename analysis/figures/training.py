@@ -9,10 +9,9 @@ import pandas as pd
 
 from analysis import labels
 from analysis.documents import counted
+from analysis.experiments import training_runs
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
-from analysis.experiments.points import training_runs
-from analysis.figures import plots
-from analysis.figures.entry import Kind, Points
+from analysis.figures import Kind, Points, plots
 from analysis.figures.plots import SeriesStyle
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase

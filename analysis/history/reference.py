@@ -16,9 +16,7 @@ import msgspec
 
 from analysis import TableError
 from analysis.documents import about
-from analysis.history import verdicts
-from analysis.history.sessions import UNITS, Key, Launch, Session, Unit, Values
-from analysis.history.verdicts import Change
+from analysis.history import UNITS, Change, Key, Launch, Session, Unit, Values, launch_mean
 from train.record import record
 
 VERSION = 1
@@ -88,7 +86,7 @@ def new_reference(name: str, sessions: Sequence[Session], histories: Mapping[Key
 
 def _point(key: Key, values: Values) -> Point:
     launches = [value for session_values in values.by_session.values() for value in session_values]
-    mean = verdicts.launch_mean(launches)
+    mean = launch_mean(launches)
     low, high = (mean.low, mean.high) if len(launches) > 1 else (None, None)
     return Point(**asdict(key), unit=UNITS[key.quantity], value=mean.value, low=low, high=high, launches=launches)
 

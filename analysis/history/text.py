@@ -9,12 +9,22 @@ from typing import Annotated
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.documents import Document, Number, PValue, about, filled, number, tally
-from analysis.history import sessions, verdicts
+from analysis.documents import Document, Number, PValue, about, filled, tally
+from analysis.history import (
+    UNITS,
+    VERDICTS,
+    Key,
+    Quantity,
+    Row,
+    Session,
+    Unit,
+    Values,
+    VerdictName,
+    changed,
+    launch_mean,
+)
 from analysis.history.reference import Provenances, Reference
-from analysis.history.sessions import UNITS, Key, Quantity, Session, Unit, Values
-from analysis.history.verdicts import VERDICTS, Row, VerdictName
-from analysis.stats.number import unknown
+from analysis.stats import unknown
 
 WIDTH = 110
 # How tables and figures show each quantity: its name, its unit ("": it has none), and how many of these a value has.
@@ -45,7 +55,7 @@ def session_table(machine: str, machine_sessions: Sequence[Session]) -> str:
     ]
     lines = [textwrap.fill(f"== {machine}", WIDTH), "", tabulate(cells, headers="keys", disable_numparse=True)]
     for before, now in itertools.pairwise(machine_sessions):
-        if changes := sessions.changed(before, now):
+        if changes := changed(before, now):
             lines += ["", f"what changed before session {now.number}:"]
             lines += [f"  {name}: {a} -> {b}" for name, a, b in changes[:_SHOWN]]
             lines += [f"  and {len(changes) - _SHOWN} more (--format json)"] if len(changes) > _SHOWN else []
@@ -130,9 +140,7 @@ def summary(reference: Reference) -> str:
             "model": subject(point.key),
             "point": point.point,
             "quantity": quantity(point.quantity),
-            "value (95 % interval)": str(
-                verdicts.launch_mean([SHOWN[point.quantity][2] * value for value in point.launches])
-            ),
+            "value (95 % interval)": str(launch_mean([SHOWN[point.quantity][2] * value for value in point.launches])),
             "launches": len(point.launches),
         }
         for point in reference.points
@@ -227,7 +235,7 @@ def change_json(row: Row) -> PointChange:
         unit=UNITS[row.change.key.quantity],
         before=row.change.before,
         now=row.change.now,
-        ratio=number(row.ratio or unknown()),
+        ratio=row.ratio or unknown(),
         p_value=row.judged.p if row.judged else None,
         verdict=row.verdict,
         note=row.note,
@@ -243,7 +251,7 @@ def point_history(row: Row, values: Values) -> PointHistory:
 def session_json(machine_sessions: Sequence[Session], nth: int) -> MeasuredSession:
     """Return one of the sessions of a machine, and how it differs from the one before."""
     one = machine_sessions[nth]
-    changes = sessions.changed(machine_sessions[nth - 1], one) if nth else []
+    changes = changed(machine_sessions[nth - 1], one) if nth else []
     return filled(
         MeasuredSession,
         one.provenance,

@@ -1,1 +1,323 @@
-"""The HTML page with everything, or about one report: one file that needs no network."""
+"""The HTML page with everything, or about one report: figures, tables, claims, findings, and the local runs.
+
+The page needs no network and no script; its figures are in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from analysis import PUBLISHED, audit, claims, reports
+from analysis.audit.findings import SEVERITIES, Finding, point_label
+from analysis.claims import VERDICTS, Judged
+from analysis.compare import published as beside
+from analysis.compare import sets, tolerances
+from analysis.compare.published import Comparisons
+from analysis.compare.text import published_sections
+from analysis.documents import counted, tally
+from analysis.experiments import summary
+from analysis.figures import Entry, files
+from analysis.proposal import Section
+from analysis.reports import TITLES
+from analysis.study import Study
+from analysis.table import schema
+from train.record import reproduction
+from train.record.progress import duration
+from train.record.reproduction import Outcome, Reproduction
+
+TEMPLATE = Path(__file__).with_name("page.html.j2")
+MAX_RUNS = 200  # of one experiment that the page lists one by one
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as the page shows it."""
+
+    entry: Entry
+    image: str  # data URI
+    caption: list[str]
+    data: str  # data URI of a CSV file; "" where it draws no row
+
+    @property
+    def alt(self) -> str:
+        """Return the alternative text of the image: its content, and how it is drawn."""
+        return " ".join([f"{self.entry.id}: {self.entry.shows}.", *self.caption[1:2]])
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """The content of a page beside its figures."""
+
+    study: Study
+    judged: Sequence[Judged]
+    findings: Sequence[Finding]  # in the reports
+    local_findings: Sequence[Finding]
+    recomputed: pd.DataFrame  # the derived numbers of the reports
+    comparisons: Comparisons  # of local numbers with those of the reports
+
+
+def analyse(study: Study) -> Analysed:
+    """Judge, audit, recompute and compare: all content of a page beside its figures."""
+    return Analysed(
+        study,
+        claims.judge(claims.read(), study),
+        audit.table_findings(study.published),
+        audit.record_findings(study),
+        reports.recompute(study.published),
+        beside.compare(study.published, study.local, tolerances.read()),
+    )
+
+
+def about(analysed: Analysed, report: str) -> Analysed:
+    """Return the part that is about one report."""
+    published = analysed.study.published
+    own = published[published["report"].eq(report)]
+    return replace(
+        analysed,
+        judged=[one for one in analysed.judged if one.claim.report == report],
+        findings=[one for one in analysed.findings if one.report == report],
+        recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
+        comparisons=beside.compare(own, analysed.study.local, tolerances.read()),
+    )
+
+
+def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
+    svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
+    points = entry.points(analysed.study)
+    paragraphs = files.caption(entry, points).split("\n\n")[1:]
+    text = [text.replace("**", "").replace("`", "") for text in paragraphs]
+    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text, files.data_link(points))
+
+
+def sources(folder: Path = PUBLISHED) -> dict[str, str]:
+    """Return the citation of each report in SOURCES.md, by its number."""
+    citations: dict[str, str] = {}
+    for line in (folder / "SOURCES.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 2 and (number := cells[0][1:4]) in schema.REPORTS:
+            citations.setdefault(number, cells[1].replace("*", ""))
+    return citations
+
+
+def _number(value: Any) -> str:
+    return "" if pd.isna(value) else f"{value:.5g}"
+
+
+def _findings(findings: Sequence[Finding]) -> list[Row]:
+    return [
+        {
+            "severity": f.severity,
+            "rule": f.rule.replace("_", " "),
+            "place": f.place,
+            "stated": f.stated,
+            "follows": f.follows,
+            "off": "" if f.off is None else f"{f.off:+.1%}",
+            "meaning": f.meaning,
+        }
+        for f in findings
+    ]
+
+
+def _claims(judged: Sequence[Judged]) -> list[Row]:
+    return [
+        {
+            "verdict": j.verdict,
+            "claim": f"\u201c{j.claim.text}\u201d",
+            "place": j.claim.place,
+            "evidence": j.evidence,
+            "remark": j.claim.remark,
+        }
+        for j in judged
+    ]
+
+
+def _derived(rows: pd.DataFrame) -> list[Row]:
+    agrees = {True: "yes", False: "no"}
+    return [
+        {
+            "place": row["place"],
+            "of": ", ".join(filter(None, (row["run"], point_label(row)))),
+            "quantity": f"{row['quantity']} [{row['unit']}]",
+            "stated": " ".join(filter(None, (row["read_as"], _number(row["stated"])))),
+            "computed": _number(row["computed"]),
+            "agrees": "" if pd.isna(row["agrees"]) else agrees[bool(row["agrees"])],
+            "formula": row["formula"],
+        }
+        for row in rows.to_dict("records")
+    ]
+
+
+def _recomputed(rows: pd.DataFrame) -> str:
+    stated = rows[rows["stated"].notna()]
+    return (
+        f"{int(stated['agrees'].fillna(False).sum())} of {len(stated)} stated numbers follow from the report's primary "
+        f"ones; {len(rows) - len(stated)} more are only plotted."
+    )
+
+
+def _making(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
+    return [{"what": name, "value": sets.values(runs, name)} for name in names]
+
+
+def _experiments(study: Study, drawn: Sequence[Drawn]) -> tuple[list[dict[str, Any]], list[Row]]:
+    """Return the section of each local experiment, and the provenance that all runs share."""
+    runs: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for path in study.local["record"].unique():
+        run = study.records[path]
+        runs[run.experiment].append(sets.provenance(run))
+    everything = [run for same in runs.values() for run in same]
+    names = list(dict.fromkeys(name for run in everything for name in run))
+    alike = [name for name in names if len({run.get(name) for run in everything}) == 1]
+    varied = [name for name in names if name not in alike]
+    experiments = [_experiment(str(name), rows, drawn) for name, rows in study.local.groupby("experiment")]
+    for experiment in experiments:
+        its = runs[experiment["name"]]
+        there = {key for run in its for key in run}
+        experiment["making"] = _making(its, [key for key in varied if key in there])
+    return experiments, _making(everything, alike)
+
+
+def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[str, Any]:
+    """Return the section of one experiment: its summary, its figures, and its runs."""
+    one_each = rows.drop_duplicates("record").sort_values("record")
+    images_per_s = rows[rows["quantity"].eq("images_per_s") & rows["round"].isna()].set_index("record")["value"]
+    rounds = {path: counted(n, "round") for path, n in rows.groupby("record")["round"].nunique().items() if n}
+    return {
+        "name": name,
+        "runs": counted(len(one_each), "run"),
+        "machines": "; ".join(rows["machine"].unique()),
+        "summary": summary.rows(rows).fillna("").astype(str).to_dict("records"),
+        "figures": [one for one in drawn if (one.entry.local or {}).get("experiment") == name],
+        "records": [
+            {
+                "record": row["record"],
+                "started": row["started_at"],
+                "generation": str(row["generation"]),
+                "images/s": _number(images_per_s.get(row["record"])),
+                "notes": "; ".join(filter(None, (rounds.get(row["record"]), row["note"]))),
+            }
+            for row in one_each.head(MAX_RUNS).to_dict("records")
+        ],
+        "more": max(0, len(one_each) - MAX_RUNS),
+    }
+
+
+def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the section of each of these reports."""
+    recomputed, cited = analysed.recomputed, sources()
+    sections = []
+    for number in reports:
+        findings = [f for f in analysed.findings if f.report == number]
+        claims_judged = [j for j in analysed.judged if j.claim.report == number]
+        numbers = recomputed[recomputed["report"] == number]
+        sections.append(
+            {
+                "number": number,
+                "title": TITLES[number][0].upper() + TITLES[number][1:],
+                "source": cited[number],
+                "figures": [one for one in drawn if one.entry.report == number],
+                "claims": _claims(sorted(claims_judged, key=lambda j: VERDICTS.index(j.verdict))),
+                "verdicts": tally([j.verdict for j in claims_judged], VERDICTS),
+                "findings": _findings(findings),
+                "severities": tally([f.severity for f in findings], SEVERITIES),
+                "derived": _derived(numbers),
+                "recomputed": _recomputed(numbers),
+            }
+        )
+    return sections
+
+
+def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
+    """Return the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
+    study = analysed.study
+    drawn = [_drawn(entry, analysed, folder) for entry in figures]
+    experiments, shared = _experiments(study, [one for one in drawn if one.entry.published is None])
+    sections, notes = published_sections(analysed.comparisons)
+    published = study.published
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    return environment.get_template(TEMPLATE.name).render(
+        numbers=len(published if only is None else published[published["report"].eq(only.report)]),
+        only=only.report if only else None,
+        reproduced=only.rows() if only else [],
+        runs=study.local["record"].nunique(),
+        claims=analysed.judged,
+        verdicts=tally([j.verdict for j in analysed.judged], VERDICTS),
+        reports=_reports(analysed, drawn, [only.report] if only else schema.REPORTS),
+        experiments=experiments,
+        shared=shared,
+        local_findings=_findings(analysed.local_findings),
+        local_severities=tally([f.severity for f in analysed.local_findings], SEVERITIES),
+        comparisons=sections,
+        notes=notes,
+    )
+
+
+_OUTCOMES = ("measured", "submitted", "failed", "not run")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One report, the experiments that are its own, and the last reproduction of it, if any."""
+
+    report: str
+    experiments: frozenset[str]
+    reproduced: Reproduction | None
+
+    def narrowed(self, study: Study) -> Study:
+        """Return the study with the local records of its experiments alone."""
+        local = study.local[study.local["experiment"].isin(self.experiments)].reset_index(drop=True)
+        return study.narrowed(local, [one for one in study.notices if set(Path(one.path).parts) & self.experiments])
+
+    def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Return its figures, and those of its local records."""
+        local = {id for id, entry in figures.items() if (entry.local or {}).get("experiment") in self.experiments}
+        return {id: entry for id, entry in figures.items() if entry.report == self.report or
+                (entry.published is None and id in local)}  # fmt: skip
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return a row for each experiment of the reproduction: its outcome, and why; those that ran come first."""
+        outcomes = self.reproduced.outcomes if self.reproduced else []
+        return [
+            {
+                "experiment": one.experiment,
+                "what": one.shows,
+                "outcome": one.status,
+                "launches": f"{one.runs} of {one.planned}" if one.planned else "",
+                "took": duration(one.took_s) if one.took_s >= 1 else "",
+                "why": _why(one),
+            }
+            for one in sorted(outcomes, key=lambda one: _OUTCOMES.index(one.status))
+        ]
+
+
+def _why(one: Outcome) -> str:
+    return "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out))))
+
+
+def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
+    """Return the scope of a report: experiments with numbers of it, and those that reproduce it."""
+    reproduced = reproduction.read(results, report)
+    named = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
+    return Scope(
+        report, frozenset(named | {one.experiment for one in reproduced.outcomes} if reproduced else named), reproduced
+    )
+
+
+def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:
+    """Return the page as HTML; svg: the text of its figure, which the page holds."""
+    environment = Environment(loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("proposal.html.j2").render(
+        title=title, sections=sections, svg=svg[svg.index("<svg") :]
+    )

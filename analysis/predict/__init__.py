@@ -1,1 +1,361 @@
-"""What more ranks would give: forms of a step's time, averaged by how they did on other curves, and an interval."""
+"""What more ranks would give: the points of one scaling curve, its predicted time of a step with an interval.
+
+The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. Where
+that was the step to the second node, and a large one, the exchange between nodes goes on as in a ring. Nothing in the
+points tells what bends beyond them, so that beyond one doubling the lower end allows for a resource that all ranks
+share and that saturates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analysis import metrics
+from analysis.stats.student import t_quantile
+from analysis.thresholds import limit
+
+_ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """The reason why points support no prediction, however many there are; for these numbers of ranks, or for all."""
+
+    reason: str
+    ranks: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """The reason with its ranks."""
+        return f"{self.reason}: {', '.join(map(str, self.ranks))} ranks" if self.ranks else self.reason
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points by ranks, one array element each. Points at the same number of ranks differ in their batch."""
+
+    model: str
+    name: str  # its setting: machine, batch, ...
+    source: str  # the machine: curves of one machine are not independent
+    ranks: np.ndarray  # ascending
+    batch: np.ndarray  # images of a rank in one step; 1 where it is not known
+    images_per_s: np.ndarray  # of the whole job
+    spread: np.ndarray  # standard error of images_per_s, as a fraction; NaN where it is not known
+    repeats: np.ndarray  # measurements behind each point
+    ranks_per_node: float = math.nan  # NaN: not known
+    doubts: tuple[Doubt, ...] = ()
+    compute_s: float = math.nan  # the step without allreduce; NaN: not measured
+    parameters: float = math.nan  # of the model
+    link_mbit_per_s: float = math.nan  # the limit of an emulated link
+    # As measured in the jobs of the points; NaN: not known.
+    compute_limit_images_per_s: float = math.nan  # of one rank, whose processors do nothing but multiply
+    ring_s: float = math.nan  # all gradients over the slowest link: 2 (n - 1) / n of it is the shortest exchange
+    series: str = ""  # of local records
+    # Whether the gradients may go through a server that saturates beyond the points: how they are exchanged is not
+    # known. An allreduce, or a server on each node, grows with the ranks.
+    may_saturate: bool = False
+    work: str = "images"  # what its rates count: "tokens", "epochs", ...; "" for rates without a unit
+
+    @property
+    def step_s(self) -> np.ndarray:
+        """Seconds of a step at each point; of one image where the batch is not known."""
+        return metrics.step_s(self.batch, metrics.per_rank(self.images_per_s, self.ranks))
+
+    @property
+    def strong(self) -> bool:
+        """Whether batches per rank vary among the points."""
+        return len(np.unique(self.batch)) > 1
+
+    @property
+    def largest(self) -> float:
+        """The largest number of ranks."""
+        return float(self.ranks.max())
+
+    @property
+    def base(self) -> int:
+        """The position of the base of speedups: the fewest ranks, with the largest batch."""
+        return int(np.lexsort((-self.batch, self.ranks))[0])
+
+    def nodes(self, ranks: np.ndarray) -> np.ndarray:
+        """Return the nodes that so many ranks take; one for each rank where the ranks of a node are not known."""
+        per_node = 1 if math.isnan(self.ranks_per_node) else self.ranks_per_node
+        return np.ceil(np.asarray(ranks, float) / per_node)
+
+    def only(self, which: np.ndarray) -> Curve:
+        """Return the curve with only those points that the mask selects, and the doubts about them."""
+        arrays = {name: getattr(self, name)[which] for name in _ARRAYS}
+        left = [doubt for doubt in self.doubts if not doubt.ranks or {*doubt.ranks} & {*arrays["ranks"].tolist()}]
+        return replace(self, doubts=tuple(left), **arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Sizes to predict a curve at, one array element each."""
+
+    ranks: np.ndarray
+    batch: np.ndarray  # of one rank
+
+
+def weak(curve: Curve, ranks: np.ndarray) -> Sizes:
+    """Return sizes with a constant batch per rank: that of the curve's points on the fewest ranks."""
+    ranks = np.asarray(ranks, float)
+    return Sizes(ranks, np.full(len(ranks), curve.batch[curve.base]))
+
+
+def strong(ranks: np.ndarray, global_batch: float) -> Sizes:
+    """Return sizes with a constant global batch: each rank has its share of it."""
+    ranks = np.asarray(ranks, float)
+    return Sizes(ranks, global_batch / ranks)
+
+
+def joined(curves: list[Curve]) -> list[Curve]:
+    """Return curves of one model, machine and node joined where their batches per rank differ; others as they are."""
+    groups: dict[tuple[str, str, float], list[Curve]] = {}
+    for curve in curves:
+        per_node = -1.0 if math.isnan(curve.ranks_per_node) else curve.ranks_per_node
+        groups.setdefault((curve.model, curve.source, per_node), []).append(curve)
+    return [_joined(group) for group in groups.values()]
+
+
+def _joined(curves: list[Curve]) -> Curve:
+    if len(curves) == 1:
+        return curves[0]
+    arrays = {name: np.concatenate([getattr(curve, name) for curve in curves]) for name in _ARRAYS}
+    order = np.lexsort((arrays["batch"], arrays["ranks"]))
+    doubts = tuple(dict.fromkeys(doubt for curve in curves for doubt in curve.doubts))
+    sorted_by_ranks: dict[str, Any] = {name: values[order] for name, values in arrays.items()}
+    return replace(curves[0], name="several batches", doubts=doubts, compute_s=math.nan, **sorted_by_ranks)
+
+
+LEVEL = 0.90
+MIN_POINTS = 3  # two have a doubling; a third says how evenly the curve goes on
+MAX_DOUBLINGS = limit("doublings")
+_PRIOR = 2  # how many changes of growth of the curve itself what other curves teach counts for
+_NOTHING = 1e-9  # a share of a time that is rounding
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What other curves teach: how much the logarithm of a step's time changes its growth from doubling to doubling.
+
+    `uneven`: one standard deviation.
+    """
+
+    uneven: float
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Images/s of the whole job at each size, with the interval of one measurement there."""
+
+    at: Sizes
+    images_per_s: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Continued:
+    """A curve continued: the logarithm of the time of a step at each size, and its standard deviation at one doubling.
+
+    `degrees`: of freedom of that deviation; `doublings`: of each size beyond the largest point, at least 0.
+    """
+
+    ln_s: np.ndarray
+    uneven: float
+    degrees: int
+    doublings: np.ndarray
+
+    def reach(self) -> np.ndarray:
+        """Return how far the interval reaches to either side, at each size.
+
+        The deviation of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of the points: the last
+        doubling repeated has the noise of three measurements.
+        """
+        growth = np.sqrt((1 + 2 * self.doublings**2) / 3)
+        return np.asarray(t_quantile(self.degrees, 0.5 + LEVEL / 2) * self.uneven * growth)
+
+
+def continued(curve: Curve, at: Sizes, learned: Learned) -> Continued:
+    """Return the curve continued to the sizes; between its points it is interpolated."""
+    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
+    if curve.strong:
+        return Continued(_both_batches(curve, at), learned.uneven, _PRIOR, doublings)
+    x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
+    y = np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
+    first = _first_across(curve, 2**x)
+    crossed = first == len(x) - 1 > 0
+    changes = _changes(x[first:], y[first:])
+    degrees = _PRIOR + len(changes)
+    uneven = math.sqrt((_PRIOR * learned.uneven**2 + float(changes @ changes)) / degrees)
+    if crossed and y[-1] - y[-2] > limit("node_step"):
+        beyond = _as_a_ring(curve, y, at.ranks)
+    else:
+        beyond = _repeated(*((x, y) if crossed else (x[first:], y[first:])), _noise(curve), doublings)
+    ln_s = np.where(doublings > 0, beyond, np.interp(np.log2(at.ranks), x, y))
+    return Continued(ln_s, uneven, degrees, doublings)
+
+
+def _first_across(curve: Curve, ranks: np.ndarray) -> int:
+    """Return the position of the first point on two nodes or more; 0 where all are on one, or each rank has a node."""
+    across = curve.nodes(ranks) > 1
+    return int(across.argmax()) if curve.ranks_per_node > 1 and across.any() else 0
+
+
+def _growth(x: np.ndarray, y: np.ndarray) -> float:
+    """Return by how much y grows for each doubling from the first of the points to the last, at least 0."""
+    return max(float((y[-1] - y[0]) / (x[-1] - x[0])), 0.0) if len(x) > 1 else 0.0
+
+
+def _repeated(x: np.ndarray, y: np.ndarray, noise: float, doublings: np.ndarray) -> np.ndarray:
+    """Return y beyond the last point if the last doubling repeats.
+
+    Where the noise of the points is known, and as large as the changes of growth, a straight line takes its place.
+    """
+    repeated = y[-1] + _growth(x[-2:], y[-2:]) * doublings
+    changes = _changes(x, y)
+    if not noise or not len(changes):
+        return np.asarray(repeated)
+    # The change of growth over three measurements has six times the variance of one of them.
+    noisy = min(1.0, 6 * noise**2 / max(float(np.mean(changes**2)), _NOTHING**2))
+    slope, level = np.polyfit(x, y, 1)
+    line = level + max(float(slope), 0.0) * (x[-1] + doublings)
+    return np.asarray((1 - noisy) * repeated + noisy * line)
+
+
+def _changes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return how far each point from the third on is from the last two before it, as far as a doubling would be."""
+    before, last = np.diff(x)[:-1], np.diff(x)[1:]
+    off = y[2:] - y[1:-1] - np.diff(y)[:-1] * last / before
+    return np.asarray(off / np.sqrt((1 + 2 * (last / before) ** 2) / 3))
+
+
+def _as_a_ring(curve: Curve, y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Return y beyond the first point on several nodes, the last one.
+
+    The step to it is an exchange between its nodes, which grows as the sends of a ring, 2 (n - 1) / n.
+    """
+    within_s, across_s = math.exp(y[-2]), math.exp(y[-1])
+    hops = metrics.hops(curve.nodes(ranks)) / metrics.hops(curve.nodes(np.array([curve.largest])))
+    return np.asarray(np.log(across_s + (across_s - within_s) * (hops - 1)))
+
+
+def _noise(curve: Curve) -> float:
+    """Return the relative standard error of a point, where that of each is known; else 0."""
+    return float(np.sqrt(np.mean(curve.spread**2))) if np.isfinite(curve.spread).all() else 0.0
+
+
+def _both_batches(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the logarithm of a step's time T + k batch + s log2 n, where batches vary.
+
+    The coefficients are at least 0 (non-negative least squares of the relative residuals), so that no time is negative.
+    """
+    from scipy.optimize import nnls
+
+    def columns(sizes: Curve | Sizes) -> np.ndarray:
+        return np.column_stack([np.ones(len(sizes.ranks)), sizes.batch, np.log2(sizes.ranks)])
+
+    weighted = columns(curve) / curve.step_s[:, None]
+    lengths = np.linalg.norm(weighted, axis=0)
+    lengths[lengths == 0] = 1.0
+    coefficients = nnls(weighted / lengths, np.ones(len(curve.ranks)))[0] / lengths
+    return np.asarray(np.log(columns(at) @ coefficients))
+
+
+def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the shortest time of a step that processors and links allow, as far as they are known; else 0.
+
+    It is the longest of the single bounds: an exchange may be hidden behind computing. They are from the step without
+    allreduce, the products of matrices and the streams between ranks that the jobs measured, and the rate of an
+    emulated link.
+    """
+    compute = 0.0 if math.isnan(curve.compute_s) or curve.strong else curve.compute_s
+    least = np.full(len(at.ranks), compute)
+    if not math.isnan(curve.compute_limit_images_per_s):
+        least = np.maximum(least, metrics.step_s(at.batch, np.full(len(least), curve.compute_limit_images_per_s)))
+    if not math.isnan(curve.ring_s):
+        least = np.maximum(least, metrics.hops(at.ranks) * curve.ring_s)
+    if math.isnan(curve.link_mbit_per_s) or math.isnan(curve.parameters):
+        return least
+    nodes = curve.nodes(at.ranks).astype(int)
+    links = [metrics.ring_allreduce_min_s(int(curve.parameters), int(n), curve.link_mbit_per_s) for n in nodes]
+    return np.maximum(least, links)
+
+
+def ideal(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return images/s if each rank were as fast as at the base of the speedups."""
+    base = curve.base
+    rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
+    return metrics.whole_job(np.full(len(at.ranks), rate), at.ranks)
+
+
+def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
+    """Return images/s at each size, with the 90 % interval of a measurement there.
+
+    No value is above the ideal, none beyond the bounds that are known. The upper end may be above the ideal by the
+    noise of the point that the ideal is from. Beyond one doubling the lower end is at most the rate of the largest
+    point, less the noise of both measurements: a resource that all share may saturate. Where it is not known how
+    gradients are exchanged, that holds from the largest point on.
+    """
+    future = continued(curve, at, learned)
+    reach, noise = future.reach(), float(continued(curve, _largest(curve), learned).reach()[0])
+    ideal_s = np.log(metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks)))
+    value = np.maximum(future.ln_s, ideal_s)
+    fastest = np.maximum(value - reach, ideal_s - noise)
+    slowest = value + reach
+    saturating = (future.doublings > 1) | ((future.doublings > 0) & curve.may_saturate)
+    slowest = np.where(saturating, np.maximum(slowest, _saturated(curve, at) + math.sqrt(2) * noise), slowest)
+
+    def rate(ln_s: np.ndarray) -> np.ndarray:
+        step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
+        return metrics.whole_job(metrics.rate(at.batch, step_s), at.ranks)
+
+    return Prediction(at, rate(value), rate(slowest), rate(fastest))
+
+
+def _largest(curve: Curve) -> Sizes:
+    """Return the size of the largest point."""
+    largest = curve.only(curve.ranks == curve.largest)
+    return Sizes(largest.ranks[:1], largest.batch[:1])
+
+
+def _saturated(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the logarithm of the time of a step if the rate of the whole job stays that of the largest point."""
+    rate = float(curve.images_per_s[curve.ranks == curve.largest].min())
+    return np.asarray(np.log(at.batch * at.ranks / rate))
+
+
+def why_not(curve: Curve, at: Sizes) -> list[str]:
+    """Return for each size the reason why the curve supports no prediction there; "" where it does."""
+    general = _curve_reason(curve)
+    return [general or _size_reason(curve, ranks, batch) for ranks, batch in zip(at.ranks, at.batch, strict=True)]
+
+
+def _curve_reason(curve: Curve) -> str:
+    """Return why the points support no prediction at all."""
+    different = len(np.unique(curve.ranks))
+    if curve.doubts:
+        return "; ".join(map(str, curve.doubts))
+    if different < MIN_POINTS:
+        have = f"{different or 'no'} number{'s' * (different != 1)} of ranks measured"
+        return f"{have}, at least {MIN_POINTS} are needed"
+    return ""
+
+
+def _size_reason(curve: Curve, ranks: float, batch: float) -> str:
+    """Return why the points support no prediction at one size."""
+    if batch not in curve.batch and not curve.strong:
+        return "the batch of a rank changes: points at two batches per rank or more are needed"
+    if batch < 1 and curve.batch.max() > 1:
+        return f"a global batch of {batch * ranks:g} leaves some of {ranks:g} ranks without an image"
+    if ranks < curve.ranks.min():
+        return f"fewer ranks than the smallest point ({curve.ranks.min():g})"
+    if float(curve.nodes(np.array([ranks]))[0]) > 1 and curve.nodes(curve.ranks).max() == 1:
+        return f"no point on two nodes or more: all are on one node of {curve.ranks_per_node:g} ranks"
+    doublings = math.log2(ranks / curve.largest)
+    if doublings > MAX_DOUBLINGS:
+        return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {MAX_DOUBLINGS:g} can be carried"
+    return ""

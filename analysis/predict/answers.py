@@ -13,8 +13,8 @@ from tabulate import tabulate
 
 from analysis import documents, metrics
 from analysis.documents import Document, about, number
-from analysis.predict.prediction import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
-from analysis.stats.number import Number, from_ends, unknown
+from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
+from analysis.stats import Number, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_at
 
 

@@ -14,8 +14,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import cached_by_table
-from analysis.predict import reading
-from analysis.predict.prediction import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, why_not
+from analysis.predict import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, reading, why_not
 from analysis.stats.repeats import proportion
 
 # Rates are printed with three or four digits: nothing is known to be nearer than that.

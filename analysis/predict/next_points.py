@@ -13,8 +13,8 @@ import numpy as np
 
 from analysis import metrics
 from analysis.documents import counted
+from analysis.predict import MIN_POINTS, Curve, Learned, Sizes, continued, predict, why_not
 from analysis.predict.answers import WIDTH, title
-from analysis.predict.prediction import MIN_POINTS, Curve, Learned, Sizes, continued, predict, why_not
 
 MAX_POINTS = 2
 # A point that narrows the intervals by less is not worth a launch: a fraction of their width.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import PUBLISHED, TableError, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
-from analysis.predict.prediction import Curve, Doubt
+from analysis.predict import Curve, Doubt
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates

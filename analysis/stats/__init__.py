@@ -1,1 +1,156 @@
-"""Statistics without words of the domain: numbers with their intervals, and verdicts on them."""
+"""Statistics without words of the domain: a number with its interval, and what this interval covers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from train.record import intervals
+
+LEVEL = intervals.LEVEL
+
+Covers = Literal["", "cases", "steps", "rounds", "fit", "launches", "machines", "rounding"]
+# What an interval covers: how else the number could have come out. Those that leave out most come first.
+COVERS: dict[Covers, str] = {
+    "": "there is no interval",
+    "cases": "other cases, of which as many would hold on average",
+    "steps": "other steps of the same run",
+    "rounds": "other rounds of the same launches",
+    "fit": "other scatter of the points about the line or model that was fitted to them",
+    "launches": "other launches on the same machine",
+    "machines": "a new measurement, as intervals like it held on the machines that they were calibrated on",
+    "rounding": "all that rounds to the number, for certain",
+}
+
+Ends = tuple[float, float]
+NO_ENDS: Ends = (math.nan, math.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A value with its interval: `ends` returns the ends at a level, NaN where there are none.
+
+    `n`: how many values it is made from. `level`: at which the interval is shown. `standard_error`, in the unit of the
+    value, and `degrees` of freedom: of a mean whose interval is Student's t, else NaN. `another`: the ends of the range
+    in which another launch is expected at the level, NaN if launches do not tell.
+    """
+
+    value: float
+    ends: Callable[[float], Ends]
+    n: int = 1
+    covers: Covers = ""
+    level: float = LEVEL
+    standard_error: float = math.nan
+    degrees: float = math.nan
+    another: Ends = NO_ENDS
+
+    @cached_property
+    def interval(self) -> Ends:
+        """The ends at the level of the number."""
+        return self.ends(self.level)
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval; NaN where there is none."""
+        return self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval; NaN where there is none."""
+        return self.interval[1]
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return not math.isnan(self.low)
+
+    def contains(self, value: float) -> bool:
+        """Return whether a value is within the interval."""
+        return self.low <= value <= self.high
+
+    def over(self, divisor: float) -> Number:
+        """Return the number divided by an exact divisor above 0."""
+        return self._rising(lambda x: x / divisor, self.standard_error / divisor)
+
+    def scaled(self, factor: float) -> Number:
+        """Return the number times an exact factor."""
+        product = self._rising(lambda x: x * factor, self.standard_error * abs(factor))
+        if factor >= 0:
+            return product
+        another = (product.another[1], product.another[0])
+        return replace(product, ends=lambda level: (product.ends(level)[1], product.ends(level)[0]), another=another)
+
+    def through(self, function: Callable[[float], float]) -> Number:
+        """Return the value of a rising function of the number."""
+        return self._rising(function, math.nan)
+
+    def _rising(self, function: Callable[[float], float], standard_error: float) -> Number:
+        def ends(level: float) -> Ends:
+            low, high = self.ends(level)
+            return function(low), function(high)
+
+        another = (function(self.another[0]), function(self.another[1]))
+        return replace(self, value=function(self.value), ends=ends, standard_error=standard_error, another=another)
+
+    def text(self, form: str = ".4g", unit: str = "") -> str:
+        """Return the number with its interval as text: "1.54 (1.49 to 1.58)"; form: as of the format function."""
+        low, high = self.interval
+        value = f"{self.value:{form}}{' ' * bool(unit)}{unit}"
+        if math.isnan(low) or (low == high and self.covers == "rounding"):
+            return value
+        if math.isinf(low) or math.isinf(high):
+            return f"{low:{form}} or more" if math.isinf(high) else f"{high:{form}} or less"
+        return f"{value} ({low:{form}} or more)" if math.isnan(high) else f"{value} ({low:{form}} to {high:{form}})"
+
+    def __str__(self) -> str:
+        """Return the text with four digits."""
+        return self.text()
+
+
+def unknown(value: float = math.nan, n: int = 1) -> Number:
+    """Return a number without an interval."""
+    return Number(value, lambda _: NO_ENDS, n)
+
+
+def between(value: float, low: float, high: float, n: int = 1) -> Number:
+    """Return a number that is between two ends for certain, as one that was rounded."""
+    return Number(value, lambda _: (low, high), n, "rounding", 1.0)
+
+
+def rounded(value: float, half_unit: float) -> Number:
+    """Return a number that was rounded to a multiple of two half units."""
+    return between(value, value - half_unit, value + half_unit)
+
+
+def exact(value: float, n: int = 1) -> Number:
+    """Return a number that is known for certain."""
+    return between(value, value, value, n)
+
+
+def from_ends(value: float, low: float, high: float, covers: Covers, n: int = 1, level: float = LEVEL) -> Number:
+    """Return a number whose interval is known at one level, as from simulation; at a higher level it has none."""
+    return Number(value, lambda at: (low, high) if at <= level else NO_ENDS, n, covers, level)
+
+
+def common_covers(numbers: Sequence[Number]) -> Covers:
+    """Return what the interval of a number that follows from several covers: the least of them, rounding apart."""
+    return min((number.covers for number in numbers), key=[*COVERS].index, default="")
+
+
+def combined(formula: Callable[..., float], numbers: Mapping[str, Number]) -> Number:
+    """Return a formula of rounded numbers, between its smallest and largest value at the ends of all of them.
+
+    The formula rises or falls with each number alone, as sums, products and quotients of positive numbers do. No
+    interval where the range of one is not known.
+    """
+    value = formula(**{name: number.value for name, number in numbers.items()})
+    ends = [number.interval for number in numbers.values()]
+    if any(math.isnan(end) for both in ends for end in both):
+        return unknown(value)
+    corners = [formula(**dict(zip(numbers, corner, strict=True))) for corner in itertools.product(*ends)]
+    n = min((number.n for number in numbers.values()), default=1)
+    return between(value, min(corners), max(corners), n)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats.number import Number, from_ends, unknown
+from analysis.stats import Number, from_ends, unknown
 from analysis.stats.student import t_quantile
 
 Array = NDArray[np.float64]

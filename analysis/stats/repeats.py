@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.stats.number import LEVEL, NO_ENDS, Ends, Number, common_covers, unknown
+from analysis.stats import LEVEL, NO_ENDS, Ends, Number, common_covers, unknown
 from train.record import intervals
 
 MIN_VALUES = intervals.MIN_VALUES

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats.number import NO_ENDS, Covers, Ends, Number, common_covers, unknown
+from analysis.stats import NO_ENDS, Covers, Ends, Number, common_covers, unknown
 
 _LARGEST_EXPONENT = 700.0  # of a double; beyond it an end is as good as infinite
 

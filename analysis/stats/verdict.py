@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from analysis.stats.number import Ends, Number
+from analysis.stats import Ends, Number
 
 # How often a verdict may be wrong, of all those that are made together (Holm 1979): a choice, that of most fields.
 ALPHA = 0.05

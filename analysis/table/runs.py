@@ -15,9 +15,8 @@ import msgspec
 from analysis import metrics
 from analysis.documents import counted
 from analysis.table import checks, hardware, schema
-from analysis.table.checks import copies
 from analysis.table.checks.check import Contradiction
-from analysis.table.checks.copies import Trace
+from analysis.table.checks.copies import Trace, trace
 from analysis.table.identity import Facts, flat
 from train.record import record as records
 from train.record import recorded_config, rounds, summary
@@ -95,7 +94,7 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=len({*points[0].values["round"]}))
-    return Run(_key(run), run.generation, points, copies.trace(run, path), notice)
+    return Run(_key(run), run.generation, points, trace(run, path), notice)
 
 
 def has_timeline(run: RunRecord) -> bool:

@@ -1,1 +1,347 @@
-"""Launches with a timeline: the steps of all ranks on one clock, and what happened within them."""
+"""Launches with a timeline: what happened on all ranks, on the clock of rank 0's host, and the parts of its steps.
+
+What happened to each tensor, as rank 0 saw it, is in Horovod's timeline: horovod/common/timeline.cc of Horovod 0.28,
+Chrome's trace events, a "process" for each tensor. Times are microseconds since the timeline began, which its first
+event gives in microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from analysis import TableError
+from analysis.table.runs import has_timeline
+from train.record import protocol, record
+from train.record.record import PHASES, Rank, RunRecord, StepAt
+
+
+class Phase(NamedTuple):
+    """A phase of the job, on one rank."""
+
+    name: str
+    begin_s: float
+    end_s: float
+
+
+class Operation(NamedTuple):
+    """An operation of TensorFlow, or of a library that it calls."""
+
+    thread: str
+    name: str
+    begin_us: float  # since `RankTimes.profiled_at`
+    duration_us: float
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """The times of one rank, in seconds since the epoch by the clock of rank 0's host."""
+
+    rank: Rank
+    phases: list[Phase]
+    steps: list[StepAt]
+    profiled_at: float
+    operations: list[Operation]
+    clock_error_s: float | None  # at most; None: not known, its own clock was taken
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: its record, the times of its ranks, and Horovod's timeline."""
+
+    run: RunRecord
+    ranks: list[RankTimes]
+    horovod: HorovodTimeline
+
+
+def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = None) -> list[Path]:
+    """Return the paths, in order, of the newest complete record with a timeline of each run.
+
+    records: by path. models: only these.
+    """
+    newest: dict[tuple[str, str, str, int], tuple[int, Path]] = {}
+    for path, run in records.items():
+        wanted = run.status == "complete" and has_timeline(run) and run.config["distribution"]["allreduce"]
+        if wanted and (models is None or run.config["model"]["name"] in models):
+            key = (run.experiment, run.point, run.config_hash, run.repeat)
+            newest[key] = max(newest.get(key, (0, Path(path))), (run.generation, Path(path)))
+    return sorted(path for _, path in newest.values())
+
+
+def load_launch(path: Path, run: RunRecord) -> Launch:
+    """Load the launch whose record `run` is at `path`.
+
+    Raises TableError where a file beside it is missing or changed.
+    """
+    folder = path.parent
+    operations = [protocol.operations_path(folder, rank.rank) for rank in run.ranks]
+    for file in [protocol.horovod_timeline_path(folder), *operations]:
+        _check(file, run.attachments.get(file.name))
+    ranks = [_rank_times(rank, folder) for rank in run.ranks]
+    return Launch(run, ranks, read_horovod(protocol.horovod_timeline_path(folder)))
+
+
+def _check(path: Path, sha256: str | None) -> None:
+    """Raise TableError where a file is not there, or not the one whose SHA-256 the record beside it has."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}; a launch with a timeline leaves it beside its record") from error
+    if digest != sha256:
+        raise TableError(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
+
+
+def _rank_times(rank: Rank, folder: Path) -> RankTimes:
+    if rank.timeline is None:
+        raise TableError(f"{folder / record.RECORD_NAME}: rank {rank.rank} has no times of its steps")
+    ahead_s = rank.timeline.ahead_s or 0.0
+    with gzip.open(protocol.operations_path(folder, rank.rank), "rt") as file:
+        profile = json.load(file)
+    return RankTimes(
+        rank=rank,
+        phases=list(_phases(rank, rank.timeline.began_at + ahead_s)),
+        steps=[_moved(step, ahead_s) for step in rank.timeline.steps],
+        profiled_at=profile["began_at"] + ahead_s,
+        operations=[Operation(*operation) for operation in profile["operations"]],
+        clock_error_s=rank.timeline.error_s,
+    )
+
+
+def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
+    """Yield the phases of a rank, one after the other; began_s: when its process began, the end of the first one."""
+    names = [name for name in PHASES if name in rank.phases_s]
+    at = began_s - rank.phases_s.get("start", 0.0)
+    for name in names:
+        yield Phase(name, at, at + rank.phases_s[name])
+        at += rank.phases_s[name]
+
+
+def _moved(step: StepAt, by_s: float) -> StepAt:
+    computed_at = None if step.computed_at is None else step.computed_at + by_s
+    return replace(step, begun_at=step.begun_at + by_s, computed_at=computed_at, ended_at=step.ended_at + by_s)
+
+
+Kind = Literal["negotiation", "operation", "queue", "copy", "wire"]
+
+_START = "start_time_since_epoch_in_micros"
+_QUEUE = ("QUEUE", "WAIT_FOR_DATA", "WAIT_FOR_OTHER_TENSOR_DATA")
+_COPY = ("MEMCPY_", "INIT_FUSION_BUFFER", "ALLOCATE_", "COPY_")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A tensor was in one state, in seconds since the epoch by the clock of rank 0's host."""
+
+    tensor: str
+    name: str  # as Horovod calls it
+    begin_s: float
+    end_s: float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Rank 0 learned that a rank was ready to exchange a tensor. Only the first time: afterwards that is cached."""
+
+    tensor: str
+    rank: int
+    at_s: float
+
+
+@dataclass(frozen=True)
+class HorovodTimeline:
+    """The states of all tensors, and when ranks were ready."""
+
+    spans: list[Span]
+    ready: list[Ready]
+
+
+def read_horovod(path: Path) -> HorovodTimeline:
+    """Read the timeline that Horovod wrote. Raises TableError where the file is missing or not whole."""
+    try:
+        return horovod_timeline(json.loads(path.read_bytes()))
+    except OSError as error:
+        raise TableError(
+            f"{path}: {error.strerror}; rank 0 writes it, and the folder must be one that it can"
+        ) from error
+    except (ValueError, LookupError, TypeError) as error:
+        reason = f"not a whole timeline of Horovod ({error}); FORCE=1 measures again"
+        raise TableError(f"{path}: {reason}") from error
+
+
+def horovod_timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
+    """Return the states in these events, in the order of their ends, without those that have not ended.
+
+    Raises LookupError where one ends that has not begun, or where no event has the time of their begin.
+    """
+    starts = [event["args"][_START] for event in events if _START in event.get("args", {})]
+    if not starts:
+        raise LookupError(f"no {_START} in it")
+    tensors = {event["pid"]: event["args"]["name"] for event in events if "name" in event.get("args", {})}
+    under_way: dict[int, list[dict[str, Any]]] = {}
+    result = HorovodTimeline([], [])
+    for event in events:
+        if event["ph"] == "B":
+            under_way.setdefault(event["pid"], []).append(event)
+        elif event["ph"] == "E":
+            begin = under_way[event["pid"]].pop()
+            kind = _kind(begin["name"], len(under_way[event["pid"]]))
+            begin_s, end_s = ((starts[0] + one["ts"]) / 1e6 for one in (begin, event))
+            result.spans.append(Span(tensors[event["pid"]], begin["name"], begin_s, end_s, kind))
+        elif event["ph"] == "X":
+            result.ready.append(Ready(tensors[event["pid"]], int(event["name"]), (starts[0] + event["ts"]) / 1e6))
+    return result
+
+
+def _kind(name: str, depth: int) -> Kind:
+    """Return the kind of a state; depth: 0 for one that contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
+    if depth == 0:
+        return "negotiation" if name.startswith("NEGOTIATE_") else "operation"
+    return "queue" if name in _QUEUE else "copy" if name.startswith(_COPY) else "wire"
+
+
+Times = list[tuple[float, float]]  # begin and end of each, apart from each other, ascending
+
+# The parts of a step, and their labels.
+PARTS = {
+    "computing": "computing, input included",
+    "cycle": "waiting for Horovod",
+    "negotiation": "negotiation",
+    "late": "  of it, before the last rank's gradients were ready",
+    "queue": "queue",
+    "copy": "copy",
+    "wire": "wire",
+    "unmarked": "in Horovod's operation, not marked",
+    "after": "after the exchange: update of the weights",
+    "step": "step",
+}
+EXCHANGE = ("negotiation", "late", "queue", "copy", "wire", "unmarked")  # parts that a backend may not have
+
+
+@dataclass(frozen=True)
+class Part:
+    """How long one part of a step took, and how much of that rank 0 computed meanwhile. In s."""
+
+    time_s: float
+    overlapped_s: float = 0.0
+
+
+Steps = Sequence[dict[str, Part]]  # the parts of each timed step
+
+
+@dataclass(frozen=True)
+class RankSteps:
+    """For each timed step of a rank: how long it computed, and how long after the first rank it was ready. In s."""
+
+    times: RankTimes
+    computing_s: list[float]
+    behind_s: list[float]
+
+
+def union(times: Iterable[tuple[float, float]]) -> Times:
+    """Return when any of these is under way."""
+    merged: Times = []
+    for begin, end in sorted(times):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def without(times: Times, others: Times) -> Times:
+    """Return when one of `times` is under way and none of `others`."""
+    remaining: Times = []
+    for begin, end in times:
+        at = begin
+        for other_begin, other_end in others:
+            if other_end > at and other_begin < end:
+                remaining += [(at, other_begin)] if other_begin > at else []
+                at = max(at, other_end)
+        remaining += [(at, end)] if at < end else []
+    return remaining
+
+
+def within(times: Times, begin: float, end: float) -> float:
+    """Return how long these are under way between two moments."""
+    return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in times)
+
+
+def exchange_spans(step: StepAt, spans: Sequence[Span]) -> list[Span]:
+    """Return the spans of the exchange of a step: those that end in it.
+
+    A barrier after the last step may begin in it.
+    """
+    return [span for span in spans if step.begun_at < span.end_s <= step.ended_at]
+
+
+def timed_steps(times: RankTimes) -> list[StepAt]:
+    """Return the timed steps of a rank."""
+    return [step for step in times.steps if step.phase == "timed"]
+
+
+def steps_of_rank_0(launch: Launch) -> list[dict[str, Part]]:
+    """Return the parts of each timed step; none where a GPU computes: gradients then have no times."""
+    result = []
+    for step in zip(*map(timed_steps, launch.ranks), strict=True):
+        ready_s = [on_rank.computed_at for on_rank in step if on_rank.computed_at is not None]
+        if len(ready_s) < len(step):
+            return []
+        result.append(step_parts(step[0], ready_s, launch.horovod.spans))
+    return result
+
+
+def has_part(steps: Steps, name: str) -> bool:
+    """Return whether any step had this part."""
+    return any(step[name].time_s for step in steps)
+
+
+def steps_by_rank(launch: Launch) -> list[RankSteps]:
+    """Return the timed steps of each rank compared with the others; empty lists where a GPU computes."""
+    timed = [timed_steps(times) for times in launch.ranks]
+    ready = [[step.computed_at for step in steps if step.computed_at is not None] for steps in timed]
+    if any(len(at_s) < len(steps) for at_s, steps in zip(ready, timed, strict=True)):
+        return [RankSteps(times, [], []) for times in launch.ranks]
+    first = [min(at) for at in zip(*ready, strict=True)]
+    return [
+        RankSteps(
+            times,
+            [at - step.begun_at for at, step in zip(at_s, steps, strict=True)],
+            [at - since for at, since in zip(at_s, first, strict=True)],
+        )
+        for times, steps, at_s in zip(launch.ranks, timed, ready, strict=True)
+    ]
+
+
+def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> dict[str, Part]:
+    """Return the parts of one step of rank 0.
+
+    With one tensor `computing`, `cycle`, `negotiation`, `queue`, `copy`, `wire`, `unmarked` and `after`, less what of
+    them overlapped computing, add up to the step: where another rank is ready first, negotiation begins while rank 0
+    still computes. With several tensors, one may be negotiated while another is on the wire.
+
+    ready_s: when the local gradients of each rank were ready, rank 0 first.
+    spans: of all tensors.
+    """
+    begin, end, ready = step.begun_at, step.ended_at, ready_s[0]
+    exchange_of_step = exchange_spans(step, spans)
+    times = {kind: union((s.begin_s, s.end_s) for s in exchange_of_step if s.kind == kind)
+             for kind in ("negotiation", "operation", "queue", "copy", "wire")}  # fmt: skip
+    marked = union(one for kind in ("queue", "copy", "wire") for one in times[kind])
+    times["unmarked"] = without(times.pop("operation"), marked)
+    parts = {kind: Part(within(when, begin, end), within(when, begin, ready)) for kind, when in times.items()}
+    exchange = union(one for when in times.values() for one in when)
+    last = max(ready, exchange[-1][1]) if exchange else ready
+    last_ready = max(ready_s)  # not before that of rank 0
+    return parts | {
+        "computing": Part(ready - begin),
+        "cycle": Part(within(without([(ready, last)], exchange), begin, end)),
+        "late": Part(within(times["negotiation"], begin, last_ready), within(times["negotiation"], begin, ready)),
+        "after": Part(end - last),
+        "step": Part(end - begin),
+    }

@@ -19,7 +19,7 @@ from tabulate import tabulate
 from analysis import labels
 from analysis.documents import Document, Number, about, counted, filled, number
 from analysis.stats.repeats import median
-from analysis.timeline.launch import (
+from analysis.timeline import (
     EXCHANGE,
     PARTS,
     Launch,

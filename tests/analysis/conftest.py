@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import audit, claims, reports
+from analysis import audit, claims, explain, reports
 from analysis.claims import Claim, Judged
-from analysis.explain import fit
 from analysis.predict import calibration
 from analysis.table import loading
 from tests.helpers.own_records import Results
@@ -60,14 +59,14 @@ def judging_once(
     return judged
 
 
-def explaining_once(explain: Callable[..., fit.Explanation]) -> Callable[..., fit.Explanation]:
-    """`fit.explain` that keeps what it returned for equal runs: rules, claims, figures and commands ask for them."""
-    known: dict[tuple[str, bytes], fit.Explanation] = {}
+def explaining_once(explained_anew: Callable[..., explain.Explanation]) -> Callable[..., explain.Explanation]:
+    """`explain.explain` that keeps what it returned for equal runs, which rules, claims, figures and commands have."""
+    known: dict[tuple[str, bytes], explain.Explanation] = {}
 
-    def explained(runs: pd.DataFrame, name: str = "") -> fit.Explanation:
+    def explained(runs: pd.DataFrame, name: str = "") -> explain.Explanation:
         key = name, pickle.dumps(runs)
         if key not in known:
-            known[key] = explain(runs, name)
+            known[key] = explained_anew(runs, name)
         return known[key]
 
     return explained
@@ -89,5 +88,5 @@ def published_numbers_are_read_and_audited_once(tmp_path_factory: pytest.TempPat
         for module, name in functions:
             patch.setattr(module, name, once(getattr(module, name)))
         patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers, shared))
-        patch.setattr(fit, "explain", explaining_once(fit.explain))
+        patch.setattr(explain, "explain", explaining_once(explain.explain))
         yield

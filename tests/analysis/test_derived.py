@@ -3,7 +3,7 @@ import math
 import pytest
 
 from analysis.derived import computed, follows, pairs, stated_number
-from analysis.stats.number import between
+from analysis.stats import between
 from analysis.stats.student import student
 from tests.helpers.tidy_rows import curve, row, table
 

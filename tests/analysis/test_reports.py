@@ -2,12 +2,13 @@ import pandas as pd
 import pytest
 
 from analysis import reports
-from analysis.table import loading, schema
+from analysis.study import Study
+from analysis.table import schema
 
 
 @pytest.fixture(scope="module")
 def result():
-    return reports.recompute(loading.published())
+    return reports.recompute(Study().published)
 
 
 @pytest.mark.slow
@@ -21,7 +22,7 @@ def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(result):
 
 @pytest.mark.slow
 def test_every_stated_derived_number_has_its_line(result):
-    table = loading.published()
+    table = Study().published
     derived_words = ("speedup", "efficiency", "ratio", "median", "improvement", "decrease", "spread", "loss")
     stated = table[
         (table["kind"] == "stated") & table["quantity"].map(lambda name: any(word in name for word in derived_words))
@@ -85,7 +86,7 @@ def test_what_cannot_be_recomputed_is_reported(result):
 
 def test_every_report_and_the_local_records_have_a_title():
     assert list(reports.TITLES) == [*schema.REPORTS, "local"]
-    assert set(loading.published()["report"]) == set(schema.REPORTS)
+    assert set(Study().published["report"]) == set(schema.REPORTS)
     assert all(reports.TITLES[number].startswith(f"report {number}, ") for number in schema.REPORTS)
     assert len(set(reports.TITLES.values())) == len(reports.TITLES)
 

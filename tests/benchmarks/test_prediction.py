@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis.predict import calibration
-from analysis.predict.prediction import Learned
+from analysis.predict import Learned, calibration
 from analysis.study import Study
 from benchmarks import prediction
 from tests.helpers import ROOT

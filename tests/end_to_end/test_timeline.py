@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.study import Study
-from analysis.timeline.launch import exchange_spans, find_launches, load_launch, steps_of_rank_0, timed_steps
+from analysis.timeline import exchange_spans, find_launches, load_launch, steps_of_rank_0, timed_steps
 from tests.helpers.chrome_trace import check
 from tests.helpers.kit import analyse, records, run
 

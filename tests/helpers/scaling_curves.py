@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.predict.prediction import Curve, Learned
+from analysis.predict import Curve, Learned
 
 # Near what the published curves teach, in round numbers.
 LEARNED = Learned(0.06)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.timeline.launch import Launch, load_launch
+from analysis.timeline import Launch, load_launch
 from tests.helpers.own_records import make_record, save
 from train.record import protocol, record
 from train.record.record import RankTimeline, StepAt

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis import labels
-from analysis.figures import plots
-from analysis.figures.entry import Entry, Points
+from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
 
 if TYPE_CHECKING:

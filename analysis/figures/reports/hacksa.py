@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis import labels, metrics, speedups
-from analysis.explain import fit, runs
-from analysis.figures import plots
-from analysis.figures.entry import Entry, Points
+from analysis import explain, labels, metrics, speedups
+from analysis.explain import runs
+from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _explained(points: Points) -> Figure:
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
     table, _ = runs.points(points.published, "report 000")
     for model in _MODELS:
-        explained = fit.explain(table[table["model"] == model], model)
+        explained = explain.explain(table[table["model"] == model], model)
         at, colour, mark = explained.points, plots.colour(model), plots.marker(model)
         gpus, cost, fits = at["ranks"].astype(float), explained.fit.fixed_s, ~at["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis import labels, metrics
-from analysis.experiments.points import training_runs
-from analysis.figures import plots
-from analysis.figures.entry import Entry, Points
+from analysis.experiments import training_runs
+from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line, SeriesStyle
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from analysis import labels
-from analysis.figures import plots
-from analysis.figures.entry import Entry, Points
+from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import pandas as pd
 from analysis import labels, speedups
 from analysis.curves import measured
 from analysis.derived import KEY, RATIOS, ratios_of_settings
-from analysis.figures import plots
-from analysis.figures.entry import Entry, Points
+from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
 from analysis.figures.reports import bnl
 

@@ -5,8 +5,7 @@ from analysis import appendix as contents
 from analysis.appendix import Evaluation, StepResult, claim_rows
 from analysis.claims import Claim, Judged
 from analysis.experiments.summary import SummaryPoint
-from analysis.figures import diagnosis, network, registry, scaling, settings, training
-from analysis.figures.entry import Kind
+from analysis.figures import Kind, diagnosis, registry, scaling, settings, training
 from analysis.study import Study
 
 DATA = contents.DATA.read_text()
@@ -35,7 +34,7 @@ def test_a_claim_that_records_decide_has_the_verdict_that_is_expected_of_them():
 @pytest.mark.slow
 def test_every_figure_that_is_named_can_be_drawn():
     """Those of reports by their ids; those of local records by the kinds that there are."""
-    rooms = (diagnosis, network, scaling, settings, training)
+    rooms = (diagnosis, scaling, settings, training)
     kinds = {kind.name for room in rooms for kind in vars(room).values() if isinstance(kind, Kind)}
     known = registry.figures(Study().local)
     for experiment in contents.read().experiments:
@@ -49,7 +48,7 @@ def test_every_figure_that_is_named_can_be_drawn():
     ("old", "new", "problem"),
     [
         ("analysis/speedups.py:curve", "analysis/speedups.py:curvee", "code analysis/speedups.py:curvee given"),
-        ("analysis/explain/fit.py:explain", "analysis/explain/none.py:explain", "code analysis/explain/none.py"),
+        ("analysis/explain/__init__.py:explain", "analysis/explain/none.py:explain", "code analysis/explain/none.py"),
         ('name = "fruit"', 'name = "vegetables"', "fruit, vegetables"),
         ("004-averaging-loses-precision", "000-vgg19-best", "000-vgg19-best is not a claim that its records decide"),
         ('quantity = "speedup_throughput"\nranks', 'nothing = "x"\nexperiment = 1\n[', "not a readable"),

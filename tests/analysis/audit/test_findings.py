@@ -5,7 +5,7 @@ from scipy.special import ndtri
 
 from analysis.audit.findings import efficiency, graded, outside, point_label, point_location, reason, severity, speedup
 from analysis.curves import noises
-from analysis.stats.number import between, unknown
+from analysis.stats import between, unknown
 from analysis.stats.verdict import Bounds
 from analysis.thresholds import limit
 from tests.helpers.tidy_rows import curve, row, table

@@ -8,18 +8,18 @@ from analysis import claims
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
 from analysis.study import Study
-from analysis.table import loading, schema
+from analysis.table import schema
 from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
-NOTHING = loading.local().table  # no local records
+NOTHING = Study().local  # no local records
 
 
 def judged(check, *rows, scope="these runs", **arguments):
     """The verdict and the evidence of one check over made-up rows and what follows from them."""
     claim = Claim("id", "001", "p", "text", check, arguments, "hypothesis", scope)
     numbers = made_up(tuple(tuple(one.items()) for one in rows))
-    (result,) = claims.judge_numbers([claim], numbers, NOTHING, loading.published())
+    (result,) = claims.judge_numbers([claim], numbers, NOTHING, Study().published)
     return result.verdict, result.evidence
 
 
@@ -329,7 +329,7 @@ def test_a_primary_source_is_read_only_where_asked_for():
 
 
 def test_half_units_are_those_of_the_csv():
-    published = loading.published()
+    published = Study().published
     rows = published["report"].eq("000") & published["model"].eq("resnet101v2") & published["ranks"].eq(1)
     speed = published[rows & published["quantity"].eq("images_per_s_per_rank")]
     assert (speed["value"].item(), speed["half_unit"].item()) == (202, 0.5)
@@ -374,7 +374,7 @@ def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
     numbers = {"one": {"quantity": "images_per_s", "ranks": 1}, "two": {"quantity": "images_per_s", "ranks": 2}}
     arguments = {"formula": "two / one", "numbers": numbers, "more_than": 1}
     claim = Claim("id", "001", "p", "text", "formula", arguments, "hypothesis", "any run")
-    (result,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, loading.published())
+    (result,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, Study().published)
     assert (result.verdict, result.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
 
 

@@ -2,12 +2,12 @@ import pytest
 
 from analysis import TableError, claims
 from analysis.claims import Claim
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.judged import judged as judged_claims
 from tests.helpers.tidy_rows import curve, table
 
-NOTHING = loading.local().table  # no local records
+NOTHING = Study().local  # no local records
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +100,14 @@ def changed(published, name, value, **where):
 )  # fmt: skip
 def test_other_numbers_lead_to_another_verdict(name, quantity, value, where, expected):
     (claim,) = (claim for claim in claims.read() if claim.id == name)
-    ((result),) = claims.judge([claim], study_of(NOTHING, changed(loading.published(), quantity, value, **where)))
+    ((result),) = claims.judge([claim], study_of(NOTHING, changed(Study().published, quantity, value, **where)))
     assert result.verdict == expected
 
 
 @pytest.mark.slow
 def test_a_copied_number_that_was_measured_in_another_way_contradicts_the_head_of_the_sheet():
     (claim,) = (claim for claim in claims.read() if claim.id == "003-parameter-server")
-    published = loading.published()
+    published = Study().published
     of_page = published["run"].eq("primary source") & published["model"].eq("resnet50") & published["ranks"].eq(8)
     moved = published.assign(note=published["note"].mask(of_page, "variable update: replicated(nccl)"))
     assert claims.judge([claim], study_of(NOTHING, moved))[0].verdict == "contradicted"

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis import audit, reports
+from analysis import audit, explain, reports
 from analysis.audit import findings as judging
 from analysis.audit.findings import point_location
 from analysis.claims.numbers import VERDICT_NAMES, Data, Report, listed
@@ -11,10 +11,9 @@ from analysis.compare import published as compare
 from analysis.compare import tolerances
 from analysis.curves import SETTING, SIZE, lookup, noises, rate_curves
 from analysis.derived import computed
-from analysis.explain import fit, runs, text
+from analysis.explain import runs, text
 from analysis.stats.verdict import together
 from analysis.study import Study
-from analysis.table import loading
 from tests.helpers.judged import judged, lines
 from tests.helpers.own_records import Arm, make_rounds, save
 
@@ -30,7 +29,7 @@ SAME_NUMBER = {
 
 
 def test_tables_has_the_verdict_of_every_line():
-    table = reports.recompute(loading.published())
+    table = reports.recompute(Study().published)
     printed = table[table["stated"].notna()]
     answers = {"inside": True, "outside": False, "undecided": None}
     shown = [None if pd.isna(answer) else bool(answer) for answer in printed["agrees"]]
@@ -39,7 +38,7 @@ def test_tables_has_the_verdict_of_every_line():
 
 
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
-    findings = audit.table_findings(loading.published())
+    findings = audit.table_findings(Study().published)
     for rule, quantities in SAME_NUMBER.items():
         result = {finding.place: finding for finding in findings if finding.rule == rule}
         of = [line for _, line in lines() if line.row["quantity"] in quantities]
@@ -63,7 +62,7 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
-    numbers = loading.published()
+    numbers = Study().published
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
         data = Data(Report(rows, numbers))
@@ -77,7 +76,7 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
 
 
 def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
-    numbers, compared, known_ones = loading.published(), 0, 0
+    numbers, compared, known_ones = Study().published, 0, 0
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
         data, noisy = (
@@ -100,9 +99,9 @@ def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
 
 
 def test_the_audit_names_the_points_that_explain_names():
-    rows = loading.published()[loading.published()["report"].eq("000")]
+    rows = Study().published[Study().published["report"].eq("000")]
     points, _ = runs.points(rows, "table")
-    explained = {name: fit.explain(curve, name) for name, curve in runs.curves(points)}
+    explained = {name: explain.explain(curve, name) for name, curve in runs.curves(points)}
     findings = [finding for finding in audit.table_findings(rows)]
     for rule, printed in (
         ("wall_time_misfit", [text.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
@@ -134,7 +133,7 @@ def test_compare_judges_the_points_that_the_audit_trusts(results, off, shared):
     run.cores_shared = shared
     save(run, results.folder)
     own = Study(results.folder)
-    compared = compare.compare(loading.published(), own.local, tolerances.read())
+    compared = compare.compare(Study().published, own.local, tolerances.read())
     rules = {finding.rule for finding in audit.record_findings(own)}
     distrusted = bool(rules & {"emulated_nodes_disturbed", "cores_shared"})
     judged = [row for row in compared.rows if row.at == 8 and row.judged]

@@ -7,7 +7,6 @@ import pytest
 from analysis import audit
 from analysis.__main__ import main
 from analysis.study import Study
-from analysis.table import loading
 from tests.helpers.chrome_trace import check
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import make_record, save
@@ -119,7 +118,7 @@ def test_the_figure_of_strategies_has_a_bar_each(call, tmp_path):
     strategies(tmp_path / "results", servers=2)
     assert call("diagnose", "strategies", "--draw")[0] == 0
     assert (tmp_path / "figures/own-strategies-diagnosis.png").exists()
-    bars, longer = drawn("own-strategies-diagnosis", loading.local(tmp_path / "results").table).axes
+    bars, longer = drawn("own-strategies-diagnosis", Study(tmp_path / "results").local).axes
     names = ["horovod", "mwms", "ps (asynchronous,\n+2 cores for servers)"]
     assert [tick.get_text() for tick in bars.get_xticklabels()] == names
     assert bars.get_title(loc="left") == "ResNet50, 2 nodes, 6 repeats"

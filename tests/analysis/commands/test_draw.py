@@ -8,7 +8,7 @@ from analysis import TableError
 from analysis.__main__ import main
 from analysis.commands import draw
 from analysis.figures import registry
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_studies import long_curve
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def test_an_unknown_figure_is_an_error(capsys, tmp_path):
     assert main(["draw", "001-figure-55", "--results", str(tmp_path)]) == 2
     assert "no figure is called '001-figure-55'; did you mean 001-figure-5" in capsys.readouterr().err
     with pytest.raises(TableError):
-        draw.chosen(["nonsense"], registry.figures(loading.local(tmp_path).table))
+        draw.chosen(["nonsense"], registry.figures(Study(tmp_path).local))
 
 
 def test_list_shows_every_figure_with_its_points(results, capsys):

@@ -1,9 +1,9 @@
 import pytest
 
+from analysis import PUBLISHED
 from analysis.__main__ import main
-from analysis.table import loading
 
-REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
+REPORT = str(PUBLISHED / "000_hacksa.csv")
 
 
 @pytest.mark.slow

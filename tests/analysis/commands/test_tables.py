@@ -39,7 +39,7 @@ def test_the_user_says_what_a_header_means(tmp_path, capsys):
 
 
 def test_a_tidy_table_is_shown_as_it_is(tmp_path, capsys):
-    from analysis.table.loading import PUBLISHED
+    from analysis import PUBLISHED
 
     assert main(["table", str(PUBLISHED / "000_hacksa.csv"), "--out", str(tmp_path / "o.csv")]) == 0
     assert "images_per_s_per_rank" in capsys.readouterr().out

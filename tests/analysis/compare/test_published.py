@@ -2,14 +2,14 @@ import pytest
 
 from analysis.audit import machine
 from analysis.compare import published, tolerances
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_records import Arm, make_record, make_rounds, save
 from train.record.record import Epoch
 
 
 def compare(folder, limits=None):
-    own = loading.local(folder).table
-    return published.compare(loading.published(), own, tolerances.read() if limits is None else limits)
+    own = Study(folder).local
+    return published.compare(Study().published, own, tolerances.read() if limits is None else limits)
 
 
 def rows(found, **where):
@@ -197,7 +197,7 @@ def test_many_comparisons_at_once_are_corrected(results):
     speedups = rows(compare(results.folder), quantity="speedup_throughput")
     assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
     assert {row.judged.p > 0.05 for row in speedups} == {True}
-    alone = published.compare(loading.published(), results.table().query("model == 'vgg16'"), tolerances.read())
+    alone = published.compare(Study().published, results.table().query("model == 'vgg16'"), tolerances.read())
     (one,) = rows(alone, quantity="speedup_throughput")
     assert (one.verdict, one.judged.p) == ("outside", pytest.approx(2 / 64))
 

@@ -4,7 +4,7 @@ import pytest
 
 from analysis import TableError
 from analysis.compare import tolerances
-from analysis.stats.number import between, exact
+from analysis.stats import between, exact
 from analysis.stats.verdict import Bounds
 
 

@@ -163,7 +163,7 @@ def test_intervals_of_rounds_cover_rounds_and_those_of_six_repeats_cover_launche
 def test_a_rank_that_is_late_in_every_round_is_named_with_its_location():
     result = slowest_rank(curve([paired_windows(waiting=0.3 + 0.01 * k) for k in range(12)]), TWO)
     assert (result.host, result.rank, result.cores) == ("host0", 1, (1,))
-    assert result.behind.value == pytest.approx(0.355)
+    assert result.behind_s.value == pytest.approx(0.355)
     assert result.certain
 
 
@@ -195,7 +195,7 @@ def test_of_four_ranks_the_mean_of_the_three_others_counts():
     launches = [Launch(one_curve.launches[0].paired_windows, [(f"n{k}", [0]) for k in range(4)])]
     result = slowest_rank(type(one_curve)(**(vars(one_curve) | {"launches": launches})), four)
     assert result.host == "n3"
-    assert result.behind.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
+    assert result.behind_s.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
 
 
 def loss(curve):

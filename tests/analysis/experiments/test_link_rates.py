@@ -6,7 +6,7 @@ import pytest
 
 from analysis import metrics
 from analysis.experiments.arms import link_rates
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_records import NO_ALLREDUCE, Arm, make_rounds, save
 
 
@@ -72,7 +72,7 @@ def _numbers(table, **values) -> dict[str, float]:
 
 def _published_settings() -> dict[str, tuple[dict, dict]]:
     """The step time [s] and the efficiency of each model, by setting, from the published numbers."""
-    table = loading.published()
+    table = Study().published
 
     def numbers_of_001(scaling: str, device: str) -> tuple[dict, dict]:
         speedups = _numbers(table, report="001", experiment=scaling, device=device, quantity="speedup_throughput")

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.explain import fit, text
+from analysis import explain
+from analysis.explain import text
 
 pytestmark = pytest.mark.slow  # each fit simulates
 
@@ -22,7 +23,7 @@ def explained(cost_s, seed, ranks=RANKS, steps=STEPS, speeds=True, step_s=STEP_S
     wall_s = (cost_s + steps * step_s) * (1 + rng.normal(0, 0.01, len(ranks)))
     speed = 64 / STEP_S * (1 + rng.normal(0, 0.005, len(ranks))) if speeds else math.nan
     columns = {"ranks": ranks, "steps_per_rank": steps, "batch_per_rank": 64, "wall_s": wall_s}
-    return fit.explain(pd.DataFrame({"model": "m", **columns, "images_per_s_per_rank": speed, **more}))
+    return explain.explain(pd.DataFrame({"model": "m", **columns, "images_per_s_per_rank": speed, **more}))
 
 
 def shapes(found):

@@ -4,7 +4,7 @@ import pytest
 from analysis import TableError
 from analysis.explain import runs
 from analysis.explain.runs import phases
-from analysis.table import loading
+from analysis.study import Study
 from analysis.user_table import table
 
 
@@ -51,7 +51,7 @@ def test_several_works_at_one_number_of_ranks_are_separate_runs(tmp_path):
 
 
 def test_the_published_table_gives_three_curves():
-    points, notes = runs.points(loading.published().query("report == '000'"), "report 000")
+    points, notes = runs.points(Study().published.query("report == '000'"), "report 000")
     assert {name.split()[-1]: len(rows) for name, rows in runs.curves(points)} == {
         "vgg19": 6,
         "resnet101v2": 6,

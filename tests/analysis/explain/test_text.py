@@ -1,7 +1,10 @@
+import json
+
 import pandas as pd
 import pytest
 
-from analysis.explain import fit, text
+from analysis import documents, explain
+from analysis.explain import text
 from analysis.explain.runs import phases
 
 # 4 s once, then 0.1 s a step of 10 images.
@@ -19,7 +22,7 @@ POINTS = pd.DataFrame(
 
 
 def said(points):
-    return text.sentences(fit.explain(points))
+    return text.sentences(explain.explain(points))
 
 
 @pytest.mark.slow
@@ -76,7 +79,7 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
     wrong.loc[2, "images_per_s_per_rank"] = 10.0
     wrong = pd.concat([wrong, wrong[:1].assign(wall_s=36.01)])
-    printed = text.report(fit.explain(wrong, "a curve"), phases(wrong))
+    printed = text.report(explain.explain(wrong, "a curve"), phases(wrong))
     assert printed.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
     assert "-: not used" in printed
     assert max(map(len, printed.splitlines())) <= text.WIDTH
@@ -86,4 +89,36 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
 def test_a_point_above_the_ideal_is_marked():
     # Half a second less on 8 ranks is a misfit: 32 s of images on 2 ranks over 7.5 s of a quarter of them each.
     quick = POINTS.assign(wall_s=POINTS["wall_s"] - pd.Series([0, 0, 0.5, 0, 0]))
-    assert "4.267!" in text.report(fit.explain(quick), phases(quick))
+    assert "4.267!" in text.report(explain.explain(quick), phases(quick))
+
+
+EPOCHS = ["each step and rank", "each epoch or checkpoint"]  # the points share out one number of steps
+
+
+def as_json(points):
+    return text.as_json(explain.explain(points, "a curve"), phases(points))
+
+
+@pytest.mark.slow
+def test_a_number_with_an_interval_has_its_level_and_n():
+    curve = as_json(POINTS)
+    assert (curve.fixed_cost_paid, curve.recurring_cost_fits) == ("not decidable", EPOCHS)
+    assert curve.decided_by.startswith("One run would decide, 4 times the steps on 32 ranks")
+    assert curve.fixed_s.value == pytest.approx(4)
+    assert (curve.fixed_s.level, curve.fixed_s.n) == (0.95, 5)
+    assert curve.points[-1].speedup_without_fixed.covers == "fit"
+
+
+def test_what_is_not_known_is_null():
+    curve = json.loads(documents.text(as_json(POINTS[:3].assign(images_per_s_per_rank=float("nan")))))
+    assert curve["points"][0]["images_per_s_per_rank"] is None
+    assert curve["equal_time_per_image"] == {"verdict": "not tested", "p": None}
+    assert curve["fixed_s_whichever_point_is_left_out"] is None
+
+
+@pytest.mark.slow
+def test_findings_and_misfits_are_in_it():
+    wrong = POINTS.assign(images_per_s_per_rank=[100.0, 100.0, 10.0, 100.0, 100.0])
+    curve = as_json(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))
+    assert [(one.kind, one.ranks, one.leaves_out) for one in curve.findings] == [("impossible", (8,), "runs")]
+    assert [point.fits for point in curve.points] == ["yes", "yes", "not used", "yes", "yes"]

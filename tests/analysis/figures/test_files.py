@@ -11,8 +11,7 @@ from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from analysis.figures import files, plots, registry
-from analysis.figures.entry import Entry, Points
+from analysis.figures import Entry, Points, files, plots, registry
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.tidy_rows import row, table
 

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from analysis import speedups
-from analysis.experiments import summary
-from analysis.experiments.points import point_bounds
+from analysis.experiments import point_bounds, summary
 from analysis.figures import plots
 from analysis.table.hardware import COMPUTE, LINK
 from tests.helpers.drawn_figures import drawn

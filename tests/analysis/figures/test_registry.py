@@ -1,9 +1,8 @@
 import matplotlib as mpl
 import pytest
 
-from analysis.figures import diagnosis, network, plots, registry, scaling, settings, training
-from analysis.figures.entry import Entry, Kind, captions
-from analysis.table import loading
+from analysis.figures import Entry, Kind, captions, diagnosis, plots, registry, scaling, settings, training
+from analysis.study import Study
 from tests.helpers.drawn_figures import drawn, lines, study_of
 from tests.helpers.own_records import Results
 from tests.helpers.own_studies import fill
@@ -43,12 +42,12 @@ def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
 
 @pytest.mark.slow
 def test_without_records_there_are_the_figures_of_the_reports_alone(tmp_path):
-    assert list(registry.figures(loading.local(tmp_path).table)) == REPORTS
+    assert list(registry.figures(Study(tmp_path).local)) == REPORTS
     assert len(REPORTS) == len(set(REPORTS)) == 33
 
 
 def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
-    modules = (diagnosis, network, scaling, settings, training)
+    modules = (diagnosis, scaling, settings, training)
     kinds = [one.key for module in modules for one in vars(module).values() if isinstance(one, Kind)]
     assert sorted(captions()) == sorted([*REPORTS, *kinds])
 
@@ -57,7 +56,7 @@ def test_two_figures_of_one_id_are_an_error(monkeypatch, tmp_path):
     twice = Entry("002-throughput", lambda points: None)
     monkeypatch.setattr(registry.bnl, "FIGURES", [*registry.bnl.FIGURES, twice])
     with pytest.raises(ValueError, match="002-throughput"):
-        registry.figures(loading.local(tmp_path).table)
+        registry.figures(Study(tmp_path).local)
 
 
 @pytest.mark.slow
@@ -80,7 +79,7 @@ def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, local, figur
 @pytest.mark.slow
 @pytest.mark.parametrize("id", REPORTS)
 def test_every_figure_of_a_report_is_drawn_without_local_records(id, tmp_path):
-    figure = drawn(id, loading.local(tmp_path).table)
+    figure = drawn(id, Study(tmp_path).local)
     assert not any("local," in label for label, _, _ in lines(figure))
 
 

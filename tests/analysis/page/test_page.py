@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 
 from analysis.figures import files, registry
-from analysis.page.page import analyse, page, sources
+from analysis.page import analyse, page, sources
 from analysis.study import Study
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure

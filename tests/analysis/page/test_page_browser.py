@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from analysis.figures import files, registry
-from analysis.page.page import Scope, about, analyse
-from analysis.page.page import page as written
+from analysis.page import Scope, about, analyse
+from analysis.page import page as written
 from analysis.study import Study
 from tests.helpers.browser import Browser
 from tests.helpers.own_records import Results

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis import page
 from analysis.__main__ import main
 from analysis.figures import registry
-from analysis.page import page
 from analysis.study import Study
 from train.record import reproduction
 from train.record.reproduction import Outcome, Reproduction

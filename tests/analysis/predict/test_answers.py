@@ -5,13 +5,11 @@ import pytest
 from msgspec import UNSET
 
 from analysis import documents
-from analysis.predict import answers, calibration, reading
+from analysis.predict import Doubt, answers, calibration, reading
 from analysis.predict.answers import Job, Question, claim_verdict, judge_claim
-from analysis.predict.prediction import Doubt
 from analysis.stats.student import student
 from analysis.stats.verdict import Bounds
 from analysis.study import Study
-from analysis.table import loading
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
@@ -110,7 +108,7 @@ def test_the_reason_has_the_numbers():
 @pytest.mark.slow
 def test_what_the_reports_predict_is_not_decidable_and_why():
     """Report 004: 22 s an epoch on 16 V100, of which 4 and 8 were measured. Report 002: almost linear to 256."""
-    table = loading.published()
+    table = Study().published
     taught = calibration.published_curves(Study().published).in_general
     v100 = table[table["report"].eq("004") & table["gpu"].eq("V100") & table["kind"].eq("measured")]
     epochs = reading.timed(v100[v100["quantity"].eq("epoch_s")])

@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.predict import calibration, reading
-from analysis.predict.prediction import Doubt
+from analysis.predict import Doubt, calibration, reading
 from analysis.study import Study
 from tests.helpers.scaling_curves import curve
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.predict import next_points
+from analysis.predict import Doubt, next_points, weak
 from analysis.predict.next_points import NextPoint
-from analysis.predict.prediction import Doubt, weak
 from tests.helpers.scaling_curves import LEARNED, curve
 
 

@@ -3,10 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from analysis import TableError
-from analysis.predict import reading
-from analysis.predict.prediction import Doubt, joined
-from analysis.table import loading
+from analysis import PUBLISHED, TableError
+from analysis.predict import Doubt, joined, reading
+from analysis.study import Study
 from analysis.user_table import table as user_table
 from tests.helpers.own_records import Arm, limited, make_record, make_rounds, save
 from tests.helpers.tidy_rows import curve as rows_of
@@ -30,7 +29,7 @@ def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
     (unknown,), (known,), (server,) = (reading.file(user, output) for output in (None, "allreduce", "server"))
     assert (unknown.may_saturate, known.may_saturate) == (True, False)
     assert [bool(of.doubts) for of in (unknown, known, server)] == [False, False, True]
-    assert not any(of.may_saturate for of in reading.published(loading.published()))
+    assert not any(of.may_saturate for of in reading.published(Study().published))
 
 
 def test_a_file_with_all_columns(tmp_path):
@@ -80,7 +79,7 @@ def test_repeats_are_averaged_and_counted(tmp_path):
 
 
 def test_a_tidy_table_is_read_as_the_published_one():
-    user = user_table.read(loading.PUBLISHED / "000_hacksa.csv")
+    user = user_table.read(PUBLISHED / "000_hacksa.csv")
     assert {of.model for of in reading.file(user)} == {"vgg19", "resnet101v2", "inceptionv4"}
 
 
@@ -142,7 +141,7 @@ def test_a_speed_printed_as_nothing_is_no_point():
 
 
 def test_the_published_curves_that_cross_nodes():
-    curves = reading.published(loading.published())
+    curves = reading.published(Study().published)
     assert len(curves) == 57
     across = [of for of in curves if of.name.endswith("distributed_replicated")]
     assert len(across) == 5

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.stats import student
-from analysis.stats.number import between, exact, unknown
+from analysis.stats import between, exact, student, unknown
 from analysis.stats.student import Noise, pooled, with_noise
 
 positive = st.floats(1e-3, 1e6)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.stats import verdict
-from analysis.stats.number import between, exact, from_ends, unknown
+from analysis.stats import between, exact, from_ends, unknown, verdict
 from analysis.stats.repeats import around
 from analysis.stats.student import student
 from analysis.stats.verdict import Bounds, Verdict, judge

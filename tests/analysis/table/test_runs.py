@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.study import Study
-from analysis.table import loading, schema
+from analysis.table import schema
 from analysis.table.runs import Notice
 from tests.helpers.own_records import QUOTA, Arm, make_record, make_rounds, save, tabulated
 from tests.helpers.own_studies import curve_in_rounds
@@ -92,7 +92,7 @@ def test_a_launch_in_rounds_tells_what_a_job_of_its_largest_point_takes(results)
     failed = replace(make_rounds([(0.5, 0.8, 0.55)], repeat=1), status="failed", failure=Failure("broken"))
     for run in (emulated, failed):
         save(run, results.folder / "others")
-    others = loading.local(results.folder / "others").table
+    others = Study(results.folder / "others").local
     assert others["round"].notna().all()
 
 

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from analysis import TableError
-from analysis.table import loading, schema
+from analysis.study import Study
+from analysis.table import schema
 
 ROW = {
     "source": "published", "report": "001", "place": "figure 5", "experiment": "weak_scaling", "run": "",
@@ -90,7 +91,7 @@ def test_optional_columns_may_be_absent_and_flags_are_checked():
 
 
 def test_the_published_table_is_whole():
-    table = loading.published()
+    table = Study().published
     assert sorted(table["report"].unique()) == ["000", "001", "002", "003", "004"]
     # 16 columns x 4 rows, and 126 + 1 cells of the page it copied
     throughput = table[(table.report == "003") & (table.quantity == "images_per_s") & (table.kind == "measured")]
@@ -106,7 +107,7 @@ def test_the_published_table_is_whole():
 
 @pytest.mark.slow
 def test_published_cells_are_the_printed_ones():
-    table = loading.published()
+    table = Study().published
 
     def cell(**where):
         rows = table[(table[list(where)] == pd.Series(where)).all(axis=1)]

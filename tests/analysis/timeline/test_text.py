@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.timeline import text
-from analysis.timeline.launch import steps_of_rank_0
+from analysis.timeline import steps_of_rank_0, text
 from tests.helpers.chrome_trace import check
 from tests.helpers.timelines import STEPS, begin_s, launch_with_timeline, load
 

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.drawn_figures import drawn, lines
 
 pytestmark = pytest.mark.slow
 
 
 def test_a_published_curve_is_where_it_was_printed(tmp_path):
-    result = lines(drawn("000-vgg19", loading.local(tmp_path).table))
+    result = lines(drawn("000-vgg19", Study(tmp_path).local))
     speedups = [y for _, x, y in result if x.tolist() == [1, 2, 4, 8, 16, 32]]
     by_time = [193.45 / t for t in (193.45, 101.92, 55.03, 30.83, 18.32, 19.2)]
     by_speed = [
@@ -20,6 +20,6 @@ def test_a_published_curve_is_where_it_was_printed(tmp_path):
 
 
 def test_a_printed_speed_of_zero_is_left_out(tmp_path):
-    result = lines(drawn("000-efficiency-speed", loading.local(tmp_path).table))
+    result = lines(drawn("000-efficiency-speed", Study(tmp_path).local))
     assert all((y > 0.9).all() for _, x, y in result if len(x) > 2)
     assert sum(x.tolist() == [1, 2, 4, 8] for _, x, y in result) >= 1

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.drawn_figures import drawn, lines
 from tests.helpers.own_records import limited, make_record, save
 
@@ -21,7 +21,7 @@ def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
 
 
 def test_lost_points_are_not_made_up(tmp_path):
-    none = loading.local(tmp_path).table
+    none = Study(tmp_path).local
     for id in ("002-throughput", "001-figure-8"):
         assert {label for label, x, _ in lines(drawn(id, none)) if len(x)} == {"ideal"}
     # figure 5: the ends alone, and ideal lines

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis import TableError
-from analysis.archive import collected
+from analysis import TableError, archive
 from analysis.study import Study
-from analysis.timeline.launch import find_launches
+from analysis.timeline import find_launches
 from tests.helpers.own_records import make_record, named_run, save
 from tests.helpers.timelines import launch_with_timeline, load
 from train.record import files, record
@@ -24,7 +23,7 @@ def names(result):
 def test_what_a_launch_left_beside_its_record_comes_along(tmp_path):
     save(make_record(), tmp_path)
     path = launch_with_timeline(tmp_path)
-    result = collected.collect(tmp_path, scrubbed=False)
+    result = archive.collect(tmp_path, scrubbed=False)
     assert len(result.records) == 2
     assert {tmp_path / place for place in result.attachments} == {path.with_name(name) for name in FILES}
     assert result.left_out == []
@@ -34,7 +33,7 @@ def test_a_file_that_is_missing_or_not_that_of_the_record_stays_out_and_is_named
     path = launch_with_timeline(tmp_path)
     path.with_name("operations-0.json.gz").unlink()
     path.with_name("operations-1.json.gz").write_bytes(b"another")
-    result = collected.collect(tmp_path, scrubbed=False)
+    result = archive.collect(tmp_path, scrubbed=False)
     assert names(result) == ["horovod-timeline.json"]
     missing, other = result.left_out
     assert "operations-0.json.gz: No such file" in missing
@@ -46,7 +45,7 @@ def test_a_name_that_leads_elsewhere_is_not_followed(tmp_path):
     run = make_record()
     run.attachments = {"../../../../../secret": hashlib.sha256(b"s").hexdigest()}
     save(run, tmp_path / "results")
-    result = collected.collect(tmp_path / "results", scrubbed=False)
+    result = archive.collect(tmp_path / "results", scrubbed=False)
     assert (result.attachments, result.left_out) == ({}, [])
 
 
@@ -60,11 +59,11 @@ def edited(path, name, content):
 
 def test_scrubbed_files_are_those_that_name_nobody(tmp_path):
     path = launch_with_timeline(tmp_path)
-    result = collected.collect(tmp_path, scrubbed=True)
+    result = archive.collect(tmp_path, scrubbed=True)
     assert names(result) == FILES
     output = {"began_at": 1.0, "operations": [["worker on host1", "Conv2D", 10.0, 300.0]]}
     edited(path, "operations-1.json.gz", gzip.compress(json.dumps(output).encode()))
-    result = collected.collect(tmp_path, scrubbed=True)
+    result = archive.collect(tmp_path, scrubbed=True)
     assert names(result) == FILES[:2]
     [reason] = result.left_out
     assert "operations-1.json.gz: it has the name of a host or a user" in reason
@@ -72,7 +71,7 @@ def test_scrubbed_files_are_those_that_name_nobody(tmp_path):
 
 def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp_path):
     launch_with_timeline(tmp_path / "from")
-    result = collected.collect(tmp_path / "from", scrubbed=True)
+    result = archive.collect(tmp_path / "from", scrubbed=True)
     for place, content in (result.records | result.attachments).items():
         files.write_once(tmp_path / "to" / place, content)
     [path] = find_launches(Study(tmp_path / "to").records)
@@ -81,11 +80,11 @@ def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp
 
 def test_without_a_record_there_is_nothing_to_pack(tmp_path):
     with pytest.raises(TableError, match="no run record in it to pack"):
-        collected.collect(tmp_path, scrubbed=False)
+        archive.collect(tmp_path, scrubbed=False)
 
 
 def scrubbed(run):
-    return collected.Scrubber(collected.hosts(run), collected.users(run)).record(run)
+    return archive.Scrubber(archive.hosts(run), archive.users(run)).record(run)
 
 
 def test_no_name_is_left_and_the_record_loads_again():
@@ -96,13 +95,13 @@ def test_no_name_is_left_and_the_record_loads_again():
     text = record.dumps(scrubbed(run))
     for name in (b"owens", b"osc.edu", b"jdoe42", b"/home", b"/scratch", b"10.3.0", b"the-lab"):
         assert name not in text
-    assert record.loads(text, "here").notes[-1] == collected.SCRUBBED
+    assert record.loads(text, "here").notes[-1] == archive.SCRUBBED
 
 
 def test_the_host_of_a_server_is_a_name_too():
     run = make_record()
     run.environment, run.servers = None, [Server(1, "secret.example.org", [0], 1)]
-    assert {"secret", "secret.example.org"} <= collected.hosts(run)
+    assert {"secret", "secret.example.org"} <= archive.hosts(run)
 
 
 def test_what_measures_stays_as_it_is():
@@ -195,20 +194,20 @@ def test_two_partitions_stay_two():
     runs = [make_record(), make_record()]
     for run, partition in zip(runs, ("fat", "thin"), strict=True):
         run.config["system"] = {"partition": partition}
-    scrubber = collected.Scrubber([], [])
+    scrubber = archive.Scrubber([], [])
     assert [scrubber.record(run).config["system"]["partition"] for run in runs] == ["partition0", "partition1"]
 
 
 def test_a_user_with_a_name_of_the_kits_own_leaves_the_settings_whole():
     run = make_record(model="tiny", experiment="weak_scaling")
     run.notes = ["started by weak in tiny"]
-    done = collected.Scrubber(["tiny"], ["weak", "cpu"]).record(run)
+    done = archive.Scrubber(["tiny"], ["weak", "cpu"]).record(run)
     assert (done.experiment, done.config, done.point) == (run.experiment, run.config, run.point)
     assert done.notes[0] == "started by user in host0"
 
 
 def test_a_place_has_no_names():
-    place = collected.Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/0123abcd/r0/record.json"))
+    place = archive.Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/0123abcd/r0/record.json"))
     assert place == Path("user_scaling/nodes=2/0123abcd/r0/record.json")
 
 
@@ -216,12 +215,12 @@ def test_what_remains_is_listed_for_its_author():
     run = make_record()
     run.notes = ["the professor was here"]
     run.environment.variables = {"TF_CONFIG": "marble", "SLURM_NNODES": "2", "OMP_NUM_THREADS": "1"}
-    lines = collected.remains([scrubbed(run)])
+    lines = archive.remains([scrubbed(run)])
     assert {"notes: the professor was here", "TF_CONFIG: marble"} <= {*lines}
     assert not any("OMP_NUM" in line or "NNODES" in line or "scrubbed" in line for line in lines)
 
 
 @pytest.mark.parametrize("text", ["jdoe42-x", "JDOE42", "/home/somebody", "10.0.0.3", "fe80::3", "a@b.org"])
 def test_a_text_that_reveals(text):
-    assert collected.reveals(f"op {text} 3", {"jdoe42"})
-    assert not collected.reveals("op Conv2D at 12:30:11 3", {"jdoe42"})
+    assert archive.reveals(f"op {text} 3", {"jdoe42"})
+    assert not archive.reveals("op Conv2D at 12:30:11 3", {"jdoe42"})

@@ -1,7 +1,7 @@
 import pytest
 
-from analysis.experiments.points import step_times, training_runs
-from analysis.table import loading
+from analysis.experiments import step_times, training_runs
+from analysis.study import Study
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import make_record, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
@@ -63,7 +63,7 @@ def test_training_of_a_run_by_hand(tmp_path):
     ]
     save(make_record("accuracy_digits", epochs=trained), tmp_path)
     save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
-    result = training_runs(loading.local(tmp_path).table).set_index("ranks")
+    result = training_runs(Study(tmp_path).local).set_index("ranks")
     assert result["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
     assert (result.loc[1, "epochs_to_stable"], result.loc[1, "time_to_stable_s"]) == (3, 14)
     assert result.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()

@@ -1,6 +1,10 @@
+import math
+
 import pytest
 
-from analysis.history import sessions, verdicts
+from analysis import history
+from analysis.history import Key
+from analysis.stats.student import ratio_of_means
 from analysis.study import Study, record_files
 from tests.helpers.own_records import make_record, save
 from tests.helpers.own_studies import EPOCHS, month, month_in_rounds, month_of_allreduce
@@ -9,8 +13,8 @@ from train.record.record import HostState, Resize
 
 def read(folder):
     study = Study(*record_files(folder), every_generation=True)
-    (of_machine,) = sessions.sessions(study.local, study.records).values()
-    return of_machine, sessions.histories(of_machine)
+    (of_machine,) = history.sessions(study.local, study.records).values()
+    return of_machine, history.histories(of_machine)
 
 
 def by_point(histories):
@@ -54,7 +58,7 @@ def test_elastic_training_has_no_time_to_compare(tmp_path):
     run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
     run.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
     save(run, tmp_path)
-    assert sessions.histories([sessions.Session(1, (), Study(tmp_path).local)]) == {}
+    assert history.histories([history.Session(1, (), Study(tmp_path).local)]) == {}
 
 
 def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
@@ -85,7 +89,7 @@ def test_the_newest_session_is_beside_all_before(tmp_path):
     for number in range(3):
         month(tmp_path, number)
     result, histories = read(tmp_path)
-    beside = verdicts.newest_changes(histories, result)[0]
+    beside = history.newest_changes(histories, result)[0]
     assert (len(beside.before), len(beside.now)) == (6, 3)
 
 
@@ -95,7 +99,7 @@ def test_a_point_that_was_not_measured_again_is_not_judged(tmp_path):
     result, histories = read(tmp_path)
     rows = {
         (row.change.key.point, row.change.key.quantity): row
-        for row in verdicts.verdict_rows(verdicts.newest_changes(histories, result), 0.05)
+        for row in history.verdict_rows(history.newest_changes(histories, result), 0.05)
     }
     assert rows["1 node", "images_per_s"].verdict == "slower"
     assert rows["2 nodes", "images_per_s"].verdict == "not decidable"
@@ -106,8 +110,8 @@ def test_ranks_that_shared_cores_are_not_judged(tmp_path, monkeypatch):
     month(tmp_path, 0)
     month(tmp_path, 1, slower=2)
     study = Study(tmp_path, every_generation=True)
-    (result,) = sessions.sessions(study.local.assign(cores_shared=True), study.records).values()
-    rows = verdicts.verdict_rows(verdicts.newest_changes(sessions.histories(result), result), 0.05)
+    (result,) = history.sessions(study.local.assign(cores_shared=True), study.records).values()
+    rows = history.verdict_rows(history.newest_changes(history.histories(result), result), 0.05)
     assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
 
 
@@ -117,10 +121,10 @@ def test_an_older_state_of_the_machine_is_no_measure(tmp_path):
     month(tmp_path, 2, commit="b" * 40)
     month(tmp_path, 3, slower=1.25, commit="c" * 40)
     result, histories = read(tmp_path)
-    assert verdicts.session_states(result) == [[1], [2, 3], [4]]
-    beside = verdicts.newest_changes(histories, result)[0]
+    assert history.session_states(result) == [[1], [2, 3], [4]]
+    beside = history.newest_changes(histories, result)[0]
     assert [len(of) for of in (beside.before, beside.now, *beside.older)] == [6, 3, 3]
-    rows = verdicts.verdict_rows(verdicts.newest_changes(histories, result), 0.05)
+    rows = history.verdict_rows(history.newest_changes(histories, result), 0.05)
     assert [row.verdict for row in rows if row.change.key.quantity == "images_per_s"] == ["slower", "slower"]
 
 
@@ -162,7 +166,7 @@ def test_another_commit_begins_a_session_and_is_named(tmp_path):
     save(run, tmp_path)
     made = found(tmp_path)
     assert [one.provenance.commit for one in made] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
-    assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in sessions.changed(made[1], made[2])
+    assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in history.changed(made[1], made[2])
 
 
 def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_path):
@@ -174,13 +178,13 @@ def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_
         state = HostState(governor, 800.0 + load, 3500.0, True, 1, "madvise", load, ["avx2"], [], None, steal_fraction)
         run.environment.hosts[0].state = state
         save(run, tmp_path)
-    assert sessions.changed(*found(tmp_path)) == [("environment.hosts.state.governor", "powersave", "performance")]
+    assert history.changed(*found(tmp_path)) == [("environment.hosts.state.governor", "powersave", "performance")]
 
 
 def test_a_tree_that_was_not_clean_is_marked():
     run = make_record()
     run.environment.git_dirty = True
-    assert sessions.provenance(run).commit == "0000000+"
+    assert history.provenance(run).commit == "0000000+"
 
 
 def test_machines_have_their_own_sessions(tmp_path):
@@ -189,10 +193,107 @@ def test_machines_have_their_own_sessions(tmp_path):
     run.environment.hosts[0].cpu_model = "another"
     save(run, tmp_path / "other")
     study = Study(*record_files(tmp_path), every_generation=True)
-    assert [len(of) for of in sessions.sessions(study.local, study.records).values()] == [1, 1]
+    assert [len(of) for of in history.sessions(study.local, study.records).values()] == [1, 1]
 
 
 def test_older_sessions_can_be_left_out(tmp_path):
     month(tmp_path, 0, launches=1)
     month(tmp_path, 1, launches=1)
-    assert [one.number for one in sessions.since(found(tmp_path), "2026-02-01")] == [2]
+    assert [one.number for one in history.since(found(tmp_path), "2026-02-01")] == [2]
+
+
+def words(ratios, within=0.05):
+    return [history.verdict_name(verdict, False) for verdict in history.judge_ratios(ratios, within)]
+
+
+def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
+    result = history.mean_ratio([10, 12], [20, 24])
+    assert (result.value, result.interval) == (2, pytest.approx(ratio_of_means([10, 12], [20, 24]).interval))
+
+
+def test_a_single_launch_scatters_as_those_before_worked_by_hand():
+    # before: the logarithms have the standard deviation 0.1; the error of the ratio is 0.1 x sqrt(1 + 1/3), 2 degrees
+    before = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
+    mean = 10 * (1 + 2 * math.cosh(0.1)) / 3
+    result = history.mean_ratio(before, [12])
+    apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
+    assert (result.value, result.low, result.high) == pytest.approx((12 / mean, 12 / mean / apart, 12 / mean * apart))
+
+
+def test_a_single_launch_before_scatters_as_those_now():
+    there, back = history.mean_ratio([9, 10, 11], [12]), history.mean_ratio([12], [9, 10, 11])
+    assert (back.low, back.high) == pytest.approx((1 / there.high, 1 / there.low))
+
+
+def test_one_launch_on_each_side_has_no_interval():
+    assert math.isnan(history.mean_ratio([10], [5]).low)
+
+
+def test_launches_that_agree_to_the_digit_decide():
+    assert words([history.mean_ratio([10, 10], [8, 8])]) == ["slower"]
+
+
+@pytest.mark.parametrize(
+    ("now", "verdict"),
+    [
+        ([100.1, 99.9, 100.2], "as before"),
+        ([80.0, 80.3, 79.8], "slower"),
+        ([125.0, 124.6, 125.2], "faster"),
+        ([95.0, 95.2, 94.9], "not decidable"),  # at the limit itself
+        ([70.0, 130.0], "not decidable"),
+    ],
+)
+def test_verdicts(now, verdict):
+    assert words([history.mean_ratio([100.0, 100.3, 99.8], now)]) == [verdict]
+
+
+def test_a_time_that_is_larger_is_slower():
+    longer, shorter = (history.mean_ratio([100.0, 100.3, 99.8], [x + 0.1, x, x - 0.2]) for x in (120, 80))
+    judged = history.judge_ratios([longer, shorter], 0.05)
+    assert [history.verdict_name(one, True) for one in judged] == ["slower", "faster"]
+    assert [history.verdict_name(one, False) for one in judged] == ["faster", "slower"]
+
+
+def test_verdicts_are_corrected_for_their_number():
+    ratio = history.mean_ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
+    (alone,), many = history.judge_ratios([ratio], 0.05), history.judge_ratios([ratio] * 40, 0.05)
+    assert words([ratio]) == ["slower"]
+    assert set(words([ratio] * 40)) == {"not decidable"}
+    assert many[0].p == pytest.approx(40 * alone.p)
+
+
+def test_a_smaller_tolerance_finds_less_to_be_as_before():
+    ratio = history.mean_ratio([100.0, 100.3, 99.8], [98.0, 98.2, 97.9])
+    assert [words([ratio], within) for within in (0.05, 0.01)] == [["as before"], ["slower"]]
+
+
+def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
+    # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
+    e = math.exp
+    older = [[e(0.01), e(-0.01)], [100 * e(0.01), 100 * e(-0.01)]]
+    result = history.mean_ratio([10, 10], [9, 9], older)
+    apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
+    assert (result.value, result.low, result.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
+
+
+def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():
+    def change(model, before, now, ranks=2):
+        key = Key("weak_scaling", model, ranks, f"{ranks} nodes", "images_per_s", model, "m")
+        return history.Change(key, tuple(before), tuple(now))
+
+    several = [10 * math.exp(x) for x in (-0.02, 0, 0.02)]  # their logarithms have the standard deviation 0.02
+    one, other, smaller, _ = history.verdict_rows(
+        [
+            change("resnet50", [10], [8]),
+            change("vgg16", several, several),
+            change("resnet50", [10], [8], ranks=1),
+            change("resnet50", [10], [8], ranks=4),
+        ],
+        0.05,
+    )
+    # the error of the ratio is 0.02 x root 2, with the 4 degrees of freedom of the other curve; t(0.975, 4) = 2.776
+    assert one.ratio.high / one.ratio.value == pytest.approx(math.exp(2.776445 * 0.02 * math.sqrt(2)))
+    assert one.verdict == "slower"
+    assert one.note == "1 launch: with the variance between launches of 1 other curve"
+    assert (other.curves, other.note) == (0, "")
+    assert smaller.note == "one launch before and one now: how far launches differ is not known"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.stats.number import COVERS, Covers, between, combined, common_covers, exact, from_ends, rounded, unknown
+from analysis.stats import COVERS, Covers, between, combined, common_covers, exact, from_ends, rounded, unknown
 from analysis.stats.repeats import around, proportion
 from analysis.stats.student import exponential, student
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import metrics
-from analysis.predict.prediction import Doubt, Sizes, ideal, predict, strong, weak, why_not
+from analysis.predict import Doubt, Sizes, ideal, predict, strong, weak, why_not
 from tests.helpers.scaling_curves import LEARNED, curve
 
 

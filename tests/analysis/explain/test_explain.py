@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import TableError
-from analysis.explain import fit as explain
+from analysis import TableError, explain
 from analysis.explain import models, runs, text
 from analysis.user_table import table as user_table
 

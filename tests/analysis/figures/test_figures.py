@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.figures.entry import Entry, select
+from analysis.figures import Entry, select
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.tidy_rows import row, table
 
