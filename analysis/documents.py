@@ -7,7 +7,7 @@ docs/json.md from them.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import pandas as pd
@@ -42,39 +42,44 @@ class Number(Document):
     another: Annotated[list[float] | UnsetType, about("range in which another launch is expected")] = UNSET
 
 
+if TYPE_CHECKING:
+    NumberField = stats.Number  # what a document holds until it is text
+else:
+    NumberField = Number  # what its text has
+
 D = TypeVar("D", bound=Document)
 
 
 def filled(kind: type[D], source: object, **others: Any) -> D:
-    """Return a document of a kind, with the attributes of `source` that have the names of its fields, and others.
-
-    Numbers, and those in a mapping, get their intervals.
-    """
-    values = {name: getattr(source, name) for name in kind.__struct_fields__ if name not in others}
-    return kind(**{name: _with_intervals(value) for name, value in (values | others).items()})
+    """Return a document of a kind, with the attributes of `source` that have the names of its fields, and others."""
+    return kind(**{name: getattr(source, name) for name in kind.__struct_fields__ if name not in others}, **others)
 
 
-def _with_intervals(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _with_intervals(one) for key, one in value.items()}
-    return number(value) if isinstance(value, stats.Number) else value
+def optional(measured: stats.Number | None) -> stats.Number | None:
+    """Return a number; None if it is not known."""
+    return None if measured is None or math.isnan(measured.value) else measured
 
 
-def number(measured: stats.Number) -> Number:
-    """Return a number with its interval."""
+def _number(measured: stats.Number) -> Number:
     level, covers = (measured.level, measured.covers) if measured.has_interval else (None, "")
     another = UNSET if math.isnan(measured.another[0]) else [*measured.another]
     return filled(Number, measured, level=level, covers=covers, another=another)
 
 
-def optional(measured: stats.Number | None) -> Number | None:
-    """Return a number with its interval; None if it is not known."""
-    return None if measured is None or math.isnan(measured.value) else number(measured)
+def _with_intervals(value: Any) -> Any:
+    """Return a document, or a part of one, in which each number has its interval."""
+    if isinstance(value, stats.Number):
+        return _number(value)
+    if isinstance(value, Document):
+        return type(value)(**{name: _with_intervals(getattr(value, name)) for name in value.__struct_fields__})
+    if isinstance(value, Mapping):
+        return {key: _with_intervals(one) for key, one in value.items()}
+    return [_with_intervals(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def text(document: object) -> str:
     """Return a document as JSON text; null for what is not known or not finite."""
-    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=1).decode()
+    return msgspec.json.format(msgspec.json.encode(_with_intervals(document), enc_hook=_plain), indent=1).decode()
 
 
 def _plain(value: Any) -> Any:

@@ -52,7 +52,7 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.sets:
         a, b = two_sets(options.sets)
         both = sets.compare(a, b, options.columns)
-        content: Document = both.as_json()
+        content: Document = both
         sections, notes = text.sets_sections(both, a, b)
     else:
         if not options.results.is_dir():
@@ -61,8 +61,7 @@ def run_compare(options: argparse.Namespace) -> int:
         compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
         sections, notes = text.published_sections(compared)
         left_out, failed = ([str(notice) for notice in notices] for notices in (study.left_out, study.failed))
-        rows = [row.as_json() for row in compared.rows]
-        content = filled(ReportComparisons, compared, comparisons=rows, left_out=left_out, failed=failed)
+        content = filled(ReportComparisons, compared, comparisons=compared.rows, left_out=left_out, failed=failed)
         if not compared.rows:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
         notes["Left out"] = left_out + [f"failed: {line}" for line in failed]

@@ -15,7 +15,7 @@ from analysis.diagnose.paired_windows import Curve, curves
 from analysis.diagnose.split import (
     JobPhases,
     LargestLoss,
-    SlowestRank,
+    LateRank,
     Split,
     job_table,
     jobs,
@@ -24,7 +24,7 @@ from analysis.diagnose.split import (
     splits,
 )
 from analysis.diagnose.text import DiagnosedCurve
-from analysis.documents import Document, about, filled
+from analysis.documents import Document, about
 from analysis.study import Study
 from analysis.timeline import find_launches, load_launch, steps_of_rank_0
 from analysis.timeline import text as timeline_text
@@ -60,7 +60,7 @@ def run_diagnose(options: argparse.Namespace) -> int:
         diagnosis = Diagnosis(
             curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
             comparisons=[comparison.as_json(one) for one in comparisons(split_curves)],
-            jobs=[filled(JobPhases, job) for job in jobs(shown)],
+            jobs=jobs(shown),
         )
         print(documents.text(diagnosis))
     else:
@@ -70,7 +70,7 @@ def run_diagnose(options: argparse.Namespace) -> int:
     return 0
 
 
-def _verdicts(curve: Curve, points: list[Split]) -> tuple[LargestLoss, SlowestRank | None]:
+def _verdicts(curve: Curve, points: list[Split]) -> tuple[LargestLoss, LateRank | None]:
     """Return the verdicts on the largest point."""
     return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
 

@@ -2,20 +2,21 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import pandas as pd
+from msgspec import structs
 
-from analysis import documents, metrics, speedups
+from analysis import metrics, speedups
 from analysis.compare import tolerances
 from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
 from analysis.compare.tolerances import VERDICT_NAMES, Tolerance, VerdictName
 from analysis.curves import uncertain
 from analysis.derived import stated_number
-from analysis.documents import Document, PValue, about, filled
+from analysis.documents import D, Document, NumberField, PValue, about, filled
 from analysis.experiments import final_values, training_runs
 from analysis.stats import Number, between, combined, common_covers, exact, student, unknown
 from analysis.stats.repeats import median
@@ -42,57 +43,22 @@ class ReportComparison(Document):
     unit: str
     axis: Annotated[str, about("the swept parameter")]
     at: Annotated[float | None, about("the size on this axis; null: the whole curve")]
-    published: Annotated[documents.Number, about("what the report prints; its interval is what rounds to it")]
-    local: Annotated[documents.Number, about("what you measured")]
+    published: Annotated[NumberField, about("what the report prints; its interval is what rounds to it")]
+    local: Annotated[NumberField, about("what you measured")]
     allowed: Annotated[AllowedRange, about("by analysis/compare/tolerances.toml")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the comparison")]
     note: Annotated[str, about("for the reader")]
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A local number beside the published one, in `unit`.
-
-    `at` is the size of the point on `axis`, None for what is of a whole curve. `allowed`: by the tolerance; None: for
-    information. `judged` is None for information, and where the local number is not valid; in what `compare` returns
-    its p is Holm's, over all comparisons that are judged.
-    """
-
-    report: str
-    experiment: str
-    model: str
-    published_on: str
-    local_on: str
-    quantity: str
-    unit: str
-    axis: Annotated[str, about("the swept parameter")]
-    at: float | None
-    published: Number
-    local: Number
-    allowed: Bounds | None
-    judged: Verdict | None
-    note: str
-
-    @property
-    def verdict(self) -> VerdictName:
-        """Return the verdict in words."""
-        if self.judged:
-            return VERDICT_NAMES[self.judged.outcome]
-        return "not judged" if self.allowed else "for information"
-
-    def as_json(self) -> ReportComparison:
-        """Return the comparison for programs."""
-        low, high = (self.allowed.low, self.allowed.high) if self.allowed else (None, None)
-        allowed = AllowedRange(low=low, high=high)
-        return filled(ReportComparison, self, allowed=allowed, p_value=self.judged.p if self.judged else None)
+Judged = tuple[ReportComparison, Verdict | None]  # None: for information, or the local number is not valid
 
 
 @dataclass(frozen=True)
 class Comparisons:
     """All comparisons, and what has no counterpart."""
 
-    rows: list[Comparison]
+    rows: list[ReportComparison]
     local_alone: list[str]
     published_alone: list[str]
 
@@ -130,31 +96,45 @@ class Subject:
         return self.local.why_lost(*(size for size in (self.over, self.at) if size is not None))
 
 
-Judged = TypeVar("Judged", bound=Any)  # a dataclass with `judged`: Verdict | None
+def holm_corrected(rows: Sequence[tuple[D, Verdict | None]], name: Callable[[Verdict], str]) -> list[D]:
+    """Return rows with the p value and the verdict that stay when so many are judged at once (Holm).
+
+    name: returns a verdict in words.
+    """
+    verdicts = iter(holm([judged for _, judged in rows if judged]))
+    corrected = [(row, next(verdicts) if judged else None) for row, judged in rows]
+    return [structs.replace(row, p_value=one.p, verdict=name(one)) if one else row for row, one in corrected]
 
 
-def holm_corrected(rows: Sequence[Judged]) -> list[Judged]:
-    """Return comparisons with verdicts that are corrected for their number (Holm)."""
-    verdicts = iter(holm([row.judged for row in rows if row.judged]))
-    return [replace(row, judged=next(verdicts)) if row.judged else row for row in rows]
-
-
-def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance | None, note: str = "") -> Comparison:
+def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance | None, note: str = "") -> Judged:
     """Return a local number beside a published value, judged by a tolerance (None: for information)."""
-    allowed = limit.bounds(value.value) if limit else None
+    allowed = limit.bounds(value.value) if limit else Bounds()
     lost = what.why_lost()
     judged = limit.judge(local, value) if limit and not lost else None
     remarks = [note, lost, judged.why if judged and judged.why == "no interval" else ""]
     unit = tolerances.unit(what.quantity)
     assert unit is not None
     theirs, mine = what.published, what.local
-    return Comparison(
-        theirs.report, mine.experiment, mine.model, theirs.on, mine.on, what.quantity, unit, mine.axis, what.at,
-        value, local, allowed, judged, "; ".join(filter(None, remarks)),
-    )  # fmt: skip
+    return ReportComparison(
+        report=theirs.report,
+        experiment=mine.experiment,
+        model=mine.model,
+        published_on=theirs.on,
+        local_on=mine.on,
+        quantity=what.quantity,
+        unit=unit,
+        axis=mine.axis,
+        at=what.at,
+        published=value,
+        local=local,
+        allowed=filled(AllowedRange, allowed),
+        p_value=None,
+        verdict="not judged" if limit else "for information",
+        note="; ".join(filter(None, remarks)),
+    ), judged
 
 
-def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare two curves of one model over the same axis: rates, ratios to the smallest common size, and shape.
 
     On an axis of scaling the ratios are speedup and efficiency. The shape is the efficiency that each doubling keeps,
@@ -180,7 +160,7 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
     yield from _shapes(published, local, limits)
 
 
-def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare the efficiency that each doubling keeps, without points that are not valid as scaling results.
 
     It is for information if both curves have the same two sizes: then it repeats their speedup.
@@ -214,9 +194,7 @@ def _per_doubling(local: Curve) -> Number:
 _SAME = Bounds(1.0, 1.0)  # the ratio of what does not differ
 
 
-def compare_order(
-    pairs: Sequence[tuple[Curve, Curve]], quantity: str, limits: Sequence[Tolerance]
-) -> Iterator[Comparison]:
+def compare_order(pairs: Sequence[tuple[Curve, Curve]], quantity: str, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare the order of the models: the share of their pairs that are ordered as in the report.
 
     `pairs` has the published and the local curve of each model. They are ordered by throughput at the smallest size, or
@@ -280,7 +258,7 @@ def _single_rows(published: pd.DataFrame) -> pd.DataFrame:
     return published[accuracy | published["quantity"].eq("flat_from_global_batch")]
 
 
-def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare final accuracies, epochs until they are stable, and the batch from which the throughput is flat."""
     for row in _single_rows(published).to_dict("records"):
         fits = local["experiment"].eq(row["experiment"])
@@ -309,7 +287,7 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
     return student.mean(values.dropna().tolist()) if values.notna().any() else None
 
 
-def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare local curves with the values that the tolerances state for this machine."""
     if not any(limit.value is not None for limit in limits):
         return
@@ -322,7 +300,7 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
                 yield from _stated_of(local_curve(runs, over, by), limits)
 
 
-def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare one local curve with the values that the tolerances state."""
     names = {f"{name}_{curve.by.replace(' ', '_')}": name for name in ("speedup", "efficiency")}
     names |= {"images_per_s": "rate"} if curve.by == "throughput" else {}
@@ -347,7 +325,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
     """
     local = local[local["kind"].eq("measured")]  # not the controls of emulated nodes: they tell which points are lost
     curves = published_curves(published, axes(local))
-    rows: list[Comparison] = []
+    rows: list[Judged] = []
     alone: list[str] = []
     orders: dict[tuple[str, ...], list[tuple[Curve, Curve]]] = defaultdict(list)
     for (experiment, model, _), series in local.groupby(["experiment", "model", "series"], sort=False):
@@ -369,12 +347,13 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
     for pairs in orders.values():
         rows += _orders(pairs, limits)
     rows += _single_numbers(published, local, limits)
-    left = _published_alone(published, curves, rows)
+    left = _published_alone(published, curves, [row for row, _ in rows])
     rows += stated_values(local, limits)
-    return Comparisons(holm_corrected(rows), [*dict.fromkeys(alone)], left)
+    corrected = holm_corrected(rows, lambda judged: VERDICT_NAMES[judged.outcome])
+    return Comparisons(corrected, [*dict.fromkeys(alone)], left)
 
 
-def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[Comparison]) -> list[str]:
+def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[ReportComparison]) -> list[str]:
     """Return the published curves and single numbers without a comparison, as lines of text."""
     beside = {(row.report, row.experiment, row.published_on): {row.model} for row in rows}
     for row in rows:
@@ -399,7 +378,7 @@ def _other_sizes(published: Curve, local: Curve) -> Iterator[str]:
         yield f"{local.experiment}, {local.model}: local at {mine} {axis}, report {published.report} at {theirs}"
 
 
-def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -> Iterator[Judged]:
     """Compare both orders of the models of one report and setting, without models with two local series."""
     models = [local.model for _, local in pairs]
     pairs = [pair for pair in pairs if pair[0].model and models.count(pair[1].model) == 1]

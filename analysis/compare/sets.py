@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, documents, speedups
+from analysis import TableError, speedups
 from analysis.compare.published import holm_corrected
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, PValue, about, counted, filled
+from analysis.documents import Document, NumberField, PValue, about, counted, filled
 from analysis.speedups import By
 from analysis.stats import Number, repeats, unknown
 from analysis.stats.student import pooled_ratio_of_means, ratio_of_means
@@ -39,6 +39,7 @@ _ENOUGH_LAUNCHES = 3  # of a set, that tell by themselves how much they differ
 Quantity = Literal["images_per_s", "speedup"]
 
 
+# A rate is a mean over launches. A speedup is the median of the ratios within rounds, where the records have rounds.
 class SetRatio(Document):
     """A point that both sets have."""
 
@@ -46,45 +47,18 @@ class SetRatio(Document):
     point: str
     quantity: Quantity
     by: Annotated[By, about("by which rate")]
-    a: documents.Number
-    b: documents.Number
-    ratio: Annotated[documents.Number, about("B / A")]
+    a: NumberField
+    b: NumberField
+    ratio: Annotated[NumberField, about("B / A")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the ratio")]
     note: Annotated[str, about("why it is not judged, or where the spread between launches is from")]
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """One point in both sets: its rate in images/s or its speedup, n, and the ratio B / A with its 95 % interval.
-
-    `by` says by which rate: throughput of the timed steps, wall time (from the broadcast on), job time. A rate is a
-    mean over launches. A speedup is the median of the ratios within rounds, where the records have rounds. `judged`:
-    None where a point is not valid (`note`) or there is no interval; its p is Holm's, over all ratios that are judged.
-    """
-
-    experiment: str
-    point: str
-    quantity: Quantity
-    by: By
-    a: Number
-    b: Number
-    ratio: Number
-    judged: Verdict | None
-    note: str
-
-    @property
-    def verdict(self) -> VerdictName:
-        """Return the verdict in words."""
-        if not self.judged:
-            return "not judged" if self.note else "no interval"
-        if self.judged.outcome != "outside":
-            return "no difference shown"
-        return "B faster" if self.judged.above else "B slower"
-
-    def as_json(self) -> SetRatio:
-        """Return the ratio for programs."""
-        return filled(SetRatio, self, p_value=self.judged.p if self.judged else None)
+def _verdict_name(judged: Verdict) -> VerdictName:
+    if judged.outcome != "outside":
+        return "no difference shown"
+    return "B faster" if judged.above else "B slower"
 
 
 @dataclass(frozen=True)
@@ -104,20 +78,6 @@ class SetComparisons(Document):
     differences: Annotated[Sequence[Difference], about("in what the runs of A and B differ")]
     alone: Annotated[Sequence[str], about("points of one set only, and those that cannot be paired")]
     left_out: Annotated[Sequence[str], about("records that are not trusted or failed, and why")]
-
-
-@dataclass(frozen=True)
-class Sets:
-    """The comparison of two sets; `alone`: points without a counterpart, and those that cannot be paired."""
-
-    ratios: list[Ratio]
-    differences: list[Difference]
-    alone: list[str]
-    left_out: list[str]
-
-    def as_json(self) -> SetComparisons:
-        """Return both sets for programs."""
-        return filled(SetComparisons, self, ratios=[ratio.as_json() for ratio in self.ratios])
 
 
 @dataclass(frozen=True)
@@ -327,7 +287,7 @@ def _pooled(runs: Sequence[Sequence[_Run]]) -> str:
     return f"{counted(few, 'launch')}: with the variance between launches of all curves of this experiment"
 
 
-def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[Ratio]:
+def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[tuple[SetRatio, Verdict | None]]:
     """Return the ratios of one point; scatter: of all launches of both sets."""
     alike = [scatter.get(runs[0].measured_alike, _Launches()) for runs in (a, b)]
     remark = _pooled((a, b))
@@ -355,8 +315,11 @@ def _ratio(
     ratio: Number,
     lost: str,
     remark: str,
-) -> Ratio:
-    """Return one ratio, not corrected for the others; `sides`: the values of A and B; `lost`: why it is not judged."""
+) -> tuple[SetRatio, Verdict | None]:
+    """Return one ratio, and the verdict on it, which is not corrected for the others.
+
+    sides: the values of A and B. lost: why it is not judged.
+    """
     note = lost or (remark if ratio.has_interval else "")
     if not lost and ratio.covers == "rounds":
         lost = note = "one launch on a side: how far launches differ is not known"
@@ -364,7 +327,11 @@ def _ratio(
     if judged and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
     a, b = sides
-    return Ratio(run.experiment, run.point, quantity, by, a, b, ratio, judged, note)
+    verdict: VerdictName = "not judged" if note else "no interval"
+    row = filled(
+        SetRatio, run, quantity=quantity, by=by, a=a, b=b, ratio=ratio, p_value=None, verdict=verdict, note=note
+    )
+    return row, judged
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
@@ -395,7 +362,7 @@ def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
     return [Difference(", ".join(experiments), *key) for key, experiments in experiments_by_change.items()]
 
 
-def compare(a: Path, b: Path, columns: str = "") -> Sets:
+def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
     """Compare the records, or the user's table, in the folder or file `a` with those in `b`.
 
     columns: what headers of tables mean (COLUMNS). Raises TableError without a complete run.
@@ -408,9 +375,9 @@ def compare(a: Path, b: Path, columns: str = "") -> Sets:
     scatter = _scatter(runs_a, runs_b)
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
-    return Sets(
-        holm_corrected([one for pair in pairs for one in _ratios(*pair, scatter)]),
-        differences(*made_alike),
-        alone,
-        [f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],
+    return SetComparisons(
+        ratios=holm_corrected([one for pair in pairs for one in _ratios(*pair, scatter)], _verdict_name),
+        differences=differences(*made_alike),
+        alone=alone,
+        left_out=[f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],
     )

@@ -9,19 +9,18 @@ from pathlib import Path
 from tabulate import tabulate
 
 from analysis.compare.curves import SIZES
-from analysis.compare.published import Comparison, Comparisons
-from analysis.compare.sets import Sets
+from analysis.compare.published import AllowedRange, Comparisons, ReportComparison
+from analysis.compare.sets import SetComparisons
 from analysis.compare.tolerances import VERDICTS
 from analysis.documents import tally
 from analysis.stats import Number
-from analysis.stats.verdict import Bounds, Verdict
 
 Section = tuple[str, list[dict[str, str]]]
-Notes = dict[str, list[str]]
+Notes = dict[str, Sequence[str]]
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4g}"
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.4g}"
 
 
 def _published(number: Number) -> str:
@@ -29,23 +28,17 @@ def _published(number: Number) -> str:
     return number.text() if len({_number(end) for end in number.interval}) > 1 else _number(number.value)
 
 
-def _allowed(allowed: Bounds | None) -> str:
-    if allowed is None:
-        return ""
-    ends = ((allowed.low, f"from {allowed.low:.4g}"), (allowed.high, f"to {allowed.high:.4g}"))
-    return " ".join(text for end, text in ends if math.isfinite(end))
+def _allowed(allowed: AllowedRange) -> str:
+    ends = (("from", allowed.low), ("to", allowed.high))
+    return " ".join(f"{word} {end:.4g}" for word, end in ends if end is not None and math.isfinite(end))
 
 
-def _p(judged: Verdict | None) -> str:
-    return _number(judged.p) if judged else ""
-
-
-def _at(row: Comparison) -> str:
+def _at(row: ReportComparison) -> str:
     axis = row.axis.replace("_", " ")
     return "" if row.at is None else f"{row.at:g} {axis.removesuffix('s') if row.at == 1 and axis in SIZES else axis}"
 
 
-def _shown(row: Comparison) -> dict[str, str]:
+def _shown(row: ReportComparison) -> dict[str, str]:
     return {
         "model": row.model or "all",
         "quantity": f"{row.quantity} [{row.unit}]",
@@ -54,7 +47,7 @@ def _shown(row: Comparison) -> dict[str, str]:
         "local (95 % interval)": row.local.text(),
         "n": str(row.local.n),
         "allowed": _allowed(row.allowed),
-        "p": _p(row.judged),
+        "p": _number(row.p_value),
         "verdict": row.verdict,
         "note": row.note,
     }
@@ -63,7 +56,7 @@ def _shown(row: Comparison) -> dict[str, str]:
 def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
     """Return the tables of a comparison with the reports, one for each pair of settings, and the notes."""
 
-    def title(row: Comparison) -> str:
+    def title(row: ReportComparison) -> str:
         report = f"report {row.report}, " if row.report else ""
         return f"{report}{row.experiment}: {row.published_on}; local: {row.local_on}"
 
@@ -88,7 +81,7 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
     }
 
 
-def sets_sections(compared: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
+def sets_sections(compared: SetComparisons, a: Path, b: Path) -> tuple[list[Section], Notes]:
     """Return the tables of a comparison of two sets (ratios, differences of the runs), and the notes."""
     ratios = [
         {
@@ -100,7 +93,7 @@ def sets_sections(compared: Sets, a: Path, b: Path) -> tuple[list[Section], Note
             "of B": _number(row.b.value),
             "n of B": str(row.b.n),
             "B / A (95 % interval)": row.ratio.text(),
-            "p": _p(row.judged),
+            "p": _number(row.p_value),
             "verdict": row.verdict,
             "note": row.note,
         }

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from tabulate import tabulate
 
-from analysis import documents, labels
+from analysis import labels
 from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import PARTS, Part, Split, Step
 from analysis.diagnose.text import NAMES, WIDTH, milliseconds
-from analysis.documents import Document, about, filled
+from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
@@ -224,8 +224,8 @@ class ArmDifference(Document):
     """How the steps of one arm differ from those of the base."""
 
     arm: str
-    longer_s: Annotated[documents.Number, about("step of the arm less that of the base in the same repeat")]
-    parts_longer_s: Annotated[Mapping[Part, documents.Number], about("by part; they add up")]
+    longer_s: Annotated[NumberField, about("step of the arm less that of the base in the same repeat")]
+    parts_longer_s: Annotated[Mapping[Part, NumberField], about("by part; they add up")]
     differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
     reasons: Annotated[Sequence[Part], about("significant parts of the same sign that may be the largest")]
 

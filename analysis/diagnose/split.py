@@ -35,9 +35,9 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import documents, labels
+from analysis import labels
 from analysis.diagnose.paired_windows import Arm, ArmTimes, Curve, Launch, PairedWindows
-from analysis.documents import Document, about
+from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import singles
 from analysis.stats.verdict import is_above
@@ -288,23 +288,22 @@ def largest_loss(split: Split) -> LargestLoss:
     return LargestLoss([part for part in (largest, *rivals) if is_above(split.part(part))])
 
 
-@dataclass(frozen=True)
-class SlowestRank:
-    """The rank whose gradients are ready last, on average over rounds."""
+class LateRank(Document):
+    """The rank whose gradients are ready last."""
 
     host: str
     rank: int
-    cores: Sequence[int]
-    behind_s: Number  # seconds a step after the mean of the other ranks
-    certain: bool  # it is significantly behind, though it was chosen among all ranks
-    others_fraction: float | None  # of its cores' time, without allreduce, that other processes took; None: not known
-    stolen_fraction: float | None  # the same of the hypervisor
+    cores: Annotated[Sequence[int], about("that it is bound to")]
+    behind_s: Annotated[NumberField, about("delay of its gradients after the mean of the others")]
+    certain: Annotated[bool, about("whether the delay is significant")]
+    others_fraction: Annotated[float | None, about("share of its cores that other processes took")]
+    stolen_fraction: Annotated[float | None, about("share that the hypervisor took")]
 
 
 Location = tuple[str, int, tuple[int, ...]]  # host, rank, cores
 
 
-def slowest_rank(curve: Curve, point: Arm) -> SlowestRank | None:
+def slowest_rank(curve: Curve, point: Arm) -> LateRank | None:
     """Return the slowest rank of a point; None where one rank computes, or the times of gradients are not known."""
     delays_s: dict[Location, list[list[float]]] = defaultdict(list)
     for launch in curve.launches:
@@ -317,7 +316,11 @@ def slowest_rank(curve: Curve, point: Arm) -> SlowestRank | None:
     behind = repeats.arithmetic_mean(delays_s[location])
     # All ranks together are right 95 times in 100 (Bonferroni).
     certain = repeats.median(delays_s[location]).ends(1 - (1 - LEVEL) / len(delays_s))[0] > 0
-    return SlowestRank(host, rank, cores, behind, certain, *_preempted_fractions(curve, point, rank))
+    others, stolen = _preempted_fractions(curve, point, rank)
+    return LateRank(
+        host=host, rank=rank, cores=cores, behind_s=behind, certain=certain, others_fraction=others,
+        stolen_fraction=stolen,
+    )  # fmt: skip
 
 
 def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
@@ -367,19 +370,24 @@ GROUPS: dict[Group, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Job:
-    """The phases of the launches of one single point, in seconds."""
+class JobPhases(Document):
+    """The phases of the launches of one single point."""
 
     model: str
-    series: str  # a label that tells it from the other series of the model
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
     nodes: int
     batch_per_rank: int
-    parts_s: Mapping[Group, Number]
-    job_s: Number
+    job_s: Annotated[NumberField, about("wall time of a job")]
+    parts_s: Annotated[
+        Mapping[Group, NumberField],
+        about(
+            "its parts [s]: `launch` until the end of the first step, `steps` warm-up and timed, `evaluation`, "
+            "`checkpoints`, `exit` after the last step"
+        ),
+    ]
 
 
-def jobs(local: pd.DataFrame) -> list[Job]:
+def jobs(local: pd.DataFrame) -> list[JobPhases]:
     """Return the jobs of single points among the rows of one experiment, by model and nodes."""
     rows = local[local["kind"].eq("measured") & local["round"].isna()]
     rows = rows[rows["quantity"].str.startswith("phase_") | rows["quantity"].eq("job_s")]
@@ -393,21 +401,20 @@ def jobs(local: pd.DataFrame) -> list[Job]:
         parts = {
             name: repeats.arithmetic_mean(singles(values.tolist())) for name, values in sums.items() if values.any()
         }
-        label = ", ".join(labels.distinctions(at, rows, "batch_per_rank"))
         result.append(
-            Job(
-                str(model),
-                label,
-                int(str(nodes)),
-                int(str(batch)),
-                parts,
-                repeats.arithmetic_mean(singles(runs["job_s"].tolist())),
+            JobPhases(
+                model=str(model),
+                series=", ".join(labels.distinctions(at, rows, "batch_per_rank")),
+                nodes=int(str(nodes)),
+                batch_per_rank=int(str(batch)),
+                job_s=repeats.arithmetic_mean(singles(runs["job_s"].tolist())),
+                parts_s=parts,
             )
         )
     return result
 
 
-def job_table(jobs: Sequence[Job]) -> str:
+def job_table(jobs: Sequence[JobPhases]) -> str:
     """Return the seconds of the parts of each job, and their share."""
     names = list(dict.fromkeys(name for job in jobs for name in job.parts_s))
     rows = [
@@ -421,24 +428,7 @@ def job_table(jobs: Sequence[Job]) -> str:
     return tabulate(rows, headers=headers, disable_numparse=True)
 
 
-def _cell(job: Job, name: Group) -> str:
+def _cell(job: JobPhases, name: Group) -> str:
     if name not in job.parts_s:
         return ""
     return f"{job.parts_s[name].text('.3g')}, {100 * job.parts_s[name].value / job.job_s.value:.0f} %"
-
-
-class JobPhases(Document):
-    """The phases of the launches of one single point."""
-
-    model: str
-    series: Annotated[str, about("what distinguishes it from other series of its model")]
-    nodes: int
-    batch_per_rank: int
-    job_s: Annotated[documents.Number, about("wall time of a job")]
-    parts_s: Annotated[
-        Mapping[Group, documents.Number],
-        about(
-            "its parts [s]: `launch` until the end of the first step, `steps` warm-up and timed, `evaluation`, "
-            "`checkpoints`, `exit` after the last step"
-        ),
-    ]

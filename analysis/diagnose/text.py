@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from tabulate import tabulate
 
-from analysis import documents, labels
+from analysis import labels
 from analysis.diagnose.paired_windows import Curve
-from analysis.diagnose.split import LOSSES, LargestLoss, Part, SlowestRank, Split
-from analysis.documents import Document, about, counted, filled
+from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, Part, Split
+from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
 
@@ -45,7 +45,7 @@ def milliseconds(value: Number) -> str:
     return value.over(1e-3).text(".0f" if abs(value.value) >= 0.1 else ".3g")
 
 
-def report(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: SlowestRank | None) -> str:
+def report(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> str:
     """Return the whole diagnosis of a curve: table and sentences."""
     rounds = sum(map(len, splits[-1].launches))
     design = f"{rounds} rounds in {len(curve.launches)}" if curve.in_rounds else f"{rounds} repeats of single"
@@ -98,7 +98,7 @@ def _optional(value: Number | None) -> str:
     return "" if value is None else milliseconds(value)
 
 
-def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: SlowestRank | None) -> Iterator[str]:
+def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: LateRank | None) -> Iterator[str]:
     """Yield what the largest point shows, and what to do."""
     nodes = counted(split.point.nodes, "node")
     names = [NAMES[part] for part in loss.candidates]
@@ -123,7 +123,7 @@ def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: SlowestRan
         yield _slowest_rank(slowest)
 
 
-def _advice(curve: Curve, split: Split, part: Part, slowest: SlowestRank | None) -> Iterator[str]:
+def _advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> Iterator[str]:
     first = advice(curve, split, part, slowest)
     yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {first.meaning}"
     yield f"Try first: {first.action} `{shlex.join(first.command)}`"
@@ -134,7 +134,7 @@ def _advice(curve: Curve, split: Split, part: Part, slowest: SlowestRank | None)
     )
 
 
-def _slowest_rank(slowest: SlowestRank) -> str:
+def _slowest_rank(slowest: LateRank) -> str:
     """Return which rank is late, and what took its cores."""
     cores = f"core{'s' * (len(slowest.cores) > 1)} {', '.join(map(str, slowest.cores))}"
     sentence = (
@@ -215,7 +215,7 @@ _ADVICE: dict[str, tuple[str, str, Command]] = {
 }
 
 
-def advice(curve: Curve, split: Split, part: Part, slowest: SlowestRank | None) -> Advice:
+def advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> Advice:
     """Return what to try first against a part of the step of a point."""
     case: str = part
     if slowest and part == "waiting" and slowest.certain:
@@ -265,26 +265,12 @@ class DiagnosedPoint(Document):
     nodes: int
     ranks: int
     batch_per_rank: int
-    measured_s: Annotated[documents.Number, about("time of a step")]
-    parts_s: Annotated[Mapping[Part, documents.Number], about("its parts; they add up")]
-    efficiency_throughput: Annotated[documents.Number, about("over the fewest nodes")]
-    efficiency_without: Annotated[Mapping[Part, documents.Number], about("efficiency without one part, at most")]
-    exchange_alone_s: Annotated[
-        documents.Number | None, about("exchange of the gradients by itself; null: not measured")
-    ]
-    exchange_hidden_s: Annotated[documents.Number | None, about("hidden part of it; below zero: more is exposed")]
-
-
-class LateRank(Document):
-    """The rank whose gradients are ready last."""
-
-    host: str
-    rank: int
-    cores: Annotated[Sequence[int], about("that it is bound to")]
-    behind_s: Annotated[documents.Number, about("delay of its gradients after the mean of the others")]
-    certain: Annotated[bool, about("whether the delay is significant")]
-    others_fraction: Annotated[float | None, about("share of its cores that other processes took")]
-    stolen_fraction: Annotated[float | None, about("share that the hypervisor took")]
+    measured_s: Annotated[NumberField, about("time of a step")]
+    parts_s: Annotated[Mapping[Part, NumberField], about("its parts; they add up")]
+    efficiency_throughput: Annotated[NumberField, about("over the fewest nodes")]
+    efficiency_without: Annotated[Mapping[Part, NumberField], about("efficiency without one part, at most")]
+    exchange_alone_s: Annotated[NumberField | None, about("exchange of the gradients by itself; null: not measured")]
+    exchange_hidden_s: Annotated[NumberField | None, about("hidden part of it; below zero: more is exposed")]
 
 
 class DiagnosedCurve(Document):
@@ -302,7 +288,7 @@ class DiagnosedCurve(Document):
     sentences: Annotated[Sequence[str], about("the diagnosis in words")]
 
 
-def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: SlowestRank | None) -> DiagnosedCurve:
+def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> DiagnosedCurve:
     """Return one curve: its points, the largest loss of the largest point, the slowest rank, the sentences."""
     return filled(
         DiagnosedCurve,
@@ -312,7 +298,7 @@ def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: S
         points=[_point_json(split) for split in splits],
         largest_loss=loss.part,
         candidates=loss.candidates,
-        slowest_rank=slowest and filled(LateRank, slowest),
+        slowest_rank=slowest,
         sentences=list(sentences(curve, splits[-1], loss, slowest)),
     )
 

@@ -7,8 +7,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels, metrics
-from analysis.documents import Document, about, filled
-from analysis.documents import Number as NumberJson
+from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import singles
 
@@ -29,8 +28,8 @@ class AllreducePoint(Document):
     ranks: Annotated[int, about("of the job")]
     message_bytes: Annotated[int, about("of one rank")]
     launches: int
-    allreduce_s: Annotated[NumberJson, about("mean over rounds")]
-    bus_bandwidth_bytes_per_s: Annotated[NumberJson, about("harmonic mean over rounds")]
+    allreduce_s: Annotated[NumberField, about("mean over rounds")]
+    bus_bandwidth_bytes_per_s: Annotated[NumberField, about("harmonic mean over rounds")]
 
 
 def size_label(message_bytes: float) -> str:

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import documents, labels, metrics, speedups
-from analysis.documents import Document, about, counted, filled
+from analysis import labels, metrics, speedups
+from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES, Launches
 from analysis.stats.verdict import Bounds, Verdict, judge_at
@@ -185,8 +185,8 @@ class RankedArm(Document):
 
     arm: str
     settings: Annotated[Mapping[str, Any], about("each key in which it differs from the base, with its value")]
-    images_per_s: documents.Number
-    ratio: Annotated[documents.Number, about("to the base, in the same repeat; all ratios together hold at 95 %")]
+    images_per_s: NumberField
+    ratio: Annotated[NumberField, about("to the base, in the same repeat; all ratios together hold at 95 %")]
     verdict: Annotated[ArmVerdict, about("relative to the base")]
 
 

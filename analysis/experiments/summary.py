@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pandas as pd
 from msgspec import UNSET, UnsetType
 
-from analysis import documents, labels, speedups
-from analysis.documents import Document, about, number
+from analysis import labels, speedups
+from analysis.documents import Document, NumberField, about
 from analysis.experiments import allreduce, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.stats import Number, repeats, unknown
@@ -38,7 +38,7 @@ _IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
 
 
-Optional = documents.Number | UnsetType
+Optional = NumberField | UnsetType
 
 
 class SummaryPoint(Document):
@@ -60,7 +60,7 @@ class SummaryPoint(Document):
     rounds: Annotated[int, about("how many; 0 for launches")]
     launches: int
     note: Annotated[str, about("for the reader")]
-    images_per_s: Annotated[documents.Number, about("of the whole job")]
+    images_per_s: Annotated[NumberField, about("of the whole job")]
     compute_limit_images_per_s: Annotated[Optional, about("bound by the processors, as the same jobs measured")] = UNSET
     compute_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
     link_limit_images_per_s: Annotated[Optional, about("bound by the links, as the same jobs measured")] = UNSET
@@ -169,7 +169,6 @@ def as_json(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
 
 
 def _point_json(point: Point) -> SummaryPoint:
-    numbers: dict[str, Any] = {name: number(value) for name, value in point.numbers.items()}
     return SummaryPoint(
         **{name: point.runs[name].iloc[0] for name in _IN_JSON},
         series=point.series,
@@ -177,7 +176,7 @@ def _point_json(point: Point) -> SummaryPoint:
         rounds=point.rounds,
         launches=point.launches,
         note=_remarks(point.runs),
-        **numbers,
+        **point.numbers,  # type: ignore[arg-type]
     )
 
 

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from analysis import metrics
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, Number, about, filled, number, optional
+from analysis.documents import Document, NumberField, about, filled, optional
 from analysis.explain import DECIDING_DEGREES, REFUTED, Explanation, models
 from analysis.explain.models import Fit, beyond_ideal
 from analysis.explain.recurring import decider_text
@@ -342,8 +342,8 @@ class CurveFit(Document):
     reasonable: Annotated[bool, about("whether the runs allow it as well")]
     ranks: Annotated[Sequence[int], about("of its points")]
     runs: Annotated[int, about("how many runs it was fitted to")]
-    fixed_s: Annotated[Number, about("its fixed cost")]
-    images_per_s_per_rank_implied: Annotated[Number | None, about("the speed that it implies")]
+    fixed_s: Annotated[NumberField, about("its fixed cost")]
+    images_per_s_per_rank_implied: Annotated[NumberField | None, about("the speed that it implies")]
 
 
 class CurvePoint(Document):
@@ -364,7 +364,7 @@ class CurvePoint(Document):
     ideal: Annotated[float, about("the ideal speedup, over the first point that the fit uses")]
     speedup_throughput: Annotated[float | None, about("by the measured speeds")]
     speedup_wall_time: Annotated[float | None, about("by images over wall time")]
-    speedup_without_fixed: Annotated[Number | None, about("by images over wall time less the fixed cost")]
+    speedup_without_fixed: Annotated[NumberField | None, about("by images over wall time less the fixed cost")]
     fits: Annotated[Fits, about("whether the others predict it")]
     above_ideal: Annotated[Sequence[SpeedupName], about("those of its speedups that are above the ideal")]
 
@@ -389,11 +389,11 @@ class ExplainedCurve(Document):
     decided_by: Annotated[str | None, about("the run that would decide; null: none")]
     model: Annotated[str, about("the model that was concluded from, as in docs/explain.md")]
     assumes: Annotated[str, about("what it assumes of the time per image")]
-    fixed_s: Annotated[Number, about("the fixed cost of each run")]
+    fixed_s: Annotated[NumberField, about("the fixed cost of each run")]
     fixed_s_whichever_point_is_left_out: Annotated[
         Sequence[float] | None, about("least and most; null: too few points")
     ]
-    images_per_s_per_rank_implied: Annotated[Number | None, about("the speed that the wall times imply")]
+    images_per_s_per_rank_implied: Annotated[NumberField | None, about("the speed that the wall times imply")]
     equal_time_per_image: Annotated[EqualTimePerImage, about("whether an image takes the same time at every point")]
     findings: Annotated[Sequence[CurveFinding], about("contradictory numbers")]
     fits: Annotated[Sequence[CurveFit], about("each model or choice of points; the first is concluded from")]
@@ -412,7 +412,7 @@ def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
         decided_by=decider_text(explained.decider, explained.alternatives) if explained.decider else None,
         model=explained.fit.model.name,
         assumes=explained.fit.model.assumes,
-        fixed_s=number(explained.fit.fixed_s),
+        fixed_s=explained.fit.fixed_s,
         fixed_s_whichever_point_is_left_out=[min(without_one), max(without_one)] if without_one else None,
         images_per_s_per_rank_implied=optional(explained.fit.images_per_s_per_rank),
         equal_time_per_image=EqualTimePerImage(verdict=_equal(explained.growth_p), p=explained.growth_p),

@@ -9,7 +9,7 @@ from typing import Annotated
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.documents import Document, Number, PValue, about, filled, tally
+from analysis.documents import Document, NumberField, PValue, about, filled, tally
 from analysis.history import (
     UNITS,
     VERDICTS,
@@ -160,7 +160,7 @@ class PointChange(Document):
     unit: Unit
     before: Annotated[Sequence[float], about("one value a launch, of earlier comparable sessions or the reference")]
     now: Annotated[Sequence[float], about("one value a launch, of the newest session")]
-    ratio: Annotated[Number, about("mean now over mean before")]
+    ratio: Annotated[NumberField, about("mean now over mean before")]
     p_value: PValue
     verdict: Annotated[VerdictName, about("on the point")]
     note: Annotated[str, about("why it was not judged")]

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from tabulate import tabulate
 
-from analysis import documents, metrics
-from analysis.documents import Document, about, number
+from analysis import metrics
+from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
 from analysis.stats import Number, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_at
@@ -48,17 +48,17 @@ class PredictedTarget(Document):
 
     model: str
     ranks: Annotated[int, about("requested")]
-    images_per_s: Annotated[documents.Number, about("of the whole job; all null if not supported")]
+    images_per_s: Annotated[NumberField, about("of the whole job; all null if not supported")]
     supported: Annotated[bool, about("whether the points support a prediction")]
     why: Annotated[str, about("reason if not supported; else empty")]
     curve: Annotated[str, about("what distinguishes it from other curves of the model")]
     may_saturate: Annotated[bool, about("whether a server that saturates beyond the points is allowed for")]
     nodes: Annotated[int | None, about("null: `ranks_per_node` is not known")]
     measured: Annotated[float | UnsetType, about("images/s of a point that `--up-to` left out")] = UNSET
-    speedup: Annotated[documents.Number | UnsetType, about("over the smallest point")] = UNSET
-    efficiency: Annotated[documents.Number | UnsetType, about("over the smallest point")] = UNSET
-    wall_s: Annotated[documents.Number | UnsetType, about("of the requested job")] = UNSET
-    cost: Annotated[documents.Number | UnsetType, about("of that job, in the unit of `--price`")] = UNSET
+    speedup: Annotated[NumberField | UnsetType, about("over the smallest point")] = UNSET
+    efficiency: Annotated[NumberField | UnsetType, about("over the smallest point")] = UNSET
+    wall_s: Annotated[NumberField | UnsetType, about("of the requested job")] = UNSET
+    cost: Annotated[NumberField | UnsetType, about("of that job, in the unit of `--price`")] = UNSET
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ def _target_json(curve: Curve, target: Target) -> PredictedTarget:
         may_saturate=curve.may_saturate,
         nodes=None if math.isnan(target.nodes) else int(target.nodes),
         measured=UNSET if math.isnan(target.measured) else target.measured,
-        **{name: number(predicted) for name, predicted in numbers.items()},
+        **numbers,
     )
 
 

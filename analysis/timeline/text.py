@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.documents import Document, Number, about, counted, filled, number
+from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats.repeats import median
 from analysis.timeline import (
     EXCHANGE,
@@ -157,8 +157,8 @@ class RankTimeline(Document):
 
     rank: int
     host: str
-    computing_s: Annotated[Number | None, about("until its local gradients are ready; null: a GPU computes")]
-    ready_after_first_s: Annotated[Number | None, about("how long after the first rank's; null: a GPU computes")]
+    computing_s: Annotated[NumberField | None, about("until its local gradients are ready; null: a GPU computes")]
+    ready_after_first_s: Annotated[NumberField | None, about("how long after the first rank's; null: a GPU computes")]
     clock_error_s: Annotated[float | None, about("largest error of its time on rank 0's clock")]
 
 
@@ -175,8 +175,8 @@ class LaunchTimeline(Document):
     controller: Annotated[Literal["gloo", "mpi"], about("of Horovod")]
     cycle_time_ms: Annotated[float | None, about("of Horovod; null: not set")]
     timed_steps: int
-    parts_s: Annotated[Mapping[str, Number], about("of a step of rank 0, where there are; empty: a GPU computes")]
-    overlapped_s: Annotated[Mapping[str, Number], about("of these, while rank 0 computed")]
+    parts_s: Annotated[Mapping[str, NumberField], about("of a step of rank 0, where there are; empty: a GPU computes")]
+    overlapped_s: Annotated[Mapping[str, NumberField], about("of these, while rank 0 computed")]
     ranks: Sequence[RankTimeline]
     sentences: Annotated[Sequence[str], about("what follows, in words")]
     trace: Annotated[str, about("the file for Perfetto that was written")]
@@ -215,8 +215,8 @@ def _rank(rank: RankSteps) -> RankTimeline:
     )
 
 
-def _median(values: list[float]) -> Number:
-    return number(replace(median([values]), covers="steps"))
+def _median(values: list[float]) -> NumberField:
+    return replace(median([values]), covers="steps")
 
 
 # Numbers of threads, which no rank has: Perfetto takes a thread with the number of its process for its main one, and

@@ -29,7 +29,7 @@ NOTHING = {"low": None, "high": None, "level": None, "covers": ""}
     ],
 )
 def test_a_number_has_its_interval_and_null_for_what_is_not_known(number, fields):
-    assert json.loads(documents.text(documents.number(number))) == fields
+    assert json.loads(documents.text(number)) == fields
 
 
 def test_a_number_that_is_not_known_at_all_is_none():
