@@ -57,7 +57,8 @@ def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
         has_numbers = any(map(numbers.is_number, filled))
         lower = in_header and bool(blocks) and not blocks[-1].rows  # beneath headers, before any row
         declared = number < grid.heads
-        may_be = (in_header or not repeats) and (declared or not (lower and grid.heads))
+        below = bool(blocks) and any(row[0] == cells[0] for row in blocks[-1].rows)  # as "mpi, 1, 2, 4"
+        may_be = (in_header or not repeats) and (declared or not (lower and grid.heads)) and not below
         if may_be and _is_header(cells, over, overrides, declared):
             if lower:
                 blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)

@@ -213,7 +213,7 @@ READ = {
         "nodes,tasks_per_node,cpus_per_task,throughput\n1,1,1,7e6\n1,1,2,15e6\n", {"ranks": [1, 2]}
     ),
     "processes of threads": (
-        "mode,time (s),threads,processes\nomp,8,1,1\nomp,4,2,1\nhybrid,2,2,2\nhybrid,1.1,2,4\n", {"ranks": [1, 2, 4, 8]}
+        "mode,time (s),threads,processes\nomp,8,1,1\nomp,4,2,1\nmpi,2,2,2\nmpi,1,2,4\n", {"ranks": [1, 2, 4, 8]}
     ),
     "a size of the problem that grows in one curve alone": (
         "mode,p,N_total,time_s\nstrong,1,64,9\nstrong,1,128,18\nweak,1,64,9\n"
