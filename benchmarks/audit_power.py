@@ -146,7 +146,7 @@ def cases() -> list[Case]:
     return found
 
 
-def of_studies(of: Sequence[Case], runs: int) -> Iterator[list[object]]:
+def study_power(of: Sequence[Case], runs: int) -> Iterator[list[object]]:
     """False alarms on clean studies, and for each fault how often one of its rules names it."""
     with ProcessPoolExecutor() as pool:
         jobs = [pool.submit(_alleged, fault, truth, runs) for _, fault, truth in of]
@@ -288,7 +288,7 @@ TABLES: dict[str, tuple[Callable[[Rng], pd.DataFrame], str]] = {
 }
 
 
-def of_tables(runs: int) -> Iterator[list[object]]:
+def table_power(runs: int) -> Iterator[list[object]]:
     """False alarms and power of the rules that a plain study cannot show."""
     for name, (made, rule) in TABLES.items():
         rng = np.random.default_rng(SEED)
@@ -370,8 +370,8 @@ def main() -> None:
         (["measurements copied within a record", "records", "found"], copied(runs)),
         (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], record_findings(runs)),
-        (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
-        (["studies in a file", "found, share of studies", "by"], of_studies(cases(), options.studies)),
+        (["tables", "named with a warning or worse, share of tables"], table_power(runs)),
+        (["studies in a file", "found, share of studies", "by"], study_power(cases(), options.studies)),
     ):
         print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), end="\n\n")
 

@@ -24,7 +24,7 @@ from train.record.record import RunRecord  # noqa: E402
 MODELS = ("vgg16", "resnet50")
 
 
-def of_one_point(repeat: int, steps: int, ranks: int) -> RunRecord:
+def record_of_point(repeat: int, steps: int, ranks: int) -> RunRecord:
     """A launch of one point: each rank has its own step times."""
     run = make_record(model=MODELS[repeat % 2], nodes=ranks, steps=steps, repeat=repeat, step_s=0.1)
     for rank in run.ranks:
@@ -64,7 +64,7 @@ def main() -> None:
                 run = (
                     in_rounds(repeat, options.rounds, options.ranks)
                     if options.rounds
-                    else of_one_point(repeat, options.steps, options.ranks)
+                    else record_of_point(repeat, options.steps, options.ranks)
                 )
                 save(run, Path(folder))
             size = sum(path.stat().st_size for path in Path(folder).rglob("record.json"))

@@ -63,8 +63,8 @@ class Gather:
         self._values: list[Any] = [None] * ranks
         self._barrier = threading.Barrier(ranks)
 
-    def of(self, rank: int) -> Callable[[Any, Any], list[Any]]:
-        """The function that one rank calls."""
+    def gather_on(self, rank: int) -> Callable[[Any, Any], list[Any]]:
+        """Return the function that one rank calls."""
 
         def gather(value: Any, kind: Any) -> list[Any]:
             self._values[rank] = value
@@ -112,7 +112,7 @@ def hold(job: Job) -> float:
 
     def answer(rank: int) -> None:
         began = time.thread_time()
-        roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather.of(rank))
+        roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather.gather_on(rank))
         seconds[rank] = time.thread_time() - began
 
     _in_threads(ranks, answer)

@@ -131,7 +131,7 @@ def megabytes(text: bytes) -> str:
     return f"{len(text) / 2**20:.1f} MiB (at most 20)"
 
 
-def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
+def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
     """Parts to record, and all that the analysis makes of it."""
     folder = files.run_folder(home, 0, 1)
     folder.mkdir(parents=True)
@@ -187,7 +187,7 @@ def main() -> None:
     made = example(options.ranks, options.steps)
     with tempfile.TemporaryDirectory() as place:
         home = files.point_folder(Path(place) / "results", made.experiment, made.point, made.config_hash)
-        of_record(stages, home, options.ranks, options.steps, options.cpu)
+        profile_record(stages, home, options.ranks, options.steps, options.cpu)
     print(tabulate(stages.rows, ["stage", "time", "goal", "what"], tablefmt="github", disable_numparse=True))
     print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 

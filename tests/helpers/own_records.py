@@ -208,15 +208,16 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
     """The arm as the configuration in a record lists it."""
     control = None if arm.allreduce else WITHOUT_ALLREDUCE
     role = arm.role or ("control" if control else "point")
-    of_point = {
+    settings = {
         "ranks": arm.nodes,
         "arm": control,
         "role": role,
         "swept": {"model": model, "nodes": arm.nodes},
         "rank_group": 0,
+        "link_mbit_per_s": None,
+        "reads": False,
     }
-    of_point |= {"link_mbit_per_s": None, "reads": False}
-    return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}
+    return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **settings}
 
 
 Moved = tuple[str, str, int, float]  # what, from where, bytes, s

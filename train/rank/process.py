@@ -82,7 +82,7 @@ def end_with_launcher(output: int) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def of_job(job_id: str) -> list[psutil.Process]:
+def job_processes(job_id: str) -> list[psutil.Process]:
     """Return the processes on this host whose environment names the job, except this one."""
     processes = []
     for process in psutil.process_iter():
@@ -96,7 +96,7 @@ def of_job(job_id: str) -> list[psutil.Process]:
 
 def kill_job(job_id: str) -> None:
     """Kill the processes of the job on this host, except this one; return when they are gone."""
-    processes = of_job(job_id)
+    processes = job_processes(job_id)
     for process in processes:
         try:
             process.kill()

@@ -191,7 +191,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
     batch = config.step_batch
     clock = time.perf_counter if config.device == "gpu" else time.process_time
 
-    def once() -> float:
+    def measure() -> float:
         tf.test.experimental.sync_devices()
         begin = clock()
         for _ in range(_STEPS):
@@ -199,7 +199,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
         tf.test.experimental.sync_devices()
         return _STEPS * batch / (clock() - begin)
 
-    return once
+    return measure
 
 
 def table(rates: Rates, device: str) -> list[str]:
@@ -236,8 +236,8 @@ def measure(config: RunConfig) -> Rates:
     measurements = {**arms(config, data), MODEL: training_step(config)}
     rates: dict[str, list[float]] = {name: [] for name in measurements}
     for round_ in range(1 + ROUNDS):
-        for name, once in measurements.items():
-            rate = once()
+        for name, measure in measurements.items():
+            rate = measure()
             if round_:
                 rates[name].append(rate)
         print(f"round {round_} of {ROUNDS}", file=sys.stderr)

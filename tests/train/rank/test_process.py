@@ -99,7 +99,7 @@ def sleeper(job_id: str) -> subprocess.Popen:
 def test_the_processes_of_a_job_are_killed_and_no_others():
     mine, others = sleeper("job-of-a-test"), sleeper("job-of-another")
     try:
-        assert [one.pid for one in process.of_job("job-of-a-test")] == [mine.pid]
+        assert [one.pid for one in process.job_processes("job-of-a-test")] == [mine.pid]
         process.kill_job("job-of-a-test")
         assert not psutil.pid_exists(mine.pid)
         assert others.poll() is None

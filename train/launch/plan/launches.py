@@ -133,7 +133,7 @@ def program_budget_s(measure: Measure) -> float:
 def _rates(point: Point) -> dict[int, float]:
     """Return the images/s, or what its program printed, of each complete launch of a point that has one, by repeat."""
     numbers = {repeat: timed_summary(record) for repeat, record in _launches(point).items()}
-    return {repeat: of_launch["images_per_s"] for repeat, of_launch in numbers.items() if "images_per_s" in of_launch}
+    return {repeat: values["images_per_s"] for repeat, values in numbers.items() if "images_per_s" in values}
 
 
 def _launches(point: Point) -> dict[int, RunRecord]:
@@ -156,12 +156,12 @@ def more_program_launches(planned: Sequence[Run]) -> list[Run]:
     if not points:
         return []
     times_s = [[record.job_s for record in _launches(point).values()] for point in points]
-    asked, counts = points[0].config.measure, {len(of_point) for of_point in times_s}
+    asked, counts = points[0].config.measure, {len(launch_times) for launch_times in times_s}
     if min(counts) < asked.repeats or max(counts) > min(counts):  # one failed, or is still to be made
         return []
     measured = program_speedups(points).values()
     precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in measured)
-    with_another_s = sum(sum(of_point) + fmean(of_point) for of_point in times_s)
+    with_another_s = sum(sum(launch_times) + fmean(launch_times) for launch_times in times_s)
     if precise or with_another_s > program_budget_s(asked):
         return []
     repeat = min(counts)

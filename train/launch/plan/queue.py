@@ -54,7 +54,7 @@ def launch_cost(record: RunRecord) -> Cost:
     rates = rounds.rates(arms, (rank.windows for rank in record.ranks))
     base = rounds.base_of(arms)
     ratios = [rounds.ratios(rates, arm, base) for arm in range(len(arms)) if arm != base]
-    logs = [[math.log(ratio) for ratio in of_arm] for of_arm in ratios if len(of_arm) > 1]
+    logs = [[math.log(ratio) for ratio in one_arm] for one_arm in ratios if len(one_arm) > 1]
     scatter = max([_MIN_SCATTER, *map(statistics.stdev, logs)])
     return Cost(before_s, max(0.0, record.job_s - before_s - timed_s), timed_s / max(1, len(rates)), scatter)
 

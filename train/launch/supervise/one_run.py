@@ -96,7 +96,7 @@ class JobRun:
         assert self._child is not None
         while self._child.poll() is None:
             if limiter:
-                limiter.look(lambda: process.of_job(self._id), self._child.pid)
+                limiter.look(lambda: process.job_processes(self._id), self._child.pid)
             self._look()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
