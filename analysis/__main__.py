@@ -21,7 +21,7 @@ COMMANDS = {
     "compare": ("compare", "local records beside the published numbers, or two sets of local records"),
     "report": ("draw", "one HTML page with everything; it needs no network"),
     "bundle": ("bundle", "records, figures and page in one archive, for an artifact reviewer"),
-    "bundle-check": ("bundle", "is an archive that bundle made whole, and who signed it"),
+    "bundle-check": ("bundle_check", "is an archive that bundle made whole, and who signed it"),
     "proposal": ("draw", "one or two pages for an application for compute time: PDF and HTML"),
     "evaluate": ("appendix", "a reviewer's report on an archive: each claim reproduced or not"),
     "appendix": ("appendix", "the artifact appendix, from its data"),

@@ -23,7 +23,7 @@ from analysis import TableError, claims
 from analysis import appendix as contents
 from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StepResult, label
 from analysis.archive import collect, manifest
-from analysis.commands import arguments
+from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
 from analysis.study import Study
 from train.record import files
@@ -88,7 +88,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     appendix = contents.read()
     experiments = [_experiment(appendix, name) for name in options.only]
-    if bundle.run_bundle_check(options) != 0:
+    if bundle_check.run_bundle_check(options) != 0:
         print(f"{options.file}: not evaluated: it is not as its author packed it", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,5 +1,4 @@
 """`bundle`: one archive for an artifact reviewer: records, figures and the page, with the SHA-256 of each file.
-`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest.
 
 The same records give the same bytes; so does a signature, unless the key is of the kind ecdsa.
 """
@@ -152,42 +151,3 @@ def run_bundle(options: argparse.Namespace) -> int:
     unsigned = f"the {MANIFEST} is not signed: SIGN_KEY=~/.ssh/id_ed25519 signs it"
     print(f"{SIGNATURE}: signed with {options.sign_key}" if key else unsigned)
     return 0
-
-
-def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made, or its unpacked folder")
-    parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="it must be signed with this key")
-
-
-def run_bundle_check(options: argparse.Namespace) -> int:
-    """Name each file that differs, is missing or is extra, and who signed; 1 where anything is wrong."""
-    packed = manifest.read_packed(options.file)
-    if MANIFEST not in packed.outside:
-        raise TableError(f"{options.file}: no {MANIFEST} in it: not an archive that `bundle` made")
-    text = packed.outside[MANIFEST].decode(errors="replace")
-    stated = manifest.parse(text, f"{options.file}: {MANIFEST}")
-    wrong = packed.extra + manifest.differences(stated, packed.digests)
-    for line in wrong:
-        print(line)
-    print(f"{options.file}: {len(stated)} files in the {MANIFEST}, {len(wrong) or 'none'} wrong")
-    signed = _signature(packed.outside, manifest.signer(text), options.sign_key)
-    return 1 if wrong or not signed else 0
-
-
-def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None) -> bool:
-    """Say what the signature shows; whether it is as good as was asked for. signer: whom the manifest names."""
-    if SIGNATURE not in files:
-        if signer:
-            print(f"missing: {SIGNATURE}: the {MANIFEST} says that it was signed with {signer}")
-        else:
-            print("not signed: this shows damage by accident, not a change on purpose")
-        return key is None and not signer
-    signed = manifest.verify(files[MANIFEST], files[SIGNATURE], key)
-    print(f"signature: {signed.text}")
-    if signed.good and signer not in (None, signed.by):
-        print(f"it is by another key than {signer}, with which the {MANIFEST} says that it was signed")
-        return False
-    if signed.good and key is None:
-        print("whose key it is, its owner can tell: SIGN_KEY=author.pub checks that it is theirs")
-    return signed.good
