@@ -149,20 +149,20 @@ def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> d
 
 def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, float]:
     """What is said of one curve: 1 for true, 0 for false, NaN for nothing."""
-    found = explain.conclude(runs)
-    implied, true_speed = found.fit.images_per_s_per_rank, found.fit.measured_images_per_s
-    last = found.points[~found.points["misfit"]].iloc[-1]
-    misfits = found.points.index[found.points["misfit"]]
+    conclusion = explain.conclude(runs)
+    implied, true_speed = conclusion.fit.images_per_s_per_rank, conclusion.fit.measured_images_per_s
+    last = conclusion.points[~conclusion.points["misfit"]].iloc[-1]
+    misfits = conclusion.points.index[conclusion.points["misfit"]]
     wrong = len(misfits) > 0 if design.twice is None else misfits.tolist() == [design.twice]
     return {
-        "fixed cost": float(_holds(found.fit.fixed_s.low, design.fixed_s, found.fit.fixed_s.high)),
+        "fixed cost": float(_holds(conclusion.fit.fixed_s.low, design.fixed_s, conclusion.fit.fixed_s.high)),
         "speed": _holds(implied.low, SPEED if math.isnan(true_speed) else true_speed, implied.high),
         "speedup": _holds(last["speedup_without_fixed_low"], speedup, last["speedup_without_fixed_high"])
         if design.twice is None
         else math.nan,
         "misfit": float(wrong),
-        "undecided": float(found.points["misfit_undecided"].any()),
-        "finding": float(bool(found.findings)),
+        "undecided": float(conclusion.points["misfit_undecided"].any()),
+        "finding": float(bool(conclusion.findings)),
     }
 
 

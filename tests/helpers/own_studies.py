@@ -152,16 +152,16 @@ def strategies(results: Path, servers: int = 0) -> None:
             distribution = {"backend": backend, "allreduce": backend != "none", "controller": "gloo"}
             distribution |= {"gradients": "grouped" if backend == "mwms" else "flat"}
             distribution |= {"servers": servers, "servers_on": "nodes"} if arm == "ps" else {}
-            made = make_record(
+            record = make_record(
                 "strategies", nodes=len(ready_s), step_s=step_s * drift, repeat=repeat, arm=arm,
                 role="base" if arm == "horovod" else "point",
                 distribution=distribution, arm_keys=["distribution", "nodes"],
             )  # fmt: skip
-            made.point = f"resnet50-nodes{len(ready_s)}-{arm}"
-            made.servers = [Server(2 + n, f"host{2 + n}", [0], 1) for n in range(servers if arm == "ps" else 0)]
-            for rank, ready in zip(made.ranks, ready_s, strict=True):
+            record.point = f"resnet50-nodes{len(ready_s)}-{arm}"
+            record.servers = [Server(2 + n, f"host{2 + n}", [0], 1) for n in range(servers if arm == "ps" else 0)]
+            for rank, ready in zip(record.ranks, ready_s, strict=True):
                 rank.compute_times_s = [ready * drift] * len(rank.step_times_s)
-            save(limited(made), results)
+            save(limited(record), results)
 
 
 MONTH_STEP_S = {1: 0.5, 2: 0.6}  # of one node, of two: 16 and 26.667 images/s

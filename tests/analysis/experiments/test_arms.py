@@ -91,12 +91,12 @@ def test_an_arm_that_had_more_cores_says_so(results):
     apart = {"backend": "ps", "servers": 1, "servers_on": "nodes"}
     for arm, arguments in (("horovod", {"backend": "horovod"}), ("ps", apart)):
         distribution = {"allreduce": True, "controller": "gloo", **arguments}
-        made = make_record(
+        record = make_record(
             "strategies", nodes=2, arm=arm, role=ROLE[arm != "horovod"], arm_keys=["distribution"],
             distribution=distribution,
         )  # fmt: skip
-        made.servers = [Server(2, "host2", [0], 1)] if arm == "ps" else []
-        save(made, results.folder)
+        record.servers = [Server(2, "host2", [0], 1)] if arm == "ps" else []
+        save(record, results.folder)
     [ratio] = arms.ratios(results.table())
     assert ratio.label == ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
 
@@ -106,10 +106,10 @@ def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):
     """Of six rounds 0.90 to 1.00: the median is 0.95, and the smallest and the largest are its interval."""
     arms = (Arm(2, allreduce=False, role="base"), Arm(2))
     rounds = [(0.9, 1.0), (1.84, 2.0), (0.94, 1.0), (1.92, 2.0), (0.98, 1.0), (2.0, 2.0)]
-    made = make_rounds(rounds, arms, experiment="overhead", arm_keys=["distribution.allreduce"])
-    for arm, name in zip(made.config["rounds"], ("without", "with"), strict=True):
+    record = make_rounds(rounds, arms, experiment="overhead", arm_keys=["distribution.allreduce"])
+    for arm, name in zip(record.config["rounds"], ("without", "with"), strict=True):
         arm |= {"arm": name, "swept": {"model": "resnet50"}}
-    save(made, results.folder)
+    save(record, results.folder)
     table = results.table()
     first, second = summary.points(table)
     assert "ratio_to_base" not in first.numbers
@@ -129,12 +129,12 @@ def study(results):
 
     def add(arm, times, **config):
         for repeat, step_s in enumerate(times):
-            made = make_record(
+            record = make_record(
                 experiment="tune", nodes=2, step_s=step_s, repeat=repeat, arm=arm, arm_keys=KEYS, swept={},
                 role="base" if arm == "as-configured" else "point",
                 **(FLAT | config),
             )  # fmt: skip
-            save(made, results.folder)
+            save(record, results.folder)
 
     drift = [0.5, 0.6, 0.55, 0.7, 0.5, 0.52, 0.58, 0.49, 0.61, 0.66]
     add("as-configured", drift)

@@ -125,12 +125,12 @@ def test_only_what_is_missing_is_measured_again_unless_forced(planned_runs, tmp_
 
 
 def test_checkpoints_are_kept_after_a_failure_and_removed_after_a_success(planned_runs, monkeypatch):
-    kept = [files.checkpoints(run.home / "r0") for run in planned_runs]
-    for folder in kept:
+    checkpoints = [files.checkpoints(run.home / "r0") for run in planned_runs]
+    for folder in checkpoints:
         folder.mkdir(parents=True)
     monkeypatch.setenv("FAIL", "2")
     run_all(planned_runs)
-    assert {run.point.name: folder.exists() for run, folder in zip(planned_runs, kept, strict=True)} == {
+    assert {run.point.name: folder.exists() for run, folder in zip(planned_runs, checkpoints, strict=True)} == {
         "tiny-nodes1": False,
         "tiny-nodes2": True,
     }

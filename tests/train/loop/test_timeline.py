@@ -47,13 +47,13 @@ def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond(timel
 @pytest.fixture
 def hosts(monkeypatch, timeline):
     """Gives each rank, a thread, a host and a clock that is behind by so many seconds."""
-    of_thread = threading.local()
-    monkeypatch.setattr(timeline, "time", types.SimpleNamespace(time=lambda: time.time() - of_thread.behind_s))
-    monkeypatch.setattr(socket, "gethostname", lambda: of_thread.host)
+    thread = threading.local()
+    monkeypatch.setattr(timeline, "time", types.SimpleNamespace(time=lambda: time.time() - thread.behind_s))
+    monkeypatch.setattr(socket, "gethostname", lambda: thread.host)
 
     def measure(names: list[str], behind_s: list[float]):
         def work(rank):
-            of_thread.host, of_thread.behind_s = names[rank.rank], behind_s[rank.rank]
+            thread.host, thread.behind_s = names[rank.rank], behind_s[rank.rank]
             return timeline.measure_clock_offset(rank, lambda: KEY)
 
         return on_all_ranks(len(names), work)
