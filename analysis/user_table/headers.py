@@ -342,6 +342,8 @@ def _not_used(phrase: str, unit: Unit | None) -> Named | None:
 def _rate(phrase: str, unit: Unit | None) -> Named | None:
     if unit is not None and unit.kind == "rate" and unit.work in ("steps", "epochs"):
         return f"{unit.work}_per_s", ""
+    if unit is not None and unit.work == "bytes" and not _has(_PACE, phrase):
+        return "", "not about speed"  # of a network or a disk
     other = _is("time", unit) or _is("share", unit) or _has(_TIME_WORDS, phrase)
     if not _is("rate", unit) and (other or not _has(_PACE, phrase)):
         return None
@@ -397,7 +399,7 @@ def _counted(phrase: str, unit: Unit | None) -> Named | None:
     if re.fullmatch(rf"(?:[a-z0-9.-]+ )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
     ranks = rf"(?:[a-z0-9-]+ (?:or |and )?)?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
-    ranks = rf"(?:{ranks})(?: ?/ ?(?:{ranks}|[a-z ]+(?:s|size)))*"  # "Threads / Ranks"
+    ranks = rf"(?:{ranks})(?: ?/ ?(?:{ranks}|[a-z ]+(?:s|size|rank)))*"  # "Threads / Ranks"
     product = rf"\(?{NODE} ?[x×*/] ?{RANK}.*"
     return ("ranks", "") if re.fullmatch(rf"-{{0,2}}(?:{ranks})|{product}", bare) or phrase in ("n", "# n") else None
 

@@ -346,7 +346,8 @@ def _across(table: Long, overrides: Mapping[str, str]) -> Long:
             sizes = replace(header.sizes, kind=header.sizes.kind or kind)
             one = replace(one, header=replace(header, text=CELLS, name=overrides.get("cells", ""), why="", sizes=sizes))
         numeric = any(map(numbers.has_value, one.cells))
-        names_rows = at < first and (header.why == _UNKNOWN or (header.name in _MEASURED and not numeric))
+        quantity = header.name in _MEASURED or header.why == headers.TIME_OF  # of the cells
+        names_rows = at < first and (header.why == _UNKNOWN or (quantity and not numeric))
         if header.name in ("ranks", "nodes") or names_rows:
             cells = tuple(f"{header.text} {cell}" if numeric and cell else cell for cell in one.cells)
             one = replace(one.named("setting"), cells=cells)

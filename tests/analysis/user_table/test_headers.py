@@ -6,7 +6,7 @@ from analysis.user_table import headers
 HEADERS = {
     "ranks": (
         "GPUs", "num_gpus", "Number of workers", "np", "#GPUs", "No. of GPUs", "num_replicas", "World Size",
-        "gpu_count",
+        "gpu_count", "Num. GPUs / DP Global Rank",
     ),
     "ranks_per_node": ("GPUs per node", "GPUs/Node"),
     "nodes": ("Machine Num", "# of Nodes"),
@@ -32,7 +32,7 @@ HEADERS = {
     "repeat": ("trial",),
     "low": ("lower",),
     "": (
-        "colour", "Memory Usage", "Val Acc (5 epochs)", "sync_time", "Ideal speedup",
+        "colour", "Memory Usage", "Network (MB/s)", "Val Acc (5 epochs)", "sync_time", "Ideal speedup",
         "Throughput speedup (TF32 to Mixed precision)", "Speed-up with mixed precision", "time to accuracy",
     ),
 }  # fmt: skip

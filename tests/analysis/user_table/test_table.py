@@ -27,7 +27,8 @@ READ = {
     "a grid of processes": ("ranks;time (s)\n(1, 1);10\n(2, 4);2\n", {"ranks": [1, 8]}),
     "no GPUs beside ranks": ("ranks,GPUs,time (s)\n1,0,9\n2,0,5\n", {"ranks": [1, 2]}),
     "a size across, named in the corner": (
-        "Timestep (ms),1 GPU,2 GPUs\nfluid,28.7,18.4\nquiet,91.8,50\n", {"wall_s": [0.0287, 0.0184, 0.0918, 0.05]}
+        "Timestep (ms),1 GPU,2 GPUs\nfluid,28.7,18.4\nquiet,91.8,50\n",
+        {"setting": ["fluid", "fluid", "quiet", "quiet"], "wall_s": [0.0287, 0.0184, 0.0918, 0.05]},
     ),
     "seconds of a step": ("GPUs,batch per GPU,ms/step\n1,32,320\n2,32,400\n", {"images_per_s": [100, 160]}),
     "steps a second": ("GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n", {"images_per_s": [96, 160]}),
