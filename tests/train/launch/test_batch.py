@@ -18,42 +18,36 @@ from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, runs_of
 
 WEAK = (
-    *("experiment=weak_scaling", "nodes=2", "model=resnet50", "launcher=slurm", "results=/shared/results"),
-    *("system=slurm", "system.cores_per_node=48", "measure.repeats=2"),
+    *("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm", "system=slurm"),
+    *("system.cores_per_node=48", "measure.repeats=2"),
 )
 
 
-def large_runs(*overrides: str) -> list[Run]:
+def runs_with(*overrides: str) -> list[Run]:
     plan = planned(*WEAK, *overrides)
     return runs_of(plan.points, plan.launcher)
 
 
 def test_one_allocation_runs_all_points_or_each_point_has_its_job():
-    [whole] = batch.jobs(large_runs(), Durations(), Options(WEAK))
+    [whole] = batch.jobs(runs_with(), Durations(), Options(WEAK))
     assert (whole.job.nodes, len(whole.runs)) == (2, 4)
-    split = batch.jobs(large_runs("launcher.split=true"), Durations(), Options(WEAK, force=True))
+    split = batch.jobs(runs_with("launcher.split=true"), Durations(), Options(WEAK, force=True))
     assert [(planned.job.nodes, len(planned.runs)) for planned in split] == [(1, 2), (2, 2)]
-    assert split[1].job.command[-2:] == ("--only", "resnet50-nodes2")
+    assert split[1].job.command[-2:] == ("--only", "tiny-nodes2")
     assert "--force" in split[1].job.command
-
-
-def test_a_job_for_one_point_runs_that_one_alone():
-    [planned] = batch.jobs(large_runs()[:1], Durations(), Options(WEAK, only="resnet50-nodes1"))
-    assert planned.job.command[-2:] == ("--only", "resnet50-nodes1")
-
-
-def test_nothing_to_do_needs_no_job():
+    [alone] = batch.jobs(runs_with()[:1], Durations(), Options(WEAK, only="tiny-nodes1"))
+    assert alone.job.command[-2:] == ("--only", "tiny-nodes1")
     assert batch.jobs([], Durations(), Options(WEAK)) == []
 
 
 def test_the_cost_is_taken_from_records_or_named_as_assumed():
-    [assumed] = batch.jobs(large_runs(), Durations(), Options(WEAK))
+    [assumed] = batch.jobs(runs_with(), Durations(), Options(WEAK))
     assert assumed.estimate_s == 4 * 300
-    assert "about 20 min, 0.7 node-hours, each run taken as 300 s" in batch.cost(assumed, Durations())
-    known = Durations(
-        {"resnet50-nodes1": [100.0, 140.0]}, [100.0, 140.0]
-    )  # nodes2 has no record: it takes the mean of all
-    [measured] = batch.jobs(large_runs(), known, Options(WEAK))
+    cost = batch.cost(assumed, Durations())
+    assert "about 20 min, 0.7 node-hours, each run taken as 300 s" in cost
+    assert "nodes wait" not in cost
+    known = Durations({"tiny-nodes1": [100.0, 140.0]}, [100.0, 140.0])  # the other point takes the mean of all
+    [measured] = batch.jobs(runs_with(), known, Options(WEAK))
     assert measured.estimate_s == 4 * 120
     assert "from 2 earlier runs" in batch.cost(measured, known)
 
@@ -63,35 +57,24 @@ def test_the_cost_says_how_long_nodes_wait():
     plan = planned(*WEAK, "nodes=4")
     nested = curves.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
-    known = Durations({"resnet50-rounds": [240.0], "resnet50-nodes1": [36.0], "resnet50-nodes2": [72.0]})
+    known = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})
     assert batch.idle_node_s(job, known) == 2 * 1.25 * 240
     assert batch.separate_idle_node_s(job, known) == 3 * 36 + 2 * 72
-    output = (
-        "nodes wait for 0.2 node-hours of it in rounds, while fewer measure, and for 0.1 in launches of single points"
-    )
-    assert output in batch.cost(job, known)
-    [alone] = batch.jobs(large_runs(), Durations(), Options(WEAK))
-    assert "nodes wait" not in batch.cost(alone, Durations())
+    cost = batch.cost(job, known)
+    assert "nodes wait for 0.2 node-hours of it in rounds" in cost
+    assert "for 0.1 in launches of single points" in cost
 
 
 def test_the_time_limit_leaves_room_and_keeps_to_the_site():
-    config = large_runs()[0].point.config
+    config = runs_with()[0].point.config
     assert batch.time_limit_s(config, 1000) == 2 * 1000 + 600
     assert batch.time_limit_s(config, 100.25) == math.ceil(2 * 100.25 + 600)
     config = replace(config, system=System("site", 48, longest_s=1800))
     assert batch.time_limit_s(config, 1000) == 1800
     config = replace(config, launcher=Launcher("slurm", 86400, time_limit_s=900))
     assert batch.time_limit_s(config, 1000) == 900
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(60, "00:01:00"), (61, "00:01:01"), (5400, "01:30:00"), (360000, "100:00:00")]
-)
-def test_a_time_limit_is_written_as_a_clock_shows_it(seconds, text):
-    assert clock(seconds) == text
-
-
-ASKED = ("experiment=weak_scaling", "nodes=2", "model=tiny", "launcher=slurm", "system=slurm")
+    times = {60: "00:01:00", 61: "00:01:01", 5400: "01:30:00", 360000: "100:00:00"}
+    assert {seconds: clock(seconds) for seconds in times} == times
 
 
 class Recorded(Slurm):
@@ -110,35 +93,34 @@ class Recorded(Slurm):
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[Run]:
-    plan = planned(*ASKED, "system.cores_per_node=4", "measure.repeats=1", f"results={tmp_path}")
-    return runs_of(plan.points, plan.launcher)
+    return runs_with("measure.repeats=1", f"results={tmp_path}")
 
 
-def test_a_dry_run_prints_the_script_and_the_cost(runs, tmp_path, capsys):
-    batch.submit(runs, Recorded(), Options(ASKED, dry_run=True), Console(soft_wrap=True))
-    printed = capsys.readouterr().out
-    assert "weak_scaling-nodes2: 2 runs on at most 2 nodes, about 10 min" in printed
-    assert "#SBATCH --nodes=2" in printed
+def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_for_the_site(runs, tmp_path, capsys):
+    def printed(runs):
+        batch.submit(runs, Recorded(), Options(WEAK, dry_run=True), Console(soft_wrap=True))
+        return capsys.readouterr().out
+
+    too_long = "it will not end within its time limit"
+    output = printed(runs)
+    assert "weak_scaling-nodes2: 2 runs on at most 2 nodes, about 10 min" in output
+    assert "#SBATCH --nodes=2" in output
+    assert too_long not in output
+    short = {"system.longest_s": 600}
+    runs = [replace(run, point=replace(run.point, config=changed(run.point.config, short))) for run in runs]
+    assert too_long in printed(runs)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_job_is_kept_beside_its_script_and_not_submitted_twice(runs, tmp_path, capsys):
     launcher = Recorded()
-    batch.submit(runs, launcher, Options(ASKED), Console(soft_wrap=True))
-    assert [path.read_text() for path in launcher.scripts] == [(tmp_path / launcher.scripts[0]).read_text()]
+    batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
+    [script] = launcher.scripts
+    assert "#SBATCH --nodes=2" in script.read_text()
     assert "submitted job 0 (weak_scaling-nodes2)" in capsys.readouterr().out
-    [job] = batch.read(tmp_path, "slurm")
-    assert (job.job_id, job.nodes, job.repeats) == ("0", 2, 1)
-    assert job.homes == [str(run.home) for run in runs]
+    assert batch.read(tmp_path, "slurm") == [Submitted("0", 2, 1, [str(run.home) for run in runs])]
     with pytest.raises(ConfigError, match="tiny-nodes1, tiny-nodes2: a job that will run this is in the queue"):
-        batch.submit(runs, launcher, Options(ASKED), Console(soft_wrap=True))
-
-
-def test_a_job_too_long_for_the_site_is_warned_of(runs, capsys):
-    short = {"system.longest_s": 600}
-    runs = [replace(run, point=replace(run.point, config=changed(run.point.config, short))) for run in runs]
-    batch.submit(runs, Recorded(), Options(ASKED, dry_run=True), Console(soft_wrap=True))
-    assert "it will not end within its time limit" in capsys.readouterr().out
+        batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
 
 
 def test_a_running_job_counts_before_a_pending_one():
@@ -147,20 +129,15 @@ def test_a_running_job_counts_before_a_pending_one():
     assert batch.states_of_points(jobs, queue) == {Path("/r/a"): "RUNNING", Path("/r/b"): "RUNNING"}
 
 
-def test_jobs_are_read_back_for_the_launcher_that_submitted_them(tmp_path):
-    home = tmp_path / "weak_scaling/tiny-nodes1/0a1b2c3d"
-    for launcher, job_id in (("slurm", "7"), ("pbs", "8.head")):
-        folder = batch.jobs_folder(home, launcher)
+def test_jobs_are_read_back_for_the_launcher_that_submitted_them(tmp_path, capsys):
+    jobs = {"slurm": Submitted("7", 2, 3, []), "pbs": Submitted("8.head", 2, 3, ["/r/a"])}
+    for launcher, job in jobs.items():
+        folder = batch.jobs_folder(tmp_path / "weak_scaling/tiny-nodes1/0a1b2c3d", launcher)
         folder.mkdir(parents=True)
-        batch.keep(folder, Submitted(job_id, 2, 3, [str(home)]))
-    assert batch.read(tmp_path, "pbs") == [Submitted("8.head", 2, 3, [str(home)])]
+        batch.keep(folder, job)
+    (folder / "9.json").write_text((folder / "8.head.json").read_text()[:20])
+    assert {launcher: batch.read(tmp_path, launcher) for launcher in jobs} == {
+        name: [job] for name, job in jobs.items()
+    }
+    assert "9.json: no job of a launch" in capsys.readouterr().err
     assert batch.read(tmp_path, "local") == []
-
-
-def test_a_file_that_is_no_job_is_named_and_left_out(tmp_path, capsys):
-    folder = batch.jobs_folder(tmp_path / "weak_scaling/tiny-nodes1/0a1b2c3d", "slurm")
-    folder.mkdir(parents=True)
-    batch.keep(folder, Submitted("7", 2, 3, []))
-    (folder / "8.json").write_text((folder / "7.json").read_text()[:20])
-    assert batch.read(tmp_path, "slurm") == [Submitted("7", 2, 3, [])]
-    assert "8.json: no job of a launch" in capsys.readouterr().err

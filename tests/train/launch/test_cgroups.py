@@ -26,15 +26,9 @@ def test_the_share_of_a_node(cores, largest, expected):
     assert cgroups.per_node(cores, largest, 0.8) == expected
 
 
-@pytest.mark.parametrize(
-    ("cpus", "expected"),
-    [(0.2, 20_000), (1.6, 20_000), (0.1, 40_000), (0.001, 1_000_000)],  # 4 ms in each, and no longer than a second
-)
-def test_a_period_leaves_time_to_work(cpus, expected):
-    assert cgroups.period_us(cpus, node=0) == expected
-
-
-def test_nodes_do_not_stay_in_step():
+def test_a_period_leaves_time_to_work_and_no_two_nodes_stay_in_step():
+    expected = {0.2: 20_000, 1.6: 20_000, 0.1: 40_000, 0.001: 1_000_000}  # 4 ms in each, and no longer than a second
+    assert {cpus: cgroups.period_us(cpus, node=0) for cpus in expected} == expected
     assert [cgroups.period_us(0.2, node) for node in range(4)] == [20_000, 20_400, 20_800, 21_200]
     for node in range(64):  # all with the same share
         period = cgroups.period_us(0.2, node)
@@ -46,9 +40,6 @@ def test_what_stands_in_the_files_of_a_group():
     assert cgroups.settings(2, 0.2) == {"cpu.max": "4000 20000"}
     assert cgroups.settings(1, None) == {"cpu.cfs_quota_us": "-1"}
     assert cgroups.settings(2, None) == {"cpu.max": "max"}
-
-
-def test_statistics_of_either_version():
     first = "nr_periods 50\nnr_throttled 20\nthrottled_time 1500000000\nnr_bursts 0\nburst_time 0\n"
     second = "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 50\nnr_throttled 20\nthrottled_usec 1500000\n"
     assert cgroups.statistics(first) == cgroups.statistics(second) == (50, 20, 1.5)
@@ -87,57 +78,56 @@ def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
     assert cgroups.find() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
 
 
-@pytest.mark.slow
-def test_what_a_killed_launcher_left_is_removed():
-    means = cgroups.find()
-    if isinstance(means, str) or means.parent is None:
+CORE = min(os.sched_getaffinity(0))
+LOOP = f"import os\nos.sched_setaffinity(0, {{{CORE}}})\nprint(flush=True)\nwhile True: pass"
+
+
+@pytest.fixture
+def means():
+    """How quotas are set here."""
+    result = cgroups.find()
+    if isinstance(result, str):
+        pytest.skip(result)
+    return result
+
+
+@pytest.fixture
+def own_means(means):
+    if means.parent is None:
         pytest.skip("no groups of root's own here")
+    return means
+
+
+@pytest.fixture
+def busy(means):
+    """A process that uses a core until the test has ended."""
+    process = subprocess.Popen([*means.prefix, sys.executable, "-S", "-c", LOOP], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    yield process
+    cgroups.stop_spinning([process])
+
+
+@pytest.mark.slow
+def test_what_a_killed_launcher_left_is_removed(own_means):
     launcher = subprocess.Popen(["sleep", "600"])
     here = os.stat("/proc/self/ns/pid").st_ino
-    left, in_use = (means.parent / f"kit{pid}-{here}-r0" for pid in (launcher.pid, os.getpid()))
-    elsewhere = means.parent / f"kit{launcher.pid}-1-r0"  # of a host in a namespace, or of a container
+    left, in_use = (own_means.parent / f"kit{pid}-{here}-r0" for pid in (launcher.pid, os.getpid()))
+    elsewhere = own_means.parent / f"kit{launcher.pid}-1-r0"  # of a host in a namespace, or of a container
     try:
         for group in (left, left / "node0", in_use, elsewhere):
             group.mkdir()
         launcher.kill()
         launcher.wait()
         cgroups.find()
-        assert not left.exists()
-        assert in_use.exists()
-        assert elsewhere.exists()
+        assert [group.exists() for group in (left, in_use, elsewhere)] == [False, True, True]
     finally:
         in_use.rmdir()
         elsewhere.rmdir()
 
 
-@pytest.mark.slow
-def test_a_group_holds_a_process_to_its_quota():
-    means = cgroups.find()
-    if isinstance(means, str):
-        pytest.skip(means)
-    loop = "print(flush=True)\nwhile True: pass"
-    child = subprocess.Popen([*means.prefix, sys.executable, "-S", "-c", loop], stdout=subprocess.PIPE)
-    child.stdout.readline()
-    groups = cgroups.Groups(means, "test", 1)
-
-    def used_s() -> float:
-        times = psutil.Process(child.pid).cpu_times()
-        return times.user + times.system
-
-    try:
-        groups.limit([[child.pid]], child.pid, 0.05)  # less than a busy machine would leave it
-        begin, before = time.monotonic(), used_s()
-        time.sleep(1)
-        used, passed = used_s() - before, time.monotonic() - begin
-        (held,) = groups.lift()
-    finally:
-        child.kill()
-        child.wait()
-        groups.remove()
-    assert used < 0.05 * (passed + 2 * held.period_s) + 0.02  # which ticks of 0.01 s count
-    assert held.cpus == 0.05
-    assert held.periods >= held.throttled_periods > 0
-    assert not list((means.parent or Path("/nowhere")).glob(f"kit{os.getpid()}-*-test"))
+def used_s(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 def until(holds, within_s=60):
@@ -148,56 +138,51 @@ def until(holds, within_s=60):
 
 
 @pytest.mark.slow
-def test_they_use_their_core_behind_all_others_until_they_are_stopped():
-    core = min(os.sched_getaffinity(0))
-    [one] = started = cgroups.start_spinning([core])
+def test_a_group_holds_a_process_to_its_quota(means, busy):
+    groups = cgroups.Groups(means, "test", 1)
     try:
-        assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
-        assert os.sched_getaffinity(one.pid) == {core}
-        assert until(lambda: psutil.Process(one.pid).cpu_times().user > 0.1)
+        groups.limit([[busy.pid]], busy.pid, 0.05)  # less than a busy machine would leave it
+        begin, before = time.monotonic(), used_s(busy.pid)
+        time.sleep(1)
+        used, passed = used_s(busy.pid) - before, time.monotonic() - begin
+        (held,) = groups.lift()
     finally:
-        cgroups.stop_spinning(started)
-    assert one.returncode == -signal.SIGKILL
+        cgroups.stop_spinning([busy])
+        groups.remove()
+    assert used < 0.05 * (passed + 2 * held.period_s) + 0.02  # which ticks of 0.01 s count
+    assert held.cpus == 0.05
+    assert held.periods >= held.throttled_periods > 0
+    assert not list((means.parent or Path("/nowhere")).glob(f"kit{os.getpid()}-*-test"))
 
 
 @pytest.mark.slow
-def test_they_end_with_the_process_that_started_them():
+def test_a_core_is_kept_awake_as_long_as_the_process_lives_that_wanted_it():
     starts = "import sys, time; from train.launch import cgroups\n"
     starts += "print(cgroups.start_spinning([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
-    core = str(min(os.sched_getaffinity(0)))
-    parent = subprocess.Popen([sys.executable, "-c", starts, core], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", starts, str(CORE)], stdout=subprocess.PIPE, text=True)
     spins = int(parent.stdout.readline())
     assert until(lambda: os.sched_getscheduler(spins) == os.SCHED_IDLE)
+    assert os.sched_getaffinity(spins) == {CORE}
+    assert until(lambda: used_s(spins) > 0.1)
     parent.kill()
     parent.wait()
     assert until(lambda: not psutil.pid_exists(spins))
 
 
 @pytest.mark.slow
-def test_a_group_behind_all_others_leaves_them_their_core():
-    means = cgroups.find()
-    if isinstance(means, str) or not means.keeps_awake:
-        pytest.skip("no groups of root's own here")
-    core = min(os.sched_getaffinity(0))
-    loop = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
-    node = subprocess.Popen([sys.executable, "-S", "-c", loop], stdout=subprocess.PIPE)
-    node.stdout.readline()
-    [one] = started = cgroups.start_spinning([core])
-    groups = cgroups.Groups(means, "test-awake", 1)
-
-    def used_s(pid):
-        return psutil.Process(pid).cpu_times().user
-
+def test_a_group_behind_all_others_leaves_them_their_core(own_means, busy):
+    [one] = started = cgroups.start_spinning([CORE])
+    groups = cgroups.Groups(own_means, "test-awake", 1)
     try:
-        assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)  # behind the node it hardly starts
-        groups.limit([[node.pid]], node.pid, 1.0)
+        # Behind the node it hardly starts.
+        assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
+        groups.limit([[busy.pid]], busy.pid, 1.0)
         groups.put_behind([one.pid])
-        before = used_s(one.pid), used_s(node.pid)
-        assert until(lambda: used_s(node.pid) > before[1] + 1)
-        assert used_s(one.pid) - before[0] < 0.1 * (used_s(node.pid) - before[1])
+        before = used_s(one.pid), used_s(busy.pid)
+        assert until(lambda: used_s(busy.pid) > before[1] + 1)
+        assert used_s(one.pid) - before[0] < 0.1 * (used_s(busy.pid) - before[1])
     finally:
-        node.kill()
-        node.wait()
-        cgroups.stop_spinning(started)
+        cgroups.stop_spinning([busy, *started])
         groups.remove()
-    assert not list(means.parent.glob(f"kit{os.getpid()}-*-test-awake*"))
+    assert one.returncode == -signal.SIGKILL
+    assert not list(own_means.parent.glob(f"kit{os.getpid()}-*-test-awake*"))

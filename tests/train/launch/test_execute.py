@@ -7,46 +7,46 @@ from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
 from train.launch.plan.make import Options, make
 
-ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
-MACHINE = Machine(2, "no control groups")
+WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none", "launcher=local")
+
+
+def shown(capsys, tmp_path, *overrides) -> str:
+    assert launch(Options((*overrides, f"results={tmp_path}"), dry_run=True), Console(soft_wrap=True, width=120)) == 0
+    assert list(tmp_path.iterdir()) == []
+    return capsys.readouterr().out
 
 
 def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
-    overrides = (*ASKED, f"results={tmp_path}", "launcher=local")
-    assert launch(Options(overrides, dry_run=True), Console(soft_wrap=True, width=120)) == 0
-    shown = capsys.readouterr().out
-    assert "1 point, 1 launch: every repeat is a separate launch" in shown
-    assert "1 curve in rounds, 3 launches or more of each, spread over about 4 min" in shown
-    assert ", or until each ratio is known to ± 5 %" in shown
+    output = shown(capsys, tmp_path, *WEAK)
+    assert "1 point, 1 launch: every repeat is a separate launch" in output
+    assert "1 curve in rounds, 3 launches or more of each, spread over about 4 min" in output
+    assert ", or until each ratio is known to ± 5 %" in output
     effort = "measure.repeats=3 measure.design=rounds measure.precision_fraction=0.05 measure.curve_budget_s=220"
-    assert f"MEASURE=quick is {effort}.0; ARGS changes each of them, measure.budget_s=SECONDS for the whole" in shown
-    assert "time left: not known before the first launch of a single point" in shown
-    assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in shown
-    assert list(tmp_path.iterdir()) == []
+    assert f"MEASURE=quick is {effort}.0; ARGS changes each of them, measure.budget_s=SECONDS for the whole" in output
+    assert "time left: not known before the first launch of a single point" in output
+    assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in output
 
 
 def test_the_plan_of_a_program_says_when_its_launches_end(tmp_path, capsys):
-    overrides = ("experiment=scaling", "tracking=none", f"results={tmp_path}", "launcher=local")
-    assert launch(Options(overrides, dry_run=True), Console(soft_wrap=True, width=120)) == 0
-    shown = capsys.readouterr().out
-    assert "2 points, 12 launches or more, until each speedup is known to ± 5 %, or another of each" in shown
-    assert "would take more than 20 min" in shown
-    assert "measure.budget_s=1200.0; ARGS changes each of them\n" in shown
+    output = shown(capsys, tmp_path, "experiment=scaling", "tracking=none", "launcher=local")
+    assert "2 points, 12 launches or more, until each speedup is known to ± 5 %, or another of each" in output
+    assert "would take more than 20 min" in output
+    assert "measure.budget_s=1200.0; ARGS changes each of them\n" in output
 
 
 @pytest.mark.slow
 def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
-    overrides = (*ASKED, "results=results", "launcher=local", "container=docker")
+    overrides = (*WEAK, "results=results", "container=docker")
     assert launch(Options(overrides, dry_run=True, only="tiny-nodes1"), Console(soft_wrap=True)) == 0
     command = capsys.readouterr().out.splitlines()[-1]
     assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-nodes1/" in command
 
 
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):
-    overrides = (*ASKED, f"results={tmp_path}", "launcher=local")
+    overrides = (*WEAK, f"results={tmp_path}")
     monkeypatch.setattr(Local, "free_bytes", lambda self, config: 900_000_000)
-    plan = make(overrides, MACHINE, LAUNCHERS)
+    plan = make(overrides, Machine(2, "no control groups"), LAUNCHERS)
     assert [point.name for point in plan.points] == ["tiny-nodes1"]
     show(plan, Console(soft_wrap=True))
     assert "left out: tiny-nodes2: 2 ranks of about 0.5 GiB need" in capsys.readouterr().out

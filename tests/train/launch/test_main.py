@@ -3,8 +3,6 @@ import sys
 from train.launch import __main__ as launcher
 from train.launch.plan.make import Options
 
-ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
-
 
 def test_options_and_overrides_may_be_mixed(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train.launch", "nodes=2", "--only", "tiny-nodes2", "--dry-run", "model=tiny"])

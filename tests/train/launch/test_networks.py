@@ -1,9 +1,10 @@
+import pytest
+
 from train.launch import networks
 
 
 def test_the_commands_for_one_node():
-    made = [" ".join(command) for command in networks.commands("kit7", 1)]
-    assert made == [
+    assert [" ".join(command) for command in networks.commands("kit7", 1)] == [
         "ip netns add kit7-switch",
         "ip -n kit7-switch link set lo up",
         "ip -n kit7-switch link add kit0 type bridge",
@@ -18,20 +19,15 @@ def test_the_commands_for_one_node():
     ]
 
 
-def test_a_limit_holds_at_both_ends_of_each_link():
-    assert [" ".join(command) for command in networks.limits("kit7", 1, 100)] == [
-        "tc -n kit7-switch qdisc replace dev port0 root tbf rate 100mbit burst 128kb latency 50ms",
-        "tc -n kit7-n0 qdisc replace dev kit0 root tbf rate 100mbit burst 128kb latency 50ms",
-    ]
-    assert [" ".join(command) for command in networks.limits("kit7", 1, None)] == [
-        "tc -n kit7-switch qdisc replace dev port0 root pfifo",
-        "tc -n kit7-n0 qdisc replace dev kit0 root pfifo",
+@pytest.mark.parametrize(("mbit_per_s", "rule"), [(100, "tbf rate 100mbit burst 128kb latency 50ms"), (None, "pfifo")])
+def test_a_limit_holds_at_both_ends_of_each_link(mbit_per_s, rule):
+    assert [" ".join(command) for command in networks.limits("kit7", 1, mbit_per_s)] == [
+        f"tc -n kit7-switch qdisc replace dev port0 root {rule}",
+        f"tc -n kit7-n0 qdisc replace dev kit0 root {rule}",
     ]
 
 
 def test_every_node_has_its_address():
-    made = networks.commands("kit7", 300)
-    addresses = [command[5] for command in made if command[3:5] == ["addr", "add"]]
-    assert addresses[1] == "198.18.0.1/16"
-    assert addresses[251] == "198.18.1.1/16"
+    addresses = [command[5] for command in networks.commands("kit7", 300) if command[3:5] == ["addr", "add"]]
+    assert (addresses[1], addresses[251]) == ("198.18.0.1/16", "198.18.1.1/16")
     assert len(set(addresses)) == 301

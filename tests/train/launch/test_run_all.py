@@ -15,7 +15,7 @@ from train.launch.plan.runs import Durations, Run, runs_of, time_left
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
 from train.record import files, protocol
-from train.record.record import Order, find, load
+from train.record.record import Order, RunRecord, find, load
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -38,6 +38,7 @@ for rank in range(config["nodes"] * config["ranks_per_node"]):
         part.add(finished=True)
 sys.exit(fails)
 """
+WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1")
 
 
 class Ranks(Launcher):
@@ -50,22 +51,33 @@ class Ranks(Launcher):
 
 
 @pytest.fixture
-def planned_runs(tmp_path: Path) -> list[Run]:
-    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1", f"results={tmp_path}")
+def runs(tmp_path: Path) -> list[Run]:
+    plan = planned(*WEAK, f"results={tmp_path}")
     return runs_of(plan.points, plan.launcher)
+
+
+def curve() -> Run:
+    return curves.design(planned(*WEAK).points, cores=2).curves[0]
 
 
 def run_all(runs: list[Run], force: bool = False) -> list[str]:
     return execute.run_all(runs, Ranks(), force, Console(soft_wrap=True))
 
 
-def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp_path, capsys):
-    assert run_all(planned_runs) == []
-    one, two = map(load, find(tmp_path))
+def records(results: Path) -> list[RunRecord]:
+    return [load(path) for path in find(results)]
+
+
+def test_each_run_leaves_a_record_that_says_what_was_asked_for(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})  # in a log each look is a line
+    checkpoints = [files.checkpoints(run.home / "r0") for run in runs]
+    for folder in checkpoints:
+        folder.mkdir(parents=True)
+    assert run_all(runs) == []
+    one, two = records(tmp_path)
     assert [record.status for record in (one, two)] == ["complete", "complete"]
     assert [len(record.ranks) for record in (one, two)] == [1, 2]
-    assert two.swept == {"model": "tiny", "nodes": 2}
-    assert (two.arm, two.arm_keys) == (None, [])
+    assert (two.swept, two.arm, two.arm_keys) == ({"model": "tiny", "nodes": 2}, None, [])
     assert two.config["derived"] == ["global_batch", "threads_per_rank"]
     assert two.learning_rate == two.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
     assert two.source_digest == files.source_digest(files.source_files())
@@ -73,109 +85,81 @@ def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp
     assert one.order == Order(0, one.order.position, 2)
     assert "nodes=2" in two.command
     assert two.ranks[1].phases_s["exit"] == pytest.approx(two.job_s - 0.008)
+    assert not any(folder.exists() for folder in checkpoints)
+    for run in runs:
+        given = protocol.read_assignment(run.home / "r0")
+        keys = ("nodes", "threads_per_rank")
+        assert [given.config[key] for key in keys] == [getattr(run.point.config, key) for key in keys]
+        assert (given.hosts_apart, given.quotas, given.config_hash[:8]) == (False, False, run.home.name)
+        assert "train/launch/execute.py" in given.source
     shown = capsys.readouterr().out
+    assert f"\n{runs[1].label}: starting for " in shown
     assert "[1/2] tiny-nodes" in shown
 
 
-def test_ranks_are_given_the_resolved_configuration(planned_runs):
-    run = planned_runs[0]
-    one_run.measure(run, Ranks())
-    given = protocol.read_assignment(run.home / "r0")
-    assert given.config["nodes"] == run.point.config.nodes
-    assert given.config["threads_per_rank"] == run.point.config.threads_per_rank
-    assert (given.hosts_apart, given.quotas) == (False, False)
-    assert "train/launch/execute.py" in given.source
-    assert given.config_hash.startswith(run.home.name)
+def test_a_launch_in_rounds_says_by_when_they_were_to_end(runs):
+    in_rounds = Run(curve(), 0)
+    asked = one_run.assignment(in_rounds, Ranks(), 41.5)
+    assert one_run.identity(in_rounds, 1, asked).rounds_end_s == asked.config["measure"]["budget_s"] == 41.5
+    assert one_run.identity(runs[0], 1, one_run.assignment(runs[0], Ranks())).rounds_end_s is None
 
 
-def test_a_launch_in_rounds_says_by_when_they_were_to_end(tmp_path):
-    points = planned("experiment=weak_scaling", "model=tiny", "nodes=2", f"results={tmp_path}").points
-    [curve] = curves.design(points, cores=2).curves
-    asked = one_run.assignment(Run(curve, 0), Ranks(), 41.5)
-    assert one_run.identity(Run(curve, 0), 1, asked).rounds_end_s == asked.config["measure"]["budget_s"] == 41.5
-    assert one_run.identity(Run(points[0], 0), 1, one_run.assignment(Run(points[0], 0), Ranks())).rounds_end_s is None
-
-
-def test_a_failed_run_is_recorded_and_the_others_are_made(planned_runs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("FAIL", "2")
-    assert run_all(planned_runs) == ["tiny-nodes2 r0"]
-    one, two = map(load, find(tmp_path))
+def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):
+    failing = next(run for run in runs if run.point.config.nodes == 2)
+    checkpoints = files.checkpoints(failing.home / "r0")
+    checkpoints.mkdir(parents=True)
+    with monkeypatch.context() as broken:
+        broken.setenv("FAIL", "2")
+        assert run_all(runs) == ["tiny-nodes2 r0"]
+    one, two = records(tmp_path)
     assert (one.status, two.status) == ("complete", "failed")
     assert (two.failure.reason, two.failure.rank, two.failure.step) == ("ValueError: broken", 0, 2)
     assert two.ranks[0].step_times_s == [0.0025, 0.0025]
     assert "tiny-nodes2 r0 failed on rank 0 (h) in phase timed: ValueError: broken" in capsys.readouterr().out
-
-
-def test_only_what_is_missing_is_measured_again_unless_forced(planned_runs, tmp_path, monkeypatch, capsys):
-    with monkeypatch.context() as broken:
-        broken.setenv("FAIL", "2")
-        run_all(planned_runs)
-    assert run_all(planned_runs) == []
+    assert checkpoints.exists()
+    assert run_all(runs) == []
     assert "1 of 2 runs are measured already" in capsys.readouterr().out
-    assert run_all(planned_runs, force=True) == []
-    made = sorted((record.point, record.generation, record.status) for record in map(load, find(tmp_path)))
-    assert made == [
+    assert run_all([failing], force=True) == []
+    assert sorted((record.point, record.generation, record.status) for record in records(tmp_path)) == [
         ("tiny-nodes1", 1, "complete"),
-        ("tiny-nodes1", 2, "complete"),
         ("tiny-nodes2", 1, "failed"),
         ("tiny-nodes2", 2, "complete"),
         ("tiny-nodes2", 3, "complete"),
     ]
-    assert execute.records_of(planned_runs) == find(tmp_path)
+    assert execute.records_of(runs) == find(tmp_path)
 
 
-def test_checkpoints_are_kept_after_a_failure_and_removed_after_a_success(planned_runs, monkeypatch):
-    checkpoints = [files.checkpoints(run.home / "r0") for run in planned_runs]
-    for folder in checkpoints:
-        folder.mkdir(parents=True)
-    monkeypatch.setenv("FAIL", "2")
-    run_all(planned_runs)
-    assert {run.point.name: folder.exists() for run, folder in zip(planned_runs, checkpoints, strict=True)} == {
-        "tiny-nodes1": False,
-        "tiny-nodes2": True,
-    }
-
-
-def test_a_folder_that_cannot_be_written_fails_its_run_alone(planned_runs, capsys):
-    first = planned_runs[0]
+def test_a_folder_that_cannot_be_written_fails_its_run_alone(runs, capsys):
+    first = runs[0]
     first.home.parent.mkdir(parents=True)
     first.home.write_text("a file where a folder is wanted")
-    assert run_all(planned_runs) == [first.label]
+    assert run_all(runs) == [first.label]
     assert f"{first.label}: {first.home}/r0: Not a directory" in capsys.readouterr().out
 
 
-def test_an_interruption_is_raised_when_its_record_is_written(planned_runs, tmp_path, monkeypatch):
-    class Interrupting(Ranks):
-        def command(self, job: Job) -> list[str]:
-            raise Interrupted(2)
+def test_an_interruption_is_raised_when_its_record_is_written(runs, tmp_path, monkeypatch):
+    def interrupted(self, job: Job) -> list[str]:
+        raise Interrupted(2)
 
+    monkeypatch.setattr(Ranks, "command", interrupted)
     with pytest.raises(Interrupted, match="SIGINT"):
-        execute.run_all(planned_runs, Interrupting(), False, Console(soft_wrap=True))
-    [record] = map(load, find(tmp_path))
+        run_all(runs)
+    [record] = records(tmp_path)
     assert record.failure.reason == "interrupted by SIGINT"
 
 
-def test_the_time_that_is_left_is_that_of_earlier_runs(planned_runs):
-    assert time_left(planned_runs, Durations()) == "time left: not known before the first launch of a single point"
+def test_the_time_that_is_left_is_that_of_earlier_runs(runs):
+    assert time_left(runs, Durations()) == "time left: not known before the first launch of a single point"
     known = Durations()
-    known.add(planned_runs[0], 60.0)
-    known.add(planned_runs[0], 80.0)
-    assert time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each
+    known.add(runs[0], 60.0)
+    known.add(runs[0], 80.0)
+    assert time_left(runs, known) == "about 2 min 20 s left"  # 70 s each
 
 
-def test_in_rounds_each_launch_begins_with_another_host():
-    points = planned("experiment=weak_scaling", "model=tiny", "nodes=2").points
-    [curve] = curves.design(points, cores=2).curves
-    hosts = ("a", "b", "c")
-    orders = [one_run.ordered_hosts(hosts, Run(curve, launch)) for launch in range(3)]
+def test_in_rounds_each_launch_begins_with_another_host(runs):
+    hosts, in_rounds = ("a", "b", "c"), curve()
+    orders = [one_run.ordered_hosts(hosts, Run(in_rounds, launch)) for launch in range(3)]
     assert orders == [("a", "b"), ("b", "a"), ("a", "b")]
-    assert one_run.ordered_hosts(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
-    assert one_run.ordered_hosts((), Run(curve, 1)) == ()
-
-
-def test_in_a_log_each_look_is_a_line(planned_runs, monkeypatch, capsys):
-    monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})
-    assert run_all(planned_runs) == []
-    shown = capsys.readouterr().out.splitlines()
-    output = [line for line in shown if line.startswith(planned_runs[0].label)]
-    assert output[0].startswith(f"{planned_runs[0].label}: starting for ")
+    single = max((run.point for run in runs), key=lambda point: point.config.nodes)
+    assert one_run.ordered_hosts(hosts, Run(single, 1)) == ("a", "b")
+    assert one_run.ordered_hosts((), Run(in_rounds, 1)) == ()

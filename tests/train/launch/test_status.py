@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import pytest
 
 from train.config.compose import load
 from train.config.identity import values
 from train.launch.batch import Submitted
-from train.launch.status import Jobs, counts, repeats_of, state_of, under_way
+from train.launch.status import Jobs, counts, state_of, under_way
 from train.launch.supervise import presence
 from train.record import progress, protocol
 from train.record.parts import PartWriter
@@ -29,36 +31,37 @@ def test_what_a_run_is_follows_from_its_files_and_the_queue(tmp_path, begun, rec
     assert state_of(tmp_path, 0, job) == state
 
 
-def test_a_point_has_the_repeats_that_were_planned_or_that_are_there(tmp_path):
-    for name in ("r0", "r1", "r1.2"):
-        (tmp_path / name).mkdir()
-    assert repeats_of(tmp_path, {}) == 2
-    assert repeats_of(tmp_path, {str(tmp_path): 5}) == 5
-
-
-def test_points_are_counted_that_have_runs_or_that_a_job_will_run(tmp_path):
+def test_runs_are_counted_that_are_there_or_that_a_job_will_make(tmp_path):
     begun, waiting = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-nodes1", "tiny-nodes2"))
-    (begun / "r0").mkdir(parents=True)
+    for name in ("r0", "r1", "r1.2"):
+        (begun / name).mkdir(parents=True)
     jobs = Jobs([Submitted("7", 2, 3, [str(waiting)])], {"7": "PENDING"})
-    assert counts(tmp_path, jobs) == {begun: {"failed": 1}, waiting: {"queued": 3}}
+    assert counts(tmp_path, jobs) == {begun: {"failed": 2}, waiting: {"queued": 3}}
 
 
-def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_path):
-    home = tmp_path / "weak_scaling" / "tiny-nodes1" / "0a1b2c3d"
-    folder = home / "r0.2"
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "weak_scaling" / "tiny-nodes1" / "0a1b2c3d"
+
+
+def begin(folder: Path, *overrides: str) -> None:
     folder.mkdir(parents=True)
-    (home / "r0").mkdir()
-    assert state_of(home, 0, None) == "failed"
-    presence.begin(folder)
-    assert state_of(home, 0, None) == "running"
-    config = values(load(["model=tiny", "nodes=1", "measure.timed_steps=100", "batch_per_rank=4"]))
+    config = values(load(["model=tiny", "measure.timed_steps=100", "batch_per_rank=4", *overrides]))
     protocol.write_assignment(folder, protocol.Assignment(config, "0a1b2c3d", 0, {}, False, False))
+    presence.begin(folder)
+
+
+def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(home):
+    folder = home / "r0.2"
+    (home / "r0").mkdir(parents=True)
+    assert state_of(home, 0, None) == "failed"
+    begin(folder, "nodes=1")
+    assert state_of(home, 0, None) == "running"
     assert under_way([home], 1010.0) == ["weak_scaling tiny-nodes1 r0.2: starting"]
     part = PartWriter(protocol.part_path(folder, 0, "n1", 7), began_at=1002.0, warm_up_step_times_s=[0.5])
     part.add(phase="timed", phases_s={"start": 2.0})
-    assert under_way([home], 1012.0) == [
-        "weak_scaling tiny-nodes1 r0.2: step about 20 of 100, about 40 s left, 8 images/s"
-    ]
+    [output] = under_way([home], 1012.0)
+    assert output == "weak_scaling tiny-nodes1 r0.2: step about 20 of 100, about 40 s left, 8 images/s"
     (folder / "run.json").write_text("{")
     [output] = under_way([home], 1012.0)
     assert "its files cannot be read" in output
@@ -67,17 +70,11 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
     assert state_of(home, 0, None) == "failed"
 
 
-def test_a_run_of_1024_ranks_is_reported_in_one_line(tmp_path):
-    home = tmp_path / "weak_scaling" / "tiny-nodes256" / "0a1b2c3d"
-    folder = home / "r0"
-    folder.mkdir(parents=True)
-    asked = load(["model=tiny", "nodes=256", "ranks_per_node=4", "measure.timed_steps=100", "batch_per_rank=4"])
-    protocol.write_assignment(folder, protocol.Assignment(values(asked), "0a1b2c3d", 0, {}, False, False))
+def test_a_run_of_1024_ranks_is_reported_in_one_line(home):
+    begin(home / "r0", "nodes=256", "ranks_per_node=4")
     line = '{"rank": %d, "began_at": 1002, "warm_up_step_times_s": [0.5], "phase": "timed", "phases_s": {"start": 2}}\n'
     for rank in range(1024):
-        protocol.part_path(folder, rank, f"n{rank // 4:03d}", 1000 + rank).write_text(line % rank)
-    presence.begin(folder)
-    assert under_way([home], 1012.0) == [
-        "weak_scaling tiny-nodes256 r0: step about 20 of 100, about 40 s left, 8192 images/s"
-    ]
-    assert [part.rank for part in progress.Follower(folder).parts()] == [*range(1024)]
+        protocol.part_path(home / "r0", rank, f"n{rank // 4:03d}", 1000 + rank).write_text(line % rank)
+    [output] = under_way([home], 1012.0)
+    assert output == "weak_scaling tiny-nodes1 r0: step about 20 of 100, about 40 s left, 8192 images/s"
+    assert [part.rank for part in progress.Follower(home / "r0").parts()] == [*range(1024)]

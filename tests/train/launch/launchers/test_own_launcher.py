@@ -45,34 +45,21 @@ def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchLauncher:
 def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
     plan = planned(*ASKED)
     assert plan.launcher is pbs
-    runs = runs_of(plan.points, plan.launcher)
-    [of_runs] = jobs(runs, Durations(), Options(ASKED))
-    setting = Setting(("n1", "n2", "n3"))
-    text = pbs.script(of_runs.job) + "\n# The steps that the launcher makes of it:\n"
+    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(ASKED))
+    text = pbs.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
     for point in plan.points:
-        step = pbs.command(make_job(point.config, Path("/shared/results/r0"), setting))
+        step = pbs.command(make_job(point.config, Path("/shared/results/r0"), Setting(("n1", "n2", "n3"))))
         text += f"# {' '.join(step)}\n"
     text = text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
     assert text == (GOLDEN / "pbs.sh").read_text()
 
 
 @pytest.mark.slow
-def test_what_pbs_answers_is_read(pbs, tmp_path, monkeypatch):
-    answers = {
-        "qsub": "12.head\n",
-        "qstat": json.dumps({"Jobs": {"12.head": {"job_state": "R"}, "13.head": {"job_state": "Q"}}}),
-        "pbsnodes": json.dumps(
-            {"nodes": {name: {"resources_available": {"ncpus": n}} for name, n in (("a", 64), ("b", 48))}}
-        ),
-    }
-    for name, answer in answers.items():
-        (tmp_path / f"{name}.txt").write_text(answer)
-        (tmp_path / name).write_text(f'#!/bin/sh\nwhile read -r line; do echo "$line"; done <{tmp_path}/{name}.txt\n')
-        (tmp_path / name).chmod(0o755)
-    for name in ("qstat", "pbsnodes"):
-        with (tmp_path / f"{name}.txt").open("a") as file:
-            file.write("\n")
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_what_pbs_answers_is_read(pbs, tmp_path, monkeypatch, program):
+    program("qsub", "12.head")
+    program("qstat", json.dumps({"Jobs": {"12.head": {"job_state": "R"}, "13.head": {"job_state": "Q"}}}))
+    nodes = {name: {"resources_available": {"ncpus": n}} for name, n in (("a", 64), ("b", 48))}
+    program("pbsnodes", json.dumps({"nodes": nodes}))
     assert pbs.submit(tmp_path / "job.sh") == "12.head"
     assert pbs.queue() == {"12.head": "RUNNING", "13.head": "QUEUED"}
     assert pbs.cores_of_a_node(None) == 48
@@ -87,11 +74,12 @@ def test_the_two_files_are_all_that_a_kit_needs(tmp_path):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "train/launch/launchers/pbs.py").write_text(CODE)
     (tmp_path / "conf/launcher/pbs.yaml").write_text(YAML)
-    command = [sys.executable, "-m", "train.launch", "--dry-run", *ASKED, "ranks_per_node=4", "measure.repeats=1"]
-    asked = {"cwd": tmp_path, "env": shell.ENVIRONMENT, "capture_output": True, "text": True}
-    done = subprocess.run(command, **asked)
-    assert done.returncode == 0, done.stderr
-    assert "#PBS -l select=2:ncpus=48:mpiprocs=4\n" in done.stdout
-    assert f"cd {tmp_path} || exit" in done.stdout
-    refused = subprocess.run([*command, "container=docker"], **asked)
-    assert "container=docker: works on one machine; with launcher=pbs allowed are none, singularity" in refused.stderr
+
+    def dry_run(*more: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "train.launch", "--dry-run", *ASKED, "ranks_per_node=4", *more]
+        return subprocess.run(command, cwd=tmp_path, env=shell.ENVIRONMENT, capture_output=True, text=True)
+
+    script = dry_run("measure.repeats=1").stdout
+    assert "#PBS -l select=2:ncpus=48:mpiprocs=4\n" in script
+    assert f"cd {tmp_path} || exit" in script
+    assert "with launcher=pbs allowed are none, singularity" in dry_run("container=docker").stderr

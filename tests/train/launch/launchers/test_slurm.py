@@ -8,6 +8,7 @@ from tests.helpers import GOLDEN
 from tests.helpers.launches import planned
 from train.config import quoted
 from train.config.checks import ConfigError
+from train.config.compose import load
 from train.config.schema import System
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
@@ -17,18 +18,13 @@ from train.launch.plan.runs import Durations, runs_of
 from train.record.files import ROOT
 
 SLURM = LAUNCHERS["slurm"]
-WEAK = (
-    *("experiment=weak_scaling", "nodes=2", "model=resnet50", "launcher=slurm", "results=/shared/results"),
-    "measure.repeats=2",
-)
+KIT = ("system=slurm", "system.cores_per_node=48")
 SITES = {
-    "bare": ("system=slurm", "system.cores_per_node=48", "system.partition=compute"),
-    "singularity": ("system=slurm", "system.cores_per_node=48", "container=singularity"),
-    "gpu": ("system=slurm", "system.cores_per_node=48", "system.gpus_per_node=4", "device=gpu", "ranks_per_node=4"),
+    "bare": (*KIT, "system.partition=compute"),
+    "singularity": (*KIT, "container=singularity"),
+    "gpu": (*KIT, "system.gpus_per_node=4", "device=gpu", "ranks_per_node=4"),
     "mvapich2": (
-        "system=osc_owens",
-        "container=singularity",
-        "container.mpi_home=/opt/mvapich2",
+        *("system=osc_owens", "container=singularity", "container.mpi_home=/opt/mvapich2"),
         "distribution.controller=mpi",
     ),
 }
@@ -43,8 +39,9 @@ def of_any_machine(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("site", SITES)
 def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
-    overrides = tuple(word for word in (*WEAK, *SITES[site]) if not word.startswith("measure."))
-    plan = planned(*WEAK, *SITES[site])
+    overrides = ("experiment=weak_scaling", "nodes=2", "model=resnet50", "launcher=slurm", "results=/shared/results")
+    overrides += SITES[site]
+    plan = planned(*overrides, "measure.repeats=2")
     runs = runs_of(plan.points, plan.launcher)
     [planned_job] = jobs(runs, Durations(), Options(overrides))
     setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
@@ -54,62 +51,32 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     assert of_any_machine(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
 
 
-LONGEST_WORD = 131_072  # that Linux passes to a program: MAX_ARG_STRLEN
-
-
 def test_256_nodes_of_4_ranks():
-    asked = ("experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=4", "system.cores_per_node=48")
-    plan = planned(*asked, "launcher=slurm", "measure.design=launches", "launcher.order=large_first")
-    runs = runs_of(plan.points, plan.launcher)
-    [planned_job] = jobs(runs, Durations(), Options(asked))
-    script = SLURM.script(planned_job.job)
-    assert {"#SBATCH --nodes=256", "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=12"} <= {*script.split("\n")}
-    assert len(script) < 2000  # it lists no host: the launcher asks for them in the allocation
+    config = load(["model=tiny", "nodes=256", "ranks_per_node=4", "system.cores_per_node=48", "threads_per_rank=12"])
     names = tuple(f"node{number:04d}.cluster.example.org" for number in range(256))
-    largest = max(plan.points, key=lambda point: point.config.nodes)
-    made = make_job(largest.config, Path("/results/r0"), Setting(names))
-    command = SLURM.command(made)
+    job = make_job(config, Path("/results/r0"), Setting(names))  # the batch script lists no host
+    command = SLURM.command(job)
     assert f"--nodelist={','.join(names)}" in command
     assert {"--nodes=256", "--ntasks=1024", "--ntasks-per-node=4", "--cpus-per-task=12"} <= {*command}
-    assert max(map(len, [*command, *made.env.values()])) < LONGEST_WORD / 10
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A command of Slurm's that prints a text, or fails with it."""
-
-    def make(name: str, prints: str, status: int = 0) -> None:
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\nprintf '{prints}' >&{2 if status else 1}\nexit {status}\n")
-        path.chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path))
-
-    return make
+    assert max(map(len, [*command, *job.env.values()])) < 131_072 / 10  # MAX_ARG_STRLEN of Linux
 
 
 @pytest.mark.slow
-def test_the_cores_of_a_node_are_the_fewest_that_sinfo_shows(command):
-    command("sinfo", "48\\n*28+\\n64\\n")
-    assert SLURM.cores_of_a_node(System("site", None)) == 28
-    command("sinfo", "")
+def test_what_slurm_answers_is_read_and_what_it_refuses_quoted(program, monkeypatch, tmp_path):
+    program("sinfo", "48\n*28+\n64")
+    assert SLURM.cores_of_a_node(System("site", None)) == 28  # the fewest
+    program("sinfo")
     with pytest.raises(ConfigError, match=r"system\.partition=gpu: sinfo shows no node"):
         SLURM.cores_of_a_node(System("site", None, partition="gpu"))
-
-
-@pytest.mark.slow
-def test_the_queue_and_the_hosts_are_read(command, monkeypatch):
-    command("squeue", "7 RUNNING\\n8 PENDING\\n")
+    program("squeue", "7 RUNNING\n8 PENDING")
     assert SLURM.queue() == {"7": "RUNNING", "8": "PENDING"}
-    command("scontrol", "n1\\nn2\\n")
+    program("scontrol", "n1\nn2")
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     assert SLURM.allocated_hosts() == ["n1", "n2"]
-
-
-@pytest.mark.slow
-def test_what_slurm_refuses_is_quoted(command, tmp_path):
-    command("sbatch", "Invalid account", status=1)
+    program("sbatch", "Invalid account", status=1)
     with pytest.raises(ConfigError, match=r"launcher=slurm: sbatch --parsable .*job\.sh: Invalid account"):
         SLURM.submit(tmp_path / "job.sh")
+    program("squeue").unlink()
     with pytest.raises(ConfigError, match="launcher=slurm: there is no command squeue on this machine"):
         SLURM.queue()
 

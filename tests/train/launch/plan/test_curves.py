@@ -3,75 +3,67 @@ import pytest
 from tests.helpers.launches import points_of
 from train.launch.plan import curves
 
+WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2")
+
 
 def planned(*overrides: str, cores: int = 4):
     return curves.design(points_of(*overrides, cores=cores), cores)
 
 
-def arms(curve) -> list[tuple[int, int, bool]]:
-    return [(arm.nodes, arm.batch_per_rank, arm.allreduce) for arm in curve.config.launch.rounds]
+def emulated(*overrides: str):
+    return curves.design(points_of("model=tiny", "launcher=emulated", *overrides, no_quotas=None), 2)
 
 
-def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one():
-    plan = planned("experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4")
-    assert [curve.name for curve in plan.curves] == ["resnet50-rounds", "vgg16-rounds"]
-    assert arms(plan.curves[0]) == [(1, 1, True), (2, 1, True), (4, 1, True), (4, 1, False)]
-    assert plan.curves[0].config.nodes == 4
-    assert plan.curves[0].swept == {"model": "resnet50"}
-    assert plan.curves[0].config.measure.repeats == 3
-    assert [(point.name, point.config.measure.repeats) for point in plan.points] == [
-        ("resnet50-nodes1", 1),
-        ("resnet50-nodes2", 1),  # the largest one has what the launches in rounds take
-        ("vgg16-nodes1", 1),
-        ("vgg16-nodes2", 1),
+def arms(curve) -> list[str]:
+    """Role, nodes and batch of a rank of each arm, and whether it has no allreduce and reads its images."""
+    return [
+        f"{arm.role} {arm.nodes}x{arm.batch_per_rank}{' alone' * (not arm.allreduce)}{' reads' * arm.reads}"
+        for arm in curve.config.launch.rounds
     ]
-    assert plan.reasons == ()
 
 
-def test_an_arm_has_the_passes_of_its_point():
-    given = ("experiment=weak_scaling", "model=resnet50", "nodes=2", "distribution.backward_passes_per_step=3")
-    [curve] = planned(*given).curves
-    assert {arm.backward_passes_per_step for arm in curve.config.launch.rounds} == {3}
-
-
-def test_where_the_global_batch_is_kept_each_arm_has_its_share():
-    [curve] = planned("experiment=strong_scaling", "model=resnet50", "nodes=4", "global_batch=8").curves
-    assert arms(curve) == [(1, 8, True), (2, 4, True), (4, 2, True), (4, 2, False)]
-
-
-def test_real_images_share_a_launch_where_the_step_is_split():
-    given = ("experiment=diagnose", "model=digits_cnn", "dataset=digits", "nodes=2", "batch_per_rank=4")
-    [curve] = planned(*given).curves
-    assert [(arm.nodes, arm.role, arm.arm, arm.allreduce, arm.reads) for arm in curve.config.launch.rounds] == [
-        (1, "base", None, True, True),
-        (1, "in-memory", "batch-in-memory", True, False),
-        (2, "point", None, True, True),
-        (2, "in-memory", "batch-in-memory", True, False),
-        (2, "control", "without-allreduce", False, False),
-    ]
-    assert planned(*given, "measure.split=false").curves == ()
-
-
-def test_a_diagnosis_has_a_control_at_every_number_of_nodes():
-    [curve] = planned("experiment=diagnose", "model=tiny", "nodes=4").curves
-    assert arms(curve) == [(1, 1, True), (2, 1, True), (2, 1, False), (4, 1, True), (4, 1, False)]
-    assert not any(arm.reads for arm in curve.config.launch.rounds)
-
-
-def test_swept_batches_are_separate_curves():
-    plan = planned("experiment=bnl_throughput", "model=resnet50", "nodes=2")
-    assert [arms(curve) for curve in plan.curves] == [
-        [(1, 4, True), (2, 4, True), (2, 4, False)],
-        [(1, 16, True), (2, 16, True), (2, 16, False)],
-    ]
+OVER_NODES = ["base 1x1", "point 2x1", "point 4x1", "control 4x1 alone"]
 
 
 @pytest.mark.parametrize(
-    ("control", "expected"), [("all", [(2, 1, False), (4, 1, False)]), ("largest", [(4, 1, False)]), ("none", [])]
+    ("overrides", "expected"),
+    [
+        ("weak_scaling nodes=4", [OVER_NODES]),
+        ("weak_scaling nodes=4 measure.control=none", [OVER_NODES[:3]]),
+        (  # the global batch is kept: each arm has its share
+            "strong_scaling nodes=4 global_batch=8",
+            [["base 1x8", "point 2x4", "point 4x2", "control 4x2 alone"]],
+        ),
+        (  # a control at every number of nodes
+            "diagnose nodes=4",
+            [["base 1x1", "point 2x1", "control 2x1 alone", "point 4x1", "control 4x1 alone"]],
+        ),
+        (  # real images, as the step is split
+            "diagnose nodes=2 batch_per_rank=4 dataset=digits model=digits_cnn",
+            [["base 1x4 reads", "in-memory 1x4", "point 2x4 reads", "in-memory 2x4", "control 2x4 alone"]],
+        ),
+        ("diagnose nodes=2 batch_per_rank=4 dataset=digits model=digits_cnn measure.split=false", []),
+        ("bnl_throughput nodes=2", [[f"base 1x{b}", f"point 2x{b}", f"control 2x{b} alone"] for b in (4, 16)]),
+        ("batch_sweep batch_per_rank=1,2,8", [["base 1x1", "point 1x2", "point 1x8"]]),
+        ("ranks_threads", [["base 1x32", "point 1x16", "point 1x8"]]),
+    ],
 )
-def test_the_control_is_measured_where_it_is_asked_for(control, expected):
-    [curve] = planned("experiment=weak_scaling", "model=tiny", "nodes=4", f"measure.control={control}").curves
-    assert [arm for arm in arms(curve) if not arm[2]] == expected
+def test_points_that_can_share_a_launch_are_the_arms_of_a_curve(overrides, expected):
+    assert [arms(curve) for curve in planned("model=tiny", *f"experiment={overrides}".split()).curves] == expected
+
+
+def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one():
+    passes = "distribution.backward_passes_per_step=3"
+    plan = planned("experiment=weak_scaling", "model=resnet50,vgg16", "nodes=4", passes)
+    assert [curve.name for curve in plan.curves] == ["resnet50-rounds", "vgg16-rounds"]
+    curve = plan.curves[0]
+    assert (curve.config.nodes, curve.swept, curve.config.measure.repeats) == (4, {"model": "resnet50"}, 3)
+    assert {arm.backward_passes_per_step for arm in curve.config.launch.rounds} == {3}
+    assert not curve.config.launch.join_in_turn  # a whole core loses nothing to ranks that wait
+    assert [(point.name, point.config.measure.repeats) for point in plan.points] == [
+        (f"{model}-nodes{n}", 1) for model in ("resnet50", "vgg16") for n in (1, 2)
+    ]  # the largest one has what the launches in rounds take
+    assert plan.reasons == ()
 
 
 @pytest.mark.parametrize(
@@ -87,44 +79,26 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
 def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, reason):
     points = points_of(*overrides, "model=tiny", "nodes=2", cores=4)
     plan = curves.design(points, cores=4)
-    assert plan.curves == ()
-    assert list(plan.points) == points
+    assert (plan.curves, list(plan.points)) == ((), points)
     assert reason in plan.reasons[0]
-
-
-def emulated(*overrides: str):
-    given = ("experiment=weak_scaling", "model=tiny", "launcher=emulated", *overrides)
-    return curves.design(points_of(*given, no_quotas=None), 2)
 
 
 def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
-    [curve] = emulated("nodes=4").curves
+    plan = emulated("experiment=weak_scaling", "nodes=4")
+    [curve] = plan.curves
     assert curve.config.launch.join_in_turn
-    [held] = planned("experiment=weak_scaling", "model=tiny", "nodes=4").curves
-    assert not held.config.launch.join_in_turn  # a whole core loses nothing to ranks that wait
-    [alone] = curves.design(
-        points_of("experiment=batch_sweep", "model=tiny", "launcher=emulated", no_quotas=None), 2
-    ).curves
+    assert plan.points == ()  # launches of single points would start without their quotas
+    assert emulated("experiment=weak_scaling", "nodes=4", "measure.design=launches").points  # that were asked for
+    [alone] = emulated("experiment=batch_sweep").curves
     assert not alone.config.launch.join_in_turn  # one rank
 
 
-def test_emulated_nodes_have_no_launches_of_single_points_which_would_start_without_their_quotas():
-    assert emulated("nodes=4").points == ()
-    assert emulated("nodes=4", "measure.design=launches").points  # that were asked for
-
-
-@pytest.mark.parametrize(
-    ("override", "reason"),
-    [
-        ("distribution.fusion_threshold_bytes=1000000", "distribution.fusion_threshold_bytes=1000000: Horovod joins"),
-        ("distribution.autotune=true", "distribution.autotune=true: Horovod tunes itself again"),
-    ],
-)
-def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches(override, reason):
-    plan = emulated("nodes=2", override)
+@pytest.mark.parametrize("override", ["distribution.fusion_threshold_bytes=1000000", "distribution.autotune=true"])
+def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches(override):
+    plan = emulated(*WEAK, override)
     assert plan.curves == ()
-    assert reason in plan.reasons[0]
-    assert planned("experiment=weak_scaling", "model=tiny", "nodes=2", override).curves
+    assert f"{override}: Horovod" in plan.reasons[0]
+    assert planned(*WEAK, override).curves
 
 
 def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reason():
@@ -133,61 +107,43 @@ def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reas
 
 
 def test_precision_and_budget_make_no_other_curve():
-    [one] = planned("experiment=weak_scaling", "model=tiny", "nodes=2").curves
-    [same] = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.precision_fraction=0.01").curves
-    [other] = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.control=none").curves
-    assert curves.config_hash(one.config) == curves.config_hash(same.config) != curves.config_hash(other.config)
+    changes = ("seed=0", "measure.precision_fraction=0.01", "measure.control=none")
+    one, same, other = (curves.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
+    assert one == same != other
 
 
 def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_points():
     plan = planned("experiment=batch_sweep", "model=tiny", "batch_per_rank=1,2,8")
     assert plan.points == ()
-    [curve] = plan.curves
-    assert arms(curve) == [(1, 1, True), (1, 2, True), (1, 8, True)]
-    assert [arm.role for arm in curve.config.launch.rounds] == ["base", "point", "point"]
-    assert [arm.swept for arm in curve.config.launch.rounds][-1] == {"model": "tiny", "batch_per_rank": 8}
-    assert curve.config.launch.rank_groups == ()
+    launch = plan.curves[0].config.launch
+    assert (launch.rounds[-1].swept, launch.rank_groups) == ({"model": "tiny", "batch_per_rank": 8}, ())
 
 
 def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate_rank_group():
     [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
-    groups = [(group.first_rank, group.ranks, group.settings) for group in curve.config.launch.rank_groups]
-    assert [(first, ranks) for first, ranks, _ in groups] == [(0, 1), (1, 2), (3, 4)]
-    assert groups[0][2] == {}
-    assert groups[2][2] == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
-    assert [(arm.rank_group, arm.ranks, arm.batch_per_rank) for arm in curve.config.launch.rounds] == [
-        (0, 1, 32),
-        (1, 2, 16),
-        (2, 4, 8),
-    ]
+    launch = curve.config.launch
+    assert [(group.first_rank, group.ranks) for group in launch.rank_groups] == [(0, 1), (1, 2), (3, 4)]
+    assert launch.rank_groups[0].settings == {}
+    assert launch.rank_groups[2].settings == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
+    assert [(arm.rank_group, arm.ranks) for arm in launch.rounds] == [(0, 1), (1, 2), (2, 4)]
     assert curve.config.ranks_of_job == 7
-    assert not curve.config.launch.rank_groups_at_once  # each needs all four cores
+    assert not launch.rank_groups_at_once  # each needs all four cores
 
 
 def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share_a_process():
-    with_and_without, allreduce = planned("experiment=overhead", "model=tiny", cores=2).curves
-    assert [arm.arm for arm in with_and_without.config.launch.rounds] == [
-        "one-rank-without-horovod",
-        "one-rank-with-horovod",
+    apart, together = (c.config.launch for c in planned("experiment=overhead", "model=tiny", cores=2).curves)
+    assert [(arm.role, arm.arm) for arm in (*apart.rounds, *together.rounds)] == [
+        ("base", "one-rank-without-horovod"),
+        ("point", "one-rank-with-horovod"),
+        ("base", "two-ranks-without-allreduce"),
+        ("point", "two-ranks-with-allreduce"),
     ]
-    assert [arm.role for arm in with_and_without.config.launch.rounds] == ["base", "point"]
-    assert [group.ranks for group in with_and_without.config.launch.rank_groups] == [1, 1]
-    assert with_and_without.config.launch.rank_groups_at_once
-    assert [group.settings.get("distribution.backend") for group in with_and_without.config.launch.rank_groups] == [
-        None,
-        "horovod",
-    ]
-    assert [arm.arm for arm in allreduce.config.launch.rounds] == [
-        "two-ranks-without-allreduce",
-        "two-ranks-with-allreduce",
-    ]
-    assert allreduce.config.launch.rank_groups == ()
-    assert allreduce.config.distribution.allreduce
-
-
-def test_rank_groups_take_turns_where_the_cores_are_too_few():
-    curve, _ = planned("experiment=overhead", "model=tiny", "system.cores_per_node=2", cores=2).curves
-    assert not curve.config.launch.rank_groups_at_once
+    assert [arm.allreduce for arm in together.rounds] == [False, True]
+    groups = [(group.ranks, group.settings.get("distribution.backend")) for group in apart.rank_groups]
+    assert (groups, apart.rank_groups_at_once) == ([(1, None), (1, "horovod")], True)
+    assert together.rank_groups == ()
+    in_turn, _ = planned("experiment=overhead", "model=tiny", "system.cores_per_node=2", cores=2).curves
+    assert not in_turn.config.launch.rank_groups_at_once  # the cores are too few
 
 
 @pytest.mark.parametrize(("hosts_apart", "fits", "reason"), [(True, True, "on one machine"), (False, False, "memory")])
@@ -209,6 +165,4 @@ def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
         ("with-allreduce", "point", 4, True, 100.0),
         ("with-allreduce", "point", 4, True, None),
     ]
-    assert curve.config.nodes == 4
-    assert curve.config.launch.rank_groups == ()
-    assert curve.swept == {"model": "tiny"}
+    assert (curve.config.nodes, curve.config.launch.rank_groups, curve.swept) == (4, (), {"model": "tiny"})

@@ -16,17 +16,19 @@ from train.record.files import write_once
 from train.record.intervals import Spread
 from train.record.record import RECORD_NAME, PrintedRate, Rank, dumps
 
-# Two rounds below the speedup and two above it: their median is the speedup, and they scatter little.
-SCATTER = (0.99, 0.995, 1.005, 1.01)
 
-
-def rounds_of(speedup: float) -> list[float]:
-    return [speedup * factor for factor in SCATTER]
-
-
-def test_launches_that_agree_are_precise(tmp_path):
+@pytest.fixture
+def launched(tmp_path):
+    """The records of launches with these speedups: two rounds below it and two above, which scatter little."""
     point = curve(tmp_path)
-    records = [add(point, repeat, rounds_of(1.6)) for repeat in range(4)]
+    return lambda *speedups, first=0: [
+        add(point, repeat, [speedup * factor for factor in (0.99, 0.995, 1.005, 1.01)])
+        for repeat, speedup in enumerate(speedups, first)
+    ]
+
+
+def test_launches_that_agree_are_precise(launched):
+    records = launched(*[1.6] * 4)
     assert launches.is_precise(records, 0.05)
     result = launches.speedups(records)
     assert set(result) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
@@ -35,32 +37,29 @@ def test_launches_that_agree_are_precise(tmp_path):
     assert (two.n, two.covers) == (16, "launches")
 
 
-def test_launches_must_be_precise_without_the_last_one_too(tmp_path):
+def test_launches_must_be_precise_without_the_last_one_too(tmp_path, launched):
     """Two launches of one curve have one degree of freedom, whose t is 12.7: no scatter at all is precise then."""
-    point = curve(tmp_path)
-    records = [add(point, repeat, rounds_of(1.6)) for repeat in range(3)]
+    records = launched(*[1.6] * 3)
     assert all(i.half_width_fraction < 0.05 for i in launches.speedups(records).values())
     assert not launches.is_precise(records, 0.05)
     assert launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
+    # but its goal is reached: it asks for no more time
+    assert "measure.budget_s" not in launches.result(Run(curve(tmp_path), 2), records, None, is_last=True)
 
 
-def test_launches_that_differ_are_not_precise(tmp_path):
-    point = curve(tmp_path)
-    records = [add(point, repeat, rounds_of(speedup)) for repeat, speedup in enumerate((1.4, 1.6, 1.8, 1.5))]
-    assert not launches.is_precise(records, 0.05)
+def test_launches_that_differ_are_not_precise(launched):
+    assert not launches.is_precise(launched(1.4, 1.6, 1.8, 1.5), 0.05)
     assert not launches.is_precise([], 0.05)
 
 
-def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tmp_path):
+def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tmp_path, launched):
     point = curve(tmp_path)
-    records = [add(point, 0, [1.6] * 6)]
     run = Run(point, 0)
-    assert launches.result(run, records, None, is_last=False) == (
+    assert launches.result(run, [add(point, 0, [1.6] * 6)], None, is_last=False) == (
         "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6, covers rounds), "
         "2 nodes without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
     )
-    records = [add(point, 1, rounds_of(1.5)), add(point, 2, rounds_of(1.7))]
-    output = launches.result(run, records, None, is_last=True)
+    output = launches.result(run, launched(1.5, 1.7, first=1), None, is_last=True)
     assert ", covers launches; another launch " in output
     assert "; for ± 5 % about " in output
     assert output.endswith("with a larger measure.budget_s the same command goes on")
@@ -69,39 +68,24 @@ def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tm
     assert "the time ended before ± 5 %" in too_few
 
 
-def test_a_curve_that_reached_its_goal_asks_for_no_more_time(tmp_path):
-    point = curve(tmp_path)
-    records = [add(point, repeat, rounds_of(1.6)) for repeat in range(3)]
-    assert not launches.is_precise(records, 0.05)  # not yet without the last launch
-    assert "measure.budget_s" not in launches.result(Run(point, 2), records, None, is_last=True)
-
-
-def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path):
-    point = curve(tmp_path)
-    speedups = (1.5, 1.6, 1.7)
-    for repeat in (0, 1):
-        for speedup in speedups:
-            last = add(point, repeat, rounds_of(speedup))
+def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path, launched):
+    home = Run(curve(tmp_path), 0).home
+    for generation in range(3):
+        last = launched(1.5 + generation / 10, 1.5 + generation / 10)[-1]
     result = launches.curve_records(tmp_path, "weak_scaling")
-    assert {home: len(records) for home, records in result.items()} == {Run(point, 0).home: 6}
+    assert {folder: len(records) for folder, records in result.items()} == {home: 6}
     assert launches.pooled_spread(list(result.values()), last).degrees == 5
     assert launches.pooled_spread([*result.values(), *result.values()], last).degrees == 10
-    failed = add(point, 2, rounds_of(1.6), status="failed")
-    assert failed not in launches.curve_records(tmp_path, "weak_scaling")[Run(point, 0).home]
-
-
-PROGRAM = ["experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100"]
+    failed = add(curve(tmp_path), 2, [1.6] * 4, status="failed")
+    assert failed not in launches.curve_records(tmp_path, "weak_scaling")[home]
 
 
 @pytest.fixture
 def program(tmp_path):
     """The runs of a program on one and two nodes, six launches of each."""
-    points = points_of(*PROGRAM, f"results={tmp_path}", cores=2)
+    asked = ("experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100")
+    points = points_of(*asked, f"results={tmp_path}", cores=2)
     return [Run(point, repeat) for repeat in range(6) for point in points]
-
-
-def rank(number):
-    return Rank(number, number, number, "n", [number], None, {"timed": 1.0}, [], [], 0)
 
 
 def add_printed(runs, rates, job_s=1.0):
@@ -109,28 +93,30 @@ def add_printed(runs, rates, job_s=1.0):
     for run in runs:
         config = run.point.config
         record = bare_record(
-            config=resolved(config), config_hash=config_hash(config), ranks=[*map(rank, range(config.ranks))],
-            repeat=run.repeat, job_s=job_s, printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
-        )  # fmt: skip
+            config=resolved(config),
+            config_hash=config_hash(config),
+            ranks=[Rank(i, i, i, "n", [i], None, {"timed": 1.0}, [], [], 0) for i in range(config.ranks)],
+            repeat=run.repeat,
+            job_s=job_s,
+            printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
+        )
         folder, _ = files.new_run(run.home, run.repeat)
         write_once(folder / RECORD_NAME, dumps(record))
 
 
-STEADY, NOISY = {1: [10.0] * 6, 2: [18.0] * 6}, {1: [10.0] * 6, 2: [12.0, 19.0, 13.0, 18.0, 12.5, 18.5]}
-
-
 def test_a_program_is_launched_until_its_speedups_are_precise(program):
     assert launches.more_program_launches(program) == []  # the planned ones come first
-    add_printed(program, STEADY)
+    add_printed(program, {1: [10.0] * 6, 2: [18.0] * 6})
     assert launches.more_program_launches(program) == []
     assert launches.program_result(program) == "nodes2 1.8x (1.8 to 1.8)"
 
 
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
-    add_printed(program, NOISY)
+    noisy = {1: [10.0] * 6, 2: [12.0, 19.0, 13.0, 18.0, 12.5, 18.5]}
+    add_printed(program, noisy)
     more = launches.more_program_launches(program)
     assert {(run.point.name, run.repeat) for run in more} == {("nodes1", 6), ("nodes2", 6)}
-    add_printed(more, NOISY, job_s=60.0)
+    add_printed(more, noisy, job_s=60.0)
     assert launches.more_program_launches(program) == []  # 132 s of 100
 
 
@@ -152,8 +138,7 @@ def rates(count, **arms):
 
 def test_a_significantly_slower_arm_is_dropped_whatever_the_machine_does_meanwhile():
     result = launches.slower_arms(rates(3, base=10.0, fast=10.2, slow=7.0))
-    assert list(result) == ["slow"]
-    assert result["slow"] == pytest.approx(1 - 7 / 10.2, abs=0.03)
+    assert result == {"slow": pytest.approx(1 - 7 / 10.2, abs=0.03)}
 
 
 def test_two_launches_tell_nothing_nor_do_two_arms_after_three():
@@ -168,8 +153,7 @@ def test_of_equal_arms_none_is_dropped_in_most_contests():
     random, contests, wrong = np.random.default_rng(1), 150, 0
     for _ in range(contests):
         times = random.lognormal(0, 0.05, (10, 10)) * np.where(random.random((10, 10)) < 0.1, 1.33, 1.0)
-        result = {str(arm): dict(enumerate(1 / of)) for arm, of in enumerate(times)}
-        looks = ({arm: dict(list(of.items())[:n]) for arm, of in result.items()} for n in range(3, 11))
+        looks = ({str(arm): dict(enumerate(1 / s[:n])) for arm, s in enumerate(times)} for n in range(3, 11))
         wrong += any(launches.slower_arms(look) for look in looks)
     assert wrong / contests <= 0.05
 
@@ -179,32 +163,28 @@ def runs(tmp_path):
     """The runs of a contest of three arms, with records of three repeats; the third arm takes twice as long."""
     points = points_of("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=6", f"results={tmp_path}")
     arms = {"as-configured": 1.0, "gradients-grouped": 0.99, "gradients-separate": 2.0}
-    points = [point for point in points if point.arm in arms]
-    runs = [Run(point, repeat) for repeat in range(6) for point in points]
+    runs = [Run(point, repeat) for repeat in range(6) for point in points if point.arm in arms]
     scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(runs))
     for run, factor in zip(runs[:9], scatter, strict=False):
-        of = make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat)
-        write_once(run.home / f"r{run.repeat}" / RECORD_NAME, dumps(of))
+        record = make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat)
+        write_once(run.home / f"r{run.repeat}" / RECORD_NAME, dumps(record))
     return runs
 
 
 def test_the_arm_that_is_slower_is_launched_no_more(runs):
-    result = {run.point.arm: launches.slower_by(run, runs) for run in runs[9:12]}
-    assert result["as-configured"] is None
-    assert result["gradients-grouped"] is None
-    assert result["gradients-separate"] == pytest.approx(0.5, abs=0.05)
+    assert {run.point.arm: launches.slower_by(run, runs) for run in runs[9:12]} == {
+        "as-configured": None,
+        "gradients-grouped": None,
+        "gradients-separate": pytest.approx(0.5, abs=0.05),
+    }
 
 
-def test_the_arm_that_the_others_are_compared_with_is_never_dropped(runs):
-    slow = [
-        replace(run, point=replace(run.point, role="base")) for run in runs if run.point.arm == "gradients-separate"
-    ]
-    assert launches.slower_by(slow[3], [run for run in runs if run.point.arm != "gradients-separate"] + slow) is None
+@pytest.mark.parametrize("change", ["it is the base", "without a contest"])
+def test_the_arm_that_the_others_are_compared_with_and_one_without_a_contest_are_never_dropped(runs, change):
+    def changed_point(point):
+        if change == "without a contest":
+            return replace(point, config=changed(point.config, {"measure.compete": False}))
+        return replace(point, role="base") if point.arm == "gradients-separate" else point
 
-
-def test_without_a_contest_nothing_is_dropped(runs):
-    apart = [
-        replace(run, point=replace(run.point, config=changed(run.point.config, {"measure.compete": False})))
-        for run in runs
-    ]
-    assert {launches.slower_by(run, apart) for run in apart} == {None}
+    runs = [replace(run, point=changed_point(run.point)) for run in runs]
+    assert {launches.slower_by(run, runs) for run in runs} == {None}

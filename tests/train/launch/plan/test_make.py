@@ -6,96 +6,89 @@ import yaml
 from tests.helpers.launches import planned, points_of
 from train.config import compose
 from train.config.checks import ConfigError
-from train.config.compose import choices
+from train.config.compose import choices, load
+from train.config.identity import config_hash
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import make
-
-ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
-MACHINE = Machine(2, "no control groups")
-
-
-def test_points_can_be_chosen_by_their_names():
-    def names(only):
-        return [point.name for point in make(ASKED, MACHINE, LAUNCHERS, only).points]
-
-    assert names("tiny-nodes1") == ["tiny-nodes1"]
-    assert names(None) == ["tiny-nodes1", "tiny-rounds"]
-    assert names("tiny-rounds,tiny-nodes1") == ["tiny-nodes1", "tiny-rounds"]
-    allowed = "--only tiny-nodes9: no such point; allowed are tiny-nodes1, tiny-rounds"
-    with pytest.raises(ConfigError, match=allowed):
-        names("tiny-nodes1,tiny-nodes9")
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:
     return [point.name for point in points_of(*overrides, cores=cores)]
 
 
-def test_an_experiment_spans_models_and_nodes():
-    assert names("experiment=weak_scaling", "nodes=4") == [
-        f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") for n in (1, 2, 4)
-    ]
+def test_points_can_be_chosen_by_their_names():
+    def chosen(only):
+        asked = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
+        return [point.name for point in make(asked, Machine(2, "no control groups"), LAUNCHERS, only).points]
+
+    assert chosen(None) == chosen("tiny-rounds,tiny-nodes1") == ["tiny-nodes1", "tiny-rounds"]
+    assert chosen("tiny-nodes1") == ["tiny-nodes1"]
+    with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-nodes1, tiny-rounds"):
+        chosen("tiny-nodes1,tiny-nodes9")
 
 
-def test_a_value_or_a_list_on_the_command_line_replaces_the_sweep():
-    assert names("experiment=weak_scaling", "model=resnet50", "nodes=2") == ["resnet50-nodes1", "resnet50-nodes2"]
-    assert names("experiment=weak_scaling", "model=vgg16,resnet50", "nodes=1,2") == [
-        "vgg16-nodes1",
-        "vgg16-nodes2",
-        "resnet50-nodes1",
-        "resnet50-nodes2",
-    ]
-    assert names("experiment=batch_sweep", "model=resnet50", "batch_per_rank=4") == ["resnet50-batch_per_rank4"]
+NODES = [f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") for n in (1, 2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ("weak_scaling nodes=4", NODES),
+        ("weak_scaling nodes=2 model=resnet50", ["resnet50-nodes1", "resnet50-nodes2"]),
+        ("weak_scaling nodes=1,2 model=resnet50,vgg16", [*NODES[3:5], *NODES[:2]]),
+        ("weak_scaling nodes=2,1,2 model=resnet50", ["resnet50-nodes2", "resnet50-nodes1"]),  # each once
+        ("batch_sweep model=resnet50 batch_per_rank=4", ["resnet50-batch_per_rank4"]),
+        (  # a sweep that the experiment does not have
+            "weak_scaling model=tiny nodes=1 distribution.cycle_time_ms=1,5",
+            ["tiny-nodes1-cycle_time_ms1", "tiny-nodes1-cycle_time_ms5"],
+        ),
+        ("strong_scaling model=vgg16,resnet50 nodes=3", [*NODES[:2], *NODES[3:5]]),  # 32 images are not for 3 ranks
+    ],
+)
+def test_the_points_are_those_of_the_experiment_and_of_the_command_line(overrides, expected):
+    assert names(*f"experiment={overrides}".split()) == expected
+
+
+@pytest.mark.parametrize("key", ["tracking.notes", "tracking.group", "results"])
+def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
+    plain = ("experiment=weak_scaling", "model=tiny", "nodes=2")
+    assert names(*plain, f"{key}=first run, quiet node") == names(*plain)
 
 
 @pytest.mark.parametrize(("cores", "largest", "expected"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
 def test_a_node_is_the_same_machine_at_every_point(cores, largest, expected):
     points = points_of("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
-    assert {point.config.system.cores_per_node for point in points} == {expected}
-    assert {point.config.threads_per_rank for point in points} == {expected}
-
-
-def test_ranks_and_threads_fill_the_node():
-    points = points_of("experiment=ranks_threads", "model=resnet50", cores=4)
-    assert [(p.config.ranks_per_node, p.config.threads_per_rank) for p in points] == [(1, 4), (2, 2), (4, 1)]
-    assert {p.config.global_batch for p in points} == {32}
+    assert {(p.config.system.cores_per_node, p.config.threads_per_rank) for p in points} == {(expected, expected)}
 
 
 def test_the_arms_of_the_overhead_experiment():
-    arms = {p.name: p.config for p in points_of("experiment=overhead")}
-    assert {name: (c.ranks, c.distribution.backend, c.distribution.allreduce) for name, c in arms.items()} == {
-        "resnet50-one-rank-without-horovod": (1, "none", False),
-        "resnet50-one-rank-with-horovod": (1, "horovod", True),
-        "resnet50-two-ranks-without-allreduce": (2, "horovod", False),
-        "resnet50-two-ranks-with-allreduce": (2, "horovod", True),
-    }
-    # The arms with one rank get the core that they would have among two.
-    assert {c.system.cores_per_node for c in arms.values()} == {1}
-    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms.values()} == {(20, 4, 16)}
+    arms = [p.config for p in points_of("experiment=overhead")]  # tests/train/launch/plan/test_curves.py names them
+    assert [(c.ranks, c.distribution.backend) for c in arms] == [(1, "none"), (1, "horovod"), *[(2, "horovod")] * 2]
+    assert {c.system.cores_per_node for c in arms} == {1}  # one rank gets the core that it would have among two
+    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms} == {(20, 4, 16)}
 
 
 def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():
     points = points_of("experiment=strategies", "nodes=4", cores=4)
     alone = ["resnet50-nodes1-one-rank-alone"]  # once, for both numbers of nodes
-    arms = ("horovod", "horovod-stock", "mwms", "mwms-flat", "ps", "ps-cpu")
-    assert [p.name for p in points] == [
-        *(f"resnet50-nodes2-{arm}" for arm in arms), *alone, *(f"resnet50-nodes4-{arm}" for arm in arms)
-    ]  # fmt: skip
-    of = {p.arm: p.config.distribution for p in points}
-    assert {arm: (d.backend, d.gradients) for arm, d in of.items()} == {
+    backends = {
         "horovod": ("horovod", "flat"),
         "horovod-stock": ("horovod", "separate"),
         "mwms": ("mwms", "grouped"),
         "mwms-flat": ("mwms", "flat"),
         "ps": ("ps", "separate"),
         "ps-cpu": ("ps_cpu", "separate"),
-        "one-rank-alone": ("none", "flat"),
     }
-    assert (of["horovod-stock"].cycle_time_ms, of["horovod-stock"].onednn) == (1, "tensorflow")
+    on_2, on_4 = ([f"resnet50-nodes{nodes}-{arm}" for arm in backends] for nodes in (2, 4))
+    assert [p.name for p in points] == [*on_2, *alone, *on_4]
+    settings = {p.arm: p.config.distribution for p in points}
+    expected = backends | {"one-rank-alone": ("none", "flat")}
+    assert {arm: (d.backend, d.gradients) for arm, d in settings.items()} == expected
+    assert (settings["horovod-stock"].cycle_time_ms, settings["horovod-stock"].onednn) == (1, "tensorflow")
     assert {p.config.system.cores_per_node for p in points} == {1}
-    assert {(p.config.batch_per_rank, p.config.measure.repeats, p.config.measure.design) for p in points} == {
-        (1, 6, "launches")
-    }
+    measures = {(p.config.batch_per_rank, p.config.measure.repeats, p.config.measure.design) for p in points}
+    assert measures == {(1, 6, "launches")}
 
 
 def test_fixed_work_shrinks_with_the_ranks():
@@ -105,70 +98,29 @@ def test_fixed_work_shrinks_with_the_ranks():
     assert {p.config.batch_per_rank for p in points} == {2}
 
 
-def test_a_sweep_that_the_experiment_does_not_have_is_in_the_names():
-    assert names("experiment=weak_scaling", "model=resnet50", "nodes=1", "distribution.cycle_time_ms=1,5") == [
-        "resnet50-nodes1-cycle_time_ms1",
-        "resnet50-nodes1-cycle_time_ms5",
-    ]
-
-
-def test_a_point_named_twice_is_measured_once():
-    assert names("experiment=weak_scaling", "model=resnet50", "nodes=2,1,2") == ["resnet50-nodes2", "resnet50-nodes1"]
-
-
-@pytest.mark.slow
 def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
     plan = planned("experiment=ranks_threads", "model=resnet50", cores=12)
     assert [point.config.ranks for point in plan.points] == [1, 2, 4]  # of 1, 2, 3, 4, 6, 12; 32 images in all
-    assert plan.left_out == tuple(
-        f"global_batch=32: must be a multiple of {ranks} ranks (nodes=1, ranks_per_node={ranks})"
-        for ranks in (3, 6, 12)
-    )
-    assert names("experiment=strong_scaling", "model=vgg16,resnet50", "nodes=3", cores=3) == [
-        "vgg16-nodes1",
-        "vgg16-nodes2",
-        "resnet50-nodes1",
-        "resnet50-nodes2",
+    assert [line.partition(" ranks")[0] for line in plan.left_out] == [
+        f"global_batch=32: must be a multiple of {ranks}" for ranks in (3, 6, 12)
     ]
 
 
 def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_run():
     plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "distribution=ps", "distribution.servers=1,2")
-    assert [point.name for point in plan.points] == [
-        "tiny-nodes1-servers1",
-        "tiny-nodes2-servers1",
-        "tiny-nodes2-servers2",
-    ]
-    assert plan.left_out == ("distribution.servers=2: allowed are 1 to the number of ranks, 1 with nodes=1",)
+    assert [point.name.removeprefix("tiny-") for point in plan.points] == [
+        "nodes1-servers1", "nodes2-servers1", "nodes2-servers2",
+    ]  # fmt: skip
+    [output] = plan.left_out
+    assert output.startswith("distribution.servers=2: allowed are 1 to the number of ranks")
     over_hosts = ("launcher=ssh", "launcher.hosts=[a,b]", "system.cores_per_node=1")
     plan = planned("experiment=strategies", "model=tiny", "nodes=2", *over_hosts)
-    assert "ps" in {point.arm for point in plan.points}
-    assert "ps-cpu" not in {point.arm for point in plan.points}
+    assert {"ps", "ps-cpu"} & {point.arm for point in plan.points} == {"ps"}
     [output] = plan.left_out
-    assert output.startswith(
-        "distribution.backend=ps_cpu: one process cannot be on 2 hosts; with launcher=ssh give nodes=1"
-    )
-
-
-@pytest.mark.parametrize("backend", ["ps", "ps_cpu"])
-def test_nodes_that_share_a_process_or_have_no_control_are_not_emulated(backend):
-    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=4", f"distribution={backend}", no_quotas=None)
-    assert plan.launcher.name == "local"
-
-
-@pytest.mark.parametrize(("backend", "why"), [("ps", "it has no run without allreduce"), ("ps_cpu", "its one process")])
-def test_emulated_nodes_that_cannot_be_are_an_error_that_names_what_was_asked_for(backend, why):
-    emulated = ("model=tiny", "nodes=2", "launcher=emulated")
-    with pytest.raises(ConfigError, match=f"distribution.backend={backend}: {why}.*allowed are horovod, mwms, none"):
-        points_of("experiment=weak_scaling", *emulated, f"distribution={backend}", no_quotas=None)
-    plan = planned("experiment=strategies", *emulated, no_quotas=None)
-    assert backend not in {point.config.distribution.backend for point in plan.points}
-    assert [output for output in plan.left_out if output.startswith(f"distribution.backend={backend}: {why}")]
-
-
-def test_an_experiment_of_which_no_point_is_left_is_an_error():
-    with pytest.raises(ConfigError, match="global_batch=32: must be a multiple of 3 ranks"):
-        points_of("experiment=strong_scaling", "nodes=3,6", cores=6)
+    assert output.startswith("distribution.backend=ps_cpu: one process cannot be on 2 hosts")
+    plan = planned("experiment=strategies", "model=tiny", "nodes=2", "launcher=emulated", no_quotas=None)
+    assert not {"ps", "ps_cpu"} & {point.config.distribution.backend for point in plan.points}
+    assert len([output for output in plan.left_out if output.startswith("distribution.backend=ps")]) == 2
 
 
 # What the reports ran: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
@@ -184,14 +136,13 @@ def test_an_experiment_of_which_no_point_is_left_is_an_error():
 )
 def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, batch, optimizer, models):
     fixed = ["dataset.data_dir=/data", "measure=report", "device=gpu", "nodes=8"]
-    points = points_of(f"experiment={experiment}", *fixed, cores=8)
-    assert [point.config.nodes for point in points] == [1, 2, 4, 8] * models
-    for config in (point.config for point in points):
+    configs = [point.config for point in points_of(f"experiment={experiment}", *fixed, cores=8)]
+    assert [config.nodes for config in configs] == [1, 2, 4, 8] * models
+    for config in configs:
         assert (config.measure.epochs, config.batch_per_rank) == (epochs, batch)
         assert config.measure.total_steps == steps.get(config.model.name)
-        if optimizer:
-            o = config.optimizer
-            assert (o.name, o.learning_rate, o.learning_rate_scaling) == optimizer
+        o = config.optimizer
+        assert optimizer in (None, (o.name, o.learning_rate, o.learning_rate_scaling))
         assert config.dataset.training_samples is None
 
 
@@ -221,20 +172,22 @@ def test_quick_is_small(experiment):
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_the_overrides_of_a_point_compose_it_again(experiment):
-    from train.config.compose import load
-    from train.config.identity import config_hash
-
     for point in points_of(f"experiment={experiment}", "dataset.data_dir=/data", no_quotas=None)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
 
 
 @pytest.mark.parametrize(
-    ("override", "message"),
-    [("nodes=0", "nodes=0: must be 1"), ("no des", "no des: no value; give key=value"), ("nodes=1,x", "nodes=x")],
+    ("experiment", "override", "message"),
+    [
+        ("weak_scaling", "nodes=0", "nodes=0: must be 1"),
+        ("weak_scaling", "nodes=1,x", "nodes=x"),
+        ("strong_scaling", "nodes=3,6", "global_batch=32: must be a multiple of 3 ranks"),  # no point is left
+        ("network_sweep", "seed=1", "need CPU quotas: no control groups"),
+    ],
 )
-def test_bad_overrides_stop_before_anything_runs(override, message):
+def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
     with pytest.raises(ConfigError, match=message):
-        points_of("experiment=weak_scaling", override)
+        points_of(f"experiment={experiment}", override)
 
 
 def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
@@ -283,16 +236,12 @@ def test_of_competing_arms_that_are_the_same_the_base_is_measured(own):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("roles", "message"),
-    [
-        ({"a": "control"}, "roles.a=control: a control needs distribution.allreduce=false"),
-        ({"a": "base", "b": "base"}, "roles=a, b: one base"),
-    ],
-)
-def test_roles_that_points_cannot_have_are_refused(own, roles, message):
-    with pytest.raises(ConfigError, match=message):
-        own({"a": [], "b": ["seed=1"]}, roles)
+def test_roles_that_points_cannot_have_are_refused(own):
+    arms = {"a": [], "b": ["seed=1"]}
+    with pytest.raises(ConfigError, match=r"roles\.a=control: a control needs distribution.allreduce=false"):
+        own(arms, {"a": "control"})
+    with pytest.raises(ConfigError, match="roles=a, b: one base"):
+        own(arms, {"a": "base", "b": "base"})
 
 
 def test_a_timeline_is_one_launch_also_on_emulated_nodes():
@@ -310,29 +259,14 @@ def test_an_allreduce_needs_two_ranks():
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     points = points_of("experiment=weak_scaling", "nodes=8", no_quotas=None)
-    assert [point.name for point in points[:6]] == [
-        "alexnet-nodes1",
-        "alexnet-nodes1-without-allreduce",
-        "alexnet-nodes2",
-        "alexnet-nodes4",
-        "alexnet-nodes8",
-        "alexnet-nodes8-without-allreduce",
-    ]
-    assert len(points) == 12
-    for point in points:
-        config = point.config
+    of_a_model = ("nodes1", "nodes1-without-allreduce", "nodes2", "nodes4", "nodes8", "nodes8-without-allreduce")
+    assert [p.name for p in points] == [f"{model}-{p}" for model in ("alexnet", "googlenet") for p in of_a_model]
+    for config in (point.config for point in points):
         assert (config.launcher.name, config.threads_per_rank) == ("emulated", 1)
         assert config.batch_per_rank == {"alexnet": 16, "googlenet": 8}[config.model.name]
         assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
-        assert config.distribution.allreduce == (not point.name.endswith("without-allreduce"))
-
-
-@pytest.mark.parametrize(("control", "nodes"), [("all", [1, 2, 4]), ("largest", [1, 4]), ("none", [])])
-def test_emulated_nodes_have_the_controls_that_are_asked_for(control, nodes):
-    given = ("experiment=weak_scaling", "model=alexnet_67", "nodes=4", f"measure.control={control}")
-    points = points_of(*given, no_quotas=None)
-    assert [p.config.nodes for p in points if not p.config.distribution.allreduce] == nodes
-    assert [p.config.nodes for p in points if p.config.distribution.allreduce] == [1, 2, 4]
+    assert all(p.config.distribution.allreduce == (p.arm != "without-allreduce") for p in points)
+    assert {point.arm_keys for point in points} == {()}
 
 
 def test_a_model_that_is_asked_for_is_emulated_as_it_is():
@@ -343,86 +277,67 @@ def test_a_model_that_is_asked_for_is_emulated_as_it_is():
 @pytest.mark.parametrize(
     ("overrides", "cores", "no_quotas"),
     [
-        (["nodes=8"], 2, "no control groups"),
-        (["nodes=8", "launcher=local"], 2, None),  # the user wants shared cores
-        (["nodes=2"], 2, None),  # a core for each
-        (["nodes=8", "device=gpu"], 2, None),
-        (["nodes=8", "launcher=emulated"], 2, "no control groups"),
+        ("weak_scaling nodes=8", 2, "no control groups"),
+        ("weak_scaling nodes=8 launcher=emulated", 2, "no control groups"),
+        ("weak_scaling nodes=8 launcher=local", 2, None),  # the user wants shared cores
+        ("weak_scaling nodes=2", 2, None),  # a core for each
+        ("weak_scaling nodes=8 device=gpu", 2, None),
+        ("weak_scaling nodes=4 distribution=ps", 2, None),  # no control
+        ("weak_scaling nodes=4 distribution=ps_cpu", 2, None),  # one process
+        ("strong_scaling nodes=3", 2, None),  # of which no point has three: 32 images are not for three ranks
+        ("accuracy_digits nodes=8", 2, None),  # epochs
+        ("allreduce_bench nodes=8", 2, None),
+        ("overhead", 1, None),  # arms
     ],
 )
 def test_where_they_are_not_emulated(overrides, cores, no_quotas):
-    points = points_of("experiment=weak_scaling", "model=resnet50", *overrides, cores=cores, no_quotas=no_quotas)
+    points = points_of(*f"experiment={overrides} model=tiny".split(), cores=cores, no_quotas=no_quotas)
     assert {(p.config.launcher.name, p.config.system.cpus_per_node) for p in points} == {("local", None)}
-
-
-def test_epochs_and_experiments_with_arms_are_not_emulated_by_themselves():
-    for experiment in ("accuracy_digits", "allreduce_bench"):
-        points = points_of(f"experiment={experiment}", "nodes=8", no_quotas=None)
-        assert {point.config.launcher.name for point in points} == {"local"}
-    assert {p.config.launcher.name for p in points_of("experiment=overhead", cores=1, no_quotas=None)} == {"local"}
 
 
 def test_the_network_sweep_measures_its_controls_once():
     points = points_of("experiment=network_sweep", "model=alexnet_67", no_quotas=None)
     assert [
-        (p.name, p.config.nodes, p.config.system.link_mbit_per_s, p.config.distribution.allreduce) for p in points
+        (p.arm, p.config.nodes, p.config.system.link_mbit_per_s, p.config.distribution.allreduce) for p in points
     ] == [
-        ("alexnet-link_mbit_per_s100-with-allreduce", 4, 100, True),
-        ("alexnet-link_mbit_per_snull-without-allreduce", 4, None, False),
-        ("alexnet-link_mbit_per_snull-one-node", 1, None, False),
-        ("alexnet-link_mbit_per_s300-with-allreduce", 4, 300, True),
-        ("alexnet-link_mbit_per_s1000-with-allreduce", 4, 1000, True),
-        ("alexnet-link_mbit_per_snull-with-allreduce", 4, None, True),
+        ("with-allreduce", 4, 100, True),
+        ("without-allreduce", 4, None, False),
+        ("one-node", 1, None, False),
+        ("with-allreduce", 4, 300, True),
+        ("with-allreduce", 4, 1000, True),
+        ("with-allreduce", 4, None, True),
     ]
+    assert [point.name for point in points[:2]] == [
+        "alexnet-link_mbit_per_s100-with-allreduce",
+        "alexnet-link_mbit_per_snull-without-allreduce",
+    ]
+    assert all(p.swept["system.link_mbit_per_s"] == p.config.system.link_mbit_per_s for p in points)
+    assert points[0].arm_keys == ("distribution.allreduce", "system.link_mbit_per_s", "nodes")
     assert {p.config.system.cpus_per_node for p in points} == {0.4}  # of four nodes, also where one is alone
-
-
-def test_slow_links_need_quotas():
-    with pytest.raises(ConfigError, match="need CPU quotas: no control groups"):
-        points_of("experiment=network_sweep")
 
 
 def strong_points(*overrides):
     given = ("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", *overrides)
-    points = points_of(*given, no_quotas=None)
-    return [(p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank) for p in points]
+    return [
+        (p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank)
+        for p in points_of(*given, no_quotas=None)
+    ]
 
 
 def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_batch():
-    assert strong_points() == [
-        ("nodes1", 1, 16),
-        ("nodes1-without-allreduce", 1, 16),
-        ("nodes2", 2, 8),
-        ("nodes4", 4, 4),
-        ("nodes4-without-allreduce", 4, 4),
-        ("nodes1-alone-as-1-of-4", 1, 4),
-    ]
-    # Six nodes cannot share 16 images: the largest number is four.
-    assert strong_points("nodes=1,4,6") == [point for point in strong_points() if "2" not in point[0]]
-    assert strong_points("measure.control=all") == [
-        ("nodes1", 1, 16),
-        ("nodes1-without-allreduce", 1, 16),
-        ("nodes2", 2, 8),
-        ("nodes2-without-allreduce", 2, 8),
-        ("nodes1-alone-as-1-of-2", 1, 8),
-        ("nodes4", 4, 4),
-        ("nodes4-without-allreduce", 4, 4),
-        ("nodes1-alone-as-1-of-4", 1, 4),
-    ]
+    on_1 = [("nodes1", 1, 16), ("nodes1-without-allreduce", 1, 16)]
+    on_2 = [("nodes2", 2, 8), ("nodes2-without-allreduce", 2, 8), ("nodes1-alone-as-1-of-2", 1, 8)]
+    on_4 = [("nodes4", 4, 4), ("nodes4-without-allreduce", 4, 4), ("nodes1-alone-as-1-of-4", 1, 4)]
+    assert strong_points() == [*on_1, on_2[0], *on_4]
+    assert strong_points("nodes=1,4,6") == [*on_1, *on_4]  # six nodes cannot share 16 images: the largest is four
+    assert strong_points("measure.control=all") == [*on_1, *on_2, *on_4]
+    assert strong_points("measure.control=none") == [on_1[0], on_2[0], on_4[0]]
 
 
 @pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
 def test_nodes_share_the_machine_with_those_of_points_that_there_are(cores, each):
-    # 32 images are not shared out equally to three nodes.
-    there = planned("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
-    assert there.launcher.name == "local"
-    assert {point.config.nodes for point in there.points} == {1, 2}
-    assert {point.config.system.cores_per_node for point in there.points} == {each}
-    assert len(there.left_out) == 1
-    assert "nodes" in there.left_out[0]
-
-
-@pytest.mark.parametrize("key", ["tracking.notes", "tracking.group", "results"])
-def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
-    plain = names("experiment=weak_scaling", "model=tiny", "nodes=2")
-    assert names("experiment=weak_scaling", "model=tiny", "nodes=2", f"{key}=first run, quiet node") == plain
+    plan = planned("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
+    assert [point.config.nodes for point in plan.points] == [1, 2]
+    assert {point.config.system.cores_per_node for point in plan.points} == {each}
+    [output] = plan.left_out
+    assert "nodes=3" in output

@@ -11,32 +11,25 @@ from train.launch.launchers.emulated import in_networks
 from train.launch.start.commands import across_hosts, on_this_machine, ssh_command, ssh_prefix
 from train.record.files import ROOT
 
-
-def golden(name: str) -> list[str]:
-    return (GOLDEN / f"{name}.txt").read_text().splitlines()
-
-
-@pytest.mark.parametrize(("controller", "nodes"), [("gloo", 2), ("mpi", 2), ("none", 1)])
-def test_the_command_is_the_golden_one(controller, nodes):
-    assert on_this_machine(job(controller, nodes)) == golden(f"local-{controller}")
-
-
-def test_the_mpirun_of_mpich_gets_the_same_in_its_own_words():
-    of_mpich = replace(job(nodes=1, ranks_per_node=2), exchange=Exchange("mpi", mpirun=MPICH), env={})
-    assert on_this_machine(of_mpich) == golden("local-mpich")
-
-
-def test_launcher_and_ranks_share_one_container():
-    contained = replace(
-        job("mpi"),
-        container=Container("podman", "kit:cpu"),
-        shared=Shared(Path("/kit"), writes=(Path("/r"),), variables=("KIT_EXAMPLE", "KIT_JOB_ID"), cores=(0, 1)),
-    )
-    assert on_this_machine(contained) == golden("local-mpi-podman")
+MPICH_JOB = replace(job(nodes=1, ranks_per_node=2), exchange=Exchange("mpi", mpirun=MPICH), env={})
+IN_PODMAN = replace(
+    job("mpi"),
+    container=Container("podman", "kit:cpu"),
+    shared=Shared(Path("/kit"), writes=(Path("/r"),), variables=("KIT_EXAMPLE", "KIT_JOB_ID"), cores=(0, 1)),
+)
+COMMANDS = {
+    "local-gloo": on_this_machine(job("gloo", 2)),
+    "local-mpi": on_this_machine(job("mpi", 2)),
+    "local-none": on_this_machine(job("none", 1)),
+    "local-mpich": on_this_machine(MPICH_JOB),
+    "local-mpi-podman": on_this_machine(IN_PODMAN),  # launcher and ranks share one container
+    "emulated-networks": in_networks(job(nodes=2, ranks_per_node=2), "kit7"),
+}
 
 
-def test_emulated_nodes_have_their_own_networks():
-    assert in_networks(job(nodes=2, ranks_per_node=2), "kit7") == golden("emulated-networks")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_is_the_golden_one(name):
+    assert COMMANDS[name] == (GOLDEN / f"{name}.txt").read_text().splitlines()
 
 
 def on_hosts(controller: str):
@@ -57,8 +50,7 @@ def test_mpirun_over_ssh_gives_up_silent_hosts_and_passes_the_path_on():
     command = across_hosts(on_hosts("mpi"))
     assert command[command.index("-H") + 1] == "a:1,b:1"
     assert "ServerAliveInterval=5" in command[command.index("plm_rsh_args") + 1]
-    passed_on = [command[i + 1] for i, word in enumerate(command) if word == "-x"]
-    assert passed_on == ["KIT_EXAMPLE", "PATH"]
+    assert [command[i + 1] for i, word in enumerate(command) if word == "-x"] == ["KIT_EXAMPLE", "PATH"]
 
 
 def test_one_rank_on_another_host_is_started_there():
@@ -76,12 +68,8 @@ def test_256_hosts_of_4_ranks(controller):
     assert len(listed) < 131_072 / 10  # the longest word that Linux passes to a program
 
 
-def test_a_command_runs_in_the_folder_of_the_kit_with_its_words_kept():
+def test_over_ssh_a_command_runs_in_the_folder_of_the_kit_and_a_silent_host_is_dropped():
     *ssh, host, line = ssh_command("n1", ["echo", "two words"])
-    assert ssh[0] == "ssh"
-    assert ssh[1::2] == ["-o"] * 4
+    assert (ssh[0], ssh[1::2]) == ("ssh", ["-o"] * 4)
     assert (host, line) == ("n1", f"cd {ROOT} && echo 'two words'")
-
-
-def test_a_host_that_no_longer_answers_is_dropped():
     assert "-o ServerAliveInterval=5 -o ServerAliveCountMax=2" in ssh_prefix()

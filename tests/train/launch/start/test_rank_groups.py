@@ -9,7 +9,6 @@ from train.launch.start.rank_groups import Command
 
 pytestmark = pytest.mark.slow  # starts processes
 
-TELL = "import os; print('group', os.environ['KIT_RANK_GROUP'], 'from rank', os.environ['KIT_FIRST_RANK'])"
 SLEEP = "import time; print('begun', flush=True); time.sleep(600)"
 HASTY = (
     "import sys; from train.launch.start import rank_groups; rank_groups.GRACE_S = 0.1; sys.exit(rank_groups.main())"
@@ -29,38 +28,37 @@ def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
 
 
 def test_each_group_gets_its_number_and_its_first_rank():
-    done = run(python(TELL), python(TELL, first_rank=3))
+    tell = "import os; print('group', os.environ['KIT_RANK_GROUP'], 'from rank', os.environ['KIT_FIRST_RANK'])"
+    done = run(python(tell), python(tell, first_rank=3))
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == ["[group 0] group 0 from rank 0", "[group 1] group 1 from rank 3"]
     assert rank_groups.failed(done.stdout) == []
 
 
-def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
-    done = run(python(SLEEP), python("print('no memory'); raise SystemExit(7)"), hasty=True)
-    assert done.returncode == 7
-    assert rank_groups.failed(done.stdout) == [(1, 7, "no memory")]
+@pytest.mark.parametrize(
+    ("failing", "status", "printed"),
+    [
+        ("print('no memory'); raise SystemExit(7)", 7, "no memory"),
+        ("import os; os.kill(os.getpid(), 9)", 128 + 9, ""),  # as a shell gives it
+    ],
+)
+def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed(failing, status, printed):
+    done = run(python(SLEEP), python(failing), hasty=True)
+    assert done.returncode == status
+    assert rank_groups.failed(done.stdout) == [(1, status, printed)]
 
 
 def test_what_groups_print_at_the_same_time_is_in_separate_lines():
-    many = "for number in range(2000): print(number, flush=True)"
-    done = run(*[python(many)] * 4)
+    done = run(*[python("for number in range(2000): print(number, flush=True)")] * 4)
     expected = [f"[group {group}] {number}" for group in range(4) for number in range(2000)]
     assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
-def test_a_signal_is_an_exit_status_as_a_shell_gives_it():
-    done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP), hasty=True)
-    assert done.returncode == 128 + 9
-    assert [one[:2] for one in rank_groups.failed(done.stdout)] == [(0, 137)]
-
-
 def test_one_that_follows_another_is_named_too(tmp_path):
     came = f"pathlib.Path({str(tmp_path / 'failed')!r})"
-    first = python(f"import pathlib; {came}.touch(); raise SystemExit(1)")
-    late = python(
-        f"import pathlib, time\nwhile not {came}.exists(): time.sleep(.01)\ntime.sleep(.5); raise SystemExit(9)"
-    )
-    done = run(first, late)
+    first = f"import pathlib; {came}.touch(); raise SystemExit(1)"
+    late = f"import pathlib, time\nwhile not {came}.exists(): time.sleep(.01)\ntime.sleep(.5); raise SystemExit(9)"
+    done = run(python(first), python(late))
     assert [one[:2] for one in rank_groups.failed(done.stdout)] == [(0, 1), (1, 9)]
 
 

@@ -12,11 +12,17 @@ from train.launch.supervise import failure
 from train.record.parts import Part
 from train.record.record import Failure, Resize
 
-GLOO = (
-    "Process 1 exit with status code 137.\nTerminating remaining workers after failure of Process 1.\n"
-    "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be "
-    "terminated. The first process to do so was:\nProcess name: 1\nExit code: 137\n"
-)
+
+def gloo(*ended: tuple[int, int]) -> str:
+    """What Horovod's launcher prints of ranks that end, in this order, with these exit statuses."""
+    lines = [f"Process {rank} exit with status code {code}." for rank, code in ended]
+    lines.insert(1, f"Terminating remaining workers after failure of Process {ended[0][0]}.")
+    lines.append("RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing")
+    first = f"Process name: {ended[0][0]}\nExit code: {ended[0][1]}\n"
+    return "\n".join([*lines, f"the job to be terminated. The first process to do so was:\n{first}"])
+
+
+KILLED = gloo((1, 137))
 MPI_SIGNAL = "mpirun noticed that process rank 3 with PID 0 on node vm exited on signal 9 (Killed).\n"
 MPI_EXIT = "job to be terminated. The first process to do so was:\n\n  Process name: [[57417,1],1]\n  Exit code:    1\n"
 SRUN = "srun: error: n2: task 1: Exited with exit code 3\n"
@@ -28,10 +34,7 @@ CANCELLED = (
 # As srun and Slurm say it five minutes after a node has crashed: rank 0 has given its peer up a moment before.
 NODE_FAILED = "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: Node failure on n2\n"
 # Rank 1 was stopped: Gloo gave it up after five minutes, then Horovod's launcher killed it.
-STOOD_STILL = (
-    "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
-    "Process 1 exit with status code 137.\nThe first process to do so was:\nProcess name: 0\nExit code: 1\n"
-)
+STOOD_STILL = gloo((0, 1), (1, 137))
 WAITED = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81] Timed out waiting 300000ms for recv"
 
 
@@ -77,22 +80,13 @@ def find(job: Job, outcome: Outcome, parts: list[Part], launcher: str = "local")
 LOST_0 = failed(0, "HorovodInternalError: peer closed", consequence=True)
 LOST_1 = failed(1, "HorovodInternalError: peer closed", consequence=True)
 # Rank 0 lost the others and ended first; then the ssh of rank 2, which was terminated, and that of rank 1.
-SSH_ENDED = (
-    "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
-    "Process 2 exit with status code 143.\nProcess 1 exit with status code 255.\n"
-    "The first process to do so was:\nProcess name: 0\nExit code: 1\n"
-)
+SSH_ENDED = gloo((0, 1), (2, 143), (1, 255))
 SHM_FULL = (  # as with a full /dev/shm
-    "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
-    "Terminating remaining workers after failure of Process 0.\n"
-    "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
-    "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job "
-    "to be terminated. The first process to do so was:\nProcess name: 0\nExit code: 1\n"
+    "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n" + gloo((0, 1))
 )
 NO_LOG = (
     '[1]<stderr>:  File "/kit/train/__main__.py", line 47, in redirect_output\n[0]<stderr>:other\n'
     "[1]<stderr>:OSError: [Errno 28] No space left on device: '/r/rank-1.log'\n[1]<stderr>:\n"
-    "Process 1 exit with status code 1.\n"
 )
 UNKNOWN_HOST = "[1]<stderr>:Offending key in known_hosts:3\n[1]<stderr>:Host key verification failed.\n"
 RAISED = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
@@ -123,12 +117,12 @@ CASES = {
     "interrupted before a rank came": Case("", [], {"rank": None}, "interrupted by SIGINT$", ended_by="SIGINT"),
     "timed out": Case("", [running(0, "init")], {"phase": "init"}, "launcher.timeout_s=60", ended_by="timeout"),
     "killed, although its peer complains": Case(
-        GLOO, [LOST_0, running(1)], RANK_1 | {"exit_code": 137, "phase": "timed", "log": "rank-1.log"},
+        KILLED, [LOST_0, running(1)], RANK_1 | {"exit_code": 137, "phase": "timed", "log": "rank-1.log"},
         "killed by SIGKILL", logs={"rank-1.log": ""},
     ),
-    "ended before it wrote anything": Case(GLOO, [], {"rank": 1, "host": "n2", "phase": None}),
+    "ended before it wrote anything": Case(KILLED, [], {"rank": 1, "host": "n2", "phase": None}),
     "crashed, with what is known to cause it": Case(
-        GLOO.replace("137", "139"), [], {},
+        gloo((1, 139)), [], {},
         "killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own",
     ),
     "a rank that could tell why": Case(
@@ -173,10 +167,10 @@ CASES = {
         "", [running(0)], {"rank": 0, "exit_code": 137}, exit_code=-9, controller="none", ranks=1
     ),
     "the exit status of ssh": Case(
-        GLOO.replace("137", "255"), [], {"rank": 1, "host": "n2"}, "its host or the link to it is gone", launcher="ssh"
+        gloo((1, 255)), [], {"rank": 1, "host": "n2"}, "its host or the link to it is gone", launcher="ssh"
     ),
     "the words of ssh": Case(
-        UNKNOWN_HOST + GLOO.replace("137", "255"), [], {},
+        UNKNOWN_HOST + gloo((1, 255)), [], {},
         "ssh ended with exit status 255; it printed last: Host key verification failed.$", launcher="ssh",
     ),
     "a rank that was never started": Case(
@@ -184,11 +178,11 @@ CASES = {
         r"ended with exit status 1; it printed last: \[Errno 28\] No space left on device$",
     ),
     "a rank that fails before it has a log": Case(
-        NO_LOG + GLOO.replace("137", "1"), [], {},
-        r"it printed last: OSError: \[Errno 28\] No space left on device: '/r/rank-1.log'$",
+        NO_LOG + gloo((1, 1)), [], {},
+        r"it printed last: OSError: \[Errno 28\] No space left on device: '/r/rank-1.log'$", launcher="ssh",
     ),
     "a rank that aborts": Case(
-        GLOO.replace("137", "134"), [running(0), running(1, "init")], {"log": "rank-1.log"},
+        gloo((1, 134)), [running(0), running(1, "init")], {"log": "rank-1.log"},
         r"killed by SIGABRT; it printed last: what\(\):  Unable to find address for: n1.invalid$",
         logs={"rank-1.log": "terminate called\n  what():  Unable to find address for: n1.invalid\n\n"},
     ),
@@ -201,7 +195,7 @@ CASES = {
         r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", launcher="here", logs={"rank-0.log": WAITED},
     ),
     "killed, although the launcher saw the rank that lost it end first, and then a third that it killed itself": Case(
-        STOOD_STILL + "Process 2 exit with status code 137.\n", [LOST_0, running(1), running(2)],
+        gloo((0, 1), (1, 137), (2, 137)), [LOST_0, running(1), running(2)],
         RANK_1 | {"exit_code": 137}, "killed by SIGKILL", launcher="here", ranks=3,
     ),
 }  # fmt: skip
@@ -221,16 +215,6 @@ def test_the_failure_of_a_job(tmp_path, case):
     assert re.search(case.reason, result.reason)
 
 
-@pytest.mark.parametrize("ended_by", [None, "SIGTERM"])
-def test_all_ranks_done_is_no_failure_whatever_came_then(tmp_path, ended_by):
-    assert find(job(tmp_path), outcome(0, ended_by=ended_by), [done(0), done(1)]) is None
-
-
-def test_elastic_training_is_done_when_the_ranks_at_its_end_are(tmp_path):
-    resized = replace(done(0), resizes=[Resize(3.0, 1, 10, 2, 1, "lost n2")])
-    assert find(job(tmp_path, "elastic"), outcome(0), [resized, running(1)], "ssh") is None
-
-
 @pytest.mark.parametrize(
     ("output", "expected"),
     [(MPI_SIGNAL, (3, 137)), (MPI_EXIT, (1, 1)), (SRUN, (1, 3)), (SRUN_SIGNAL, (1, 137)), ("nothing", None)],
@@ -239,19 +223,16 @@ def test_what_each_launcher_says_of_the_rank_that_ended_first(output, expected):
     assert failure.first_to_end(output) == expected
 
 
-GROUP_1_KILLED = in_group(1, GLOO, 1)
-
-
 @pytest.mark.parametrize(
     ("exit_code", "output", "parts", "expected"),
     [
         # rank 1 of the group from rank 1 on
-        (1, GROUP_1_KILLED, [running(0), failed(1, "peer closed", consequence=True), running(2)], (2, 137)),
+        (1, in_group(1, KILLED, 1), [running(0), failed(1, "peer closed", consequence=True), running(2)], (2, 137)),
         (137, in_group(0, "", 137), [running(0), done(1), done(2)], (0, 137)),
         # the group that ended sooner only followed
         (
             1,
-            in_group(0, "", 1) + GROUP_1_KILLED,
+            in_group(0, "", 1) + in_group(1, KILLED, 1),
             [failed(0, "the meeting failed", consequence=True), running(1), running(2)],
             (2, 137),
         ),
@@ -262,6 +243,10 @@ def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path, exit_code
     assert (result.rank, result.exit_code, result.host) == (*expected, f"host-of-{expected[0]}")
 
 
-def test_all_rank_groups_must_finish(tmp_path):
+def test_all_ranks_done_is_no_failure_whatever_came_then(tmp_path):
+    for ended_by in (None, "SIGTERM"):
+        assert find(job(tmp_path), outcome(0, ended_by=ended_by), [done(0), done(1)]) is None
+    resized = replace(done(0), resizes=[Resize(3.0, 1, 10, 2, 1, "lost n2")])
+    assert find(job(tmp_path, "elastic"), outcome(0), [resized, running(1)], "ssh") is None  # done at its end
     assert find(side_by_side(tmp_path), outcome(0), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), outcome(0), [done(0), done(1)]).reason

@@ -1,14 +1,13 @@
 """True processes, but no ranks: a launcher that runs a few lines of Python."""
 
-import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -17,10 +16,11 @@ from tests.helpers import launches
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.supervise.one_run import JobRun
-from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.record.record import NodeQuota
 
 pytestmark = pytest.mark.slow  # starts processes
+
+QUOTAS = (NodeQuota(0, 0.5, 0.02, 10, 5, 0.1, "a test"),)
 
 # Starts a process of its own, says so, and waits for ever.
 ENDLESS = """
@@ -45,33 +45,24 @@ class Lines(Launcher):
     name = "lines"
 
     def __init__(self, lines: str) -> None:
-        self.lines, self.said = lines, []
+        self.lines, self.said, self.sees_job = lines, [], []
 
     def command(self, job: Job) -> list[str]:
         return [sys.executable, "-c", self.lines, str(job.folder)]
 
     @contextmanager
-    def watching(self, job: Job) -> Iterator["Watching"]:
+    def watching(self, job: Job) -> Iterator[SimpleNamespace]:
+        def look(processes, job_pid: int) -> None:
+            self.sees_job.append(job_pid in [process.pid for process in processes()])
+            (job.folder / "seen").touch()
+
         self.said.append("set up")
-        yield Watching(self, job.folder)
+        yield SimpleNamespace(look=look, quotas=QUOTAS)
         self.said.append("removed")
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
         self.said.append("ended elsewhere")
         return ["n2"]
-
-
-class Watching:
-    """Notes whether it is given the processes of the job."""
-
-    quotas = (NodeQuota(0, 0.5, 0.02, 10, 5, 0.1, "a test"),)
-
-    def __init__(self, launcher: Lines, folder: Path) -> None:
-        self._launcher, self._folder = launcher, folder
-
-    def look(self, processes, job_pid: int) -> None:
-        self._launcher.said.append(job_pid in [process.pid for process in processes()])
-        (self._folder / "seen").touch()
 
 
 def job(folder: Path) -> Job:
@@ -82,48 +73,29 @@ def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path
     launcher = Lines("import os; print(os.environ['KIT_EXAMPLE'], os.environ['KIT_JOB_STARTED_AT']); os._exit(3)")
     outcome, interruption = JobRun(job(tmp_path), launcher, 60).run()
     assert interruption is None
-    assert (outcome.exit_code, outcome.ended_by) == (3, None)
-    assert (
-        outcome.output == f"told {outcome.started_at!r}\nn2: did not answer; processes of the job may be left there\n"
-    )
-    assert outcome.node_quotas == Watching.quotas
-    assert [output for output in launcher.said if isinstance(output, str)] == ["set up", "ended elsewhere", "removed"]
+    assert (outcome.exit_code, outcome.ended_by, outcome.node_quotas) == (3, None, QUOTAS)
+    told, silent = outcome.output.splitlines()
+    assert told == f"told {outcome.started_at!r}"
+    assert silent == "n2: did not answer; processes of the job may be left there"
+    assert launcher.said == ["set up", "ended elsewhere", "removed"]
 
 
-def test_the_watcher_is_given_the_processes_of_the_job(tmp_path):
+def test_the_watcher_is_given_the_processes_of_a_job_which_if_it_succeeds_leaves_nothing_elsewhere(tmp_path):
     launcher = Lines(SEEN)
-    JobRun(job(tmp_path), launcher, 240).run()
-    assert launcher.said[1] is True
-
-
-def test_a_job_that_succeeds_left_nothing_elsewhere(tmp_path):
-    launcher = Lines("pass")
-    outcome, _ = JobRun(job(tmp_path), launcher, 60).run()
+    outcome, _ = JobRun(job(tmp_path), launcher, 240).run()
+    assert launcher.sees_job[0] is True
     assert outcome.exit_code == 0
-    assert "ended elsewhere" not in launcher.said
+    assert launcher.said == ["set up", "removed"]
+
+
+def until_it_has_begun(folder: Path) -> None:
+    while not (folder / "child").exists():
+        time.sleep(0.01)
 
 
 def test_a_job_that_takes_too_long_is_ended_with_all_its_processes(tmp_path):
-    def until_it_has_begun() -> None:  # before it is found to take too long
-        while not (tmp_path / "child").exists():
-            time.sleep(0.01)
-
-    outcome, _ = JobRun(job(tmp_path), Lines(ENDLESS), 0.1, until_it_has_begun).run()
+    outcome, _ = JobRun(job(tmp_path), Lines(ENDLESS), 0.1, partial(until_it_has_begun, tmp_path)).run()
     assert outcome.ended_by == "timeout"
-    assert not psutil.pid_exists(int((tmp_path / "child").read_text()))
-
-
-def test_an_interrupted_job_is_ended_and_the_interruption_returned(tmp_path):
-    def interrupt() -> None:
-        while not (tmp_path / "child").exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    with interrupts_raised():
-        threading.Thread(target=interrupt, daemon=True).start()
-        outcome, interruption = JobRun(job(tmp_path), Lines(ENDLESS), 240).run()
-    assert isinstance(interruption, Interrupted)
-    assert outcome.ended_by == "SIGINT"
     assert not psutil.pid_exists(int((tmp_path / "child").read_text()))
 
 

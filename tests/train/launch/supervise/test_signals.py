@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from tests.helpers import ROOT
-from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred, interrupts_raised
+from train.launch.supervise.signals import Interrupted, interrupts_deferred, interrupts_raised
 
 
 def test_an_interrupt_raises_where_it_may_and_is_kept_where_work_must_end():
+    before = signal.getsignal(signal.SIGINT)
     with interrupts_raised():
         with interrupts_deferred() as came:
             signal.raise_signal(signal.SIGTERM)
@@ -18,34 +19,32 @@ def test_an_interrupt_raises_where_it_may_and_is_kept_where_work_must_end():
         assert came == [signal.SIGTERM, signal.SIGINT]
         with pytest.raises(Interrupted, match="SIGTERM"):
             signal.raise_signal(signal.SIGTERM)
-
-
-def test_handlers_are_put_back():
-    before = signal.getsignal(signal.SIGINT)
-    with interrupts_raised(), interrupts_deferred():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.fixture
+def handler():
+    """Sets the handler that this process has for a signal, until the test has ended."""
+    before = {}
+    yield lambda number, handler: before.setdefault(number, signal.signal(number, handler))
+    for number, previous in before.items():
+        signal.signal(number, previous)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_each_way_to_be_asked_to_end_is_one(number):
-    before = signal.signal(number, signal.default_int_handler)  # a shell's background job ignores some of them
-    try:
-        with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
-            signal.raise_signal(number)
-    finally:
-        signal.signal(number, before)
+def test_each_way_to_be_asked_to_end_is_one(number, handler):
+    handler(number, signal.default_int_handler)  # a shell's background job ignores some of them
+    with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
+        signal.raise_signal(number)
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number):
-    before = signal.signal(number, signal.SIG_IGN)  # as nohup does
-    try:
-        with interrupts_raised(), interrupts_deferred() as came:
-            signal.raise_signal(number)
-        assert came == []
-    finally:
-        signal.signal(number, before)
+def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number, handler):
+    handler(number, signal.SIG_IGN)  # as nohup does
+    with interrupts_raised(), interrupts_deferred() as came:
+        signal.raise_signal(number)
+    assert came == []
 
 
 # Its terminal is closed: what it prints then must not be an error that hides the interruption.
@@ -78,7 +77,7 @@ def test_a_terminal_that_is_closed_is_no_error(tmp_path):
 
 
 MADE = """
-import os, signal, sys, time
+import os, time
 from train.launch.supervise.signals import Interrupted, ends_with_make
 check = ends_with_make()
 print(os.getppid(), flush=True)
@@ -100,8 +99,3 @@ def test_a_make_that_is_killed_ends_what_it_started(tmp_path):
         next(line for line in lines if line.strip().isdigit())  # the shell of the recipe, which stays
         make.kill()
         assert next(lines) == "SIGHUP\n"
-
-
-def test_without_a_make_nothing_is_watched(monkeypatch):
-    monkeypatch.delenv("MAKELEVEL", raising=False)
-    ends_with_make()()

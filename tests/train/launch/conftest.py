@@ -1,0 +1,30 @@
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from train.launch.start import containers
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A function that puts a program on the path, which has no others: it prints a text, or fails with it.
+
+    It keeps its arguments in a file of the folder that is the path.
+    """
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def put(name: str, output: str = "", status: int = 0) -> Path:
+        path = folder / name
+        prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
+        path.write_text(f'#!/bin/sh\necho "$@" >{folder}/arguments\n{prints}\nexit {status}\n')
+        path.chmod(0o755)
+        containers._digest.cache_clear()
+        containers._implementation.cache_clear()
+        return path
+
+    yield put
+    containers._implementation.cache_clear()
