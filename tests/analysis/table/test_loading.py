@@ -69,24 +69,22 @@ def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
 
 def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
     good = results.add(nodes=1)
-    cut = results.add(nodes=2)
-    cut.write_bytes(cut.read_bytes()[:-20])
-    edited = results.add(nodes=4)
-    edited.write_bytes(edited.read_bytes().replace(b'"repeat":0', b'"repeat":7'))
-    other = results.add(nodes=8)
-    other.write_bytes(other.read_bytes().replace(b'"schema_version":5', b'"schema_version":9'))
-    timeless = save_as_it_is(make_record(nodes=16, step_s=0.0), results.folder)
+    reasons = {}
+    for nodes, old, new, reason in (
+        (2, b"}", b"", "not a whole"),
+        (4, b'"repeat":0', b'"repeat":7', "edited"),
+        (8, b'"schema_version":5', b'"schema_version":9', "version 9"),
+    ):
+        path = results.add(nodes=nodes)
+        path.write_bytes(path.read_bytes().replace(old, new))
+        reasons[str(path)] = reason
+    reasons[str(save_as_it_is(make_record(nodes=16, step_s=0.0), results.folder))] = "time goes forward"
     results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
     own = results.study()
     assert own.local["record"].unique().tolist() == [str(good)]
-    reasons = dict(
-        zip([cut, edited, other, timeless], ["not a whole", "edited", "version 9", "time goes forward"], strict=True)
-    )
-    assert len(own.left_out) == len(reasons)
-    for path, reason in reasons.items():
-        assert any(notice.path == str(path) and reason in notice.reason for notice in own.left_out)
-    assert len(own.failed) == 1
-    assert own.failed[0].reason == "rank 3 was killed (rank 3)"
+    assert {notice.path for notice in own.left_out} == {*reasons}
+    assert all(reasons[notice.path] in notice.reason for notice in own.left_out)
+    assert [notice.reason for notice in own.failed] == ["rank 3 was killed (rank 3)"]
 
 
 def test_the_newest_complete_generation_counts(results):
@@ -125,13 +123,13 @@ def test_a_folder_without_published_numbers_is_an_error(tmp_path):
         loading.published(tmp_path)
 
 
-@pytest.mark.parametrize("looked", [True, False])
-def test_python_looks_for_circles_afterwards_as_it_did_before(results, looked):
+@pytest.mark.parametrize("enabled", [True, False])
+def test_python_looks_for_circles_afterwards_as_it_did_before(results, enabled):
     results.add()
     before = gc.isenabled()
     try:
-        (gc.enable if looked else gc.disable)()
+        (gc.enable if enabled else gc.disable)()
         loading.local(results.folder)
-        assert gc.isenabled() == looked
+        assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()

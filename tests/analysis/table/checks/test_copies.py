@@ -46,6 +46,7 @@ def test_one_record_given_twice_is_no_copy(results, tmp_path):
 
 def test_times_that_someone_typed_in_say_nothing():
     assert not len(copies.trace(settle(make_record(step_s=0.505)), "p").times_s)
+    assert not list(copies.copied_steps(make_record(nodes=2, step_s=1 / 3, steps=20)))
 
 
 def test_equal_by_chance():
@@ -65,12 +66,8 @@ def test_a_run_is_a_copy_of_the_one_that_most_of_its_times_are_of():
     assert (result.stated, result.follows) == ("14 times that a clock gave", "10 of them are those of b")
 
 
-def round_times():
-    return noisy_records.rounds(np.random.default_rng(2))
-
-
 def test_a_window_that_was_copied_from_another_round_is_found():
-    run = round_times()
+    run = noisy_records.rounds(np.random.default_rng(2))
     assert not list(copies.copied_steps(run))
     one, other = [window for window in run.ranks[1].windows if window.arm == 1][:2]
     other.window_s, other.step_times_s = one.window_s, [*one.step_times_s]
@@ -87,7 +84,3 @@ def test_steps_that_were_copied_over_others_or_from_another_rank_are_found():
     run = noisy(nodes=2)
     run.ranks[1].step_times_s = [*run.ranks[0].step_times_s]
     assert len(list(copies.copied_steps(run))) == 8  # of 10 steps, three in a row
-
-
-def test_steps_that_all_took_the_same_typed_time_are_no_copies():
-    assert not list(copies.copied_steps(make_record(nodes=2, step_s=1 / 3, steps=20)))

@@ -1,0 +1,30 @@
+"""Changes of single values of a record, and what a check prints of it."""
+
+import functools
+from copy import deepcopy
+
+
+def edited(run, changes):
+    """Return the record with values set by their dotted paths, as "ranks.1.cores"; a function computes a new value."""
+    for path, value in changes.items():
+        *steps, last = path.split(".")
+        holder = functools.reduce(_inner, steps, run)
+        new = value(_inner(holder, last)) if callable(value) else deepcopy(value)
+        if isinstance(holder, list):
+            holder[int(last)] = new
+        elif isinstance(holder, dict):
+            holder[last] = new
+        else:
+            setattr(holder, last, new)
+    return run
+
+
+def _inner(holder, step):
+    if isinstance(holder, list):
+        return holder[int(step)]
+    return holder.get(step) if isinstance(holder, dict) else getattr(holder, step)
+
+
+def printed(check, run):
+    """Return the contradictions that a check finds, as commands print them, with the difference."""
+    return [f"{one}" + ("" if one.off is None else f" ({one.off:+.3g})") for one in check(run)]
