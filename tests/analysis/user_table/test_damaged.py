@@ -1,8 +1,5 @@
 """One table written and damaged in many ways: the same rows, or an error or a note that names the cell."""
 
-import json
-
-import pandas as pd
 import pytest
 
 from analysis.user_table import table
@@ -39,30 +36,11 @@ def with_units():
     return [[cell + unit for cell, unit in zip(row, units, strict=True)] for row in ROWS]
 
 
-def markdown(rows=ROWS, headers=HEADERS):
-    return "\n".join(f"| {' | '.join(row)} |" for row in [headers, ["---"] * 5, *rows])
-
-
-def html(rows=ROWS):
-    cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in [HEADERS, *rows])
-    return f"<html><body><p>1 2 3</p><table>{cells}</table></body></html>"
-
-
-def aligned():
-    return "\n".join("".join(f"{cell:>16}" for cell in row) for row in [HEADERS, *ROWS])
-
-
-def objects():
-    return json.dumps([dict(zip(HEADERS, map(float, row), strict=True)) for row in ROWS])
+def markdown(rows=ROWS):
+    return "\n".join(f"| {' | '.join(row)} |" for row in [HEADERS, ["---"] * 5, *rows])
 
 
 DAMAGED = {
-    "comma": lines(","),
-    "semicolon": lines(";"),
-    "tab": lines("\t"),
-    "bar": lines("|"),
-    "sep= in the first line": "sep=;\n" + lines(";"),
-    "old Mac line ends": lines(",", end="\r"),
     "Windows line ends": lines(",", end="\r\n"),
     "trailing separators": lines(",", [*HEADERS, ""], [[*row, ""] for row in ROWS]),
     "trailing separators in the rows alone": lines(",", HEADERS, [[*row, ""] for row in ROWS]),
@@ -81,58 +59,35 @@ DAMAGED = {
     "a repeated header": lines(",", rows=[*ROWS[:1], HEADERS, *ROWS[1:]]),
     "footnote marks": lines(",", rows=[[row[0], row[1], row[2] + "*", row[3], row[4] + " [1]"] for row in ROWS]),
     "bold": markdown([[f"**{cell}**" for cell in row] for row in ROWS]),
-    "Markdown": markdown(),
-    "Markdown without bars at the ends": "\n".join(line.strip("| ") for line in markdown().splitlines()),
     "Markdown in prose": f"# Results\n\nSee | below.\n\n{markdown()}\n\nAs expected, 4 GPUs gain 3.6.\n",
-    "HTML": html(),
-    "JSON": objects(),
-    "aligned text": aligned(),
     "columns the other way round": lines(",", HEADERS[::-1], [row[::-1] for row in ROWS]),
     "rows the other way round": lines(",", rows=ROWS[::-1]),
     "merged batches": lines(",", rows=[ROWS[0], *([row[0], "", *row[2:]] for row in ROWS[1:])]),
-    "times in minutes": lines(
-        ",", [*HEADERS[:4], "Time (min)"], [[*row[:4], repr(float(row[4]) / 60)] for row in ROWS]
-    ),
-    "rates of one rank": lines(
-        ",", ["GPUs", "Batch per GPU", "img/s/GPU", "Speedup", "Time (s)"],
-        [[row[0], row[1], repr(float(row[2]) / int(row[0])), *row[3:]] for row in ROWS],
-    ),
+    "times in minutes": lines(",", [*HEADERS[:4], "Time (min)"],
+                              [[*row[:4], f"{float(row[4]) / 60!r}"] for row in ROWS]),
+    "rates of one rank": lines(",", [*HEADERS[:2], "img/s/GPU", *HEADERS[3:]],
+                               [[*row[:2], f"{float(row[2]) / int(row[0])!r}", *row[3:]] for row in ROWS]),
     "turned": "\n".join(",".join(column) for column in zip(HEADERS, *ROWS, strict=True)),
     "an unknown column": lines(",", [*HEADERS, "colour"], [[*row, "red"] for row in ROWS]),
 }  # fmt: skip
-
-
-def check(path):
-    runs = table.read(path).runs.sort_values("ranks")
-    result = pd.DataFrame({name: runs[name].to_list() for name in EXPECTED})
-    pd.testing.assert_frame_equal(result, pd.DataFrame(EXPECTED), check_dtype=False, rtol=1e-9)
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_the_same_table_in_another_form_is_the_same(tmp_path, damage):
     path = tmp_path / "t.txt"
     path.write_bytes(DAMAGED[damage].encode())
-    check(path)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "latin-1"])
-def test_in_another_encoding_it_is_the_same(tmp_path, encoding):
-    path = tmp_path / "t.csv"
-    path.write_bytes(
-        lines(";", ["GPUs", "Batch per GPU", "Images/s", "Speedup", "Time (s)"], german()).encode(encoding)
-    )
-    check(path)
+    runs = table.read(path).runs.sort_values("ranks")
+    for name, values in EXPECTED.items():
+        assert runs[name].tolist() == pytest.approx(values, rel=1e-9), name
 
 
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("fast", "'fast' is no number"),
         ("-5", "-5 given, must be more than 0"),
         ("OOM", "'OOM': not measured"),
         ("1e20", "1e20 given, must be between"),
         ("12 W", "'12 W' is no rate"),
-        ("1,2,3", "'1,2,3' is no number"),
     ],
 )
 def test_a_bad_cell_is_named_and_costs_itself_alone(tmp_path, cell, says):

@@ -1,3 +1,6 @@
+import io
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,7 +29,10 @@ def grid(text):
         ("GPUs   img/s\n1      100\n2      190\n", (1, 2, 3)),
         ("GPUs img/s\n1 100\n2 190\n", (1, 2, 3)),
         ("  GPUs   img/s\n ------ ------\n    1     100\n    2     190\n", (1, 3, 4)),
-        ("<table><tr><th>GPUs<th>img/s\n<tr><td>1<td>100</td></tr>\n<tr><td>2<td>190<sup>a</sup></table>", (1, 2, 3)),
+        (
+            "<p>1 2 3</p><table><tr><th>GPUs<th>img/s\n<tr><td>1<td>100</td></tr>\n<tr><td>2<td>190<sup>a</sup></table>",
+            (1, 2, 3),
+        ),
         ('[{"GPUs": 1, "img/s": 100},\n {"GPUs": 2, "img/s": 190.0}]', (0, 1, 2)),
         ('{"GPUs": [1, 2], "img/s": [100, 190]}', (0, 1, 2)),
         ('{"GPUs": 1, "img/s": 100}\n{"GPUs": 2, "img/s": 190}', (0, 1, 2)),
@@ -45,13 +51,12 @@ def test_each_format_gives_the_same_cells_with_their_lines(text, lines):
 
 
 def test_a_cell_of_several_lines_begins_on_its_first():
-    result = grid('GPUs,img/s,note\n1,100,"a\nb"\n2,190,c\n')
-    assert result.lines == (1, 2, 4)
+    assert grid('GPUs,img/s,note\n1,100,"a\nb"\n2,190,c\n').lines == (1, 2, 4)
 
 
 def test_cells_under_each_other_with_headers_of_several_words():
-    result = grid("Number of GPUs   Images per second\n1                100\n16               1520\n")
-    assert result.rows[0] == ("Number of GPUs", "Images per second")
+    text = "Number of GPUs   Images per second\n1                100\n16               1520\n"
+    assert grid(text).rows[0] == ("Number of GPUs", "Images per second")
 
 
 def test_cells_that_span_rows_and_columns_are_repeated():
@@ -124,8 +129,6 @@ def test_the_sheets_of_a_workbook(tmp_path):
 
 
 def test_a_broken_workbook_is_reported(tmp_path):
-    import zipfile
-
     pytest.importorskip("openpyxl", reason="make setup-analysis installs it")
     with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
         archive.writestr("xl/workbook.xml", "<workbook")
@@ -139,9 +142,6 @@ def test_tables_drawn_with_lines():
 
 
 def test_a_folder_and_standard_input(tmp_path, monkeypatch):
-    import io
-    import sys
-
     for name in ("b.csv", "a.csv"):
         (tmp_path / name).write_text(name)
     assert [Path(one.where).name for one in files.texts(tmp_path)] == ["a.csv", "b.csv"]

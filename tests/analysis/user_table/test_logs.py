@@ -5,6 +5,12 @@ import pytest
 from analysis.user_table import files, table
 from analysis.user_table.files import Text
 
+
+def read(tmp_path, text, name="log.txt"):
+    (tmp_path / name).write_text(text)
+    return table.read(tmp_path / name).runs
+
+
 HOROVOD = """Model: {model}
 Batch size: {batch}
 Number of GPUs: {ranks}
@@ -29,16 +35,13 @@ def test_horovods_synthetic_benchmarks_one_file_a_run(tmp_path):
 
 
 def test_tf_cnn_benchmarks_several_runs_in_one_file(tmp_path):
-    path = tmp_path / "log.txt"
-    path.write_text(
-        "".join(
-            f"Model:       inception3\nBatch size:  {32 * n} global\n             32 per device\n"
-            f"Devices:     [{', '.join(repr(f'/gpu:{i}') for i in range(n))}]\n"
-            f"10\timages/sec: 48.9 +/- 0.6 (jitter = 1.7)\t6.454\ntotal images/sec: {rate}\n"
-            for n, rate in ((1, 47.49), (2, 94.72))
-        )
+    text = "".join(
+        f"Model:       inception3\nBatch size:  {32 * n} global\n             32 per device\n"
+        f"Devices:     [{', '.join(repr(f'/gpu:{i}') for i in range(n))}]\n"
+        f"10\timages/sec: 48.9 +/- 0.6 (jitter = 1.7)\t6.454\ntotal images/sec: {rate}\n"
+        for n, rate in ((1, 47.49), (2, 94.72))
     )
-    runs = table.read(path).runs
+    runs = read(tmp_path, text)
     assert runs["ranks"].tolist() == [1, 2]
     assert runs["images_per_s"].tolist() == [47.49, 94.72]
     assert runs["batch_per_rank"].tolist() == [32, 32]
@@ -46,15 +49,12 @@ def test_tf_cnn_benchmarks_several_runs_in_one_file(tmp_path):
 
 
 def test_tf_cnn_benchmarks_with_horovod_prints_the_total_once_a_rank(tmp_path):
-    path = tmp_path / "log.txt"
-    path.write_text(
-        "".join(
-            f"mpirun -np {n} -H localhost:{n} python tf_cnn_benchmarks.py --model resnet101 --batch_size 64\n"
-            + f"100\timages/sec: 147.9 +/- 0.0 (jitter = 0.3)\t9.0\ntotal images/sec: {rate}\n" * n
-            for n, rate in ((1, 204.75), (8, 1188.51))
-        )
+    text = "".join(
+        f"mpirun -np {n} -H localhost:{n} python tf_cnn_benchmarks.py --model resnet101 --batch_size 64\n"
+        + f"100\timages/sec: 147.9 +/- 0.0 (jitter = 0.3)\t9.0\ntotal images/sec: {rate}\n" * n
+        for n, rate in ((1, 204.75), (8, 1188.51))
     )
-    runs = table.read(path).runs
+    runs = read(tmp_path, text)
     assert runs["ranks"].tolist() == [1, 8]
     assert runs["images_per_s"].tolist() == [204.75, 1188.51]
     assert runs["batch_per_rank"].tolist() == [64, 64]
@@ -62,41 +62,31 @@ def test_tf_cnn_benchmarks_with_horovod_prints_the_total_once_a_rank(tmp_path):
 
 
 def test_devices_of_horovod_are_those_of_all_ranks(tmp_path):
-    path = tmp_path / "log.txt"
-    path.write_text(
+    text = (
         "mpirun -np 2 -H a:1,b:1\nModel:       resnet50\nBatch size:  64 global\n             32 per device\n"
         "Devices:     ['horovod/gpu:0', 'horovod/gpu:1']\ntotal images/sec: 94.72\n"
     )
-    assert table.read(path).runs["ranks"].tolist() == [2]
+    assert read(tmp_path, text)["ranks"].tolist() == [2]
 
 
 def test_progress_lines_of_keras_without_their_first_epoch(tmp_path):
-    path = tmp_path / "np4.log"
-    epochs = [(12, 96), (6, 48), (8, 64)]
-    path.write_text(
-        "".join(
-            f"Epoch {number}/3\n 60/125 [====>....] - ETA: 3s\r"
-            f"125/125 [==============================] - {s}s {ms}ms/step\n"
-            for number, (s, ms) in enumerate(epochs, 1)
-        )
+    text = "".join(
+        f"Epoch {number}/3\n 60/125 [====>....] - ETA: 3s\r"
+        f"125/125 [==============================] - {s}s {ms}ms/step\n"
+        for number, (s, ms) in enumerate([(12, 96), (6, 48), (8, 64)], 1)
     )
-    (run,) = table.read(path).runs.to_dict("records")
+    (run,) = read(tmp_path, text, "np4.log").to_dict("records")
     assert (run["ranks"], run["epoch_s"], run["step_s"], run["n"]) == (4, 7, pytest.approx(0.056), 2)
 
 
 def test_mlperf_logs(tmp_path):
-    path = tmp_path / "result_0.txt"
-    events = [
-        {"key": "submission_benchmark", "value": "resnet", "time_ms": 1000},
-        {"key": "submission_platform", "value": "2xDGX", "time_ms": 1000},
-        {"key": "global_batch_size", "value": 3264, "time_ms": 1000},
-        {"key": "run_start", "value": None, "time_ms": 2000},
-        {"key": "epoch_start", "value": None, "time_ms": 2000},
-        {"key": "epoch_stop", "value": None, "time_ms": 42000},
-        {"key": "run_stop", "value": None, "time_ms": 82500},
-    ]
-    path.write_text("".join(f"0: :::MLLOG {json.dumps(event)}\n" for event in events))
-    (run,) = table.read(path).runs.to_dict("records")
+    events = {
+        "submission_benchmark": ("resnet", 1000), "submission_platform": ("2xDGX", 1000),
+        "global_batch_size": (3264, 1000), "run_start": (None, 2000), "epoch_start": (None, 2000),
+        "epoch_stop": (None, 42000), "run_stop": (None, 82500),
+    }  # fmt: skip
+    lines = [json.dumps({"key": key, "value": value, "time_ms": ms}) for key, (value, ms) in events.items()]
+    (run,) = read(tmp_path, "".join(f"0: :::MLLOG {line}\n" for line in lines)).to_dict("records")
     assert (run["model"], run["ranks"], run["wall_s"], run["epoch_s"]) == ("resnet", 2, 80.5, 40)
 
 
