@@ -9,8 +9,17 @@ from tests.helpers.chrome_trace import check
 from tests.helpers.timelines import STEPS, begin_s, launch_with_timeline, load
 
 
+@pytest.fixture
+def launch(tmp_path):
+    return load(launch_with_timeline(tmp_path))
+
+
 def report(launch) -> str:
     return text.report(launch, steps_of_rank_0(launch))
+
+
+def as_json(launch):
+    return text.as_json(launch, steps_of_rank_0(launch), Path("trace.json"))
 
 
 def cells(table: str, first: str) -> list[str]:
@@ -19,58 +28,38 @@ def cells(table: str, first: str) -> list[str]:
     return [cell.strip() for cell in line.strip().removeprefix(first).split("  ") if cell]
 
 
-def test_the_parts_have_intervals_and_say_where_there_is_none(tmp_path):
-    lines = report(load(launch_with_timeline(tmp_path)))
-    assert lines.startswith(
-        "== ResNet50, 2 ranks on 2 hosts, batch 8, flat gradients, gloo, cycle 20 ms: 8 timed steps"
-    )
+def test_the_parts_have_intervals_and_say_where_there_is_none(launch, tmp_path):
+    lines = report(launch)
+    title = "== ResNet50, 2 ranks on 2 hosts, batch 8, flat gradients, gloo, cycle 20 ms: 8 timed steps"
+    assert lines.startswith(title)
     assert "230 (230 to 230)" in cells(lines, "wire ")
-    assert "none here" in "".join(cells(lines, "queue"))
-    assert "none here" in "".join(cells(lines, "copy"))
+    assert cells(lines, "queue") == cells(lines, "copy") == ["none here"]
+    assert {"600 (600 to 600)", "100 (100 to 100)"} <= {*cells(lines, "1 on host1")}
     assert "Of 280 (280 to 280) ms of copies and wire a step, rank 0 computed during 0 (0 to 0) ms: 0 %." in lines
     assert "Gloo has no queue" in lines
     assert "One flat tensor needs no fusion buffer" in lines
-
-
-def test_ranks_are_beside_each_other_and_the_clocks_are_report(tmp_path):
-    lines = report(load(launch_with_timeline(tmp_path)))
-    assert "600 (600 to 600)" in cells(lines, "1 on host1")
-    assert "100 (100 to 100)" in cells(lines, "1 on host1")
     assert "The clocks of the hosts are known to ± 0.2 ms" in lines
     one_host = report(load(launch_with_timeline(tmp_path / "one", apart=False)))
     assert "All ranks are on one host, and have one clock." in one_host
 
 
-def test_a_clock_that_is_not_known_is_report(tmp_path):
-    launch = load(launch_with_timeline(tmp_path))
+def test_a_clock_that_is_not_known_is_reported(launch):
     launch = replace(launch, ranks=[launch.ranks[0], replace(launch.ranks[1], clock_error_s=None)])
     assert "How far the clocks of ranks 1 are from rank 0's could not be measured" in " ".join(report(launch).split())
 
 
-def test_with_other_gradients_nothing_is_reported_of_a_flat_tensor(tmp_path):
-    launch = load(launch_with_timeline(tmp_path))
+def test_with_other_gradients_nothing_is_reported_of_a_flat_tensor(launch):
     launch.run.config["distribution"] |= {"gradients": "separate", "controller": "mpi"}
-    lines = report(launch)
-    assert "flat tensor" not in lines
-    assert "MPI on CPUs has no queue" in lines
-
-
-@pytest.fixture
-def launch(tmp_path):
-    return load(launch_with_timeline(tmp_path))
-
-
-def as_json(launch):
-    return text.as_json(launch, steps_of_rank_0(launch), Path("trace.json"))
+    assert "flat tensor" not in report(launch)
+    assert "MPI on CPUs has no queue" in report(launch)
 
 
 def test_the_parts_that_there_are_have_their_medians_in_seconds(launch):
     timeline = as_json(launch)
     assert (timeline.model, timeline.hosts, timeline.timed_steps) == ("resnet50", 2, STEPS)
-    assert {name: number.value for name, number in timeline.parts_s.items()} == pytest.approx(
-        {"computing": 0.5, "cycle": 0.01, "negotiation": 0.11, "late": 0.09, "wire": 0.23, "unmarked": 0.05,
-         "after": 0.1, "step": 1.0}, abs=1e-5,
-    )  # fmt: skip
+    times = {name: number.value for name, number in timeline.parts_s.items()}
+    expected = {"computing": 0.5, "cycle": 0.01, "negotiation": 0.11, "late": 0.09, "wire": 0.23, "unmarked": 0.05}
+    assert times == pytest.approx(expected | {"after": 0.1, "step": 1.0}, abs=1e-5)  # rank 1's clock is 5 s behind
     assert timeline.parts_s["wire"].n == STEPS
     assert set(timeline.overlapped_s) == {"negotiation", "late", "wire", "unmarked"}
     assert {number.value for number in timeline.overlapped_s.values()} == {0.0}
@@ -112,9 +101,9 @@ def test_each_rank_is_a_process_with_its_phases_and_steps_in_microseconds_from_t
         assert (start["name"], start["ts"], start["dur"]) == ("start", 0, 500_000)
         assert (imported["name"], imported["ts"], imported["dur"]) == ("import", 500_000, 3_000_000)
         steps = lane(events, rank, "steps")
-        assert [step["name"] for step in steps[:4]] == [
-            "step 1 (first step)", "step 2 (warm up)", "step 3 (warm up)", "step 4 (timed)",
-        ]  # fmt: skip
+        names = [step["name"].partition(" (")[2] for step in steps[:4]]
+        assert names == ["first step)", "warm up)", "warm up)", "timed)"]
+        assert steps[3]["name"].startswith("step 4")
         assert steps[0]["ts"] == pytest.approx(1e6 * (begin_s(0) - 999.5), abs=1)
     computing, rest, *_ = lane(events, 1, "in a step")
     assert (computing["name"], computing["dur"]) == ("computing", pytest.approx(600_000, abs=1))
@@ -130,10 +119,10 @@ def test_no_thread_has_the_number_of_a_process(events):
 
 def test_rank_0_has_a_thread_for_each_tensor_with_what_it_contains(events):
     result = lane(events, 0, "Horovod: gradients")
-    assert [event["name"] for event in result[:5]] == [
-        "NEGOTIATE_ALLREDUCE", "rank 0 is ready", "rank 1 is ready", "ALLREDUCE", "GLOO_ALLREDUCE",
-    ]  # fmt: skip
-    assert result[3]["ts"] == pytest.approx(1e6 * (begin_s(0) + 0.62 - 999.5), abs=1)
+    names = ["NEGOTIATE_ALLREDUCE", "rank 0 is ready", "rank 1 is ready", "ALLREDUCE", "GLOO_ALLREDUCE"]
+    assert [event["name"] for event in result[:5]] == names
+    begins_s = [event["ts"] / 1e6 - (begin_s(0) - 999.5) for event in result[:5]]
+    assert begins_s == pytest.approx([0.51, 0.51, 0.6, 0.62, 0.65], abs=1e-6)
 
 
 def test_operations_of_tensorflow_have_the_threads_that_ran_them(events):
@@ -148,6 +137,4 @@ def test_what_is_exchanged_in_no_step_shares_a_thread(events):
     assert (broadcast["name"], broadcast["dur"]) == ("BROADCAST", pytest.approx(500_000, abs=1))
     assert broadcast["ts"] == pytest.approx(1e6 * (999.9 + 2.0 - 999.5), abs=1)
     threads = [event["args"]["name"] for event in events if event["name"] == "thread_name" and event["pid"] == 0]
-    assert [name for name in threads if name.startswith("Horovod: ")] == [
-        "Horovod: gradients", "Horovod: all other tensors",
-    ]  # fmt: skip
+    assert sum(name.startswith("Horovod: ") for name in threads) == 2  # the other one is of the gradients
