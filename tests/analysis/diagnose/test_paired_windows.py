@@ -1,17 +1,15 @@
 import numpy as np
 import pytest
 
-from analysis.diagnose.paired_windows import Arm, curves, exchange_s
+from analysis.diagnose.paired_windows import Arm, curves
 from analysis.diagnose.split import splits
 from analysis.study import Study
-from tests.helpers.own_records import make_record, make_rounds, save
+from tests.helpers.own_records import QUOTA, make_record, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds, strategies
 from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = Arm(1, 8), Arm(2, 8)
 CONTROL = Arm(2, 8, "control")
-KEYS = ["distribution", "nodes"]
-ALONE = {"backend": "none", "allreduce": False, "controller": "gloo"}
 
 
 def read(folder):
@@ -34,56 +32,45 @@ def test_the_rounds_of_each_launch_are_turns(tmp_path):
     assert result.launches[0].locations == [("host0", [0]), ("host0", [1])]
 
 
-def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(tmp_path):
-    run = make_rounds([(0.5, 0.6, 0.6)] * 6)
+def rounds_on_used_cores(**more):
+    """Rounds of which each window lost 0.4 s to other processes, and 0.02 s to the hypervisor."""
+    run = make_rounds([(0.5, 0.6, 0.6)] * 6, **more)
     run.ranks[1].cores = [2, 3]
     for rank in run.ranks:
         for window in rank.windows:
             window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02, delay_s=0.4)
-    save(run, tmp_path)
-    [result] = read(tmp_path)
-    control = result.launches[0].paired_windows[0].arms[CONTROL]
+    return run
+
+
+def control_of(run, folder):
+    save(run, folder)
+    [result] = read(folder)
+    return result.launches[0].paired_windows[0].arms[CONTROL]
+
+
+def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(tmp_path):
+    control = control_of(rounds_on_used_cores(), tmp_path)
     assert control.other_processes_s == pytest.approx([0.2, 0.1])  # 0.4 s in two steps, on one core and on two
     assert control.stolen_s == pytest.approx([0.01, 0.005])
     assert control.preempted_s == pytest.approx([0.21, 0.105])
 
 
-@pytest.mark.parametrize("change", ["shared", "emulated"])
-def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, change):
-    system = {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.4, "link_mbit_per_s": None}
-    more = {"system": system, "launcher": {"flat_within_fraction": 0.1}} if change == "emulated" else {}
-    run = make_rounds([(0.5, 0.6, 0.6)] * 6, **more)
-    run.cores_shared = change == "shared"
-    for rank in run.ranks:
-        for window in rank.windows:
-            window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02, delay_s=0.4)
-    save(run, tmp_path)
-    [result] = read(tmp_path)
-    assert result.launches[0].paired_windows[0].arms[CONTROL].preempted_s is None
+@pytest.mark.parametrize(("shared", "nodes"), [(True, {}), (False, QUOTA)], ids=["shared", "emulated"])
+def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, shared, nodes):
+    run = rounds_on_used_cores(**nodes)
+    run.cores_shared = shared
+    assert control_of(run, tmp_path).preempted_s is None
 
 
-def test_an_exchange_takes_as_long_as_on_the_rank_that_came_last():
-    windows = [Window(0, 1, 1.0, [0.30, 0.20]), Window(0, 1, 1.0, [0.25, 0.22])]
-    assert exchange_s(windows) == pytest.approx((0.25 + 0.20) / 2)
-
-
-def test_exchanges_belong_to_the_round_and_to_the_number_of_nodes(tmp_path):
-    run = make_rounds([(0.5, 0.6, 0.6)] * 6)
-    for rank in run.ranks:
-        rank.exchanges = [Window(number, 1, 0.2, [0.1, 0.1 + 0.01 * number]) for number in range(6)]
-    save(run, tmp_path)
-    [result] = read(tmp_path)
-    assert [paired.exchanges_s[2] for paired in result.launches[0].paired_windows] == pytest.approx(
-        [0.1 + 0.005 * number for number in range(6)]
-    )
-
-
-def test_a_round_that_was_not_finished_is_no_turn(tmp_path):
+def test_exchanges_belong_to_the_round_and_take_as_long_as_on_the_rank_that_came_last(tmp_path):
     run = make_rounds([(0.5, 0.6, 0.6)] * 7, failure=Failure("killed", rank=1))
-    run.ranks[1].windows.pop()
+    run.ranks[1].windows.pop()  # so the last round is not finished, and is no turn
+    for rank, (first_s, second_s) in zip(run.ranks, ((0.30, 0.20), (0.25, 0.22)), strict=True):
+        rank.exchanges = [Window(number, 1, 1.0, [first_s, second_s + 0.01 * number]) for number in range(6)]
     save(run, tmp_path)
     [result] = read(tmp_path)
-    assert len(result.launches[0].paired_windows) == 6
+    exchanges_s = [paired.exchanges_s[2] for paired in result.launches[0].paired_windows]
+    assert exchanges_s == pytest.approx([(0.25 + 0.20 + 0.01 * number) / 2 for number in range(6)])
 
 
 def test_repeats_of_single_launches_are_turns_too(tmp_path):
@@ -92,38 +79,33 @@ def test_repeats_of_single_launches_are_turns_too(tmp_path):
             save(make_record(nodes=nodes, step_s=step_s, repeat=repeat), tmp_path)
     [result] = read(tmp_path)
     assert not result.in_rounds
-    assert [len(launch.paired_windows) for launch in result.launches] == [6]
-    assert set(result.launches[0].paired_windows[0].arms) == {ONE, TWO}
-    assert result.launches[0].paired_windows[0].arms[TWO].measured_s == pytest.approx(0.6)
-    assert result.launches[0].paired_windows[0].arms[TWO].computing_s is None
+    [launch] = result.launches
+    assert len(launch.paired_windows) == 6
+    arms = launch.paired_windows[0].arms
+    assert set(arms) == {ONE, TWO}
+    assert arms[TWO].measured_s == pytest.approx(0.6)
+    assert arms[TWO].computing_s is None
 
 
 def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
-    strategies(tmp_path)
-    horovod, mwms = read(tmp_path)
+    strategies(tmp_path, servers=2)
+    horovod, mwms, ps = read(tmp_path)
     assert (horovod.arm, mwms.arm, horovod.target) == ("horovod", "mwms", "strategies")
     assert horovod.arms == mwms.arms != ""
     assert (horovod.flat, mwms.flat) == (True, False)
+    assert (horovod.servers, mwms.servers, ps.servers) == ("", "", "+2 cores for servers")
     for curve, step_s, ready_s in ((horovod, 0.5, (0.42, 0.45)), (mwms, 0.7, (0.43, 0.46))):
         assert curve.points == [ONE, TWO]
         [launch] = curve.launches
         assert [paired.repeat for paired in launch.paired_windows] == [(0, repeat) for repeat in range(6)]
-        assert launch.paired_windows[1].arms[ONE].measured_s == pytest.approx(1.1 * 0.4)
-        assert launch.paired_windows[1].arms[TWO].measured_s == pytest.approx(1.1 * step_s)
-        assert launch.paired_windows[1].arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
-
-
-def test_cores_of_servers_beside_those_of_the_ranks_are_known_of_their_arm(tmp_path):
-    strategies(tmp_path, servers=2)
-    assert {curve.arm: curve.servers for curve in read(tmp_path)} == {
-        "horovod": "",
-        "mwms": "",
-        "ps": "+2 cores for servers",
-    }
+        arms = launch.paired_windows[1].arms
+        assert (arms[ONE].measured_s, arms[TWO].measured_s) == pytest.approx((1.1 * 0.4, 1.1 * step_s))
+        assert arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
 
 
 def test_one_rank_alone_is_a_separate_curve_where_nothing_begins_with_it(tmp_path):
-    save(make_record("strategies", arm="one-rank-alone", distribution=ALONE, arm_keys=["distribution"]), tmp_path)
+    alone = {"distribution": {"backend": "none", "allreduce": False, "controller": "gloo"}}
+    save(make_record("strategies", arm="one-rank-alone", arm_keys=["distribution"], **alone), tmp_path)
     [result] = read(tmp_path)
     assert result.points == [ONE]
 
@@ -137,13 +119,14 @@ def test_ranks_on_parameter_servers_are_not_synchronous(tmp_path):
 
 def test_ranks_of_one_process_have_one_time_and_wait_for_nobody(tmp_path):
     # Alone 0.4 s, 0.3 s until the gradients; two in one process 0.7 s, 0.5 s until then: 0.2 slower, and 0.1 more.
-    for arm, backend, nodes, step_s, ready_s in (("alone", "none", 1, 0.4, 0.3), ("ps-cpu", "ps_cpu", 2, 0.7, 0.5)):
+    for backend, nodes, step_s, ready_s in (("none", 1, 0.4, 0.3), ("ps_cpu", 2, 0.7, 0.5)):
         exchange = {"backend": backend, "allreduce": nodes > 1, "controller": "gloo"}
-        run = make_record("strategies", nodes=nodes, step_s=step_s, arm=arm, distribution=exchange, arm_keys=KEYS)
+        arm = {"arm": backend, "arm_keys": ["distribution", "nodes"], "distribution": exchange}
+        run = make_record("strategies", nodes=nodes, step_s=step_s, **arm)
         for rank in run.ranks:
             rank.compute_times_s = [ready_s] * len(rank.step_times_s)
         save(run, tmp_path)
-    [curve] = [curve for curve in read(tmp_path) if curve.arm == "ps-cpu"]
+    [curve] = [curve for curve in read(tmp_path) if curve.arm == "ps_cpu"]
     assert (curve.synchronous, curve.waits) == (True, False)
     split = splits(curve)[-1]
     assert split.ranks == 2
