@@ -13,21 +13,17 @@ def logarithmic(n):
     return 1 + 0.05 * math.log2(n)
 
 
-def proposed(of, *targets, **more):
-    return next_points.next_points(of, weak(of, np.array(targets, float)), LEARNED, **more)
+def proposed(of, target, **more):
+    return next_points.next_points(of, weak(of, np.array([target], float)), LEARNED, **more)
 
 
-def test_the_points_lie_between_the_largest_one_and_the_target_and_narrow_the_interval():
-    result = proposed(curve(logarithmic, (1, 2, 4)), 64)
+@pytest.mark.parametrize(("ranks", "target"), [((1, 2, 4), 64), ((1, 2, 4, 8), 128)])
+def test_the_points_narrow_the_interval_and_cost_less_than_the_target_itself(ranks, target):
+    result = proposed(curve(logarithmic, ranks), target)
     assert 1 <= len(result) <= 2
-    assert all(4 < point.ranks <= 64 for point in result)
+    assert ranks[-1] < result[0].ranks < target
+    assert all(ranks[-1] < point.ranks <= target for point in result)
     assert all(point.after < point.before for point in result)
-
-
-def test_the_gain_is_weighed_against_the_cost():
-    """To measure the target itself would narrow most, and costs most."""
-    (first, *_) = proposed(curve(logarithmic, (1, 2, 4, 8)), 128)
-    assert first.ranks < 128
 
 
 def test_what_a_point_costs_worked_by_hand():
@@ -50,23 +46,22 @@ def test_nothing_is_proposed_where_points_do_not_help():
     assert proposed(curve(logarithmic), 16) == []  # all sizes up to the target are measured
 
 
+POINTS = [NextPoint(16, 4, 1.25, 2.0, 1.5), NextPoint(32, 8, math.nan, math.nan, 1.2)]
+
+
 def test_the_command_measures_the_largest_point():
-    points = [NextPoint(16, 4, 1.0, 2.0, 1.5), NextPoint(32, 8, 2.0, 1.5, 1.2)]
-    weak = replace(curve(logarithmic), model="resnet50", ranks_per_node=4.0)
-    assert (
-        next_points.command(replace(weak, batch=np.full(len(weak.ranks), 32.0)), points, "weak_scaling")
-        == 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
-    )
-    alone = replace(weak, model="", ranks_per_node=math.nan)
-    assert next_points.command(alone, points[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
+    of = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
+    known = 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
+    assert next_points.command(of, POINTS, "weak_scaling") == known
+    unknown = replace(curve(logarithmic), model="")
+    assert next_points.command(unknown, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
 
 
 def test_what_to_measure_next_in_words():
-    points = [NextPoint(32, 8, 1.25, 2.0, 1.5), NextPoint(64, 16, math.nan, math.nan, 1.2)]
-    output = next_points.sentence(curve(lambda n: 1.0), points, "make weak-scaling NODES=16")
+    output = next_points.sentence(curve(logarithmic), POINTS, "make weak-scaling NODES=16")
     joined = " ".join(output.split())
     assert (
-        "32 ranks (8 nodes, about 1.2 node hours), which narrows the interval from a factor of 2.00 to 1.50" in joined
+        "16 ranks (4 nodes, about 1.2 node hours), which narrows the interval from a factor of 2.00 to 1.50" in joined
     )
-    assert "64 ranks (16 nodes), with which a target is supported, within a factor of 1.20" in joined
+    assert "32 ranks (8 nodes), with which a target is supported, within a factor of 1.20" in joined
     assert output.endswith("\n    make weak-scaling NODES=16")
