@@ -30,7 +30,7 @@ def grid(text):
         ("GPUs img/s\n1 100\n2 190\n", (1, 2, 3)),
         ("  GPUs   img/s\n ------ ------\n    1     100\n    2     190\n", (1, 3, 4)),
         (
-            "<p>1 2 3</p><table><tr><th>GPUs<th>img/s\n<tr><td>1<td>100</td></tr>\n<tr><td>2<td>190<sup>a</sup></table>",
+            "<p>1 2</p><table><tr><th>GPUs<th>img/s\n<tr><td>1<td>100</td></tr>\n<tr><td>2<td>190<sup>a</sup></table>",
             (1, 2, 3),
         ),
         ('[{"GPUs": 1, "img/s": 100},\n {"GPUs": 2, "img/s": 190.0}]', (0, 1, 2)),
