@@ -1,12 +1,7 @@
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
-from tests.helpers import ROOT, shell
 from train.config.compose import load
 from train.config.identity import swept_values
 from train.distribution import Single
@@ -52,20 +47,11 @@ def standalone(rank):
 
 def two_that_met(config):
     """The hold of both ranks on the record, and their parts."""
-    output = []
-    (first, part), (second, other) = standalone(0), standalone(1)
-    first.agree_on_folder(config, SWEEP, Ranks(0, output))
-    second.agree_on_folder(config, SWEEP, Ranks(1, output))
-    return (first, part), (second, other)
-
-
-def test_ranks_that_met_share_a_run_folder_and_keep_what_they_measured_there(config, tmp_path):
-    (first, part), (second, other) = two_that_met(config)
-    assert first.folder == second.folder
-    assert first.folder.is_relative_to(tmp_path / "weak_scaling/tiny-nodes2")
-    part.add(losses=[2.5])
-    other.add(notes=["slow"])
-    assert sorted(path.name.split(".")[0] for path in first.folder.glob("*.jsonl")) == ["rank-0", "rank-1"]
+    told = []
+    ranks = [standalone(rank) for rank in range(2)]
+    for rank, (hold, _) in enumerate(ranks):
+        hold.agree_on_folder(config, SWEEP, Ranks(rank, told))
+    return ranks
 
 
 def test_the_rank_that_fails_writes_the_record_with_all_parts_and_a_later_one_is_left_out(config):
@@ -82,15 +68,14 @@ def test_the_rank_that_fails_writes_the_record_with_all_parts_and_a_later_one_is
     assert run.ranks[0].phases_s.get("exit") is None
 
 
-def test_a_rank_that_is_ended_says_so_where_no_rank_knows_why(config):
+@pytest.mark.parametrize(
+    ("known", "reason"), [(None, "ended by SIGTERM"), (Failure("out of memory", rank=1), "out of memory")]
+)
+def test_a_rank_that_is_ended_says_so_where_no_rank_knows_why(config, known, reason):
     (first, _), (_, other) = two_that_met(config)
+    other.add(failure=known)
     first.failed(Failure("ended by SIGTERM", rank=0))
-    assert record.load(first.folder / record.RECORD_NAME).failure.reason == "ended by SIGTERM"
-
-    (first, _), (_, other) = two_that_met(config)
-    other.add(failure=Failure("out of memory", rank=1))
-    first.failed(Failure("ended by SIGTERM", rank=0))
-    assert record.load(first.folder / record.RECORD_NAME).failure.reason == "out of memory"
+    assert record.load(first.folder / record.RECORD_NAME).failure.reason == reason
 
 
 def test_ranks_that_never_met_leave_nothing(tmp_path):
@@ -126,32 +111,3 @@ def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
     assert run.swept == {"model": "tiny", "nodes": 2}
     assert run.command == ["python", "-m", "train", *OVERRIDES]
     assert (run.order, run.arm) == (None, None)
-
-
-BUSY = """
-import hashlib, os, sys
-from train.standalone import when_ended
-
-def handle(by):
-    print("handled", by.name, flush=True)
-    os._exit(7)
-
-when_ended(handle)
-print("busy", flush=True)
-hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without a look at Python's signal handlers
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_handled_while_the_main_thread_is_in_native_code(number):
-    process = subprocess.Popen(
-        [sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=shell.heed_ctrl_c
-    )
-    try:
-        assert process.stdout.readline() == "busy\n"
-        os.kill(process.pid, number)
-        output, _ = process.communicate(timeout=240)
-    finally:
-        process.kill()
-    assert (process.returncode, output) == (7, f"handled {number.name}\n")

@@ -14,16 +14,35 @@ from train.record import recorded_config
 from train.record.record import ROLES
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
+LAUNCHES = ["nodes=2", "measure.design=launches"]
+ARM = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": True}
 
 
-def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
-    base = config_hash(load([]))
-    alike = ["tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"]
-    for same in [*alike, "model.parameters=7"]:
-        assert config_hash(load([same])) == base, same
-    others = ["nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped"]
-    for other in [*others, "distribution.compression=fp16", "distribution.backward_passes_per_step=2"]:
-        assert config_hash(load([other])) != base, other
+@pytest.mark.parametrize(
+    ("given", "alike", "others"),
+    [
+        (
+            [],
+            ["tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]",
+             "model.parameters=7", "model.train_layers=all", "distribution.servers_on=nodes"],
+            ["nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped",
+             "distribution.compression=fp16", "distribution.backward_passes_per_step=2",
+             "model.train_layers=classifier"],
+        ),
+        (
+            SWEEP,
+            ["model=vgg16", "batch_per_rank=3", "measure=report", "distribution.compression=fp16"],
+            ["distribution.controller=mpi", "nodes=4", "allreduce_sweep.max_timed=9"],
+        ),
+        (["distribution=ps"], [], ["distribution.servers_on=nodes"]),
+        (LAUNCHES, [], ["distribution.timeline=true"]),
+        (["dataset=cifar10", "dataset.data_dir=a"], ["dataset.data_dir=b"], ["dataset.augmentation=null"]),
+    ],
+)  # fmt: skip
+def test_the_hash_changes_with_what_is_measured_and_with_nothing_else(given, alike, others):
+    base = config_hash(load(given))
+    assert [line for line in alike if config_hash(load([*given, line])) != base] == []
+    assert [line for line in others if config_hash(load([*given, line])) == base] == []
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
@@ -35,50 +54,37 @@ def test_without_horovod_nothing_else_differs(device):
     assert without | {"distribution": None} == with_it | {"distribution": None}
 
 
-def test_the_layers_that_are_trained_change_what_is_measured():
-    classifier = load(["model.train_layers=classifier"])
-    assert resolved(classifier)["model"]["train_layers"] == "classifier"
-    assert resolved(load([]))["model"]["train_layers"] == "all"
-    assert config_hash(classifier) != config_hash(load([])) == config_hash(load(["model.train_layers=all"]))
-
-
-def test_a_sweep_of_allreduces_doubles_and_does_not_depend_on_a_model():
+def test_a_sweep_of_allreduces_doubles():
     assert load(SWEEP).allreduce_sweep.sizes_bytes == [1024 * 2**k for k in range(20)]
-    base = config_hash(load(SWEEP))
-    assert config_hash(load([*SWEEP, "model=vgg16", "batch_per_rank=3", "measure=report"])) == base
-    assert config_hash(load([*SWEEP, "distribution.compression=fp16"])) == base
-    for other in ("distribution.controller=mpi", "nodes=4", "allreduce_sweep.max_timed=9"):
-        assert config_hash(load([*SWEEP, other])) != base, other
 
 
-def test_a_point_is_named_after_what_its_experiment_sweeps():
-    assert (
-        point_name(load(["experiment=weak_scaling", "model=resnet50", "nodes=2"]), ["model", "nodes"])
-        == "resnet50-nodes2"
-    )
-    assert point_name(load(["experiment=overhead", "nodes=1"]), ["model"], "one-rank") == "resnet50-one-rank"
+@pytest.mark.parametrize(
+    ("overrides", "swept", "arm", "name"),
+    [
+        (["experiment=weak_scaling", "model=resnet50", "nodes=2"], ["model", "nodes"], None, "resnet50-nodes2"),
+        (["experiment=overhead", "nodes=1"], ["model"], "one-rank", "resnet50-one-rank"),
+        (["distribution=ps"], ["distribution.servers"], None, "servers1"),
+        (["distribution=ps", "distribution.servers_on=nodes"], ["distribution.servers_on"], None, "servers_onnodes"),
+    ],
+)
+def test_a_point_is_named_after_what_its_experiment_sweeps(overrides, swept, arm, name):
+    assert point_name(load(overrides), swept, arm) == name
 
 
-def test_a_swept_key_that_a_point_does_not_use_is_an_error():
-    assert point_name(load(["distribution=ps"]), swept=["distribution.servers"]) == "servers1"
-    with pytest.raises(ConfigError, match=r"distribution\.servers=swept: a point with distribution\.backend=horovod"):
-        point_name(load([]), swept=["distribution.servers"])
-    with pytest.raises(
-        ConfigError, match="distribution=swept: its files have no names to tell points by; give them as"
-    ):
-        point_name(load(["distribution=mwms"]), swept=["distribution"])
-
-
-def test_where_servers_are_is_part_of_what_is_measured():
-    apart = ["distribution=ps", "distribution.servers_on=nodes"]
-    assert config_hash(load(apart)) != config_hash(load(["distribution=ps"]))
-    assert config_hash(load(apart[1:])) == config_hash(load([]))  # Horovod has none
-    assert point_name(load(apart), swept=["distribution.servers_on"]) == "servers_onnodes"
+@pytest.mark.parametrize(
+    ("overrides", "swept", "problem"),
+    [
+        ([], "distribution.servers", r"distribution\.servers=swept: a point with distribution\.backend=horovod"),
+        (["distribution=mwms"], "distribution", "distribution=swept: its files have no names to tell points by"),
+    ],
+)
+def test_a_swept_key_that_names_no_point_is_an_error(overrides, swept, problem):
+    with pytest.raises(ConfigError, match=problem):
+        point_name(load(overrides), [swept])
 
 
 def test_the_record_says_what_is_assumed():
-    loaded = load(["experiment=fruit", "dataset.data_dir=/data"])
-    assert {"model.name", "weights"} <= set(resolved(loaded)["assumed"])
+    assert {"model.name", "weights"} <= set(resolved(load(["experiment=fruit", "dataset.data_dir=/data"]))["assumed"])
     assert load(["experiment=fruit", "dataset.data_dir=/data", "dataset.augmentation=null"]).assumed
 
 
@@ -95,19 +101,14 @@ def test_the_learning_rate_follows_the_batches_of_a_step():
     assert learning_rate(load([*given, "distribution.backward_passes_per_step=3"])) == pytest.approx(0.6)
 
 
-def test_a_launch_with_a_timeline_is_another_measurement_and_all_others_stay_what_they_were():
-    given = ["nodes=2", "measure.design=launches"]
-    assert "timeline" not in resolved(load(given))["distribution"]
-    assert resolved(load([*given, "distribution.timeline=true"]))["distribution"]["timeline"] is True
-    assert config_hash(load([*given, "distribution.timeline=true"])) != config_hash(load(given))
-
-
 def test_a_record_keeps_only_what_the_run_uses():
     plain = resolved(load([]))
     assert not {"sweep", "arms", "when_emulated"} & plain.keys()
     assert not {"data_dir", "on_damaged", "augmentation"} & plain["dataset"].keys()
     assert (plain["distribution"]["cycle_time_ms"], plain["distribution"]["elastic"]) == (20, False)
-    assert "commit_steps" not in plain["distribution"]
+    assert not {"commit_steps", "timeline"} & plain["distribution"].keys()
+    assert plain["model"]["train_layers"] == "all"
+    assert resolved(load([*LAUNCHES, "distribution.timeline=true"]))["distribution"]["timeline"] is True
     digits = ["dataset=digits", "measure.epochs=1", "distribution.elastic=true"]
     elastic = resolved(load(digits))["distribution"]
     assert elastic["commit_steps"] == 10
@@ -116,8 +117,7 @@ def test_a_record_keeps_only_what_the_run_uses():
 
 def test_the_roles_of_arms_do_not_change_what_is_measured():
     def measuring(**more):
-        one = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": True}
-        return changed(load([]), {"launch": LaunchPlan(rounds=(RoundArm(**one | more),))})
+        return changed(load([]), {"launch": LaunchPlan(rounds=(RoundArm(**ARM | more),))})
 
     base = config_hash(measuring())
     assert {config_hash(measuring(role=role)) for role in ROLES} == {base}
@@ -139,39 +139,29 @@ def test_every_key_that_does_not_count_is_one_of_the_schema():
         assert listed <= keys(RunConfig) | values(load([])).keys() | {"rounds.role"}
 
 
+GROUPS = ["experiment=ranks_threads", "model=tiny", "system.cores_per_node=2", "global_batch=8"]
+HALF = {"ranks_per_node": 2, "threads_per_rank": 1, "batch_per_rank": 4, "distribution.cycle_time_ms": 5.0}
+
+
 @pytest.fixture
 def launch():
-    return load(
-        ["experiment=ranks_threads", "model=tiny", "system.cores_per_node=2", "threads_per_rank=2", "global_batch=8"]
-    )
+    return load([*GROUPS, "threads_per_rank=2"])
 
 
 def test_only_what_differs_is_a_setting_of_a_rank_group(launch):
     assert identity.settings(launch, launch) == {}
-    other = load(
-        ["experiment=ranks_threads", "model=tiny", "ranks_per_node=2", "threads_per_rank=1", "global_batch=8",
-         "system.cores_per_node=2", "distribution.cycle_time_ms=5"]
-    )  # fmt: skip
-    assert identity.settings(launch, other) == {
-        "ranks_per_node": 2,
-        "threads_per_rank": 1,
-        "batch_per_rank": 4,
-        "distribution.cycle_time_ms": 5.0,
-    }
+    other = load([*GROUPS, "ranks_per_node=2", "threads_per_rank=1", "distribution.cycle_time_ms=5"])
+    assert identity.settings(launch, other) == HALF
 
 
 def test_a_rank_group_has_the_configuration_of_its_launch_with_its_own_settings(launch):
-    half = {"ranks_per_node": 2, "batch_per_rank": 4, "distribution.cycle_time_ms": 5.0}
-    launch = changed(launch, {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(half, 1, 2)))})
+    assert identity.config_of(launch, 0) is launch
+    assert launch.ranks_of_job == launch.ranks == 1
+    launch = changed(launch, {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(HALF, 1, 2)))})
     own = identity.config_of(launch, 1)
     assert (own.ranks_per_node, own.distribution.cycle_time_ms) == (2, 5.0)
     assert identity.config_of(launch, 0) == launch
     assert (own.ranks, own.ranks_of_job) == (2, 3)
-
-
-def test_a_launch_without_rank_groups_is_its_own(launch):
-    assert identity.config_of(launch, 0) is launch
-    assert launch.ranks_of_job == launch.ranks == 1
 
 
 @pytest.mark.parametrize(
@@ -192,14 +182,14 @@ def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
     assert config_hash(again) == config_hash(config)
 
 
-def test_rebuilt_values_are_checked():
-    result = values(load([]))
-    with pytest.raises(ConfigError, match="nodes=0: must be 1 or more"):
-        rebuild(result | {"nodes": 0})
-    with pytest.raises(
-        ConfigError, match=r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"
-    ):
-        rebuild(result | {"nodes": "two"})
-    del result["device"]
-    with pytest.raises(ConfigError, match="missing required field `device`"):
-        rebuild(result)
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("nodes", 0, "nodes=0: must be 1 or more"),
+        ("nodes", "two", r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"),
+        ("device", None, "does not fit train/config/schema.py here: .*device"),
+    ],
+)
+def test_rebuilt_values_are_checked(key, value, problem):
+    with pytest.raises(ConfigError, match=problem):
+        rebuild(values(load([])) | {key: value})
