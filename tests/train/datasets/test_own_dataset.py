@@ -2,35 +2,31 @@
 
 import re
 import types
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.helpers.configs import changed
+from train.config.compose import load
 
 pytestmark = pytest.mark.slow
 
 PAGE = (Path(__file__).parents[3] / "docs/adding.md").read_text().split("## Your own dataset")[1]
 
 
-def test_the_page_s_example_reads_photographs(tmp_path, picture, configure, seen):
+def test_the_page_s_example_reads_photographs(tmp_path, picture, each_once, validated):
     code = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]
     values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", PAGE, re.S)[1])
     module = types.ModuleType("train.datasets.pets")
     exec(code, module.__dict__)
-    for label, name in enumerate(("cats", "dogs")):
-        for number in range(10):
-            picture(tmp_path / name / f"{number}.png", (20 * number, 100 * label + 50, 0))
-    config = configure("caltech256", tmp_path, "nodes=1", "dataset.classes=2", "batch_per_rank=4")
+    samples = {((20 * number, 100 * label + 50, 0), label) for label in range(2) for number in range(10)}
+    for colour, label in samples:
+        picture(tmp_path / ("cats", "dogs")[label] / f"{colour[0]}.png", colour)
+    given = ["dataset=caltech256", f"dataset.data_dir={tmp_path}", "dataset.classes=2", "dataset.augmentation=null"]
+    config = load([*given, "model=tiny", "nodes=1", "batch_per_rank=4"])
     keys = ("name", "classes", "channels", "validation_fraction", "files")
-    config = changed(config, {f"dataset.{key}": values[key] for key in keys})
-    reader = module.DATASETS["pets"](config, 0)
-    trained, validated = seen(reader.training(0)), seen(reader.validation())
-    counted = Counter(trained.colours)
-    for colour, weight in zip(validated.colours, validated.weights, strict=True):
-        counted[colour] += weight
-    assert len(trained.colours) == 16
-    assert +counted == {(20 * number, 100 * label + 50, 0): 1 for label in range(2) for number in range(10)}
-    assert trained.labels == [(green - 50) // 100 for _, green, _ in trained.colours]
+    reader = module.DATASETS["pets"](changed(config, {f"dataset.{key}": values[key] for key in keys}), 0)
+    validation = set(validated([reader]))
+    assert len(validation) == 4
+    each_once([reader], samples - validation, validation)

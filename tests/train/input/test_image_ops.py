@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.config.checks import ConfigError, check_section
 from train.config.schema import Augmentation
 from train.input import image_ops
 from train.input.image_ops import DRAWS, augment, crop_window, draws
@@ -68,9 +67,7 @@ def test_zoomed_in_twice_every_second_pixel_is_between_two():
 
 def test_a_quarter_turn():
     turned = augmented(ramp(), Augmentation(rotation_degrees=90), rotation=1.0)
-    assert turned == pytest.approx(np.rot90(ramp()[:, :, 0], 1), abs=1e-4) or turned == pytest.approx(
-        np.rot90(ramp()[:, :, 0], -1), abs=1e-4
-    )
+    assert turned == pytest.approx(np.rot90(ramp()[:, :, 0]), abs=1e-4)
 
 
 def test_windows_have_the_area_and_aspect_that_were_drawn():
@@ -92,37 +89,26 @@ def test_windows_stay_inside():
 
 def test_draws_follow_from_seed_and_epoch():
     assert np.array_equal(draws(5, 1, 2), draws(5, 1, 2))
-    assert not np.array_equal(draws(5, 1, 2), draws(5, 1, 3))
-    assert not np.array_equal(draws(5, 1, 2), draws(5, 2, 2))
-
-
-def test_wrong_amounts_are_refused():
-    with pytest.raises(ConfigError, match=r"augmentation.shift_fraction=5: must be 0 to 1"):
-        check_section(Augmentation(shift_fraction=5), "dataset.augmentation.")
-    with pytest.raises(ConfigError, match=r"augmentation.fill=mirror: allowed are nearest, zero"):
-        check_section(Augmentation(fill="mirror"), "dataset.augmentation.")
-
-
-def encoded(pixels: np.ndarray, form: str) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, form, **({"quality": 98, "subsampling": 0} if form == "JPEG" else {}))
-    return buffer.getvalue()
+    assert not any(np.array_equal(draws(5, 1, 2), draws(5, *other)) for other in ((1, 3), (2, 2)))
 
 
 def quarters(height: int, width: int) -> np.ndarray:
     """Red top left, green top right, blue bottom left, white bottom right."""
-    pixels = np.zeros((height, width, 3), np.uint8)
-    pixels[: height // 2, : width // 2] = (255, 0, 0)
-    pixels[: height // 2, width // 2 :] = (0, 255, 0)
-    pixels[height // 2 :, : width // 2] = (0, 0, 255)
-    pixels[height // 2 :, width // 2 :] = 255
-    return pixels
+    colours = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (255, 255, 255)]], np.uint8)
+    return colours.repeat(height // 2, axis=0).repeat(width // 2, axis=1)
+
+
+def read(pixels: np.ndarray, form: str, window_of=None) -> np.ndarray:
+    """The pixels, encoded, as read at 16 x 16 in three channels."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, form, **({"quality": 98, "subsampling": 0} if form == "JPEG" else {}))
+    return image_ops.read(constant(buffer.getvalue()), 16, 3, window_of).numpy()
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 @pytest.mark.parametrize("shape", [(16, 16), (32, 48), (64, 100), (200, 160), (20, 500)])  # decoded at 1 to 1/8
 def test_a_whole_image_is_stretched_whatever_its_size(form, shape):
-    image = image_ops.read(constant(encoded(quarters(*shape), form)), 16, 3).numpy()
+    image = read(quarters(*shape), form)
     assert image.shape == (16, 16, 3)
     for y, x, colour in ((3, 3, (255, 0, 0)), (3, 12, (0, 255, 0)), (12, 3, (0, 0, 255)), (12, 12, (255, 255, 255))):
         assert image[y, x] == pytest.approx(colour, abs=12)
@@ -131,11 +117,8 @@ def test_a_whole_image_is_stretched_whatever_its_size(form, shape):
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 def test_a_window_is_the_same_pixels_in_both_formats(form):
     # Of 80 x 160 the smallest part, 10 %: 1280 pixels, square (35.8), at the bottom right: white alone.
-    numbers = {**dict.fromkeys(image_ops.DRAWS, 0.5), "crop_area": 0.0, "crop_x": 0.999, "crop_y": 0.999}
-    values = constant([numbers[name] for name in image_ops.DRAWS])
-    window_of = partial(crop_window, values, 0.1)
-    image = image_ops.read(constant(encoded(quarters(80, 160), form)), 16, 3, window_of).numpy()
-    assert image == pytest.approx(np.full((16, 16, 3), 255), abs=12)
+    window_of = partial(crop_window, numbers(crop_area=0.0, crop_x=0.999, crop_y=0.999), 0.1)
+    assert read(quarters(80, 160), form, window_of) == pytest.approx(np.full((16, 16, 3), 255), abs=12)
 
 
 def test_the_middle_of_a_wide_image():
@@ -144,9 +127,8 @@ def test_the_middle_of_a_wide_image():
 
 
 def test_grey_images_get_the_channels_that_are_asked_for():
-    grey = np.full((20, 20), 90, np.uint8)
     for form in ("JPEG", "PNG"):
-        assert image_ops.read(constant(encoded(grey, form)), 16, 3).numpy() == pytest.approx(90, abs=1)
+        assert read(np.full((20, 20), 90, np.uint8), form) == pytest.approx(90, abs=1)
 
 
 def test_no_image_raises():
