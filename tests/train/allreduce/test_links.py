@@ -1,3 +1,4 @@
+import itertools
 import socket
 import types
 
@@ -13,12 +14,14 @@ KEY = b"k" * 64
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 def test_one_rank_sends_then_all_do_and_all_copy(size):
-    result = on_all_ranks(size, lambda rank: links.measure_bandwidth(rank, 0.2, lambda: KEY))
-    assert all(problems == [] for _, problems in result)
-    measured = [[transfer.what for transfer in transfers] for transfers, _ in result]
+    result, problems = zip(
+        *on_all_ranks(size, lambda rank: links.measure_bandwidth(rank, 0.2, lambda: KEY)), strict=True
+    )
+    assert not any(problems)
+    measured = [[transfer.what for transfer in transfers] for transfers in result]
     assert measured[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
     assert measured[0] == ["tcp_ring", "memory_copy"]
-    for transfer in (transfer for transfers, _ in result for transfer in transfers):
+    for transfer in itertools.chain(*result):
         assert transfer.transferred_bytes >= 1 << 20
         assert transfer.time_s > 0
         assert bool(transfer.source) == (transfer.what != "memory_copy")

@@ -14,12 +14,12 @@ from horovod.runner.http.http_server import RendezvousServer
 
 from tests.helpers import ROOT
 from tests.helpers.ports import free_ports
+from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import cluster
 from train.distribution.cluster import Cluster, Peer, Store
 from train.transport import RankUnresponsive, connections
-from train.transport.tcp_group import TcpGroup
 
 KEY = b"k" * 64
 
@@ -49,12 +49,6 @@ def store(server):
     return Store({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)})
 
 
-@pytest.fixture
-def ranks_of_two(monkeypatch):
-    monkeypatch.setenv("HOROVOD_RANK", "1")
-    monkeypatch.setenv("HOROVOD_SIZE", "2")
-
-
 def test_all_workers_are_found_once_they_have_come(store):
     store.put(0, worker(1), KEY)
     threading.Timer(0.2, store.put, (1, worker(2, "n2"), KEY)).start()
@@ -70,18 +64,20 @@ def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
 
 
 def test_what_somebody_else_left_in_the_store_does_not_count(store):
+    def stored(rank, data=None):
+        request = urllib.request.Request(
+            f"http://{store.address}/workers/{rank}", data, method="PUT" if data else "GET"
+        )
+        with urllib.request.urlopen(request) as answer:
+            return answer.read()
+
     store.put(0, worker(1), b"x" * 64)
-    store.put(1, worker(2), KEY)
     assert store.get(0, KEY) is None
-    request = urllib.request.Request(f"http://{store.address}/workers/1", b'{"host": "evil"}', method="PUT")
-    urllib.request.urlopen(request).close()
+    stored(1, b'{"host": "evil"}')
     assert store.get(1, KEY) is None
-    with urllib.request.urlopen(f"http://{store.address}/workers/0") as answer:
-        assert KEY not in answer.read()
     store.put(1, worker(1), KEY)
-    with urllib.request.urlopen(f"http://{store.address}/workers/1") as answer:
-        copy = urllib.request.Request(f"http://{store.address}/workers/0", answer.read(), method="PUT")
-    urllib.request.urlopen(copy).close()
+    assert KEY not in stored(1)
+    stored(0, stored(1))
     assert store.get(0, KEY) is None  # what rank 1 signed is not rank 0's
 
 
@@ -99,12 +95,9 @@ def test_a_port_that_is_taken_is_named(monkeypatch):
     monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(
-            ConfigError, match=rf"distribution\.port={port - 1}: rank 3 cannot have port {port} of .*in use"
-        ):
-            cluster.task_listeners(
-                settings("distribution=mwms", f"distribution.port={port - 1}"), ("worker",), "127.0.0.1"
-            )
+        mwms = settings("distribution=mwms", f"distribution.port={port - 1}")
+        with pytest.raises(ConfigError, match=rf"port={port - 1}: rank 3 cannot have port {port} of .*in use"):
+            cluster.task_listeners(mwms, ("worker",), "127.0.0.1")
 
 
 def test_a_worker_that_does_not_answer_is_named():
@@ -119,97 +112,69 @@ def test_ranks_connect_at_the_port_of_the_first_though_strangers_knock():
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         workers = [worker(listener.getsockname()[1]) for listener in (first, second)]
         socket.create_connection(first.getsockname()).close()
-        gathered = {}
 
-        def connect(rank, listener):
-            gathered[rank] = cluster.connect_group(rank, workers, listener, KEY).gather(f"rank {rank}", str)
+        def work(joined):
+            listener = (first, second)[joined.rank]
+            return cluster.connect_group(joined.rank, workers, listener, KEY).gather(f"rank {joined.rank}", str)
 
-        other = threading.Thread(target=connect, args=(1, second))
-        other.start()
-        connect(0, first)
-        other.join(240)
-        assert gathered == {0: ["rank 0", "rank 1"], 1: ["rank 0", "rank 1"]}
+        assert on_all_ranks(2, work) == [["rank 0", "rank 1"]] * 2
 
 
-def test_tensorflow_gets_all_addresses_and_which_worker_this_is():
-    made = Cluster([worker(1), worker(2)], TcpGroup(0, 2, []))
-    assert json.loads(made.config()) == {
-        "cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]},
-        "task": {"type": "worker", "index": 0},
-    }
+PS = ["distribution=ps", "distribution.servers=2"]
 
 
-def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator():
-    ps = settings("distribution=ps", "distribution.servers=2")
-    assert [cluster.rank_tasks(ps, rank, 3) for rank in range(3)] == [
-        ("worker", "ps", "chief"),
-        ("worker", "ps"),
-        ("worker",),
+@pytest.mark.parametrize(
+    ("overrides", "ranks", "spec", "task"),
+    [
+        (["distribution=mwms"], 2, {"worker": ["a0:1", "a1:1"]}, {"type": "worker", "index": 1}),
+        (  # the first ranks hold the parameter servers, and rank 0 their coordinator
+            PS,
+            3,
+            {"worker": ["a0:1", "a1:1", "a2:1"], "ps": ["a0:2", "a1:2"], "chief": ["a0:3"]},
+            {"type": "worker", "index": 2},
+        ),
+        (  # servers on separate nodes are ranks after the workers
+            [*PS, "distribution.servers_on=nodes"],
+            4,
+            {"worker": ["a0:1", "a1:1"], "chief": ["a0:2"], "ps": ["a2:1", "a3:1"]},
+            {"type": "ps", "index": 1},
+        ),
+    ],
+)
+def test_tensorflow_gets_the_addresses_of_all_tasks_and_which_one_this_is(overrides, ranks, spec, task):
+    given = settings(*overrides)
+    tasks = [cluster.rank_tasks(given, rank, ranks - given.server_nodes) for rank in range(ranks)]
+    peers = [
+        Peer("n", f"a{rank}", {task: port for port, task in enumerate(names, 1)}) for rank, names in enumerate(tasks)
     ]
-    workers = [
-        Peer("n", "10.0.0.1", {"worker": 1, "ps": 2, "chief": 3}),
-        Peer("n", "10.0.0.2", {"worker": 4, "ps": 5}),
-        Peer("n", "10.0.0.3", {"worker": 6}),
-    ]
-    assert Cluster(workers, TcpGroup(0, 3, [])).spec() == {
-        "worker": ["10.0.0.1:1", "10.0.0.2:4", "10.0.0.3:6"],
-        "ps": ["10.0.0.1:2", "10.0.0.2:5"],
-        "chief": ["10.0.0.1:3"],
-    }
-
-
-def test_servers_on_separate_nodes_are_ranks_after_the_workers():
-    ps = settings("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
-    assert [cluster.rank_tasks(ps, rank, 2) for rank in range(4)] == [
-        ("worker", "chief"),
-        ("worker",),
-        ("ps",),
-        ("ps",),
-    ]
-    workers = [
-        Peer("n1", "10.0.0.1", {"worker": 1, "chief": 3}),
-        Peer("n2", "10.0.0.2", {"worker": 4}),
-        Peer("n3", "10.0.0.3", {"ps": 5}),
-        Peer("n4", "10.0.0.4", {"ps": 6}),
-    ]
-    here = Cluster(workers, types.SimpleNamespace(rank=3))
-    assert json.loads(here.config()) == {
-        "cluster": {
-            "worker": ["10.0.0.1:1", "10.0.0.2:4"],
-            "chief": ["10.0.0.1:3"],
-            "ps": ["10.0.0.3:5", "10.0.0.4:6"],
-        },
-        "task": {"type": "ps", "index": 1},
-    }
-
-
-def test_servers_on_separate_nodes_are_processes_beside_the_ranks(ranks_of_two, tmp_path):
-    apart = settings("distribution=ps", "distribution.servers_on=nodes")
-    with pytest.raises(ConfigError, match=r"ranks_per_node=2 \+ distribution\.servers=1: this is process 1 of 2"):
-        cluster.connect(apart, 2, None, tmp_path)
+    here = Cluster(peers, types.SimpleNamespace(rank=ranks - 1))
+    assert json.loads(here.config()) == {"cluster": spec, "task": task}
 
 
 def test_each_task_has_another_port_after_the_first(monkeypatch):
     monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
-    ps = settings("distribution=ps", "distribution.servers=2", f"distribution.port={(first := free_ports(5))}")
-    listeners = cluster.task_listeners(ps, ("worker", "ps"), "127.0.0.1")
-    assert {task: listener.getsockname()[1] for task, listener in listeners.items()} == {
-        "worker": first + 3,  # those of rank 0 come before
-        "ps": first + 4,
-    }
+    first = free_ports(5)
+    listeners = cluster.task_listeners(settings(*PS, f"distribution.port={first}"), ("worker", "ps"), "127.0.0.1")
+    ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
+    assert ports == {"worker": first + 3, "ps": first + 4}  # those of rank 0 come before
     for listener in listeners.values():
         listener.close()
 
 
-def test_another_number_of_processes_than_ranks_is_an_error(ranks_of_two, tmp_path):
-    with pytest.raises(ConfigError, match=r"nodes x ranks_per_node=3: this is process 1 of 2\. Start as many"):
-        cluster.connect(settings("distribution=mwms"), 3, None, tmp_path)
-
-
-def test_a_process_that_no_launcher_started_is_an_error(ranks_of_two, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("overrides", "workers", "problem"),
+    [
+        (["distribution=mwms"], 3, r"nodes x ranks_per_node=3: this is process 1 of 2\. Start as many"),
+        ([*PS, "distribution.servers_on=nodes"], 2, r"ranks_per_node=2 \+ distribution\.servers=2: .* process 1 of 2"),
+        (["distribution=mwms"], 2, "no launcher told this process of the other ranks; start them by"),
+    ],
+)
+def test_processes_that_were_not_started_as_ranks_are_an_error(monkeypatch, tmp_path, overrides, workers, problem):
     monkeypatch.delenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", raising=False)
-    with pytest.raises(ConfigError, match="no launcher told this process of the other ranks; start them by"):
-        cluster.connect(settings("distribution=mwms"), 2, None, tmp_path)
+    monkeypatch.setenv("HOROVOD_RANK", "1")
+    monkeypatch.setenv("HOROVOD_SIZE", "2")
+    with pytest.raises(ConfigError, match=problem):
+        cluster.connect(settings(*overrides), workers, None, tmp_path)
 
 
 # Any call of PyDLL keeps other threads of Python from running, as TensorFlow's does.

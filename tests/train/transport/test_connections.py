@@ -1,8 +1,8 @@
 import os
 import pickle
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -24,51 +24,39 @@ def address_of(listener):
     return Address(*listener.getsockname())
 
 
-def connecting(listener, key, rank=1):
-    """A thread that connects, and the list in which it leaves the connection, or why there is none."""
-    result = []
-
-    def connect():
-        try:
-            result.append(connections.connect(address_of(listener), key, rank))
-        except ConnectionError as error:
-            result.append(error)
-
-    thread = threading.Thread(target=connect)
-    thread.start()
-    return thread, result
+@pytest.fixture
+def connecting(listener):
+    """Connects to the listener in a thread; its result is the connection, or raises why there is none."""
+    with ThreadPoolExecutor() as pool:
+        yield lambda key, rank=1: pool.submit(connections.connect, address_of(listener), key, rank)
 
 
-def test_both_ends_know_the_secret_and_one_says_its_rank(listener):
-    thread, result = connecting(listener, KEY, rank=7)
+def test_both_ends_know_the_secret_and_one_says_its_rank(listener, connecting):
+    calling = connecting(KEY, rank=7)
     [(rank, accepted)] = connections.accept(listener, KEY)
-    thread.join()
-    with accepted, result[0] as connected:
+    with accepted, calling.result() as connected:
         assert rank == 7
         connected.sendall(b"hello")
         assert accepted.recv(5) == b"hello"
 
 
-def test_one_with_another_secret_is_turned_away_and_the_next_one_heard(listener):
-    stranger, refused = connecting(listener, b"x" * 64, rank=1)
+def test_one_with_another_secret_is_turned_away_and_the_next_one_heard(listener, connecting):
+    stranger = connecting(b"x" * 64, rank=1)
     time.sleep(0.1)
-    known, result = connecting(listener, KEY, rank=2)
+    known = connecting(KEY, rank=2)
     [(rank, accepted)] = connections.accept(listener, KEY)
-    stranger.join()
-    known.join()
-    with accepted, result[0]:
+    with accepted, known.result():
         assert rank == 2
-    assert isinstance(refused[0], ConnectionError)
+    assert isinstance(stranger.exception(), ConnectionError)
 
 
-def test_ones_that_say_nothing_keep_no_rank_waiting(listener):
+def test_ones_that_say_nothing_keep_no_rank_waiting(listener, connecting):
     silent = [socket.create_connection(address_of(listener)) for _ in range(10)]
-    known, result = connecting(listener, KEY)
+    known = connecting(KEY)
     began = time.monotonic()
     [(_, accepted)] = connections.accept(listener, KEY)
     assert time.monotonic() - began < connections.PROOF_WITHIN_S
-    known.join()
-    with accepted, result[0]:
+    with accepted, known.result():
         for one in silent:
             assert one.recv(100)  # the nonce
             assert one.recv(1) == b""
@@ -76,26 +64,22 @@ def test_ones_that_say_nothing_keep_no_rank_waiting(listener):
 
 
 @pytest.mark.parametrize("proof", [lambda own: b"m" * 32, lambda own: own], ids=["made up", "sent back"])
-def test_a_listener_that_does_not_know_the_secret_is_no_rank(listener, proof):
-    def pretend():
-        accepted, _ = listener.accept()
-        with accepted:
-            accepted.sendall(b"n" * 32)
-            accepted.sendall(proof(accepted.recv(1000)[-32:]))
-
-    threading.Thread(target=pretend, daemon=True).start()
-    with pytest.raises(ConnectionError, match="it does not know the secret of this job"):
-        connections.connect(address_of(listener), KEY, 1)
+def test_a_listener_that_does_not_know_the_secret_is_no_rank(listener, connecting, proof):
+    calling = connecting(KEY)
+    accepted, _ = listener.accept()
+    with accepted:
+        accepted.sendall(b"n" * 32)
+        accepted.sendall(proof(accepted.recv(1000)[-32:]))
+        with pytest.raises(ConnectionError, match="it does not know the secret of this job"):
+            calling.result()
 
 
-def test_ranks_that_do_not_come_are_counted_also_where_strangers_do(listener):
-    thread, result = connecting(listener, KEY)
-    silent = socket.create_connection(address_of(listener))
-    with pytest.raises(TimeoutError, match=r"1 of 2 came within 0\.2 s"):
-        connections.accept(listener, KEY, 2, 0.2)
-    thread.join()
-    result[0].close()
-    silent.close()
+def test_ranks_that_do_not_come_are_counted_also_where_strangers_do(listener, connecting):
+    known = connecting(KEY)
+    with socket.create_connection(address_of(listener)):
+        with pytest.raises(TimeoutError, match=r"1 of 2 came within 0\.2 s"):
+            connections.accept(listener, KEY, 2, 0.2)
+        known.result().close()
 
 
 def test_nobody_listens(listener):
@@ -105,35 +89,31 @@ def test_nobody_listens(listener):
         connections.connect(address, KEY, 1)
 
 
-def test_ranks_of_one_host_meet_on_loopback_and_others_on_the_card_towards_them(monkeypatch):
-    monkeypatch.delenv("HOROVOD_GLOO_IFACE", raising=False)
-    own = {"127.0.0.1": "lo", "10.0.0.5": "eth0", "10.1.0.5": "ib0"}
+@pytest.mark.parametrize(
+    ("interface", "hosts", "address"),
+    [
+        (None, ["n1", "n1"], "127.0.0.1"),
+        (None, ["n1", "n2"], "10.0.0.6"),
+        (None, ["no-such-host.invalid", "other.invalid"], "10.0.0.5"),  # a name has no address: a card
+        ("ib0", ["n1", "n1"], "10.1.0.5"),  # as for emulated nodes, whose ranks are all on one host
+        ("ib0", ["n1", "n2"], "10.1.0.5"),
+    ],
+)
+def test_ranks_of_one_host_meet_on_loopback_and_others_on_the_card_towards_them(monkeypatch, interface, hosts, address):
+    real = connections.placement.address_towards
+    own = {"127.0.0.1": "lo", "10.0.0.5": "eth0", "10.0.0.6": "eth1", "10.1.0.5": "ib0"}
     monkeypatch.setattr(connections.placement, "addresses", lambda: own)
-    monkeypatch.setattr(connections.placement, "address_towards", lambda hosts: "10.0.0.5")
-    assert connections.bind_host(["n1", "n1"]) == "127.0.0.1"
-    assert connections.bind_host(["n1", "n2"]) == "10.0.0.5"
-    monkeypatch.setenv("HOROVOD_GLOO_IFACE", "ib0")  # as for emulated nodes, whose ranks are all on one host
-    assert connections.bind_host(["n1", "n1"]) == connections.bind_host(["n1", "n2"]) == "10.1.0.5"
-
-
-def test_a_host_whose_name_has_no_address_takes_a_card(monkeypatch):
-    monkeypatch.delenv("HOROVOD_GLOO_IFACE", raising=False)
-    monkeypatch.setattr(connections.placement, "addresses", lambda: {"127.0.0.1": "lo", "10.0.0.5": "eth0"})
-    assert connections.bind_host(["no-such-host.invalid", "other.invalid"]) == "10.0.0.5"
+    monkeypatch.setattr(
+        connections.placement, "address_towards", lambda hosts: "10.0.0.6" if "n2" in hosts else real(hosts)
+    )
+    monkeypatch.setenv("HOROVOD_GLOO_IFACE", interface or "")
+    assert connections.bind_host(hosts) == address
 
 
 @dataclass(frozen=True)
 class Point:
     name: str
     times_s: list[float]
-
-
-@pytest.fixture
-def ends():
-    left, right = socket.socketpair()
-    yield left, right
-    left.close()
-    right.close()
 
 
 @pytest.fixture
@@ -171,32 +151,26 @@ def test_another_message_is_an_error_that_names_its_sender(content):
 def test_a_message_comes_whole(tcp, size):
     left, right = map(Channel, tcp)
     sent = os.urandom(size)
-    sending = threading.Thread(target=left.send, args=(sent,))
-    sending.start()
-    assert right.receive() == sent
-    sending.join()
+    with ThreadPoolExecutor() as pool:
+        pool.submit(left.send, sent)
+        assert right.receive() == sent
 
 
-@pytest.mark.parametrize("announced", [connections.MAX_BYTES + 1, 2**63])
-def test_a_length_that_no_message_has_is_refused_at_once(tcp, announced):
+@pytest.mark.parametrize(
+    ("announced", "content", "problem"),
+    [
+        (connections.MAX_BYTES + 1, b"", f"a message of {connections.MAX_BYTES + 1} bytes was announced"),
+        (2**63, b"", f"a message of {2**63} bytes was announced"),
+        (2, b"abc", "a message of 2 bytes"),  # more than was announced
+        (20, b"abc", "it hung up"),
+    ],
+)
+def test_a_message_that_cannot_be_is_an_error_at_once(tcp, announced, content, problem):
     left, right = tcp
-    left.sendall(announced.to_bytes(8, "big"))
-    with pytest.raises(ConnectionError, match=f"a message of {announced} bytes was announced"):
-        Channel(right).receive()
-
-
-def test_more_than_was_announced_is_refused(tcp):
-    left, right = tcp
-    left.sendall((2).to_bytes(8, "big") + b"abc")
-    with pytest.raises(ConnectionError, match="a message of 2 bytes"):
-        Channel(right).receive()
-
-
-def test_a_message_that_ends_too_early_is_a_lost_rank(tcp):
-    left, right = tcp
-    left.sendall((20).to_bytes(8, "big") + b"abc")
-    left.close()
-    with pytest.raises(ConnectionError, match="it hung up"):
+    left.sendall(announced.to_bytes(8, "big") + content)
+    if content and announced > len(content):
+        left.close()
+    with pytest.raises(ConnectionError, match=problem):
         Channel(right).receive()
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,39 +31,33 @@ def folder(tmp_path):
 
 def together(work, size):
     """What `work(rank)` returns, or raises, on each of so many ranks at once."""
-    result = {}
 
     def one(rank):
         try:
-            result[rank] = work(rank)
+            return work(rank)
         except Exception as error:
-            result[rank] = error
+            return error
 
-    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(240)
-    return [result[rank] for rank in range(size)]
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(one, range(size)))
 
 
-def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder):
-    def work(rank):
-        here = connect_on_machine(folder, rank, 4)
-        here.barrier()
-        return [here.gather((rank, number), tuple[int, int]) for number in range(2)]
-
-    rounds = [[(rank, number) for rank in range(4)] for number in range(2)]
-    assert together(work, 4) == [rounds] * 4
+def on_machine(folder):
+    return together(lambda rank: exchange(connect_on_machine(folder, rank, 3)), 3)
 
 
-def test_joined_ranks_connect_by_tcp_too():
-    def work(joined):
-        here = connect_joined(joined, lambda: KEY)
-        return here.rank, [here.gather((here.rank, number), tuple[int, int]) for number in range(2)]
+def joined(folder):
+    return on_all_ranks(3, lambda joined: exchange(connect_joined(joined, lambda: KEY)))
 
-    rounds = [[(rank, number) for rank in range(3)] for number in range(2)]
-    assert on_all_ranks(3, work) == [(rank, rounds) for rank in range(3)]
+
+def exchange(here):
+    here.barrier()
+    return [here.gather((here.rank, number), tuple[int, int]) for number in range(2)]
+
+
+@pytest.mark.parametrize("connected", [on_machine, joined])
+def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder, connected):
+    assert connected(folder) == [[[(rank, number) for rank in range(3)] for number in range(2)]] * 3
 
 
 def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
@@ -84,22 +79,18 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
     def work(rank):
         here = connect_on_machine(folder, rank, 3)
         here.barrier()
-        if rank == lost:
-            for other in here._channels:
-                other.close()
-            return None
-        here.gather(rank, int)
+        if rank != lost:
+            return here.gather(rank, int)
+        for other in here._channels:
+            other.close()
 
-    result = together(work, 3)
-    assert result[lost] is None
-    assert all(isinstance(error, PeerLost) for rank, error in enumerate(result) if rank != lost)
+    assert [type(error) for error in together(work, 3)] == [
+        type(None) if rank == lost else PeerLost for rank in range(3)
+    ]
 
 
 def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
-    def work(rank):
-        return connect_on_machine(folder, rank, 2).gather("text" if rank else 1, int)
-
-    first, _ = together(work, 2)
+    first, _ = together(lambda rank: connect_on_machine(folder, rank, 2).gather("text" if rank else 1, int), 2)
     assert isinstance(first, ConfigError)
     assert "rank 1 sent another message than expected" in str(first)
 
@@ -113,16 +104,18 @@ def test_two_that_say_that_they_are_the_same_rank_are_refused():
             end.close()
 
 
-def test_ranks_that_never_come_are_an_error_that_says_how_many(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("rank", "problem"),
+    [
+        (0, r"/rendezvous: of the other ranks 0 of 2 came within 0\.1 s"),
+        (1, "/rendezvous: rank 0 did not write this within 0.1 s: see its log"),
+    ],
+)
+def test_ranks_that_never_come_are_an_error_that_names_them_and_the_file(folder, monkeypatch, rank, problem):
     monkeypatch.setattr(tcp_group, "IMPORT_WITHIN_S", 0.1)
-    with pytest.raises(ConfigError, match=rf"{folder}/rendezvous: of the other ranks 0 of 2 came within 0\.1 s"):
-        connect_on_machine(folder, 0, 3)
-
-
-def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(folder, monkeypatch):
     monkeypatch.setattr(rendezvous, "IMPORT_WITHIN_S", 0.1)
-    with pytest.raises(ConfigError, match=f"{folder}/rendezvous: rank 0 did not write this"):
-        connect_on_machine(folder, 1, 2)
+    with pytest.raises(ConfigError, match=f"{folder}{problem}"):
+        connect_on_machine(folder, rank, 3)
 
 
 def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
@@ -136,36 +129,26 @@ def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
         on_second(0, 81.0)
 
 
-def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch):
+@pytest.mark.parametrize("end", [None, RankUnresponsive("rank 2")], ids=["waited for", "given up"])
+def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch, end):
     monkeypatch.setattr(connections, "LOOK_EVERY_S", 0.05)
     missed = threading.Event()
+
+    def on_wait(other, waited_s):
+        missed.set()  # rank 2 comes only then
+        if end:
+            raise end
 
     def work(rank):
         here = connect_on_machine(folder, rank, 3)
         if rank == 0:
-            here.on_wait = lambda other, waited_s: missed.set()  # rank 2 comes only then
+            here.on_wait = on_wait
         if rank == 2:
             missed.wait(30)
         return here.gather(rank, int)
 
-    assert together(work, 3) == [[0, 1, 2]] * 3
-
-
-def test_a_rank_that_is_not_waited_for_any_longer_is_an_error(folder, monkeypatch):
-    monkeypatch.setattr(connections, "LOOK_EVERY_S", 0.05)
-    groups = []
-
-    def on_wait(other, waited_s):
-        raise RankUnresponsive(f"rank {other}")
-
-    def work(rank):
-        groups.append(here := connect_on_machine(folder, rank, 2))
-        if rank == 0:
-            here.on_wait = on_wait
-            here.barrier()
-
-    first, _ = together(work, 2)
-    assert (type(first), str(first)) == (RankUnresponsive, "rank 1")
+    result = together(work, 3)
+    assert result[0] is end if end else result == [[0, 1, 2]] * 3
 
 
 # What another user of the machine tries: to read the secret and the port, then to get in without the secret. Prints
@@ -219,25 +202,20 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
             with_attacker.wait(60)
         return connect_on_machine(folder, rank, 2).gather(rank, int)
 
-    def attack(found):
-        while not ports:
-            time.sleep(0.01)
-        command = [*NOBODY, sys.executable, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
-        ) as attacker:
-            for line in attacker.stdout:
-                found.append(line.strip())
-                if line == "done\n":
-                    break
-            with_attacker.set()
-            ranks.join(60)  # while he holds twenty connections
-            attacker.kill()
-
     gathered, got = [], []
     ranks = threading.Thread(target=lambda: gathered.extend(together(work, 2)))
     ranks.start()
-    attack(got)
+    while not ports:
+        time.sleep(0.01)
+    command = [*NOBODY, sys.executable, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/") as attacker:
+        for line in attacker.stdout:
+            got.append(line.strip())
+            if line == "done\n":
+                break
+        with_attacker.set()
+        ranks.join(60)  # while he holds twenty connections
+        attacker.kill()
     assert got == ["done"]
     assert gathered == [[0, 1]] * 2
     assert not loot.exists()
@@ -245,14 +223,8 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
 
 
 def test_no_module_of_the_ranks_unpickles_what_comes_from_another_process():
-    of_files = {"train/datasets/cifar10.py", "train/config/compose.py"}  # of a data set, and of this process
-    result = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "train").rglob("*.py")
-        if any(
-            name in path.read_text()
-            for name in ("import pickle", "cloudpickle", "allgather_object", "broadcast_object")
-        )
-        or "multiprocessing" in path.read_text()
-    }
-    assert result - {"train/distribution/horovod.py"} <= of_files
+    # Of a data set, and of this process; the third says why it does not.
+    allowed = {"train/datasets/cifar10.py", "train/config/compose.py", "train/distribution/horovod.py"}
+    words = ("import pickle", "cloudpickle", "allgather_object", "broadcast_object", "multiprocessing")
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "train").rglob("*.py")}
+    assert {path for path, text in texts.items() if any(word in text for word in words)} <= allowed
