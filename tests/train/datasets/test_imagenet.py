@@ -60,13 +60,6 @@ def test_files_in_folders_of_their_part_are_found(shards, small):
     assert (reader.parts.training.samples, reader.parts.validation.samples) == (20, 5)
 
 
-def test_offsets_by_hand(tmp_path):
-    write_records(tmp_path / "x", [b"abc", b"", b"12345678"])
-    begins, rest = imagenet.offsets(tmp_path / "x")
-    assert begins.tolist() == [0, 19, 35]  # each 16 bytes beside its content
-    assert rest == 0
-
-
 def test_a_file_cut_short_is_named_with_what_it_still_has(shards, damaged, trained):
     path = shards / SECOND
     begins, _ = imagenet.offsets(path)

@@ -129,10 +129,3 @@ def test_the_middle_of_a_wide_image():
 def test_grey_images_get_the_channels_that_are_asked_for():
     for form in ("JPEG", "PNG"):
         assert read(np.full((20, 20), 90, np.uint8), form) == pytest.approx(90, abs=1)
-
-
-def test_no_image_raises():
-    import tensorflow as tf
-
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        image_ops.read(constant(b"hello"), 16, 3)
