@@ -7,22 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import END_S, QUICK, in_phase, ranks, records, run, start, wait_for
+from tests.helpers.kit import END_S, QUICK, gloo, in_phase, ranks, records, run, start, succeed, wait_for
 from train.record import parts
 
 pytestmark = pytest.mark.end_to_end
 
 TRAIN = (sys.executable, "-m", "train", *QUICK)
 SHORT = (*TRAIN, "measure.timed_steps=2")
-GLOO = (sys.executable, "-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
 DIGITS = ("model=digits_plain", "dataset=digits", "batch_per_rank=16", "nodes=2")
 
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun on this machine")
 def test_two_ranks_of_mpirun_write_one_record(tmp_path: Path):
     launcher = ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")
-    status, output = run(*launcher, *SHORT, f"results={tmp_path}", "nodes=2")
-    assert status == 0, output
+    succeed(*launcher, *SHORT, f"results={tmp_path}", "nodes=2")
     (record,) = records(tmp_path)
     assert (record.point, record.status, len(record.ranks)) == ("tiny-nodes2", "complete", 2)
     assert sorted(rank.rank for rank in record.ranks) == [0, 1]
@@ -61,7 +59,7 @@ def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tm
 
 
 def test_a_rank_that_is_killed_in_the_second_epoch_leaves_the_first_one(tmp_path: Path):
-    child = start(*GLOO, *TRAIN, *DIGITS, "measure.epochs=100000", f"results={tmp_path}")
+    child = start(*gloo(2), *TRAIN, *DIGITS, "measure.epochs=100000", f"results={tmp_path}")
     wait_for(lambda: any(part.epochs for path in tmp_path.rglob("rank-0.*") if (part := parts.read_part(path))))
     ranks(tmp_path)[1].kill()
     child.communicate(timeout=END_S)

@@ -8,20 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import mpi
-from tests.helpers.kit import QUICK, ROOT, records, wait_for
+from tests.helpers.kit import LAUNCH, QUICK, ROOT, records, wait_for
 from tests.helpers.patched import patched, rounds
 
 pytestmark = pytest.mark.end_to_end
 
-LAUNCH = (sys.executable, "-m", "train.launch")
-
 
 def arguments(results: Path, *overrides: str) -> list[str]:
     return ["experiment=weak_scaling", "nodes=2", *QUICK, f"results={results}", *overrides]
-
-
-def queue_is_empty(cluster) -> bool:
-    return not cluster.on("n0", "squeue", "-h").stdout.strip()
 
 
 def jobs_may_start(cluster, may: bool) -> None:
@@ -115,21 +109,20 @@ def status_of(cluster, results: Path) -> list[str]:
 def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(cluster, results):
     together, apart = results / "together", results / "apart"
     slurm = ("launcher=slurm", "system=slurm")
-    variables = [f"{name}={value}" for name, value in patched(results / "patch", rounds(2)).items()]
     asked = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=1")  # for no second launch
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
     assert "#SBATCH --nodes=2" in dry.stdout
-    assert queue_is_empty(cluster)
+    assert not cluster.queue()
 
     jobs_may_start(cluster, False)
-    sent = cluster.on("n0", "env", *variables, *LAUNCH, *asked)
+    sent = cluster.on("n0", *LAUNCH, *asked, variables=patched(results / "patch", rounds(2)))
     assert sent.returncode == 0, sent.stdout
     assert "2 runs on at most 2 nodes, about " in sent.stdout
     twice = cluster.on("n0", *LAUNCH, *asked)
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
     jobs_may_start(cluster, True)
-    wait_for(lambda: queue_is_empty(cluster))
+    wait_for(lambda: not cluster.queue())
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
     one, curve = records(together)
     assert (one.status, curve.status) == ("complete", "complete"), log

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import podman
-from tests.helpers.kit import ROOT, launch_command, records, run
+from tests.helpers.kit import ROOT, launch_command, records, succeed
 
 RESULTS = 'run_10:30, it\'s "mine"'  # as a folder may be called that is mounted
 pytestmark = [
@@ -37,8 +37,7 @@ def test_ranks_run_on_the_launchers_copy_of_the_kit_and_find_their_servers(setti
     asked = ("nodes=2", "experiment=strategies", "--only=tiny-nodes2-horovod,tiny-nodes2-ps", "container=podman")
     short = ("measure.warm_up_steps=1", "measure.timed_steps=2", "distribution.servers_on=nodes")
     command = launch_command(tmp_path / RESULTS, *asked, *short, f"container.image={podman.IMAGE}")
-    status, output = run(*command, variables=settings)
-    assert status == 0, output
+    succeed(*command, variables=settings)
     made = {record.arm: record for record in records(tmp_path / RESULTS)}
     assert {arm: record.status for arm, record in made.items()} == dict.fromkeys(("horovod", "ps"), "complete")
     assert {record.environment.image for record in made.values()} == {podman.IMAGE}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.helpers.kit import QUICK, records, run
+from tests.helpers.kit import QUICK, records, succeed
 
 pytestmark = pytest.mark.end_to_end
 
@@ -73,8 +73,7 @@ def test_an_epoch_has_no_sample_twice_and_damage_is_in_the_record(fruit, tmp_pat
     opened = Opened(sorted(fruit.glob("*/*")))
     data = ("dataset=fruit", f"dataset.data_dir={fruit}", "measure.epochs=2", f"batch_per_rank={batch}")
     train = (sys.executable, "-m", "train", *QUICK, *data, f"nodes={ranks}", f"results={tmp_path / 'results'}")
-    status, output = run("horovodrun", "-np", f"{ranks}", "--gloo", *train)
-    assert status == 0, output
+    succeed("horovodrun", "-np", f"{ranks}", "--gloo", *train)
     (record,) = records(tmp_path / "results")
     assert (record.status, len(record.ranks)) == ("complete", ranks)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.kit import END_S, analyse, in_phase, records, run, start, wait_for
+from tests.helpers.kit import END_S, LAUNCH, analyse, in_phase, records, start, succeed, wait_for
 from tests.helpers.patched import patched, rounds
 from train.launch import cgroups, networks
 
@@ -59,21 +59,19 @@ def changed(decoder):
 def command(results: Path, *overrides: str) -> list[str]:
     """Measures the rounds of the experiment `diagnose` on two nodes."""
     asked = ("experiment=diagnose", "nodes=2", *SHORT, f"results={results}", *overrides)
-    return [sys.executable, "-m", "train.launch", *asked]
+    return [*LAUNCH, *asked]
 
 
 def measure(results: Path, *overrides: str, changes: Mapping[str, str] | None = None) -> None:
     """Measure them, with these changes of the ranks."""
     variables = patched(results / "patch", {**ROUNDS, **(changes or {})})
-    status, output = run(*command(results, *overrides), variables=variables)
-    assert status == 0, output
+    succeed(*command(results, *overrides), variables=variables)
 
 
 def diagnosed(results: Path) -> dict:
     """What the command says of the one curve that was measured."""
     asked = ("diagnose", "diagnose", "--results", str(results), "--format", "json")
-    status, output = analyse(*asked)
-    assert status == 0, output
+    output = analyse(*asked)
     [curve] = json.loads(output)["curves"]
     return curve
 

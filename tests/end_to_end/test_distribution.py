@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import mpi
-from tests.helpers.kit import run
+from tests.helpers.kit import gloo, succeed
 
 pytestmark = pytest.mark.end_to_end
 
@@ -196,13 +196,11 @@ joined.leave()
 def on_ranks(script: Path, text: str, *launcher: str) -> None:
     """Run this program on the ranks of a launcher; it fails where one of them does."""
     script.write_text(text)
-    status, output = run(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
-    assert status == 0, output
+    succeed(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
 
 
 def test_three_ranks_exchange_what_they_must_in_groups_and_together(tmp_path: Path):
-    launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
-    on_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
+    on_ranks(tmp_path / "rank.py", RANK, *gloo(3))
 
 
 def test_adasum_is_what_its_paper_says(tmp_path: Path):

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tests.helpers.kit import END_S, anything, launch_command, records, run, start, wait_for
+from tests.helpers.kit import END_S, anything, launch_command, records, start, succeed, wait_for
 from tests.helpers.patched import ROUNDS_END, Hold, patched, rounds
 from train.launch import cgroups, networks
 
@@ -38,8 +38,7 @@ def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joine
     short = ("measure.precision_fraction=0.9", "measure.budget_s=1")  # windows, and no second launch
     emulated = ("launcher=emulated", "system.cpus_per_node=0.4")
     command = launch_command(tmp_path / "results", *strong, *emulated, *short)
-    status, output = run(*command, variables=patched(tmp_path / "patch", rounds(1)))
-    assert status == 0, output
+    succeed(*command, variables=patched(tmp_path / "patch", rounds(1)))
     [curve] = records(tmp_path / "results")
     batches = [(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in curve.config["rounds"]]
     assert batches == [(1, 8, "base"), (1, 4, "control"), (2, 4, "point"), (2, 4, "control")]

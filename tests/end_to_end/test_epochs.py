@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import wandb_log
-from tests.helpers.kit import END_S, anything, make_command, needs_setup, records, run, wait_for
+from tests.helpers.kit import END_S, LAUNCH, anything, make_command, needs_setup, records, run, succeed, wait_for
 from tests.helpers.patched import Hold
 from tests.helpers.terminal import Terminal
 from tests.helpers.wandb_runs import history, run_files
@@ -34,7 +34,7 @@ TOLERANCE = 1e-3
 def training(results: Path, nodes: int, *overrides: str) -> list[str]:
     """One point of `make accuracy-digits`, of a network without dropout: its random numbers are in no checkpoint."""
     options = ("model=digits_plain", f"results={results}", f"nodes={nodes}", f"--only=nodes{nodes}")
-    return [sys.executable, "-m", "train.launch", "experiment=accuracy_digits", *options, *SETTINGS, *overrides]
+    return [*LAUNCH, "experiment=accuracy_digits", *options, *SETTINGS, *overrides]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,7 @@ def on_one_rank(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, st
     """The record of a training on one rank without interruption, and the confusion matrix beside it."""
     results = tmp_path_factory.mktemp("one")
     alone = ("distribution=none", f"measure.epochs={EPOCHS}", "tracking=none")
-    status, output = run(*training(results, 1, *alone))
-    assert status == 0, output
+    succeed(*training(results, 1, *alone))
     [record], [answers] = records(results), results.rglob("confusion.csv")
     return record, answers.read_text()
 
@@ -124,8 +123,7 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
 
 
 def test_epochs_of_a_strategy_of_tensorflow_are_those_of_one_rank(tmp_path: Path, on_one_rank: tuple[RunRecord, str]):
-    status, output = run(*training(tmp_path, 2, "distribution=mwms", "measure.epochs=1", "tracking=none"))
-    assert status == 0, output
+    succeed(*training(tmp_path, 2, "distribution=mwms", "measure.epochs=1", "tracking=none"))
     [record] = records(tmp_path)
     [epoch], whole = record.epochs, on_one_rank[0].epochs[0]
     assert record.weights_differ is False

@@ -1,12 +1,11 @@
 """An experiment of a report on a small set in the true layout. Others: tests/train/loop/test_training.py."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.kit import records, run
+from tests.helpers.kit import LAUNCH, records, succeed
 
 pytestmark = pytest.mark.end_to_end
 
@@ -17,9 +16,8 @@ def test_it_trains_on_its_data(tmp_path: Path):
     data.mkdir()
     small_sets.SETS["imdb_wiki"](data)
     given = ("nodes=2", f"dataset.data_dir={data}", "model=tiny", "measure.repeats=1", "tracking=none")
-    command = (sys.executable, "-m", "train.launch", "experiment=imdb_wiki", "--only=tiny-nodes1", *given)
-    status, output = run(*command, f"results={tmp_path}")
-    assert status == 0, output
+    command = (*LAUNCH, "experiment=imdb_wiki", "--only=tiny-nodes1", *given)
+    succeed(*command, f"results={tmp_path}")
     (record,) = records(tmp_path)
     assert (record.status, record.experiment, len(record.ranks)) == ("complete", "imdb_wiki", 1)
     assert record.config["dataset"]["name"] == "imdb_wiki"

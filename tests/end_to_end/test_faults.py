@@ -4,7 +4,6 @@ How long it took is printed, and judged by nobody: without what ends them, these
 """
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 from statistics import fmean
@@ -14,14 +13,13 @@ import pytest
 from analysis import audit
 from analysis.study import Study
 from tests.helpers import kit, simcluster
-from tests.helpers.kit import QUICK, records, wait_for
+from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched import ROUNDS_END, Hold
 from train.launch import cgroups
 from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end
 
-LAUNCH = (sys.executable, "-m", "train.launch")
 # A run that does not end by itself, and after it one that does.
 LONG = ("nodes=2,1", "experiment=weak_scaling", "launcher=ssh", "launcher.hosts=[n1,n2]")
 
@@ -30,15 +28,10 @@ def timed(results: Path) -> bool:
     return kit.in_phase(results, "timed", "rank-1.*.jsonl")
 
 
-def ranks(cluster, host: str) -> list[str]:
-    return cluster.on(host, "pgrep", "-af", "python.* -m train .*--run-dir").stdout.splitlines()
-
-
 def begin_run(cluster, results: Path, *overrides: str) -> subprocess.Popen:
     """Begin it in a shell inside another job, whose ranks' variables no rank here must get."""
-    variables = [f"{name}={value}" for name, value in kit.OTHER_JOB.items()]
     command = [*LAUNCH, *LONG, *QUICK, "measure.timed_steps=100000", f"results={results}", *overrides]
-    return cluster.popen("n0", "env", *variables, *command)
+    return cluster.popen("n0", *command, variables=kit.OTHER_JOB)
 
 
 def failure_is_recorded(results: Path, begin: float) -> None:
@@ -63,29 +56,28 @@ def test_a_killed_rank_is_named_and_a_rank_ends_with_a_launcher_that_cannot_end_
     child = begin_run(cluster, results)
     wait_for(lambda: timed(results))
     begin = time.monotonic()
-    cluster.on("n2", "kill", "-9", *(line.split()[0] for line in ranks(cluster, "n2")))
+    cluster.on("n2", "kill", "-9", *(line.split()[0] for line in cluster.processes(simcluster.RANKS, "n2")))
     failure_is_recorded(results, begin)
     failure = failed(results)
     assert (failure.rank, failure.host) == (1, "n2")
     assert "killed by a signal" in failure.reason
-    wait_for(lambda: not ranks(cluster, "n2"))
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n2"))
 
     wait_for(lambda: kit.in_phase(results, "timed", "tiny-nodes1/*/r0/rank-0.*.jsonl"))
-    assert len(ranks(cluster, "n1")) == 1  # of the next point alone
+    assert len(cluster.processes(simcluster.RANKS, "n1")) == 1  # of the next point alone
     begin = time.monotonic()
     cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher, Horovod's within it, and every ssh
     child.wait()
-    wait_for(lambda: not ranks(cluster, "n1"))
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1"))
     print(f"no rank was left after {time.monotonic() - begin:.1f} s")
     assert [record.point for record in records(results)] == ["tiny-nodes2"]
 
 
 def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(cluster, results):
     hold = Hold(results / "patch", ROUNDS_END, after=2, ranks=[1])  # all have recorded three rounds
-    variables = [f"{name}={value}" for name, value in hold.variables.items()]
     curve = ("experiment=weak_scaling", "nodes=2", "measure.repeats=1", "launcher=ssh", "launcher.hosts=[n1,n2]")
-    launch = ("env", *variables, *LAUNCH, "--only=tiny-rounds", *curve, f"results={results}")
-    child = cluster.popen("n0", *launch, "model=tiny", "batch_per_rank=4", "tracking=none")
+    launch = (*LAUNCH, "--only=tiny-rounds", *curve, "model=tiny", "batch_per_rank=4", "tracking=none")
+    child = cluster.popen("n0", *launch, f"results={results}", variables=hold.variables)
     wait_for(hold.holds)
     begin = time.monotonic()
     cluster.on("n2", "pkill", "-KILL", "-f", "sshd: root@notty")
@@ -99,7 +91,7 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     assert first == {(number, arm) for number in (0, 1, 2) for arm in (0, 1, 2)}
     assert second == {(number, arm) for number in (0, 1, 2) for arm in (1, 2)}
     assert not record.cores_shared
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"))
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))
 
 
 def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, results):
@@ -119,7 +111,7 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, r
         cluster.boot("n4")
     assert failed(results / "silent").host == "n2"
     assert failed(results / "dead").host == "n4"
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n3"))
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n3"))
 
 
 def with_another_key(cluster, known: str) -> str:
@@ -138,10 +130,9 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
         pytest.skip(f"no CPU quotas on this machine: {means}")
     # Both ranks wait at the end of the warm-up.
     hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=2, ranks=[0, 1])
-    variables = [f"{name}={value}" for name, value in hold.variables.items()]
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", "measure.repeats=2")
-    launch = ("env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides, f"results={results}")
-    child = cluster.popen("n0", *launch)
+    launch = (*LAUNCH, "--only=tiny-nodes2", *overrides, f"results={results}")
+    child = cluster.popen("n0", *launch, variables=hold.variables)
     hosts = cluster.state / "ssh" / "known_hosts"
     known, slow = hosts.read_text(), cgroups.Groups(means, "slow", 1)
     try:
@@ -168,7 +159,7 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
     assert (next_run.failure.rank, next_run.failure.host) == (1, "n2")
     assert next_run.failure.reason.endswith("Host key verification failed.")
     assert "Host key verification failed." in output
-    assert not ranks(cluster, "n1") + ranks(cluster, "n2")
+    assert not cluster.processes(simcluster.RANKS, "n1", "n2")
 
 
 def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, results):
@@ -205,7 +196,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
     child.communicate(timeout=kit.END_S)
-    wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)])
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, *hosts))
     [record] = records(results)
     assert [(resize.cause, resize.ranks_after) for resize in record.resizes] == [
         (f"lost {first}", 2),

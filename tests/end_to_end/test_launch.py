@@ -22,6 +22,7 @@ from tests.helpers.kit import (
     records,
     run,
     start,
+    succeed,
     wait_for,
 )
 from tests.helpers.patched import Hold
@@ -122,13 +123,11 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
         assert (environment.mpi is None) == ("mpi" not in environment.horovod_built_with)
         assert [host.host for host in environment.hosts] == [os.uname().nodename]
 
-    status, output = run(*command)
-    assert status == 0
+    output = succeed(*command)
     assert "2 of 2 runs are measured already" in output
     assert [r.sha256 for r in records(measured)] == [r.sha256 for r in first]
 
-    status, output = run(*command, "--force", "--only=tiny-nodes1")
-    assert status == 0, output
+    succeed(*command, "--force", "--only=tiny-nodes1")
     assert [(r.point, r.generation) for r in records(measured) if r.status == "complete"] == [
         ("tiny-nodes1", 1),
         ("tiny-nodes1", 2),
@@ -142,19 +141,16 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
         for _ in range(2):
             assert run(*launch_command(measured, "nodes=1"), "--force")[0] == 0
     kit = tmp_path / "kit"
-    status, output = run(*make_command(kit, "history", "EXPERIMENT=weak_scaling", "STRICT=1", f"RESULTS={measured}"))
-    assert status == 0, output
+    output = succeed(*make_command(kit, "history", "EXPERIMENT=weak_scaling", "STRICT=1", f"RESULTS={measured}"))
     assert "session 2 compared with session 1" in output
     for quantity in ("throughput [images/s]", "wall time [s]", "job time [s]"):
         assert re.search(rf"tiny +1 node +{re.escape(quantity)} .*not decidable +one launch before and one now", output)
     assert (kit / "figures/history-weak-scaling.png").stat().st_size > 0
 
-    status, output = run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))
-    assert status == 0, output
+    output = succeed(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))
     assert "references/here.json: 3 values of 1 launches" in output
     assert reference.load(kit / "references/here.json").points[0].launches
-    status, output = run(*make_command(kit, "check-reference", "NAME=here", f"RESULTS={measured}"))
-    assert status == 0, output
+    output = succeed(*make_command(kit, "check-reference", "NAME=here", f"RESULTS={measured}"))
     assert "3 not decidable" in output
     assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is kept
 
@@ -202,8 +198,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_
         assert [path.name for path in part.parent.iterdir() if "record" in path.name] == []
 
         (disk / "other").unlink()
-        status, output = run(*command)
-        assert status == 0, output
+        succeed(*command)
         (record,) = records(disk)
         assert (record.status, record.generation) == ("complete", 2)
         assert part.exists()

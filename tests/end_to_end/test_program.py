@@ -9,12 +9,11 @@ import pytest
 
 from analysis.study import Study
 from tests.helpers import podman
-from tests.helpers.kit import END_S, anything, make_command, needs_setup, records, run, start, wait_for
+from tests.helpers.kit import END_S, LAUNCH, anything, make_command, needs_setup, records, run, start, succeed, wait_for
 from train.config import quoted
 from train.make import Variables, steps
 
 pytestmark = pytest.mark.end_to_end
-LAUNCH = (sys.executable, "-m", "train.launch")
 
 # As Horovod's examples/tensorflow2/tensorflow2_synthetic_benchmark.py: same steps, same output, a smaller model.
 HOROVOD = """
@@ -100,8 +99,7 @@ def launch(given):
 def test_plain_processes_from_the_command_to_the_page(tmp_path):
     words = (r"RATE=samples/s: ([0-9.]+)", "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none")
     arguments = asked(tmp_path, PROCESSES, "{python} {script} {{ranks}}", *words)
-    status, output = run(*make_command(tmp_path / "kit", "scaling", *arguments))
-    assert status == 0, output
+    output = succeed(*make_command(tmp_path / "kit", "scaling", *arguments))
     launches = records(tmp_path / "results")
     assert sorted(one.order.position for one in launches) == [0, 1, 2, 3]  # two launches of each size
     for one in launches:
@@ -116,8 +114,7 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     assert again == 0
     assert "4 of 4 runs are measured already" in output
     proposal = ("proposal", f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
-    status, output = run(*make_command(tmp_path / "kit", *proposal))
-    assert status == 0, output
+    output = succeed(*make_command(tmp_path / "kit", *proposal))
     assert "my_train" in output
 
 
@@ -166,8 +163,7 @@ def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(setting
     printed = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
     code = f"import os, sys; print({printed})"
     args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
-    status, output = run(*in_container(tmp_path / "results", code, args), variables=settings)
-    assert status == 0, output
+    succeed(*in_container(tmp_path / "results", code, args), variables=settings)
     one, two = sorted(records(tmp_path / "results"), key=lambda record: len(record.ranks))
     cores = len(os.sched_getaffinity(0)) // 2
     assert one.printed.text == f"{cores} cores; {cores} rate: 1"
@@ -214,6 +210,6 @@ def test_under_slurm_it_is_started_on_the_first_host_of_the_allocation(cluster, 
     start = "srun --nodes={nodes} --ntasks={ranks} --nodelist={host_names} hostname"
     sent = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=slurm", "system=slurm"))
     assert sent.returncode == 0, sent.stdout
-    wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
+    wait_for(lambda: not cluster.queue())
     log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
     assert has_reached_its_hosts(results, log)

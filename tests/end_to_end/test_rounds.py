@@ -2,18 +2,28 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import END_S, analyse, anything, make_command, needs_setup, ranks, records, run, start, wait_for
+from tests.helpers.kit import (
+    END_S,
+    LAUNCH,
+    analyse,
+    anything,
+    make_command,
+    needs_setup,
+    ranks,
+    records,
+    start,
+    succeed,
+    wait_for,
+)
 from tests.helpers.patched import ROUNDS_END, Hold, patched, rounds
 
 pytestmark = pytest.mark.end_to_end
 
 SMALL = ("model=tiny", "batch_per_rank=4", "tracking=none")
-LAUNCH = (sys.executable, "-m", "train.launch", *SMALL)
 SHORT = ("measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")  # windows, and no second launch
 ENDLESS = ("measure.precision_fraction=0.9", "measure.budget_s=3600", "measure.repeats=1")  # and windows are short
 ENOUGH = rounds(6)  # the fewest that have an interval
@@ -27,8 +37,7 @@ def hold_after_three_rounds(folder: Path, held: list[int]) -> Hold:
 def summary(experiment: str, results: Path) -> list[dict]:
     """The points of an experiment as the analysis has them."""
     command = ("summary", experiment, "--results", str(results), "--format", "json")
-    status, output = analyse(*command)
-    assert status == 0, output
+    output = analyse(*command)
     return json.loads(output)
 
 
@@ -37,8 +46,7 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
     kit = tmp_path / "kit"
     short = f"ARGS=tracking=none batch_per_rank=4 {' '.join(SHORT)}"
     command = make_command(kit, "diagnose", "NODES=2", "MODELS=tiny", short)
-    status, output = run(*command, variables=patched(tmp_path / "patch", ENOUGH))
-    assert status == 0, output
+    output = succeed(*command, variables=patched(tmp_path / "patch", ENOUGH))
     assert "computing, as one node alone does" in output
     assert "where the time of a whole job goes" in output
     assert (kit / "figures/own-diagnose-diagnosis.png").exists()
@@ -58,8 +66,7 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
     assert speedup["low"] <= speedup["value"] <= speedup["high"]
     assert speedup["n"] == 6
 
-    status, again = run(*make_command(kit, "diagnose", "EXPERIMENT=diagnose", "MODELS=tiny"))
-    assert status == 0, again
+    again = succeed(*make_command(kit, "diagnose", "EXPERIMENT=diagnose", "MODELS=tiny"))
     assert "measured step" in again
 
 
@@ -67,7 +74,7 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     curve = ("experiment=weak_scaling", "nodes=2", "--only=tiny-rounds", *ENDLESS)
     hold = hold_after_three_rounds(tmp_path, [1])
     waits = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
-    launcher = start(*LAUNCH, *curve, f"results={tmp_path}", variables=hold.variables | waits)
+    launcher = start(*LAUNCH, *SMALL, *curve, f"results={tmp_path}", variables=hold.variables | waits)
     wait_for(hold.holds)
     ranks(tmp_path)[1].suspend()
     hold.off()
@@ -84,8 +91,7 @@ RANK_GROUPS = ("experiment=overhead", "--only=tiny-ranks1-rounds")
 
 
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
-    status, output = run(*LAUNCH, *RANK_GROUPS, *SHORT, f"results={tmp_path}", variables=patched(tmp_path, ENOUGH))
-    assert status == 0, output
+    succeed(*LAUNCH, *SMALL, *RANK_GROUPS, *SHORT, f"results={tmp_path}", variables=patched(tmp_path, ENOUGH))
     [made] = records(tmp_path)
     assert made.config["rank_groups_at_once"]
     without, with_horovod = made.ranks
@@ -101,7 +107,7 @@ def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
 
 def test_a_rank_of_one_rank_group_that_is_killed_ends_the_other_group_and_is_named(tmp_path):
     hold = hold_after_three_rounds(tmp_path, [0])  # the only rank of each rank group
-    launcher = start(*LAUNCH, *RANK_GROUPS, *ENDLESS, f"results={tmp_path}", variables=hold.variables)
+    launcher = start(*LAUNCH, *SMALL, *RANK_GROUPS, *ENDLESS, f"results={tmp_path}", variables=hold.variables)
     wait_for(hold.holds)
     by_group = {process.environ()["KIT_RANK_GROUP"]: process for process in ranks(tmp_path)}
     by_group["1"].kill()

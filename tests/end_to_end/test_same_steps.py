@@ -1,7 +1,6 @@
 """The kit's proof that its distributed training is right, in its small form: two ranks beside one, ten steps."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from analysis import claims
 from analysis.study import Study
 from analysis.table.checks import contradictions
-from tests.helpers.kit import analyse, records, run
+from tests.helpers.kit import LAUNCH, analyse, records, succeed
 
 pytestmark = pytest.mark.end_to_end
 
@@ -20,16 +19,14 @@ OTHER = "nodes2-batch-per-rank-kept"  # a claim needs a counterexample
 def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path: Path):
     steps = ("nodes=2", "measure.timed_steps=10", "tracking=none", f"results={tmp_path}")
     asked = ("experiment=equivalence", f"--only={','.join((*SAME, OTHER))}", *steps)
-    status, output = run(sys.executable, "-m", "train.launch", *asked)
-    assert status == 0, output
+    succeed(*LAUNCH, *asked)
     [mwms] = [record for record in records(tmp_path) if record.arm == "same-steps-mwms"]
     assert mwms.weights_differ is False
     assert len({*json.loads(mwms.environment.variables["TF_CONFIG"])["cluster"]["worker"]}) == 2
     assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
     assert contradictions(mwms) == ()
-    status, output = analyse("summary", "equivalence", "--results", str(tmp_path))
-    assert status == 0, output
+    output = analyse("summary", "equivalence", "--results", str(tmp_path))
     agree = [line.split()[0] for line in output.splitlines() if line.endswith("the same steps: agree")]
     assert agree == ["horovod", "mwms", "ps_cpu"]
     assert output.count("other steps: differ") == 1

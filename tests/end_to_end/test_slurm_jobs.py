@@ -1,33 +1,26 @@
 """A job of Slurm's that ends before its time: what was measured is kept, and only the rest is measured again."""
 
 import re
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import OTHER_JOB, QUICK, analyse, records, wait_for
+from tests.helpers.kit import LAUNCH, OTHER_JOB, QUICK, analyse, records, wait_for
 from tests.helpers.patched import Hold
 from train.config import quoted
 
 pytestmark = pytest.mark.end_to_end
 
-LAUNCH = (sys.executable, "-m", "train.launch", "--only=tiny-nodes2")
 ASKED = ("experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK)
 
 
 def submit(cluster, results: Path, hold: Hold) -> str:
     """Submit 30 launches, or what is left of them, in which rank 1 is held: what the launcher says."""
-    variables = [f"{name}={value}" for name, value in (hold.variables | OTHER_JOB).items()]
     steps = ("measure.timed_steps=100", "measure.repeats=30", f"results={quoted(str(results))}")
-    sent = cluster.on("n0", "env", *variables, *LAUNCH, *ASKED, *steps)
+    sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *ASKED, *steps, variables=hold.variables | OTHER_JOB)
     assert sent.returncode == 0, sent.stdout
     return sent.stdout
-
-
-def queued(cluster) -> list[str]:
-    return cluster.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
 
 
 def minutes(cluster, job: str) -> int:
@@ -42,13 +35,9 @@ def interrupted(record) -> bool:
     return record.status == "failed" and re.fullmatch(output, record.failure.reason) is not None
 
 
-def summary(results: Path) -> str:
-    """What the summary of these records says."""
-    return analyse("summary", "weak_scaling", "--results", str(results))[1]
-
-
-def left(cluster) -> str:
-    return "".join(cluster.on(host, "pgrep", "-af", "python.* -m train").stdout for host in cluster.hosts)
+def summary(results: Path, status: int = 0) -> str:
+    """What the summary of these records says; status 1: none is complete."""
+    return analyse("summary", "weak_scaling", "--results", str(results), status=status)
 
 
 def generations(results: Path) -> dict:
@@ -62,7 +51,7 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     results = results / 'it\'s [é] (1): 100% "$HOME", `id`;#'
     submit(cluster, results, hold)
     wait_for(hold.holds)
-    [job] = queued(cluster)
+    [job] = cluster.queue()
     hold.on()
     begin = time.monotonic()
     cluster.crash("n2")
@@ -72,7 +61,7 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     [first] = records(results)
     assert first.failure.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
     assert (first.failure.rank, first.failure.host, first.failure.phase) == (1, "n2", "timed")
-    assert f"{first.failure.reason} (rank 1, host n2, phase timed)" in summary(results)
+    assert f"{first.failure.reason} (rank 1, host n2, phase timed)" in summary(results, status=1)
     cluster.boot("n2")
     hold.on()
     cluster.on("n0", "scontrol", "requeue", job)
@@ -87,24 +76,24 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     # Slurm counts in minutes, and tells the launcher a minute before the end, or earlier.
     limit = minutes(cluster, job) + 2
     assert cluster.on("n0", "scontrol", "update", f"jobid={job}", f"timelimit={limit}").returncode == 0
-    wait_for(lambda: not queued(cluster))
+    wait_for(lambda: not cluster.queue())
     print(f"the job ended {time.monotonic() - begin:.1f} s after its limit was set to {limit} min")
     before = generations(results)
     complete = [record for record in before.values() if record.status == "complete"]
     assert {record.repeat for record in complete} == set(range(len(complete)))
     assert len(before) == len(complete) + 3
     assert interrupted(before[len(complete), 1])
-    assert left(cluster) == ""
+    assert cluster.processes("python.* -m train", *cluster.hosts) == []
 
     hold.on()
     said = submit(cluster, results, hold)
     assert f"{len(complete)} of 30 runs are measured already" in said
     wait_for(hold.holds)
     begin = time.monotonic()
-    cluster.on("n0", "scancel", *queued(cluster))
-    wait_for(lambda: not queued(cluster))
+    cluster.on("n0", "scancel", *cluster.queue())
+    wait_for(lambda: not cluster.queue())
     print(f"the job was gone {time.monotonic() - begin:.1f} s after scancel")
-    assert left(cluster) == ""
+    assert cluster.processes("python.* -m train", *cluster.hosts) == []
     after = generations(results)
     assert all(after.pop(key).sha256 == record.sha256 for key, record in before.items())
     assert after.keys() == {(len(complete), 2)}

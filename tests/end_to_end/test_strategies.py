@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from analysis.table.checks import contradictions
-from tests.helpers import kit
-from tests.helpers.kit import QUICK, analyse, launch_command, records, run, start, wait_for
+from tests.helpers import kit, simcluster
+from tests.helpers.kit import LAUNCH, QUICK, analyse, gloo, launch_command, records, start, succeed, wait_for
 from tests.helpers.patched import Hold
 
 pytestmark = pytest.mark.end_to_end
@@ -20,13 +20,6 @@ TWO = ("nodes=2", "--only=tiny-nodes2")
 MWMS = ("distribution=mwms", *TWO)
 PS = ("distribution=ps", "distribution.servers=2", "nodes=2,2", "--only=tiny-nodes2")  # not on one node: too few ranks
 APART = ("distribution=ps", "distribution.servers_on=nodes", "nodes=1", "--only=tiny-nodes1")  # rank 1 is the server
-LAUNCH = (sys.executable, "-m", "train.launch")
-
-
-def gloo(ranks: int) -> tuple[str, ...]:
-    """Horovod's launcher, as a user starts ranks by hand."""
-    return sys.executable, "-m", "train.launch.start.gloo", "--ranks", f"{ranks}", "--hosts", f"localhost:{ranks}", "--"
-
 
 RANK = """
 import sys
@@ -85,14 +78,12 @@ joined.leave()
 
 def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     (tmp_path / "rank.py").write_text(RANK)
-    status, output = run(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"))
-    assert status == 0, output
+    succeed(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"))
 
 
 def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
     given = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
-    status, output = run(*LAUNCH, "--only=tiny-nodes2-ps", *given, f"results={tmp_path}")
-    assert status == 0, output
+    succeed(*LAUNCH, "--only=tiny-nodes2-ps", *given, f"results={tmp_path}")
     [ps] = records(tmp_path)
     places = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
     assert {task: len(of) for task, of in places.items()} == {"worker": 2, "ps": 1, "chief": 1}
@@ -100,8 +91,7 @@ def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
     assert [note for note in ps.notes if note.startswith("not synchronous SGD: ") and "1 parameter server on" in note]
     assert contradictions(ps) == ()
 
-    status, output = analyse("summary", "strategies", "--results", str(tmp_path))
-    assert status == 0, output
+    output = analyse("summary", "strategies", "--results", str(tmp_path))
     assert "asynchronous" in output
 
 
@@ -148,7 +138,7 @@ def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster,
     wait_for(lambda: all(kit.in_phase(results / name, "timed", "rank-1.*.jsonl") for name in children))
     at = time.monotonic()
     cluster.link("n4", up=False)
-    cluster.on("n2", "pkill", "-9", "-f", "python.* -m train .*--run-dir")
+    cluster.on("n2", "pkill", "-9", "-f", simcluster.RANKS)
     try:
         for name, child in children.items():
             child.communicate(timeout=kit.END_S)
@@ -167,10 +157,7 @@ def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster,
         tasks = json.loads(made.environment.variables["TF_CONFIG"])["cluster"].values()
         assert len({place.partition(":")[0] for of in tasks for place in of}) == 2  # each host by its own address
 
-    def left(host: str) -> str:
-        return cluster.on(host, "pgrep", "-af", "python.* -m train .*--run-dir").stdout
-
-    wait_for(lambda: not any(left(host) for host in ("n1", "n2", "n3")))
+    wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2", "n3"))
 
 
 def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(cluster, results):
@@ -182,7 +169,7 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     apart = ("distribution.servers=2", "distribution.servers_on=nodes")
     sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2-ps", *asked, "nodes=2", *apart)
     assert sent.returncode == 0, sent.stdout
-    wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
+    wait_for(lambda: not cluster.queue())
     [ps] = records(results)
     assert (ps.status, ps.arm, ps.weights_differ) == ("complete", "ps", None), ps.failure
     assert [rank.host for rank in ps.ranks] == ["n1", "n2"]
@@ -192,7 +179,6 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     assert len({place.partition(":")[0] for of in places.values() for place in of}) == 4
     assert ps.config["global_batch"] == 2 * ps.config["batch_per_rank"]  # servers have no share of it
     assert [note for note in ps.notes if "2 parameter servers on separate nodes, with 2 cores beside" in note]
-    status, output = analyse("summary", "strategies", "--results", str(results))
-    assert status == 0, output
+    output = analyse("summary", "strategies", "--results", str(results))
     assert "+2 cores for servers" in " ".join(output.split()), output
     assert contradictions(ps) == ()

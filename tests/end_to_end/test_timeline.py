@@ -1,7 +1,6 @@
 """A launch with a timeline: Horovod's own, the ranks' steps and TensorFlow's operations, joined, for real."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from analysis.study import Study
 from analysis.timeline import exchange_spans, find_launches, load_launch, steps_of_rank_0, timed_steps
 from tests.helpers.chrome_trace import check
-from tests.helpers.kit import analyse, records, run
+from tests.helpers.kit import LAUNCH, analyse, records, succeed
 
 pytestmark = pytest.mark.end_to_end
 
@@ -18,17 +17,15 @@ STEPS = 6
 
 def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path):
     asked = ("experiment=timeline", "nodes=2", "model=tiny", "batch_per_rank=64", f"measure.timed_steps={STEPS}")
-    command = (sys.executable, "-m", "train.launch", *asked, "tracking=none", f"results={tmp_path / 'results'}")
-    status, output = run(*command, variables={"HOROVOD_TIMELINE": str(tmp_path / "mine.json")})
-    assert status == 0, output
+    command = (*LAUNCH, *asked, "tracking=none", f"results={tmp_path / 'results'}")
+    output = succeed(*command, variables={"HOROVOD_TIMELINE": str(tmp_path / "mine.json")})
     assert "HOROVOD_TIMELINE: set in your environment, but the configuration decides" in output
     assert not (tmp_path / "mine.json").exists()
     [record] = records(tmp_path / "results")
     assert "images_per_s" not in record.summary
 
     folders = ("--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures"))
-    status, output = analyse("timeline", *folders)
-    assert status == 0, output
+    analyse("timeline", *folders)
     [written] = (tmp_path / "figures").iterdir()
     events = check(json.loads(written.read_text()))
     assert {event["args"]["name"].split(" on ")[0] for event in events if event["name"] == "process_name"} == {

@@ -1,20 +1,18 @@
 """The arm of a contest whose settings Horovod chooses itself. How arms are ranked: tests/analysis/experiments."""
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import records, run
+from tests.helpers.kit import LAUNCH, records, succeed
 
 pytestmark = pytest.mark.end_to_end
 
 
 def test_horovods_autotuner_tries_settings(tmp_path: Path):
     given = ("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none", f"results={tmp_path}")
-    status, output = run(sys.executable, "-m", "train.launch", "--only=tiny-horovods-autotuner", *given)
-    assert status == 0, output
+    succeed(*LAUNCH, "--only=tiny-horovods-autotuner", *given)
     [tuned] = records(tmp_path)
     assert "cycle_time_ms" not in tuned.config["distribution"]
     assert tuned.environment.variables["HOROVOD_AUTOTUNE"] == "1"

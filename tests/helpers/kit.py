@@ -29,6 +29,7 @@ OTHER_JOB = {
     **{"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_CONTROLLER": "mpi"},
     **{"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "3", "PMI_RANK": "3"},
 }
+LAUNCH = (sys.executable, "-m", "train.launch")
 QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
 
 
@@ -69,12 +70,20 @@ def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int,
     return child.returncode, output
 
 
-def analyse(*words: str) -> tuple[int, str]:
-    """The exit status and the output of `python -m analysis`, in this process: a new one takes longer to start."""
+def succeed(*command: str, variables: Mapping[str, str] | None = None) -> str:
+    """The output of a command that ends with status 0."""
+    status, output = run(*command, variables=variables)
+    assert status == 0, output
+    return output
+
+
+def analyse(*words: str, status: int = 0) -> str:
+    """The output of `python -m analysis`, which ends with this status, in this process: a new one takes longer."""
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
-        status = main([*words])
-    return status, output.getvalue()
+        ended = main([*words])
+    assert ended == status, output.getvalue()
+    return output.getvalue()
 
 
 # Without it make would set the environment up, for minutes.
@@ -99,7 +108,12 @@ def make_command(folder: Path, *words: str) -> list[str]:
 
 def launch_command(results: Path, *overrides: str) -> list[str]:
     """The launcher on the tiny model, with its records in `results`."""
-    return [sys.executable, "-m", "train.launch", *QUICK, f"results={quoted(str(results))}", *overrides]
+    return [*LAUNCH, *QUICK, f"results={quoted(str(results))}", *overrides]
+
+
+def gloo(ranks: int) -> tuple[str, ...]:
+    """Horovod's launcher, as a user starts ranks by hand."""
+    return sys.executable, "-m", "train.launch.start.gloo", "--ranks", f"{ranks}", "--hosts", f"localhost:{ranks}", "--"
 
 
 def ranks(results: Path) -> list[psutil.Process]:

@@ -38,6 +38,9 @@ _PACKAGES = {  # command -> Debian package
     "sbatch": "slurm-client",
     "pgrep": "procps",  # tests look for processes with it
 }
+# The command lines of ranks, for pgrep and pkill.
+RANKS = "python.* -m train .*--run-dir"
+_NONE: Mapping[str, str] = {}
 _UP_WITHIN_S = 300
 _END_S = 900  # of a command: this only ends one that would hang
 _PIPED: dict[str, Any] = {
@@ -232,13 +235,22 @@ class Cluster:
             entered += ["taskset", "-c", (self.state / f"cpus.{host}").read_text()]
         return [*entered, "env", "-C", str(ROOT), *command]
 
-    def popen(self, host: str, *command: str) -> subprocess.Popen:
+    def popen(self, host: str, *command: str, variables: Mapping[str, str] = _NONE) -> subprocess.Popen:
         """Start a command on a host, in the kit's folder. Killing the returned process kills the command."""
-        return subprocess.Popen(self._enter(host, command), env=self._environment(), **_PIPED)
+        return subprocess.Popen(self._enter(host, command), env={**self._environment(), **variables}, **_PIPED)
 
-    def on(self, host: str, *command: str, timeout: float = _END_S) -> subprocess.CompletedProcess:
+    def on(self, host: str, *command: str, variables: Mapping[str, str] = _NONE) -> subprocess.CompletedProcess:
         """Run a command on a host, in the kit's folder, to its end; stdout includes stderr."""
-        return subprocess.run(self._enter(host, command), env=self._environment(), timeout=timeout, **_PIPED)
+        environment = {**self._environment(), **variables}
+        return subprocess.run(self._enter(host, command), env=environment, timeout=_END_S, **_PIPED)
+
+    def queue(self) -> list[str]:
+        """The jobs in Slurm's queue."""
+        return self.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
+
+    def processes(self, pattern: str, *hosts: str) -> list[str]:
+        """Process ID and command line of what runs on these hosts and has such a command line."""
+        return [line for host in hosts for line in self.on(host, "pgrep", "-af", pattern).stdout.splitlines()]
 
     def shell(self) -> int:
         """Open an interactive shell on n0; returns its exit status."""
