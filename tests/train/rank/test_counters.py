@@ -14,6 +14,7 @@ from train.rank.counters import Counter, Meter
 from train.rank.gpus import GpuCount
 from train.record.record import CoreUse
 
+counted = pytest.mark.skipif(not counters.STAT.exists(), reason="no /proc/stat")
 STAT = """cpu  100 0 50 900 5 1 2 30 0 0
 cpu0 60 10 20 400 5 1 2 10 0 0
 cpu1 40 0 30 500 0 0 0 20 0 0
@@ -28,7 +29,7 @@ def test_the_times_of_the_cores_that_were_asked_for(monkeypatch):
     assert counters.core_times(STAT, [0, 1]) == pytest.approx((1.6, 0.3))
 
 
-@pytest.mark.skipif(not counters.STAT.exists(), reason="no /proc/stat")
+@counted
 def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
     begin = counters.read(Meter())
     while time.process_time() - begin.own_s < 0.2:
@@ -40,9 +41,7 @@ def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
 
 
 def test_spans_are_added_and_one_that_is_not_known_leaves_the_sum_unknown():
-    one = CoreUse(
-        1.0, 0.5, 0.75, 0.25, delay_s=0.125, frequency_mhz=2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0
-    )
+    one = CoreUse(1.0, 0.5, 0.75, 0.25, 0.125, 2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0)
     two = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
     assert counters.total([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
     twice = counters.total([one, one])
@@ -82,7 +81,7 @@ def test_steal_at_the_start_is_a_share_of_the_time_of_all_cores():
     assert counters.steal_fraction(None, (14.0, 1.5), cores=2) is None
 
 
-@pytest.mark.skipif(not counters.STAT.exists(), reason="no /proc/stat")
+@counted
 def test_this_machine_tells_what_was_stolen():
     begin = counters.steal([0])
     while (end := counters.steal([0]))[0] == begin[0]:
@@ -114,15 +113,12 @@ def test_each_package_counts_once_and_only_where_a_rank_is_to_count_the_host(pow
     assert counters.energy_counters(power) == [Counter(5.0, RANGE_J), Counter(7.0, RANGE_J)]
     assert Meter(processors=True).read().processors == tuple(counters.energy_counters(power))
     assert Meter().read() == counters.EnergyReading()
+    (power / "amd-rapl:0").mkdir()
+    count(power, "amd-rapl:0", 1.5)
+    assert counters.energy_counters(power)[0] == Counter(1.5, None)
 
 
-def test_amd_has_counters_too(tmp_path):
-    (tmp_path / "amd-rapl:0").mkdir()
-    count(tmp_path, "amd-rapl:0", 1.5)
-    assert counters.energy_counters(tmp_path) == [Counter(1.5, None)]
-
-
-@pytest.mark.skipif(not counters.STAT.exists(), reason="no /proc/stat")
+@counted
 def test_the_energy_of_a_span_is_that_of_all_packages(power):
     meter = Meter(True, gpu=iter([GpuCount(10.0, 1200.0), GpuCount(12.5, 1100.0)]).__next__)
     begin = counters.read(meter)
@@ -133,7 +129,7 @@ def test_the_energy_of_a_span_is_that_of_all_packages(power):
 
 
 def test_a_counter_that_began_again_is_continued_and_not_known_without_its_range():
-    begin, end = [Counter(RANGE_J - 10, RANGE_J), Counter(1.0, RANGE_J)], [Counter(5.0, RANGE_J), Counter(2.0, RANGE_J)]
+    begin, end = ([Counter(at, RANGE_J) for at in joules] for joules in ((RANGE_J - 10, 1.0), (5.0, 2.0)))
     assert counters.processors_j(begin, end) == pytest.approx(15 + 1)
     assert counters.processors_j([Counter(9.0, None)], [Counter(5.0, None)]) is None
     assert counters.processors_j([], []) is None
@@ -147,12 +143,11 @@ def test_a_gpu_that_does_not_count_or_was_reset(begin, end, used):
     assert counters.gpu_j(begin, end) == used
 
 
-def test_why_nothing_can_be_read(power, tmp_path, monkeypatch):
+def test_why_nothing_can_be_read(power, tmp_path):
     assert counters.why_no_energy(power) is None
     assert "no RAPL counter in" in counters.why_no_energy(tmp_path / "nowhere")
     (empty := tmp_path / "empty").mkdir()
     assert "a virtual machine" in counters.why_no_energy(empty)
-    count(power, "intel-rapl:1", 0)
     (power / "intel-rapl:1/energy_uj").write_text("nothing\n")
     assert counters.energy_counters(power) == []
     assert "intel-rapl:1/energy_uj: invalid literal" in counters.why_no_energy(power)

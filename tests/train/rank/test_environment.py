@@ -20,6 +20,7 @@ def test_the_host_is_this_machine(monkeypatch):
     assert (here.state.gpus, here.state.gpu_topology) == ([p100, p100], "GPU0 X NV1")
     assert here.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert here.cpu_model
+    assert here.state.load >= 0
 
 
 def test_versions_are_those_of_installed_packages(monkeypatch):
@@ -36,25 +37,28 @@ def git(folder, *arguments):
 
 
 @pytest.fixture
-def outside_a_launcher(monkeypatch):
+def folder(monkeypatch, tmp_path):
+    """The folder of the kit's code, outside a launcher; no checkout."""
     monkeypatch.delenv(protocol.GIT_COMMIT, raising=False)
     monkeypatch.delenv(protocol.GIT_DIRTY, raising=False)
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
+    return tmp_path
 
 
 @pytest.mark.slow
-def test_the_commit_of_a_checkout_and_whether_it_was_changed(tmp_path, monkeypatch, outside_a_launcher):
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
-    git(tmp_path, "init")
-    (tmp_path / "environment.py").write_text("")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "first")
-    commit = git(tmp_path, "rev-parse", "HEAD")
+def test_the_commit_of_a_checkout_and_whether_it_was_changed(folder):
+    git(folder, "init")
+    (folder / "environment.py").write_text("")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "first")
+    commit = git(folder, "rev-parse", "HEAD")
     assert environment.git_state() == (commit, False)
-    (tmp_path / "environment.py").write_text("changed")
+    (folder / "environment.py").write_text("changed")
     assert environment.git_state() == (commit, True)
 
 
-def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypatch, outside_a_launcher):
+@pytest.mark.usefixtures("folder")
+def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypatch):
     monkeypatch.setattr(environment, "output", lambda *command: "abc" if "rev-parse" in command else None)
     assert environment.git_state() == ("abc", None)
 
@@ -63,11 +67,10 @@ def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypat
 @pytest.mark.parametrize(
     ("written", "expected"), [("abc\n", ("abc", False)), ("abc changed\n", ("abc", True)), (None, (None, None))]
 )
-def test_without_git_the_file_of_the_image_is_read(tmp_path, monkeypatch, outside_a_launcher, written, expected):
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))  # no checkout
-    monkeypatch.setattr(environment, "BUILT_FROM", tmp_path / "commit")
+def test_without_git_the_file_of_the_image_is_read(folder, monkeypatch, written, expected):
+    monkeypatch.setattr(environment, "BUILT_FROM", folder / "commit")
     if written:
-        (tmp_path / "commit").write_text(written)
+        (folder / "commit").write_text(written)
     assert environment.git_state() == expected
 
 

@@ -17,11 +17,35 @@ FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
 INSTANCE = "MIG-33333333-cccc"
 
 
-class FakeNvml:
-    """Two GPUs, the second with a MIG instance, which reports memory and no utilisation."""
+NOT_SUPPORTED = pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+SETTINGS = {("PersistenceMode",): 1, ("ClockInfo", "SM"): 1189, ("MaxClockInfo", "SM"): 1480}
+# What nvmlDeviceGet... returns of two GPUs and a MIG instance, which reports memory and no utilisation: in mW, percent,
+# mJ since the driver was loaded. The first is of before Volta, and counts no energy.
+ANSWERS = {
+    FIRST: {
+        ("UUID",): FIRST,
+        ("Name",): "Tesla P100-PCIE-16GB",
+        ("EnforcedPowerLimit",): 250_000,
+        ("UtilizationRates",): SimpleNamespace(gpu=87, memory=55),
+        ("MemoryInfo", "v2"): SimpleNamespace(used=2**30, reserved=2**29),
+        **SETTINGS,
+    },
+    SECOND: {
+        ("UUID",): SECOND,
+        ("Name",): "NVIDIA A100-SXM4-40GB",
+        ("UtilizationRates",): SimpleNamespace(gpu=0, memory=55),
+        ("MemoryInfo", "v2"): SimpleNamespace(used=2**20, reserved=2**29),
+        ("TotalEnergyConsumption",): 123_456,
+        **SETTINGS,
+    },
+    INSTANCE: {("MemoryInfo", "v2"): SimpleNamespace(used=2**21, reserved=2**29), **SETTINGS},
+}
 
-    nvmlMemory_v2 = 2
-    NVML_CLOCK_SM = 1
+
+class FakeNvml:
+    """Answers of these devices, and of no others."""
+
+    nvmlMemory_v2, NVML_CLOCK_SM = "v2", "SM"
 
     def __init__(self):
         self.open = 0
@@ -32,6 +56,9 @@ class FakeNvml:
     def nvmlShutdown(self):
         self.open -= 1
 
+    def nvmlSystemGetDriverVersion(self):
+        return "550.54.15"
+
     def nvmlDeviceGetCount(self):
         return 2
 
@@ -41,48 +68,18 @@ class FakeNvml:
         return (FIRST, SECOND)[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid):
-        if uuid not in (FIRST, SECOND, INSTANCE):
+        if uuid not in ANSWERS:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return uuid
 
-    def nvmlDeviceGetUUID(self, handle):
-        return handle
+    def __getattr__(self, name):
+        def answer(handle, *arguments, **options):
+            key = (name.removeprefix("nvmlDeviceGet"), *arguments, *options.values())
+            if key not in ANSWERS[handle]:
+                raise NOT_SUPPORTED
+            return ANSWERS[handle][key]
 
-    def nvmlDeviceGetName(self, handle):
-        return {FIRST: "Tesla P100-PCIE-16GB", SECOND: "NVIDIA A100-SXM4-40GB"}[handle]
-
-    def nvmlSystemGetDriverVersion(self):
-        return "550.54.15"
-
-    def nvmlDeviceGetPersistenceMode(self, handle):
-        return 1
-
-    def nvmlDeviceGetEnforcedPowerLimit(self, handle):
-        if handle == SECOND:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return 250_000  # mW
-
-    def nvmlDeviceGetClockInfo(self, handle, clock):
-        assert clock == self.NVML_CLOCK_SM
-        return 1189
-
-    def nvmlDeviceGetMaxClockInfo(self, handle, clock):
-        assert clock == self.NVML_CLOCK_SM
-        return 1480
-
-    def nvmlDeviceGetUtilizationRates(self, handle):
-        if handle == INSTANCE:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return SimpleNamespace(gpu={FIRST: 87, SECOND: 0}[handle], memory=55)
-
-    def nvmlDeviceGetMemoryInfo(self, handle, version=None):
-        assert version == self.nvmlMemory_v2
-        return SimpleNamespace(used={FIRST: 2**30, SECOND: 2**20, INSTANCE: 2**21}[handle], reserved=2**29)
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, handle):
-        if handle != SECOND:  # the first is of before Volta
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return 123_456  # mJ since the driver was loaded
+        return answer
 
 
 def no_driver():
@@ -124,13 +121,9 @@ def driver(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_process_asks_the_driver(driver):
+def test_another_process_asks_the_driver_which_may_crash_it(driver):
     driver("pass")
     assert [state.name for state in gpus.query(timeout_s=240).states] == ["GPU 0", "GPU 1"]
-
-
-@pytest.mark.slow
-def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
     driver("os.abort()")
     assert gpus.names() == []
 
@@ -152,15 +145,11 @@ def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
         (FIRST, GpuUse(0.87, 2**30)),
         ("GPU-2222", GpuUse(0.0, 2**20)),
         (INSTANCE, GpuUse(None, 2**21)),
+        *((absent, UNKNOWN) for absent in ("2", "GPU-9999", "MIG-9999", "NoDevFiles")),
     ],
 )
 def test_a_gpu_is_found_by_index_and_uuid(gpu, use):
     assert gpus.use_reader(gpu, FakeNvml())() == use
-
-
-@pytest.mark.parametrize("gpu", ["2", "GPU-9999", "MIG-9999", "NoDevFiles"])
-def test_a_gpu_that_is_not_there_reports_nothing(gpu):
-    assert gpus.use_reader(gpu, FakeNvml())() == UNKNOWN
 
 
 @pytest.mark.parametrize(

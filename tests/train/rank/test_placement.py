@@ -8,45 +8,41 @@ from hypothesis import strategies as st
 from train.rank import placement
 
 
-def test_two_nodes_of_two_ranks_on_eight_cores():
+def placed(available, nodes, ranks_per_node, ranks=None):
+    """The cores of each rank, or of the first so many, of nodes that share these cores."""
+    per_node = placement.share(len(available), nodes)
+    threads = placement.share(per_node, ranks_per_node)
+    count = nodes * ranks_per_node if ranks is None else ranks
+    return [placement.cores_of_rank(available, rank, ranks_per_node, per_node, threads) for rank in range(count)]
+
+
+def test_ranks_share_the_cores_of_their_node_and_go_round_where_these_are_too_few():
     # 8 cores // 2 nodes = 4 a node; 4 // 2 ranks = 2 threads a rank.
-    per_node = placement.share(8, 2)
-    threads = placement.share(per_node, 2)
-    cores = [placement.cores_of_rank(range(8), rank, 2, per_node, threads) for rank in range(4)]
-    assert cores == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert not placement.shared(cores)
-
-
-def test_a_node_alone_gets_no_more_than_among_many():
-    per_node = placement.share(2, 2)
-    assert placement.cores_of_rank([4, 9], 0, 1, per_node, 1) == [4]
-
-
-def test_more_ranks_than_cores_go_round():
-    cores = [placement.cores_of_rank([0, 1], rank, 1, placement.share(2, 8), 1) for rank in range(8)]
-    assert cores == [[0], [1]] * 4
-    assert placement.shared(cores)
+    assert placed(range(8), 2, 2) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert placed([4, 9], 2, 1, ranks=1) == [[4]]  # a node that is alone gets no more than among many
+    assert placed([0, 1], 8, 1) == [[0], [1]] * 4
 
 
 def test_a_rank_that_its_launcher_has_bound_keeps_its_cores():
     assert placement.cores_of_rank([6, 7], local_rank=3, ranks_per_node=4, cores_per_node=8, threads=2) == [6, 7]
 
 
-def test_workers_of_one_process_share_cores_where_it_has_fewer():
-    apart, together = [("a", [0], 1), ("a", [1], 1), ("b", [0], 1)], [("a", [0], 1), ("a", [0], 1)]
-    assert not placement.shared_on_a_host(apart)
-    assert placement.shared_on_a_host(together)
-    assert not placement.shared_on_a_host([("a", [0, 1], 2)])
-    assert placement.shared_on_a_host([("a", [0, 1], 4)])
+@pytest.mark.parametrize(
+    ("ranks", "shared"),
+    [
+        ([("a", [0], 1), ("a", [1], 1), ("b", [0], 1)], False),
+        ([("a", [0], 1), ("a", [0], 1)], True),
+        ([("a", [0, 1], 2)], False),
+        ([("a", [0, 1], 4)], True),  # four workers in one process
+    ],
+)
+def test_ranks_and_the_workers_of_one_process_share_the_cores_of_a_host(ranks, shared):
+    assert placement.shared_on_a_host(ranks) is shared
 
 
 @given(st.integers(1, 64), st.integers(1, 16), st.integers(1, 8))
 def test_no_core_is_shared_where_there_are_enough(cores, nodes, ranks_per_node):
-    per_node = placement.share(cores, nodes)
-    threads = placement.share(per_node, ranks_per_node)
-    ranks = nodes * ranks_per_node
-    plan = [placement.cores_of_rank(range(cores), r, ranks_per_node, per_node, threads) for r in range(ranks)]
-    assert placement.shared(plan) == (cores < nodes or per_node < ranks_per_node)
+    assert placement.shared(placed(range(cores), nodes, ranks_per_node)) == (cores < nodes * ranks_per_node)
 
 
 @pytest.mark.parametrize("variable", ["HOROVOD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"])

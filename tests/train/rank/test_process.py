@@ -1,4 +1,4 @@
-"""The limit of open files of this process, which is put back, its variables, and the end of a job."""
+"""The limit of open files of this process, its variables, and the end of a job."""
 
 import os
 import resource
@@ -12,39 +12,26 @@ from tests.helpers import ROOT as KIT
 from train.rank import process
 from train.record.protocol import JOB_ID
 
-
-@pytest.fixture(autouse=True)
-def limit():
-    """A function that sets the limit of this process, as `ulimit -Sn`."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    yield lambda soft: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def soft():
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def test_it_is_raised_as_far_as_needed_and_never_lowered(limit):
-    limit(1024)
-    process.allow_open_files(8)
-    assert soft() == 1024
-    process.allow_open_files(128)
-    assert soft() == 512 + 8 * 128
-    process.allow_open_files(8)
-    assert soft() == 512 + 8 * 128
+NEEDED = 512 + 8 * 1024  # files of 1024 ranks
 
 
 @pytest.mark.parametrize(
-    ("hard", "raised"), [(1_000_000, 512 + 8 * 1024), (resource.RLIM_INFINITY, 512 + 8 * 1024), (4096, 4096)]
+    ("ranks", "soft", "hard", "raised"),
+    [
+        (1024, 1024, 1_000_000, NEEDED),
+        (1024, 1024, resource.RLIM_INFINITY, NEEDED),
+        (1024, 1024, 4096, 4096),  # all that is allowed
+        (8, 1024, 1_000_000, None),
+        (8, 1536, 1_000_000, None),  # never lowered
+        (1024, resource.RLIM_INFINITY, resource.RLIM_INFINITY, None),
+    ],
 )
-def test_a_thousand_ranks_get_what_they_need_or_all_that_is_allowed(monkeypatch, hard, raised):
-    asked = []
-    monkeypatch.setattr(process.resource, "getrlimit", lambda of: (1024, hard))
-    monkeypatch.setattr(process.resource, "setrlimit", lambda of, limits: asked.append(limits))
-    process.allow_open_files(1024)
-    monkeypatch.undo()  # before the limits of this process are put back
-    assert asked == [(raised, hard)]
+def test_the_limit_of_open_files_is_raised_as_far_as_needed_and_allowed(monkeypatch, ranks, soft, hard, raised):
+    limits = []
+    monkeypatch.setattr(process.resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(process.resource, "setrlimit", lambda kind, pair: limits.append(pair))
+    process.allow_open_files(ranks)
+    assert limits == ([] if raised is None else [(raised, hard)])
 
 
 WATCHING = """import time
@@ -68,7 +55,6 @@ def test_a_process_ends_when_nobody_can_read_its_output():
         assert output.readline() == "watching\n"
         assert child.poll() is None
     assert child.wait() == 1
-    assert child.stderr
     assert child.stderr.read() == b"the launcher has ended: this rank exits\n"
 
 
@@ -88,9 +74,8 @@ def test_a_process_that_writes_to_a_file_is_left_alone(tmp_path):
 def sleeper(job_id: str) -> subprocess.Popen:
     """A process of that job, in a session of its own, as Horovod starts its ranks."""
     command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
-    child = subprocess.Popen(
-        command, env={**os.environ, JOB_ID: job_id}, stdout=subprocess.PIPE, start_new_session=True
-    )
+    environment = {**os.environ, JOB_ID: job_id}
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)
     child.stdout.readline()
     return child
 
@@ -127,42 +112,35 @@ OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1"}
 JOB_KEY = {"OMPI_MCA_orte_precondition_transports": "1-2"}
 
 
+# How another launcher tells this process its rank.
+RANK = (
+    "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMIX_NAMESPACE", "SLURM_PROCID",
+    "SLURM_STEP_NUM_TASKS", "KIT_RANK_GROUP",
+)  # fmt: skip
+
+
 @pytest.fixture
 def variables(monkeypatch):
-    monkeypatch.setattr(
-        os, "environ", {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY}
-    )
+    """The variables of this process, to which a test may add some."""
+    variables = {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY}
+    monkeypatch.setattr(os, "environ", variables)
+    return variables
 
 
-@pytest.mark.usefixtures("variables")
-def test_only_what_can_change_a_measurement_is_recorded():
+def test_only_what_can_change_a_measurement_is_recorded(variables):
     assert process.recorded_variables() == TUNE
 
 
-@pytest.mark.usefixtures("variables")
-def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(monkeypatch):
-    monkeypatch.setitem(os.environ, "LC_ALL", "C.UTF-8")
-    monkeypatch.setitem(os.environ, "KIT_JOB_ID", "1")
-    assert process.variables_for_other_hosts() == {**TUNE, "PATH": "/bin", "LC_ALL": "C.UTF-8", "KIT_JOB_ID": "1"}
+def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(variables):
+    started = {"LC_ALL": "C.UTF-8", "KIT_JOB_ID": "1"}
+    variables.update(started)
+    assert process.variables_for_other_hosts() == {**TUNE, "PATH": "/bin", **started}
 
 
-@pytest.mark.usefixtures("variables")
-def test_ranks_get_all_but_secrets_and_a_launcher_what_it_names():
-    os.environ.pop("PYTEST_CURRENT_TEST", None)
-    assert process.variables_for_ranks() == {"PATH": "/bin", **TUNE, **OTHERS}
-    assert process.variables_for_ranks(["SLURM_JWT"]) == {"PATH": "/bin", **TUNE, **OTHERS, "SLURM_JWT": "hidden"}
-
-
-@pytest.mark.usefixtures("variables")
-def test_ranks_do_not_get_the_place_that_another_launcher_gave_this_process(monkeypatch):
-    others = (
-        "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
-        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMIX_NAMESPACE", "SLURM_PROCID",
-        "SLURM_STEP_NUM_TASKS", "KIT_RANK_GROUP",
-    )  # fmt: skip
-    for name in others:
-        monkeypatch.setitem(os.environ, name, "0")
-    monkeypatch.setitem(os.environ, "PMIX_MCA_gds", "hash")  # a setting of the user's
-    visible = process.variables_for_ranks()
-    assert not set(others) & set(visible)
-    assert {"PMIX_MCA_gds", "OMPI_MCA_btl_tcp_if_include", "SLURM_JOB_ID"} <= set(visible)
+def test_ranks_get_all_but_secrets_and_the_rank_of_another_launcher_and_what_a_launcher_names(variables):
+    variables.update({"PMIX_MCA_gds": "hash", **dict.fromkeys(RANK, "0")})
+    variables.pop("PYTEST_CURRENT_TEST", None)
+    visible = {"PATH": "/bin", **TUNE, **OTHERS, "PMIX_MCA_gds": "hash"}  # the last is a setting of the user's
+    assert process.variables_for_ranks() == visible
+    assert process.variables_for_ranks(["SLURM_JWT"]) == {**visible, "SLURM_JWT": "hidden"}
