@@ -4,23 +4,19 @@ import time
 import numpy as np
 import pytest
 
+from tests.helpers.lazy import Lazy
 from train.config.compose import load
 from train.distribution import ExchangingTape, Single
+from train.models import build
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def step():
-    from train.loop import step
-
-    return step
+step, tf, tf_keras = Lazy("train.loop.step"), Lazy("tensorflow"), Lazy("tf_keras")
 
 
 def linear_model():
     """One weight a class, no bias: two inputs, two classes, all weights 0 at first."""
-    import tf_keras
-
     images = tf_keras.layers.Input((1, 1, 2))
     logits = tf_keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros")(tf_keras.layers.Flatten()(images))
     return tf_keras.Model(images, logits)
@@ -28,8 +24,6 @@ def linear_model():
 
 def two_images():
     """Input (1, 0) of class 0 and (0, 2) of class 1."""
-    import tensorflow as tf
-
     return tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2)), tf.constant([0, 1])
 
 
@@ -39,23 +33,33 @@ def two_images():
 MOVED = np.array([[0.025, -0.025], [-0.05, 0.05]])  # by a step at the rate of `sgd`
 
 
-def sgd(step, model, *more, ranks=1, precision="fp32", steps_per_epoch=None):
-    """SGD without momentum at the rate 0.1."""
+def sgd(*more, ranks=1, precision="fp32", steps_per_epoch=None):
+    """The model, and its optimizer: SGD without momentum at the rate 0.1."""
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0", *more]).optimizer
-    return step.make_optimizer(settings, ranks, precision, model, steps_per_epoch)
+    model = linear_model()
+    return model, step.make_optimizer(settings, ranks, precision, model, steps_per_epoch)
+
+
+class Exchanging(Single):
+    """Stands in for an allreduce of two ranks: what becomes of the gradients is given."""
+
+    def __init__(self, exchange):
+        self._exchange = exchange
+
+    def tape(self, tape):
+        return ExchangingTape(tape, self._exchange)
 
 
 @pytest.mark.parametrize(("precision", "passes"), [("fp32", 1), ("fp32", 2), ("fp16", 2)])
-def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(step, precision, passes):
+def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(precision, passes):
     exchanged = []
 
-    class Watched(Single):
-        def tape(self, tape):
-            exchanged.append(tape)
-            return tape
+    def note(tensors, variables):
+        exchanged.append(tensors)
+        return tensors
 
-    model = linear_model()
-    train_step = step.make_train_step(model, sgd(step, model, precision=precision), Watched(), passes=passes)
+    model, optimizer = sgd(precision=precision)
+    train_step = step.make_train_step(model, optimizer, Exchanging(note), passes=passes)
     begun_at = time.time()
     loss, correct, computed_at = train_step(*two_images())
     assert begun_at < float(computed_at) < time.time()
@@ -66,7 +70,7 @@ def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(step, pre
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
+def test_steps_that_differ_in_their_exchange_are_traced_once(precision):
     # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
     computed = []
 
@@ -75,13 +79,9 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
             computed.append(batch)
             return super().on_devices(function, *batch)
 
-    class Doubling(Single):
-        def tape(self, tape):
-            return ExchangingTape(tape, lambda tensors, variables: [2.0 * tensor for tensor in tensors])
-
-    model = linear_model()
-    optimizer = sgd(step, model, precision=precision)
-    local, doubled = step.make_train_steps(model, optimizer, [Watched(), Doubling()])
+    doubling = Exchanging(lambda tensors, variables: [2.0 * tensor for tensor in tensors])
+    model, optimizer = sgd(precision=precision)
+    local, doubled = step.make_train_steps(model, optimizer, [Watched(), doubling])
     for train_step, factor in ((local, 1.0), (doubled, 2.0), (local, 1.0)):
         model.set_weights([np.zeros((2, 2), np.float32)])
         loss, correct, _ = train_step(*two_images())
@@ -90,7 +90,7 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
     assert len(computed) == 1
 
 
-def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
+def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all():
     # 4 ranks, 0.1 x 4 = 0.4 after 8 steps (2 epochs of 4): each step adds (0.4 - 0.1) / 8 = 0.0375.
     warm_up = step.warm_up(0.4, 4, 8)
     rates = [float(warm_up(number)) for number in (0, 1, 4, 8, 100)]
@@ -98,12 +98,11 @@ def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_the_compiled_step_warms_up_by_itself(step, precision):
+def test_the_compiled_step_warms_up_by_itself(precision):
     # The first update of SGD without momentum is rate x gradient: at 2 ranks' rate 0.2, begun at 0.1, the weights are
     # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
-    model = linear_model()
     warm_up = ("dataset=digits", "optimizer.warm_up_epochs=0.5", "optimizer.learning_rate_scaling=linear")
-    optimizer = sgd(step, model, *warm_up, ranks=2, precision=precision, steps_per_epoch=4)
+    model, optimizer = sgd(*warm_up, ranks=2, precision=precision, steps_per_epoch=4)
     train_step = step.make_train_step(model, optimizer, Single())
     train_step(*two_images())
     first = model.get_weights()[0]
@@ -114,13 +113,11 @@ def test_the_compiled_step_warms_up_by_itself(step, precision):
     assert model.get_weights()[0][0, 0] - first[0, 0] == pytest.approx(grown, rel=1e-3)
 
 
-def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step):
+def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given():
     # Two classes, s = 0.2: the target is (0.9, 0.1). Input (1, 0) of class 0 alone, p = (1/2, 1/2): the gradient is
     # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
-    import tensorflow as tf
-
-    model = linear_model()
-    train_step = step.make_train_step(model, sgd(step, model), Single(), 0.2)
+    model, optimizer = sgd()
+    train_step = step.make_train_step(model, optimizer, Single(), 0.2)
     loss, *_ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
     assert float(loss) == pytest.approx(math.log(2))
     np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
@@ -128,11 +125,8 @@ def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step)
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_weight_decay_spares_biases_and_normalisation(step, name, precision):
+def test_weight_decay_spares_biases_and_normalisation(name, precision):
     # With gradients of 0 only the decay is left: a weight shrinks by 0.5 x 0.1, to 0.95 of itself.
-    import tensorflow as tf
-    import tf_keras
-
     layers = tf_keras.layers
     model = tf_keras.Sequential([layers.Input((2,)), layers.Dense(2), layers.BatchNormalization()])
     for variable in model.trainable_variables:
@@ -146,9 +140,7 @@ def test_weight_decay_spares_biases_and_normalisation(step, name, precision):
         np.testing.assert_array_equal(values, 1.0)
 
 
-def test_evaluation_leaves_padding_out(step):
-    import tensorflow as tf
-
+def test_evaluation_leaves_padding_out():
     evaluation_step = step.make_evaluation_step(linear_model(), Single())
     images = tf.ones((3, 1, 1, 2))
     sums, answers, probabilities = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
@@ -159,12 +151,7 @@ def test_evaluation_leaves_padding_out(step):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-def test_training_lowers_the_loss_in_every_precision(step, precision):
-    import tensorflow as tf
-    import tf_keras
-
-    from train.models import build
-
+def test_training_lowers_the_loss_in_every_precision(precision):
     tf_keras.utils.set_random_seed(0)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[precision])
     try:
@@ -179,24 +166,16 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
     assert all(variable.dtype == tf.float32 for variable in model.trainable_variables)
 
 
-def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothing(step):
+def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothing():
     exchanged = []
 
-    class Doubled(Single):
-        """Stands in for an allreduce of two ranks with equal gradients, summed."""
-
-        def tape(self, tape):
-            class Tape:
-                def gradient(self, target, sources):
-                    gradients = tape.gradient(target, sources)
-                    exchanged.append([tuple(gradient.shape) for gradient in gradients])
-                    return [2 * gradient for gradient in gradients]
-
-            return Tape()
+    def double(tensors, variables):
+        exchanged.append([tuple(tensor.shape) for tensor in tensors])
+        return [2.0 * tensor for tensor in tensors]
 
     model = linear_model()
     model.set_weights([np.array([[3.0, 1.0], [2.0, 5.0]])])
-    exchange = step.make_exchange_step(model, Doubled())
+    exchange = step.make_exchange_step(model, Exchanging(double))
     assert float(exchange()) == 6.0  # of the first element of each mean
     assert exchanged == [[(2, 2)]]
     np.testing.assert_array_equal(model.get_weights()[0], [[3.0, 1.0], [2.0, 5.0]])

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.helpers.context import make_context
+from tests.helpers.lazy import Lazy
 from tests.helpers.learners import Endless, losses
 from train.config.compose import load
 from train.rank.quota_gate import QuotaGate
@@ -8,19 +9,20 @@ from train.rank.quota_gate import QuotaGate
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def timed_steps(monkeypatch):
-    from train.loop import roofline, timed_steps
+roofline, timed_steps = Lazy("train.loop.roofline"), Lazy("train.loop.timed_steps")
 
-    monkeypatch.setattr(roofline, "measure", lambda context, among: None)  # it multiplies matrices for half a second
-    return timed_steps
+
+@pytest.fixture(autouse=True)
+def no_roofline(monkeypatch):
+    """It multiplies matrices for half a second."""
+    monkeypatch.setattr("train.loop.roofline.measure", lambda context, among: None)
 
 
 def context(warm_up, timed, **more):
     return make_context(load([f"measure.warm_up_steps={warm_up}", f"measure.timed_steps={timed}"]), **more)
 
 
-def test_the_first_step_and_the_warm_up_are_not_timed(timed_steps):
+def test_the_first_step_and_the_warm_up_are_not_timed():
     made = context(2, 2)
     timed_steps.time_steps(made, losses(9.0, 8.0, 7.0, 6.0, 5.0), Endless())
     part = made.part.part
@@ -34,39 +36,28 @@ def test_the_first_step_and_the_warm_up_are_not_timed(timed_steps):
     assert made.clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 2.0, "timed": 1.0, "evaluate": 1.0}
 
 
-def test_a_step_in_which_the_clock_is_set_computes_for_no_longer_than_it_lasts(timed_steps):
+def test_a_step_in_which_the_clock_is_set_computes_for_no_longer_than_it_lasts():
     steps = timed_steps.Steps([], [], [0.5, 0.5, 0.5], [10.0, 11.0, 3612.0], [10.2, 3611.1, 12.3])
     assert steps.compute_times_s == pytest.approx([0.2, 0.5, 0.0])
 
 
-def test_nothing_is_recorded_between_the_barriers(timed_steps, monkeypatch):
-    made, events = context(1, 3), []
+def test_quotas_hold_from_the_warm_up_on_and_nothing_is_recorded_between_the_barriers(monkeypatch):
+    made, events, step = context(1, 2), [], losses(*[1.0] * 4)
+    monkeypatch.setattr(QuotaGate, "wait_for_quota", lambda gate: events.append("quota"))
+    monkeypatch.setattr(QuotaGate, "release", lambda gate: events.append("released"))
     monkeypatch.setattr(made.part, "add", lambda **fields: events.append(sorted(fields)))
     monkeypatch.setattr(made.distribution, "barrier", lambda: events.append("barrier"), raising=False)
-    step = losses(*[1.0] * 5)
 
     def noted(images, labels):
         events.append("step")
         return step(images, labels)
 
     timed_steps.time_steps(made, noted, Endless())
-    first, last = (index for index, event in enumerate(events) if event == "barrier")
+    first = events.index("barrier")
     assert events[first - 1] == ["phase", "phases_s"]  # `timed` is announced
-    assert events[first + 1 : last] == ["step"] * 3
-
-
-def test_quotas_hold_from_the_warm_up_to_the_last_timed_step(timed_steps, tmp_path, monkeypatch):
-    events = []
-    monkeypatch.setattr(QuotaGate, "wait_for_quota", lambda gate: events.append("quota"))
-    monkeypatch.setattr(QuotaGate, "release", lambda gate: events.append("released"))
-    step = losses(*[1.0] * 4)
-
-    def noted(images, labels):
-        events.append("step")
-        return step(images, labels)
-
-    timed_steps.time_steps(context(1, 2), noted, Endless())
-    assert events == ["step", "quota", "step", "step", "step", "released"]
+    assert events[first:][:4] == ["barrier", "step", "step", "barrier"]
+    acts = [event for event in events if event in ("quota", "step", "released")]
+    assert acts == ["step", "quota", "step", "step", "step", "released"]
 
 
 NAN = float("nan")
@@ -74,13 +65,9 @@ NAN = float("nan")
 
 @pytest.mark.parametrize(
     ("values", "step", "kept"),
-    [
-        ((NAN, 1.0, 1.0, 1.0, 1.0), 1, []),
-        ((1.0, NAN, 1.0, 1.0, 1.0), 2, []),
-        ((1.0, 1.0, 3.0, 2.0, NAN), 5, [3.0, 2.0]),
-    ],
+    [((NAN, 1.0, 1.0), 1, []), ((1.0, NAN, 1.0), 2, []), ((1.0, 1.0, 3.0, 2.0, NAN), 5, [3.0, 2.0])],
 )
-def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(timed_steps, values, step, kept):
+def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(values, step, kept):
     made = context(1, 3)
     with pytest.raises(timed_steps.NotFinite, match=f"not finite at step {step}") as raised:
         timed_steps.time_steps(made, losses(*values), Endless())

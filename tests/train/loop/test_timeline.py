@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+from tests.helpers.lazy import Lazy
 from tests.helpers.thread_ranks import on_all_ranks
 from train.transport import connections
 
@@ -13,18 +14,12 @@ KEY = b"k" * 64
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def timeline():
-    from train.loop import timeline
-
-    return timeline
+timeline, profiler = Lazy("train.loop.timeline"), Lazy("tensorflow.tsl.profiler.protobuf.xplane_pb2")
 
 
 def space():
     """What TensorFlow's profiler writes of one thread: the steps from 2 ms on, an operation in them, one before."""
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    made = xplane_pb2.XSpace()
+    made = profiler.XSpace()
     plane = made.planes.add(name="/host:CPU")
     line = plane.lines.add(id=7, name="worker", timestamp_ns=1_763_900_000_000_000_000)
     for id, name, offset_ps, duration_ps in (
@@ -37,7 +32,7 @@ def space():
     return made
 
 
-def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond(timeline):
+def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond():
     assert timeline.operations(space()) == [
         ("worker/7", "Conv2D", 0.0015, 300.0),
         ("worker/7", "before", -1000.0, 0.001),
@@ -45,10 +40,10 @@ def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond(timel
 
 
 @pytest.fixture
-def hosts(monkeypatch, timeline):
+def hosts(monkeypatch):
     """Gives each rank, a thread, a host and a clock that is behind by so many seconds."""
     thread = threading.local()
-    monkeypatch.setattr(timeline, "time", types.SimpleNamespace(time=lambda: time.time() - thread.behind_s))
+    monkeypatch.setattr("train.loop.timeline.time", types.SimpleNamespace(time=lambda: time.time() - thread.behind_s))
     monkeypatch.setattr(socket, "gethostname", lambda: thread.host)
 
     def measure(names: list[str], behind_s: list[float]):
@@ -61,7 +56,7 @@ def hosts(monkeypatch, timeline):
     return measure
 
 
-def test_the_error_holds_what_the_clock_is_off(hosts, timeline):
+def test_the_error_holds_what_the_clock_is_off(hosts):
     behind_s = [0.0, 0.0, 3600.0, -0.25]
     result = hosts(["a", "a", "b", "c"], behind_s)
     assert all(failed == [] for _, failed in result)
@@ -73,7 +68,7 @@ def test_the_error_holds_what_the_clock_is_off(hosts, timeline):
         assert abs(offset.ahead_s - truth_s) <= offset.error_s + 1e-6
 
 
-def test_a_clock_that_cannot_be_asked_for_is_reported_on_every_rank(hosts, timeline, monkeypatch):
+def test_a_clock_that_cannot_be_asked_for_is_reported_on_every_rank(hosts, monkeypatch):
     def refused(address):
         raise ConnectionError("no TCP connection")
 

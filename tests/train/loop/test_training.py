@@ -3,6 +3,7 @@ import pytest
 from tests.helpers import small_sets
 from tests.helpers.context import make_context
 from tests.helpers.launches import points_of
+from tests.helpers.lazy import Lazy
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import Single
@@ -13,18 +14,17 @@ TINY = ["model=tiny", "model.image_size=16", "nodes=1"]
 DIGITS = [*TINY, "dataset=digits", "dataset.training_samples=32", "dataset.validation_samples=10", "batch_per_rank=8"]
 
 
-@pytest.fixture
-def train(monkeypatch):
-    from train.loop import roofline
-    from train.loop.training import train
-
-    monkeypatch.setattr(roofline, "BURST_S", 0.01)
-    return train
+roofline, training = Lazy("train.loop.roofline"), Lazy("train.loop.training")
 
 
-def test_timed_steps_go_through_all_phases_in_order(train):
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr("train.loop.roofline.BURST_S", 0.01)
+
+
+def test_timed_steps_go_through_all_phases_in_order():
     context = make_context(load([*TINY, "batch_per_rank=2", "measure.warm_up_steps=1", "measure.timed_steps=3"]))
-    assert train(context) is None
+    assert training.train(context) is None
     part = context.part.part
     assert list(part.phases_s) == ["start", "data", "build", "broadcast", "first_step", "warm_up", "timed"]
     assert part.phase == "evaluate"
@@ -32,10 +32,10 @@ def test_timed_steps_go_through_all_phases_in_order(train):
     assert part.weights_differ is False
 
 
-def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know(train):
+def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know():
     # 32 of the 1438 training samples in batches of 8: 4 steps an epoch.
     context = make_context(load([*DIGITS, "measure.epochs=3"]))
-    predictions = train(context)
+    predictions = training.train(context)
     part = context.part.part
     assert [(epoch.epoch, epoch.steps) for epoch in part.epochs] == [(1, 4), (2, 4), (3, 4)]
     assert part.epochs[-1].train_loss < part.epochs[0].train_loss
@@ -43,33 +43,26 @@ def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know(train):
     assert predictions.confusion.sum() == 10
     assert len(part.losses) == 11
     assert any("32 of 1438 training samples" in note for note in part.notes)
-
-
-def test_what_limits_training_is_measured_after_the_last_epoch(train):
-    context = make_context(load([*DIGITS, "measure.epochs=1"]))
-    train(context)
-    part = context.part.part
-    assert part.phase == "evaluate"
-    assert len(part.step_times_s) == 3  # none of it is in a step
+    # What limits training is measured after the last epoch: none of it is in a step.
+    assert (part.phase, len(part.step_times_s)) == ("evaluate", 11)
     assert [made.arm for made in part.matrix_products] == [None]
     assert part.work.operations_per_image > 0
     assert part.work.gradient_bytes > 0
 
 
-def test_a_later_launch_resumes_from_the_checkpoint(train, tmp_path):
+def test_a_later_launch_resumes_from_the_checkpoint(tmp_path):
     whole = make_context(load([*DIGITS, "measure.epochs=3"]), checkpoints=tmp_path / "whole")
-    train(whole)
+    training.train(whole)
     assert not (tmp_path / "whole/epoch-00003.npz").exists()  # nothing is left to resume
     (tmp_path / "whole/epoch-00002.npz").unlink()
 
     resumed = make_context(load([*DIGITS, "measure.epochs=3"]), checkpoints=tmp_path / "whole")
-    train(resumed)
+    training.train(resumed)
     part = resumed.part.part
     assert "resumed after its epoch 1;" in part.notes[0]
     assert part.losses == pytest.approx(whole.part.part.losses, rel=1e-5)
-    assert [epoch.validation_accuracy for epoch in part.epochs] == [
-        epoch.validation_accuracy for epoch in whole.part.part.epochs
-    ]
+    accuracies = [[epoch.validation_accuracy for epoch in one.epochs] for one in (part, whole.part.part)]
+    assert accuracies[0] == accuracies[1]
     assert len(part.step_times_s) == 7  # two epochs without the first step
 
 
@@ -82,14 +75,14 @@ def test_a_later_launch_resumes_from_the_checkpoint(train, tmp_path):
         ("tf_benchmarks", "imagenet", "tiny-imagenet-batch_per_rank4-nodes1", 0),
     ],
 )
-def test_an_experiment_trains_on_its_data(train, experiment, dataset, name, epochs, tmp_path):
+def test_an_experiment_trains_on_its_data(experiment, dataset, name, epochs, tmp_path):
     small_sets.SETS[dataset](tmp_path)
     points = points_of(f"experiment={experiment}", "nodes=2", f"dataset.data_dir={tmp_path}", "model=tiny")
     [config] = [point.config for point in points if point.name == name]
     assert config.dataset.name == dataset
     assert config.assumed
     context = make_context(config)
-    train(context)
+    training.train(context)
     part = context.part.part
     assert [epoch.epoch for epoch in part.epochs] == list(range(1, epochs + 1))
     assert [epoch.validation_mean_absolute_error for epoch in part.epochs] == [None] * epochs
@@ -109,19 +102,18 @@ class Two(Single):
         return [value, self._other(value)]
 
 
-def test_ranks_that_find_different_samples_stop_before_training(train):
-    distribution = Two(lambda fingerprint: "other")
+def test_ranks_that_find_different_samples_stop_before_training():
     config = load([*DIGITS, "dataset.data_dir=/data/set", "measure.epochs=1"])
-    context = make_context(config, distribution)
+    context = make_context(config, Two(lambda fingerprint: "other"))
     with pytest.raises(ConfigError, match=r"dataset\.data_dir=/data/set: the ranks find different samples in it"):
-        train(context)
+        training.train(context)
     assert context.clock.phase == "data"
 
 
-def test_weights_that_differ_after_training_fail_the_run(train):
-    digests = Two(lambda value: b"other" if isinstance(value, bytes) else value)
-    context = make_context(load([*TINY, "batch_per_rank=2", "measure.timed_steps=1"]), digests)
+def test_weights_that_differ_after_training_fail_the_run():
+    other = Two(lambda value: b"other" if isinstance(value, bytes) else value)
+    context = make_context(load([*TINY, "batch_per_rank=2", "measure.timed_steps=1"]), other)
     with pytest.raises(RuntimeError, match="the ranks hold different weights after training"):
-        train(context)
+        training.train(context)
     assert context.part.part.weights_differ is True
     assert len(context.part.part.losses) == 1
