@@ -7,49 +7,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.record import intervals
-from train.record.intervals import launches_interval, median_interval
+from train.record.intervals import Spread, launches_interval, median_interval
 
 # Hoefler and Belli's rule, and the usual tables: for n values the k-th smallest and largest, at 95 %.
 ORDERS = {6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 17: 5, 20: 6, 25: 8, 100: 40}
+SIX, TWELVE = (3, 1, 2, 6, 4, 5), (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)
+# Of 12 values the third ones miss the median 158 times in 4096, the fourth ones 598 times: as Hettmansperger and
+# Sheather interpolate, the interval begins at this share of the way from the third to the fourth.
+_SHARE = (0.05 - 158 / 4096) / (440 / 4096)
+BETWEEN = 9 * _SHARE / (3 + 6 * _SHARE)
 
 
-def _missed(n, k):
-    """How often the k-th smallest and k-th largest of n values miss the median."""
-    return 2 * sum(math.comb(n, i) for i in range(k)) / 2**n
+def ends(interval):
+    return interval.low, interval.high
 
 
 @pytest.mark.parametrize(("n", "k"), ORDERS.items())
 def test_the_order_statistics_are_those_of_the_sign_test(n, k):
-    assert _missed(n, k) <= 0.05 < _missed(n, k + 1)
+    # How often the k-th smallest and k-th largest of n values miss the median.
+    missed, missed_next = (2 * sum(math.comb(n, i) for i in range(order)) / 2**n for order in (k, k + 1))
+    assert missed <= 0.05 < missed_next
     in_turn = sorted(range(1, n + 1), key=lambda value: min(value, n + 1 - value))  # below and above the median
     position = median_interval(in_turn).low
     assert position == k if n < 12 else k < position < k + 1
 
 
-def test_between_two_orders_it_interpolates_as_hettmansperger_and_sheather():
-    # Of 12 values the third ones miss the median 158 times in 4096, the fourth ones 598 times.
-    share = (0.05 - 158 / 4096) / (440 / 4096)
-    between = 9 * share / (3 + 6 * share)
-    result = median_interval([float(i) for i in (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)])
-    assert (result.low, result.high) == (pytest.approx(3 + between), pytest.approx(10 - between))
-
-
-def test_six_values_are_the_least():
-    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
-    result = median_interval([3.0, 1.0, 2.0, 6.0, 4.0, 5.0])
-    assert (result.value, result.low, result.high, result.n) == (3.5, 1.0, 6.0, 6)
-
-
-def test_a_level_that_so_few_values_cannot_have_is_no_interval():
-    six = [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]  # the smallest and the largest miss the median once in 32
-    assert median_interval(six, 0.968).low == 1.0
-    assert median_interval(six, 0.97) is None
-    assert launches_interval([[value] for value in six], 0.97) is None
+def test_so_few_values_have_an_interval_only_at_levels_that_the_outermost_ones_reach():
+    assert median_interval(SIX[:5]) is None
+    result = median_interval(SIX)
+    assert (result.value, *ends(result), result.n) == (3.5, 1, 6, 6)
+    # The smallest and the largest of six miss the median once in 32.
+    assert median_interval(SIX, 0.968).low == 1
+    assert median_interval(SIX, 0.97) is None
+    assert launches_interval([[value] for value in SIX], 0.97) is None
 
 
 def test_values_that_alternate_are_no_reason_to_widen():
-    values = [1.0, 2.0] * 12
-    assert (median_interval(values).low, median_interval(values).high) == (1.0, 2.0)
+    assert ends(median_interval([1.0, 2.0] * 12)) == (1.0, 2.0)
     spread = [float(i if i % 2 else -i) for i in range(24)]  # neighbours are never alike
     seventh, eighth = sorted(spread)[6:8]  # orders of 97.7 % and 93.6 %
     assert seventh < median_interval(spread).low < eighth
@@ -57,38 +51,34 @@ def test_values_that_alternate_are_no_reason_to_widen():
 
 def test_a_disturbance_that_lasts_widens_the_interval():
     values = [1.0 + 0.001 * i for i in range(24)]
-    mixed = random.Random(0).sample(values, 24)
-    assert (
-        median_interval(values).high - median_interval(values).low
-        > median_interval(mixed).high - median_interval(mixed).low
-    )
+    lasting, mixed = median_interval(values), median_interval(random.Random(0).sample(values, 24))
+    assert lasting.high - lasting.low > mixed.high - mixed.low
 
 
 def test_over_two_groups_the_interval_reaches_over_those_of_both():
-    order = (5, 9, 1, 12, 3, 7, 10, 2, 8, 4, 11, 6)
-    slow, fast = ([start + 0.01 * (i - 1) for i in order] for start in (1.0, 1.5))
-    values = [value for pair in zip(slow, fast, strict=True) for value in pair]
-    result = median_interval(values)
+    slow, fast = ([start + 0.01 * (i - 1) for i in TWELVE] for start in (1.0, 1.5))
+    result = median_interval([value for pair in zip(slow, fast, strict=True) for value in pair])
     assert result.value == pytest.approx((1.11 + 1.5) / 2)
-    # Of 12 values the interval begins between the third and the fourth (above).
-    between = 9 * (0.05 - 158 / 4096) / (440 / 4096) / (3 + 6 * (0.05 - 158 / 4096) / (440 / 4096))
-    assert result.low == pytest.approx(1.02 + 0.01 * between)
-    assert result.high == pytest.approx(1.59 - 0.01 * between)
+    assert ends(result) == pytest.approx((1.02 + 0.01 * BETWEEN, 1.59 - 0.01 * BETWEEN))
 
 
 @pytest.mark.parametrize(("disturbed", "grouped"), [(5, False), (6, True), (12, True), (18, True), (19, False)])
 def test_two_groups_have_a_quarter_of_the_values_each(disturbed, grouped):
     values = [0.8 - 0.001 * i for i in range(disturbed)] + [1.4 + 0.001 * i for i in range(24 - disturbed)]
-    groups = intervals.two_groups(values)
-    assert groups == ((values[:disturbed], values[disturbed:]) if grouped else None)
+    assert intervals.two_groups(values) == ((values[:disturbed], values[disturbed:]) if grouped else None)
 
 
-def test_values_without_a_gap_are_one_group():
-    uniform = [1.0 + 0.01 * i for i in range(24)]
-    normal = [NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24)]
-    for values in (uniform, normal, [1.0] * 24):
-        assert intervals.two_groups(values) is None
-    assert intervals.two_groups([1.0] * 11 + [2.0] * 12) is None  # too few
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([1.0 + 0.01 * i for i in range(24)], id="uniform"),
+        pytest.param([NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24)], id="normal"),
+        pytest.param([1.0] * 24, id="equal"),
+        pytest.param([1.0] * 11 + [2.0] * 12, id="too few"),
+    ],
+)
+def test_values_without_a_gap_are_one_group(values):
+    assert intervals.two_groups(values) is None
 
 
 @pytest.mark.parametrize(
@@ -107,8 +97,7 @@ def test_the_interval_holds_the_median_and_scales_with_the_unit(values, factor):
     result = median_interval(values)
     assert result.low <= result.value <= result.high
     scaled = median_interval([factor * value for value in values])
-    assert scaled.low == pytest.approx(factor * result.low)
-    assert scaled.high == pytest.approx(factor * result.high)
+    assert ends(scaled) == pytest.approx((factor * result.low, factor * result.high))
 
 
 def logs(*launches):
@@ -120,8 +109,7 @@ def test_two_launches_have_the_interval_of_student_with_one_degree():
     # Medians 0 and 0.2: mean 0.1, variance 0.02; t of one degree 12.706, of the mean of two sqrt(0.02 / 2) = 0.1.
     result = launches_interval(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
     assert (result.covers, result.n, result.value) == ("launches", 12, pytest.approx(math.exp(0.1)))
-    assert math.log(result.low) == pytest.approx(0.1 - 1.2706, abs=1e-4)
-    assert math.log(result.high) == pytest.approx(0.1 + 1.2706, abs=1e-4)
+    assert [math.log(end) for end in ends(result)] == pytest.approx([0.1 - 1.2706, 0.1 + 1.2706], abs=1e-4)
     # Another launch: variance 0.02 (1 + 1 / 2).
     further = 12.706 * math.sqrt(0.03)
     assert [math.log(end) for end in result.another] == pytest.approx([0.1 - further, 0.1 + further], abs=1e-3)
@@ -133,34 +121,31 @@ def test_curves_that_are_measured_alike_tell_the_variance_between_launches_toget
     apart, close = logs(still, [0.2] * 3), logs(still, [math.sqrt(0.0002)] * 3)
     known = intervals.launch_spread([apart, close, logs(still)])
     assert (known.variance, known.degrees) == (pytest.approx(0.01005), 2)
+    half, centre = 4.30265 * math.sqrt(0.01005 / 2), math.sqrt(0.0002) / 2
     result = launches_interval(close, spread=known)
-    half = 4.30265 * math.sqrt(0.01005 / 2)
-    centre = math.sqrt(0.0002) / 2
-    assert [math.log(result.low), math.log(result.high)] == pytest.approx([centre - half, centre + half], rel=1e-4)
+    assert [math.log(end) for end in ends(result)] == pytest.approx([centre - half, centre + half], rel=1e-4)
     # Its own variance, 0.02, is larger than what they have in common.
-    result = launches_interval(apart, spread=known)
-    assert math.log(result.high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
+    assert math.log(launches_interval(apart, spread=known).high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
 
 
 def test_what_rounds_explain_is_not_between_launches():
     # Rounds -0.1, 0, 0.1: distances 0.2 over 2 degrees, times sqrt(pi / 2): 0.12533; of a median of three
     # pi / 2 / 3 of its square, 0.0082247. The launches differ by less.
     rounds = [-0.1, 0.0, 0.1]
-    few = logs(rounds, [value + 0.05 for value in rounds])
-    assert intervals.launch_spread([few]) == intervals.Spread(0.0, 1)
-    far = logs(rounds, [value + 0.3 for value in rounds])
-    assert intervals.launch_spread([far]).variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
+    assert intervals.launch_spread([logs(rounds, [value + 0.05 for value in rounds])]) == Spread(0.0, 1)
+    far = intervals.launch_spread([logs(rounds, [value + 0.3 for value in rounds])])
+    assert far.variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
 
 
 def test_one_launch_covers_launches_only_where_the_differences_of_others_are_known():
     values = logs([-0.01, 0.0, 0.01] * 4)
     alone = launches_interval(values)
     assert (alone, alone.covers, alone.another) == (median_interval(values[0]), "rounds", None)
-    result = launches_interval(values, spread=intervals.Spread(0.0004, 4))
+    result = launches_interval(values, spread=Spread(0.0004, 4))
     # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
     half = 2.77645 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
     assert (result.covers, math.log(result.high)) == ("launches", pytest.approx(half, rel=1e-4))
-    assert math.log(result.another[1]) == pytest.approx(2.77645 * math.sqrt(2 * (half / 2.77645) ** 2), rel=1e-4)
+    assert math.log(result.another[1]) == pytest.approx(math.sqrt(2) * half, rel=1e-4)
 
 
 @given(
@@ -169,10 +154,8 @@ def test_one_launch_covers_launches_only_where_the_differences_of_others_are_kno
     st.integers(0, 9),
 )
 def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(launches, variance, degrees):
-    result, rounds = (
-        launches_interval(launches, spread=intervals.Spread(variance, degrees)),
-        median_interval([value for values in launches for value in values]),
-    )
+    result = launches_interval(launches, spread=Spread(variance, degrees))
+    rounds = median_interval([value for values in launches for value in values])
     if rounds is None:
         assert result is None
     else:
@@ -187,17 +170,18 @@ def test_differences_have_no_logarithms():
 
 
 def test_launches_of_one_value_have_the_interval_of_their_median():
-    result = launches_interval([[value] for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
-    assert (result.value, result.low, result.high, result.n, result.covers) == (3.5, 1.0, 6.0, 6, "launches")
+    result = launches_interval([[value] for value in SIX])
+    assert (result.value, *ends(result), result.n, result.covers) == (3.5, 1, 6, 6, "launches")
     assert launches_interval([[1.0], [2.0], [3.0]]) is None
     assert launches_interval([[1.0, 2.0], []]) is None
 
 
 def test_precision_must_hold_without_the_last_launch_too():
-    """Student's t with two degrees of freedom: 4.30 x 1 % of variance between launches, / root of the launches."""
-    alike, known = [1.0, 1.0, 1.0, 1.0], intervals.Spread(0.01**2, 2)
-    assert intervals.launches_interval([alike] * 2, spread=known).half_width_fraction == pytest.approx(0.0304, abs=1e-4)
-    assert intervals.launches_interval([alike] * 3, spread=known).half_width_fraction == pytest.approx(0.0248, abs=1e-4)
+    # Student's t with two degrees of freedom: 4.30 x 1 % of variance between launches, / root of the launches.
+    alike, known = [1.0, 1.0, 1.0, 1.0], Spread(0.01**2, 2)
+    for launches, half in ((2, 0.0304), (3, 0.0248)):
+        interval = launches_interval([alike] * launches, spread=known)
+        assert interval.half_width_fraction == pytest.approx(half, abs=1e-4)
     assert intervals.is_precise([alike] * 3, 0.031, known)
     assert not intervals.is_precise([alike] * 3, 0.029, known)
     assert intervals.is_precise([alike] * 2, 0.031, known)

@@ -8,19 +8,9 @@ from train.record.parts import Identity, JobEnd, Part, PartWriter, assemble, fin
 from train.record.record import CoreUse, Environment, Epoch, Failure, Order, RankTimeline, Resize, Server, Usage
 
 EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
-IDENTITY = Identity(
-    experiment="weak_scaling",
-    point="tiny-nodes2",
-    repeat=0,
-    generation=1,
-    config={"global_batch": 8},
-    config_hash="0" * 64,
-    source_digest="1" * 64,
-    command=["python"],
-    learning_rate=0.02,
-    swept={"nodes": 2},
-    order=Order(seed=0, position=1, runs=2),
-)
+_HASHES = {"config_hash": "0" * 64, "source_digest": "1" * 64}
+_FACTS = {"repeat": 0, "generation": 1, "command": ["python"], "learning_rate": 0.02, "order": Order(0, 1, 2)}
+IDENTITY = Identity("weak_scaling", "tiny-nodes2", config={"global_batch": 8}, swept={"nodes": 2}, **_HASHES, **_FACTS)
 ENDING = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
 
@@ -44,16 +34,6 @@ def test_what_was_added_is_on_disk_at_once(tmp_path):
     assert read.usage == Usage([1.0, 2.0], [0.5, 1.5], [9, 9], [None, None], [None, None])
 
 
-def test_a_line_that_was_cut_off_costs_only_itself(tmp_path):
-    part = writer(tmp_path)
-    part.add(warm_up_step_times_s=[0.1])
-    path = protocol.part_path(tmp_path, 0, "n1", 1)
-    with path.open("a") as file:
-        file.write('{"step_times_s": [0.2, 0.')
-    assert parts.read(tmp_path)[0].warm_up_step_times_s == [0.1]
-    assert parts.read(tmp_path)[0].step_times_s == []
-
-
 def test_parts_come_back_in_the_order_of_ranks(tmp_path):
     for rank in (10, 2, 0):
         writer(tmp_path, rank)
@@ -64,15 +44,16 @@ def test_of_several_processes_of_a_rank_the_one_that_wrote_last_counts(tmp_path)
     survivor = writer(tmp_path, rank=2, pid=3, began_at=5.0, gpu="survivor")
     survivor.add(rank=1)
     writer(tmp_path, rank=1, pid=1, began_at=10.0, gpu="lost")
-    paths = sorted(tmp_path.glob("rank-*"))  # rank-1 and rank-2, as they were when they began
-    for path, written_at in zip(paths, (100.0, 200.0), strict=True):
-        os.utime(path, (written_at, written_at))
-    assert [part.gpu for part in parts.read(tmp_path)] == ["survivor"]
-    os.utime(paths[0], (300.0, 300.0))
-    assert [part.gpu for part in parts.read(tmp_path)] == ["lost"]
+
+    def counted(lost_wrote_at, survivor_wrote_at):
+        for rank, pid, at in ((1, 1, lost_wrote_at), (2, 3, survivor_wrote_at)):  # ranks as when they began
+            os.utime(protocol.part_path(tmp_path, rank, "n1", pid), (at, at))
+        return [part.gpu for part in parts.read(tmp_path)]
+
+    assert counted(100.0, 200.0) == ["survivor"]
+    assert counted(300.0, 200.0) == ["lost"]
     survivor.add(finished=True)
-    os.utime(paths[1], (200.0, 200.0))
-    assert [part.gpu for part in parts.read(tmp_path)] == ["survivor"]
+    assert counted(300.0, 200.0) == ["survivor"]
 
 
 def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
@@ -93,22 +74,13 @@ def test_what_json_or_a_part_does_not_have_is_refused_and_changes_nothing(tmp_pa
     assert part.part.losses == parts.read(tmp_path)[0].losses == []
 
 
-def test_a_consequence_is_named_only_where_there_is_no_cause():
-    lost = Part(rank=0, failure=Failure("lost a peer", rank=0, consequence=True))
-    cause = Part(rank=1, failure=Failure("NaN", rank=1))
-    assert parts.first_failure([lost, cause]) == cause.failure
-    assert parts.first_failure([lost]) == lost.failure
-    assert parts.first_failure([Part()]) is None
-
-
 def part(rank: int, timed_s: float, **other) -> Part:
     fields = dict(
         rank=rank,
         phase="exit",
         phases_s={"start": 0.5, "import": 1.0, "timed": timed_s},
         step_times_s=[timed_s / 2] * 2,
-        losses=[2.0, 1.0],
-        epochs=[Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)],
+        epochs=[EPOCH],
         finished=True,
     )
     return Part(**(fields | other))
@@ -136,9 +108,9 @@ def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted
 
 
 def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():
-    left = part(0, 4.0, attachments={"confusion.csv": "ab"})
-    result = JobEnd(started_at=0.0, job_s=10.0, cores_shared=False, attachments={"horovod-timeline.json": "cd"})
-    assert assemble([left], IDENTITY, result).attachments == {"confusion.csv": "ab", "horovod-timeline.json": "cd"}
+    left, found = {"confusion.csv": "ab"}, {"horovod-timeline.json": "cd"}
+    record = assemble([part(0, 4.0, attachments=left)], IDENTITY, replace(ENDING, attachments=found))
+    assert record.attachments == left | found
 
 
 def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
@@ -157,15 +129,13 @@ def test_of_more_samples_than_a_record_holds_some_are_kept():
 
 
 def test_by_hand_nobody_sees_the_end_of_the_job():
-    by_hand = JobEnd(started_at=0.0, job_s=5.5, cores_shared=False, supervised=False)
-    assert "exit" not in assemble([part(0, 4.0)], IDENTITY, by_hand).ranks[0].phases_s
+    by_hand = assemble([part(0, 4.0)], IDENTITY, replace(ENDING, supervised=False))
+    assert "exit" not in by_hand.ranks[0].phases_s
 
 
 def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     killed = part(1, 0.0, phase="timed", phases_s={"start": 0.5, "warm_up": 2.0}, step_times_s=[], finished=False)
-    record = assemble(
-        [part(0, 4.0), killed], IDENTITY, JobEnd(0.0, 10.0, False, failure=Failure("killed by SIGKILL", rank=1))
-    )
+    record = assemble([part(0, 4.0), killed], IDENTITY, replace(ENDING, failure=Failure("killed by SIGKILL", rank=1)))
     assert (record.status, record.summary) == ("failed", {})
     assert record.ranks[0].step_times_s == [2.0, 2.0]
     assert record.epochs[0].validation_accuracy == 0.6
@@ -175,11 +145,12 @@ def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
 def test_the_cause_is_distinguished_from_its_consequences():
     lost = part(0, 4.0, failure=Failure("lost a peer", rank=0, consequence=True))
     spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
-    assert assemble([lost, spoilt], IDENTITY, ENDING).failure.step == 7
+    assert assemble([lost, spoilt], IDENTITY, ENDING).failure == spoilt.failure
+    assert assemble([lost, part(1, 4.0)], IDENTITY, ENDING).failure == lost.failure
 
 
 def test_a_run_without_any_part_is_still_a_record():
-    record = assemble([], IDENTITY, JobEnd(0.0, 1.0, False, failure=Failure("the launcher could not start")))
+    record = assemble([], IDENTITY, replace(ENDING, failure=Failure("the launcher could not start")))
     assert (record.ranks, record.environment, record.status) == ([], None, "failed")
 
 

@@ -35,24 +35,24 @@ def in_timed(part, at: float, **phases_s: float):
     part.add(phase="timed", phases_s={"start": 2.0, "import": at - 1000 - spent, **phases_s})
 
 
-def test_before_a_rank_has_begun_nothing_is_known(tmp_path):
-    assert run_progress(Follower(tmp_path), configured()) is None
+def line(folder, config, now: float) -> str:
+    return progress_line(run_progress(Follower(folder), config), now)
 
 
 def test_before_the_timed_steps_the_phase_is_reported(tmp_path):
+    assert run_progress(Follower(tmp_path), configured()) is None  # no rank has begun
     writer(tmp_path).add(phase="first_step", phases_s={"start": 2.0, "import": 3.0})
-    seen = run_progress(Follower(tmp_path), configured())
-    assert progress_line(seen, 1010.0) == "first step"
+    assert line(tmp_path, configured(), 1010.0) == "first step"
 
 
 def test_timed_steps_are_expected_to_take_as_long_as_those_of_the_warm_up(tmp_path):
     part = writer(tmp_path)
     part.add(warm_up_step_times_s=[0.4, 0.5, 9.0])  # the median: 8 images in 0.5 s
     in_timed(part, 1020.0)
-    seen = run_progress(Follower(tmp_path), configured("measure.timed_steps=100"))
-    assert progress_line(seen, 1030.0) == "step about 20 of 100, about 40 s left, 16 images/s"
-    assert progress_line(seen, -2600.0).startswith("step about 0 of 100, ")  # the clock was set back
-    assert progress_line(seen, 1090.0) == "step about 100 of 100, longer than expected, 16 images/s"
+    config = configured("measure.timed_steps=100")
+    assert line(tmp_path, config, 1030.0) == "step about 20 of 100, about 40 s left, 16 images/s"
+    assert line(tmp_path, config, -2600.0).startswith("step about 0 of 100, ")  # the clock was set back
+    assert line(tmp_path, config, 1090.0) == "step about 100 of 100, longer than expected, 16 images/s"
 
 
 EPOCHS = ("experiment=accuracy_digits", "measure.epochs=8", "batch_per_rank=null", "global_batch=64", "nodes=2")
@@ -61,56 +61,46 @@ EPOCHS = ("experiment=accuracy_digits", "measure.epochs=8", "batch_per_rank=null
 def test_of_an_epoch_the_last_ones_tell_speed_loss_and_time(tmp_path):
     part = writer(tmp_path)
     config = configured(*EPOCHS)
-    assert progress_line(run_progress(Follower(tmp_path), config), 1003.0) == "epoch 1 of 8, start"
+    assert line(tmp_path, config, 1003.0) == "epoch 1 of 8, start"
     part.add(epochs=[Epoch(1, 22, 4.0, 2.0, 0.25), Epoch(2, 22, 2.0, 1.5, 0.5)])
     in_timed(part, 1020.0, timed=6.0, evaluate=2.0, checkpoint=1.0)  # an epoch takes 1.5 times its timed part
-    seen = run_progress(Follower(tmp_path), config)
     # 22 steps x 64 images in 2 s; 11 steps in the second since; 6 epochs of 3 s x 1.5 left, but for that second
-    assert progress_line(seen, 1021.0) == "epoch 3 of 8, step about 55 of 176, about 26 s left, 704 images/s, loss 1.5"
+    expected = "epoch 3 of 8, step about 55 of 176, about 26 s left, 704 images/s, loss 1.5"
+    assert line(tmp_path, config, 1021.0) == expected
     part.add(phase="evaluate", phases_s={"timed": 8.0})
-    between = run_progress(Follower(tmp_path), config)
-    assert progress_line(between, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
+    assert line(tmp_path, config, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
 
 
 def test_resumed_training_counts_the_epochs_of_before(tmp_path):
     part = writer(tmp_path)
     part.add(epochs=[Epoch(number, 22, 2.0, 1.0, 0.5) for number in range(1, 8)])
     in_timed(part, 1010.0)
-    assert progress_line(run_progress(Follower(tmp_path), configured(*EPOCHS)), 1010.0) == (
-        "epoch 8 of 8, step about 154 of 176, about 2 s left, 704 images/s, loss 1"
-    )
-
-
-def add_rounds(folder, numbers, rank=0, window_s=2.5):
-    part = writer(folder, rank)
-    in_timed(part, 1010.0)
-    for number in numbers:  # 2 steps of 4 images in 2 s; of 8 images in 2.5 s
-        part.add(windows=[Window(number, 0, 2.0, [1.0, 1.0]), Window(number, 1, window_s, [1.0, 1.0])])
+    expected = "epoch 8 of 8, step about 154 of 176, about 2 s left, 704 images/s, loss 1"
+    assert line(tmp_path, configured(*EPOCHS), 1010.0) == expected
 
 
 def test_of_rounds_the_speedup_so_far_is_reported_with_its_interval(tmp_path):
-    config = configured("measure.budget_s=100", rounds=ARMS)
-    add_rounds(tmp_path, range(3))
-    # Of the largest batch: the last window of two ranks, 16 images in 2.5 s.
-    assert progress_line(run_progress(Follower(tmp_path), config), 1020.0) == (
-        "round 4, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
-    )
-    add_rounds(tmp_path, range(3, 6))
-    assert progress_line(run_progress(Follower(tmp_path), config), 1101.0).startswith(
-        "round 7, ends with this round, 6.4"
-    )
-    assert "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6, covers rounds)" in progress_line(
-        run_progress(Follower(tmp_path), config), 1020.0
-    )
+    config, part = configured("measure.budget_s=100", rounds=ARMS), writer(tmp_path)
+    in_timed(part, 1010.0)
+    # Two steps of one rank, 8 images in 2 s; of both, the largest batch, 16 images in 2.5 s.
+    windows = [
+        Window(number, arm, window_s, [1.0, 1.0]) for number in range(6) for arm, window_s in enumerate((2.0, 2.5))
+    ]
+    part.add(windows=windows[:6])
+    assert line(tmp_path, config, 1020.0) == "round 4, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
+    part.add(windows=windows[6:])
+    expected = "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6, covers rounds)"
+    assert line(tmp_path, config, 1020.0) == expected
+    assert line(tmp_path, config, 1101.0).startswith("round 7, ends with this round, 6.4")
 
 
 def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_path):
     config = configured("measure.budget_s=100", rounds=ARMS)
     part = writer(tmp_path)
     part.add(phase="warm_up", phases_s={"start": 2.0, "import": 3.0})
-    assert progress_line(run_progress(Follower(tmp_path), config), 1101.0) == "warm up, longer than expected"
+    assert line(tmp_path, config, 1101.0) == "warm up, longer than expected"
     part.add(phase="evaluate", phases_s={"start": 2.0, "import": 3.0, "warm_up": 1.0, "timed": 120.0})
-    assert progress_line(run_progress(Follower(tmp_path), config), 1127.0) == "evaluate"
+    assert line(tmp_path, config, 1127.0) == "evaluate"
 
 
 def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
@@ -122,16 +112,15 @@ def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
     config = configured("measure.budget_s=100", rounds=arms, rank_groups=groups)
-    output = progress_line(run_progress(Follower(tmp_path), config), 1020.0)
-    assert "with 0.8x (0.8 to 0.8, covers rounds)" in output
+    assert "with 0.8x (0.8 to 0.8, covers rounds)" in line(tmp_path, config, 1020.0)
 
 
 def test_of_a_sweep_the_round_is_reported(tmp_path):
     config = load(["experiment=allreduce_bench", "nodes=2"])
     part = writer(tmp_path)
     part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
-    output = progress_line(run_progress(Follower(tmp_path), values(config)), 1020.0)
-    assert output.startswith(f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed")
+    expected = f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed"
+    assert line(tmp_path, values(config), 1020.0).startswith(expected)
 
 
 def test_only_what_is_new_is_read(tmp_path, monkeypatch):
@@ -148,7 +137,6 @@ def test_only_what_is_new_is_read(tmp_path, monkeypatch):
 
 
 def test_of_a_rank_that_was_started_again_the_newer_process_is_read(tmp_path):
-
     writer(tmp_path, pid=7, gpu="old")
     writer(tmp_path, pid=8, gpu="new")
     follower = Follower(tmp_path)

@@ -12,11 +12,12 @@ from train.record.record import Failure, RecordError
 
 def test_a_record_comes_back_as_it_was(tmp_path):
     path = tmp_path / "record.json"
-    record = bare_record(failure=Failure("killed", rank=1, host="n2"), status="failed")
+    numbers = {"job_s": np.float64(2.5), "repeat": np.int64(1)}
+    record = bare_record(failure=Failure("killed", rank=1, host="n2"), status="failed", **numbers)
     path.write_bytes(records.dumps(record))
     loaded = records.load(path)
-    assert loaded.ranks == record.ranks
-    assert loaded.failure == record.failure
+    assert (loaded.ranks, loaded.failure) == (record.ranks, record.failure)
+    assert (loaded.job_s, loaded.repeat) == (2.5, 1)  # plain numbers
     assert loaded.sha256 != "0" * 64
 
 
@@ -36,8 +37,6 @@ def test_the_file_follows_the_committed_json_schema():
         (lambda text: text.replace(b'"schema_version":5', b'"schema_version":1'), "schema version 1"),
         (lambda text: text.replace(b'"schema_version":5', b'"schema_version":1,"ranks":1'), "schema version 1"),
         (lambda text: text.replace(b'"schema_version":5,', b""), "required field `schema_version`"),
-        (lambda text: text.replace(b'"ticks":[1000000000,', b'"ticks":["1",'), r"Expected `int`, got `str` .*ticks"),
-        (lambda text: text.replace(b'"ticks_per_s":1000000000', b'"ticks_per_s":0'), r">= 1"),
         (lambda text: text.replace(b'"ranks":[{', b'"ranks":[7,{'), r"\$\.ranks\[0\]"),
         (lambda text: b"", "not a whole run record"),
         (lambda text: b"[]", "not a whole run record"),
@@ -49,12 +48,6 @@ def test_what_is_not_a_trustworthy_record_is_named(tmp_path, damage, reason):
     with pytest.raises(RecordError, match=reason) as raised:
         records.load(path)
     assert str(path) in str(raised.value)
-
-
-def test_a_number_of_numpy_is_written_as_a_plain_one(tmp_path):
-    path = tmp_path / "record.json"
-    path.write_bytes(records.dumps(bare_record(job_s=np.float64(2.5), repeat=np.int64(1))))
-    assert (records.load(path).job_s, records.load(path).repeat) == (2.5, 1)
 
 
 def test_numbers_that_are_none_are_not_written():

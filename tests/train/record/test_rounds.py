@@ -36,6 +36,8 @@ def test_speedups_are_over_the_base_or_else_over_the_control():
         rounds.base_of([point])
 
 
+BASE = {"nodes": 1, "ranks": 1, "batch_per_rank": 8, "allreduce": True, "role": "base", "rank_group": 0}
+CONTROL = {"nodes": 1, "ranks": 2, "batch_per_rank": 4, "allreduce": False, "role": "control", "rank_group": 1}
 CONFIG = {
     "nodes": 1,
     "batch_per_rank": 8,
@@ -43,31 +45,10 @@ CONFIG = {
     "threads_per_rank": 2,
     "distribution": {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0},
     "system": {"link_mbit_per_s": None},
-    "rounds": [
-        {
-            "name": "a",
-            "nodes": 1,
-            "ranks": 1,
-            "batch_per_rank": 8,
-            "allreduce": True,
-            "role": "base",
-            "rank_group": 0,
-            "link_mbit_per_s": None,
-        },
-        {
-            "name": "b",
-            "nodes": 1,
-            "ranks": 2,
-            "batch_per_rank": 4,
-            "allreduce": False,
-            "role": "control",
-            "rank_group": 1,
-            "link_mbit_per_s": 5.0,
-        },
-    ],
+    "rounds": [BASE | {"link_mbit_per_s": None}, CONTROL | {"link_mbit_per_s": 5.0}],
     "rank_groups": [
-        {"settings": {}, "first_rank": 0, "ranks": 1},
-        {"settings": {"threads_per_rank": 1, "distribution.cycle_time_ms": 5.0}, "first_rank": 1, "ranks": 2},
+        {"settings": {}, "first_rank": 0},
+        {"settings": {"threads_per_rank": 1, "distribution.cycle_time_ms": 5.0}, "first_rank": 1},
     ],
 }
 
@@ -75,16 +56,9 @@ CONFIG = {
 def test_an_arm_of_a_rank_group_has_its_settings_and_its_ranks():
     assert rounds.arms(CONFIG) == [Arm(1, 8, "base"), Arm(2, 4, "control")]
     assert [list(rounds.ranks_of(CONFIG, place)) for place in (0, 1)] == [[0], [1, 2]]
-    assert rounds.config_of(CONFIG, 1) == {
-        "nodes": 1,
-        "batch_per_rank": 4,
-        "global_batch": 8,
-        "threads_per_rank": 1,
-        "distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0},
-        "system": {"link_mbit_per_s": 5.0},
-        "rounds": [],
-        "rank_groups": [],
-    }
+    changed = {"batch_per_rank": 4, "threads_per_rank": 1, "system": {"link_mbit_per_s": 5.0}}
+    changed |= {"distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0}}
+    assert rounds.config_of(CONFIG, 1) == CONFIG | changed | {"rounds": [], "rank_groups": []}
     assert CONFIG["distribution"] == {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0}
 
 
@@ -108,14 +82,17 @@ def test_a_round_is_whole_with_all_arms_that_were_measured():
     assert rounds.complete_rounds([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}
 
 
-def arm(name, nodes, swept, varied=None):
-    return {"name": name, "nodes": nodes, "arm": varied, "swept": {swept: nodes}}
-
-
-def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names():
-    over_nodes = [arm("a", 1, "nodes"), arm("b", 2, "nodes"), arm("c", 2, "nodes", "without-allreduce")]
-    assert rounds.labels({"rounds": over_nodes}) == {"a": "1 node", "b": "2 nodes", "c": "2 nodes without-allreduce"}
-    batches = [arm("batch1", 1, "batch_per_rank"), arm("batch2", 1, "batch_per_rank")]
-    assert rounds.labels({"rounds": batches}) == {"batch1": "batch1", "batch2": "batch2"}
-    ambiguous = [arm("slow", 2, "nodes"), arm("fast", 2, "nodes")]
-    assert rounds.labels({"rounds": ambiguous}) == {"slow": "slow", "fast": "fast"}
+@pytest.mark.parametrize(
+    ("arms", "swept", "labels"),
+    [
+        ([(1, None), (2, None), (2, "no-allreduce")], "nodes", ["1 node", "2 nodes", "2 nodes no-allreduce"]),
+        ([(1, None), (2, None)], "batch_per_rank", ["arm 0", "arm 1"]),
+        ([(2, None), (2, None)], "nodes", ["arm 0", "arm 1"]),  # ambiguous
+    ],
+)
+def test_arms_over_nodes_are_called_by_their_nodes_others_by_their_names(arms, swept, labels):
+    listed = [
+        {"name": f"arm {index}", "nodes": nodes, "arm": arm, "swept": {swept: nodes}}
+        for index, (nodes, arm) in enumerate(arms)
+    ]
+    assert list(rounds.labels({"rounds": listed}).values()) == labels

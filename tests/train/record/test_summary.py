@@ -5,13 +5,9 @@ from train.record import summary
 from train.record.record import AllreduceTimes, Failure, Rank, Usage
 
 
-def test_throughput_is_of_the_whole_job_gated_by_its_slowest_rank():
-    assert summary.throughput(global_batch=64, steps=10, timed_s=20.0) == 32.0
+def test_a_complete_run_has_a_throughput_and_a_failed_one_has_none():
     # 4 images a step, 2 steps, 3 s.
     assert summary.record_summary(bare_record())["images_per_s"] == pytest.approx(4 * 2 / 3.0)
-
-
-def test_a_failed_run_has_none():
     assert summary.record_summary(bare_record(status="failed", failure=Failure("killed"))) == {}
 
 
@@ -55,19 +51,11 @@ def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
     assert summary.mean_usage([rank]) == {}
 
 
-def test_samples_that_are_few_are_all_kept():
-    used = [Usage([0.25, 1.25], [0.0, 1.0], [1, 2], [None] * 2, [None] * 2), None]
-    assert summary.thinned_usage(used, most=2) == used
-
-
 def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
     # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
     busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
-    none = [None] * 60
-    ranks = [
-        Usage(at_s, [2 * at for at in at_s], [round(at) for at in at_s], none[: len(at_s)], none[: len(at_s)])
-        for at_s in (busy, late)
-    ]
+    ranks = [_rank(at_s, [2 * at for at in at_s], [round(at) for at in at_s]).usage for at_s in (busy, late)]
+    assert summary.thinned_usage([*ranks, None], most=118) == [*ranks, None]
     first, second = summary.thinned_usage(ranks, most=24)
     assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
     assert second.at_s == [2.5, *first.at_s[1:]]
@@ -78,6 +66,6 @@ def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
 @pytest.mark.parametrize("most", [19_999, 10_000, 777, 20])
 def test_there_are_never_more_samples_than_that_and_not_many_fewer(most):
     at_s = [0.3 + second for second in range(10_000)]
-    used = Usage(at_s, at_s, [1] * 10_000, [None] * 10_000, [None] * 10_000)
+    used = _rank(at_s, at_s, [1] * 10_000).usage
     thinned = summary.thinned_usage([used, None, used], most)
     assert most / 2 <= sum(len(one.at_s) for one in thinned if one) <= most
