@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
+import pytest
 
 from analysis.audit.findings import RECORD_RULES, Finding
 from tests.helpers.tidy_rows import table
@@ -19,3 +20,12 @@ def record_findings(name: str, run: RunRecord) -> list[Finding]:
 def row_findings(rule: Callable[[pd.DataFrame], Iterator[Finding]], *rows: dict) -> list[Finding]:
     """The findings of one rule over the rows of a table."""
     return list(rule(table(*rows)))
+
+
+def check(findings: Sequence[Finding], expected: Sequence[str | float | None]) -> None:
+    """Assert that nothing is alleged, or what is expected in one finding: severity, `off` and words of its texts."""
+    assert len(findings) == bool(expected), findings
+    for one in findings:
+        severity, off, *words = expected
+        assert (one.severity, one.off) == (severity, pytest.approx(off, abs=5e-4))
+        assert [word for word in words if str(word) not in str(one)] == [], one

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import io
 import lzma
@@ -38,12 +39,12 @@ def member(name, size=0, kind=tarfile.REGTYPE):
 def read(tmp_path):
     """Returns a function that reads an archive of these bytes, compressed unless they are."""
 
-    def of(packed, compress=gzip.compress):
+    def read_bytes(packed, compress=gzip.compress):
         path = tmp_path / "bundle.tar.gz"
         path.write_bytes(compress(packed))
         return manifest.read_packed(path)
 
-    return of
+    return read_bytes
 
 
 def test_the_files_of_an_archive_and_their_digests(read):
@@ -59,18 +60,21 @@ def test_names_that_differ_in_how_an_accent_is_written(read):
     assert line.endswith("are one file on a system that ignores case")
 
 
-@pytest.mark.parametrize("cut", [1, 5, 12, 30, 0.3, 0.6, 0.9, -9, -8, -1])
-def test_an_archive_that_was_cut_short(read, cut):
-    packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))
+LARGE = {f"{n}.json": os.urandom(2000) for n in range(9)}
+
+
+@pytest.mark.parametrize(
+    ("cut", "where"),
+    [
+        *((cut, "not a whole archive") for cut in (1, 5, 12, 30, 0.3, -9, -8, -1)),
+        (0.5, r"in or after [3-5]\.json: Comp"),
+    ],
+)
+def test_an_archive_that_was_cut_short(read, cut, where):
+    packed = gzip.compress(tar(names=LARGE))
     position = int(cut * len(packed)) if isinstance(cut, float) else cut
-    with pytest.raises(TableError, match="not a whole archive"):
+    with pytest.raises(TableError, match=where):
         read(packed[:position], compress=bytes)
-
-
-def test_where_an_archive_was_cut_short_is_reported(read):
-    packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))
-    with pytest.raises(TableError, match=r"in or after [3-5]\.json: Compressed file ended"):
-        read(packed[: len(packed) // 2], compress=bytes)
 
 
 def test_a_file_that_is_not_there_is_named_with_the_one_that_bundle_writes(tmp_path):
@@ -85,22 +89,22 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
 
 
 @pytest.mark.parametrize(
-    ("more", "printed"),
+    ("info", "content", "where"),
     [
-        ((member("bundle/large", 1 << 40), b""), "in or after large: unexpected end of data"),
-        ((member("bundle/z", 1 << 40, b"Z"), b""), "in or after z: it unpacks to more than 268 MB"),
-        ((member("bundle/x", 1 << 40, tarfile.XHDTYPE), b""), "in or after MANIFEST: it unpacks to more than 268 MB"),
-        ((member("bundle/back", -512), b""), "in or after back: a file lies within the one before"),
-        ((member("bundle/zeros", 1 << 24), bytes(1 << 24)), "in or after zeros: it unpacks to more than"),
-        ((member("bundle/one"), b"x" * 512), "in or after one: what follows is not a file"),
+        (member("bundle/large", 1 << 40), b"", "in or after large: unexpected end of data"),
+        (member("bundle/z", 1 << 40, b"Z"), b"", "in or after z: it unpacks to more than 268 MB"),
+        (member("bundle/x", 1 << 40, tarfile.XHDTYPE), b"", "in or after MANIFEST: it unpacks to more than 268 MB"),
+        (member("bundle/back", -512), b"", "in or after back: a file lies within the one before"),
+        (member("bundle/zeros", 1 << 18), bytes(1 << 18), "in or after zeros: it unpacks to more than"),
+        (member("bundle/one"), b"x" * 512, "in or after one: what follows is not a file"),
     ],
     ids=["longer than the archive", "skipped", "header", "negative", "zeros", "no header"],
 )
-def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, more, printed):
-    if more[0].size == 1 << 24:
-        monkeypatch.setattr(manifest, "MOST_BYTES", 1 << 20)
-    with pytest.raises(TableError, match=printed):
-        read(tar(more))
+def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, info, content, where):
+    if info.size == len(content):
+        monkeypatch.setattr(manifest, "MOST_BYTES", 1 << 16)
+    with pytest.raises(TableError, match=where):
+        read(tar((info, content)))
 
 
 def test_what_comes_after_the_end_of_an_archive(read):
@@ -118,11 +122,8 @@ def test_any_byte_that_is_changed_ends_in_an_error_or_another_digest(read):
             changed = bytearray(whole)
             for position in rng.integers(len(whole), size=rng.integers(1, 4)):
                 changed[position] = rng.integers(256)
-            try:
-                result = read(bytes(changed), compress)
-            except TableError:
-                continue
-            assert all(isinstance(line, str) for line in result.extra)
+            with contextlib.suppress(TableError):
+                assert all(isinstance(line, str) for line in read(bytes(changed), compress).extra)
 
 
 def test_a_folder_is_read_without_following_links_or_waiting_for_pipes(tmp_path):

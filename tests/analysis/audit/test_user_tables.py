@@ -7,26 +7,30 @@ from analysis import audit
 from analysis.audit import user_tables
 from analysis.user_table import table as user_table
 from benchmarks.faults import studies
+from tests.helpers.findings import check
 from tests.helpers.tidy_rows import curve, table
 
 
-def audited(study, path):
+def read(tmp_path, text):
+    path = tmp_path / "study.csv"
+    path.write_text(text)
+    return user_table.read(path)
+
+
+def alleged(study, path):
     """The rules that fire with a warning or worse."""
     result, _ = audit.user_table_findings(user_table.read(studies.write(study, path)))
     return {finding.rule for finding in result if finding.severity != "note"}
 
 
 def test_a_plain_study_as_a_tidy_table(tmp_path):
-    path = tmp_path / "study.csv"
-    path.write_text(
-        "model,gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n"
-        "vgg16,1,100,64,70.5,100\nvgg16,4,25,64,20.5,90\nvgg16,4,25,64,20.7,\n"
-    )
-    made, notes = user_tables.read(user_table.read(path))
-    rates = made[made["quantity"].eq("images_per_s")]
+    text = "vgg16,1,100,64,70.5,100\nvgg16,4,25,64,20.5,90\nvgg16,4,25,64,20.7,\n"
+    header = "model,gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n"
+    tidy, notes = user_tables.read(read(tmp_path, header + text))
+    rates = tidy[tidy["quantity"].eq("images_per_s")]
     assert rates["value"].tolist() == [100, 360]
     assert rates["global_batch"].tolist() == [64, 256]
-    walls = made[made["quantity"].eq("wall_s")]
+    walls = tidy[tidy["quantity"].eq("wall_s")]
     assert walls["place"].tolist() == ["study.csv, line 2", "study.csv, line 3", "study.csv, line 4"]
     assert walls["repeat"].fillna(-1).tolist() == [-1, 0, 1]  # two runs of one configuration are repeats
     assert all(note.startswith("rules that ") for note in notes)
@@ -47,14 +51,14 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
 def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
     """In a study with 1 % of noise; benchmarks/audit_power.py counts how often."""
     _, expected = studies.FAULTS[name]
-    assert audited(studies.faulty(np.random.default_rng(3), name), tmp_path / "study.csv") & set(expected)
+    assert alleged(studies.faulty(np.random.default_rng(3), name), tmp_path / "study.csv") & set(expected)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [0.9, 0.97, 1.0])
 def test_a_clean_study_with_repeats_has_no_finding(kept, tmp_path):
     study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, kept=kept))
-    assert audited(study, tmp_path / "study.csv") == set()
+    assert alleged(study, tmp_path / "study.csv") == set()
 
 
 @pytest.mark.slow
@@ -67,12 +71,9 @@ def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work
     for number, (n, steps) in enumerate(rows):
         wall_s = (10 + steps * 64 / 100) * rng.normal(1, 0.003) * (1.5 if faulty and number == 2 else 1)
         lines.append(f"{n},{steps},64,{wall_s:.2f},{100 * rng.normal(1, 0.003):.3f}")
-    path = tmp_path / "study.csv"
-    path.write_text("\n".join(lines))
-    result, _ = audit.user_table_findings(user_table.read(path))
-    assert {finding.rule for finding in result if finding.severity != "note"} == (
-        {"wall_time_misfit"} if faulty else set()
-    )
+    result, _ = audit.user_table_findings(read(tmp_path, "\n".join(lines)))
+    rules = {finding.rule for finding in result if finding.severity != "note"}
+    assert rules == ({"wall_time_misfit"} if faulty else set())
     assert "unequal_work" not in {finding.rule for finding in result}
 
 
@@ -106,78 +107,75 @@ def test_published_tables_have_only_true_findings(name):
 
 
 def test_rules_that_want_something_say_what(tmp_path):
-    path = tmp_path / "study.csv"
-    path.write_text("GPUs,speedup\n1,1\n2,1.9\n")
-    _, notes = user_tables.read(user_table.read(path))
+    _, notes = user_tables.read(read(tmp_path, "GPUs,speedup\n1,1\n2,1.9\n"))
     assert any("stated_speedup (no speedups beside rates)" in note for note in notes)
     assert "rules that ran: beyond_ideal" in notes
 
 
-@pytest.mark.parametrize(
-    ("header", "batches", "found"),
-    [
-        ("Strong scaling", (64, 64, 64), True),
-        ("Weak scaling", (64, 64, 64), False),
-        ("Strong scaling", (64, 32, 16), False),
-        ("Weak scaling", (64, 32, 16), True),
-        ("Speedup", (64, 64, 64), False),
-    ],
-)
-def test_scaling_by_the_wrong_name(tmp_path, header, batches, found):
-    path = tmp_path / "study.csv"
-    rows = "".join(
-        f"{n},{batch},{rate},{rate / 100}\n" for n, batch, rate in zip((1, 2, 4), batches, (100, 190, 360), strict=True)
-    )
-    path.write_text(f"GPUs,batch per GPU,images/s,{header}\n{rows}")
-    alleged = list(user_tables.weak_or_strong(user_table.read(path)))
-    assert bool(alleged) == found
-    if found:
-        assert alleged[0].severity == "warning"
-
-
-# Rules over runs: each fault is found, and nothing is alleged of the same table without it.
-
-
-def found(tmp_path, rule, text):
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    return list(user_tables.RUN_RULES[rule](user_table.read(path)))
-
-
-@pytest.mark.parametrize(
-    ("text", "alleged"),
-    [
+# By rule and header: rows, and what is alleged of them. Of each fault there is the same table without it.
+CASES = {
+    ("rate_times_time", "GPUs,batch per GPU,images/s,step time (s)"): {
         # 100 images/s x 0.64 s are the 64 images of a step; x 0.9 s they are 90
-        ("GPUs,batch per GPU,images/s,step time (s)\n1,64,100,0.64\n2,64,200,0.64\n", []),
-        ("GPUs,batch per GPU,images/s,step time (s)\n1,64,100,0.64\n2,64,200,0.90\n", [0.40625]),
+        "1,64,100,0.64; 2,64,200,0.64": (),
+        "1,64,100,0.64; 2,64,200,0.90": ("warning", 0.406),
+    },
+    ("rate_times_time", "GPUs,images/s,epoch time (s)"): {
         # an epoch has 100 x 500 = 50,000 images on one GPU, and 95,000 on two
-        ("GPUs,images/s,epoch time (s)\n1,100,500\n2,190,263\n", []),
-        ("GPUs,images/s,epoch time (s)\n1,100,500\n2,190,500\n", [0.9]),
+        "1,100,500; 2,190,263": (),
+        "1,100,500; 2,190,500": ("warning", 0.9),
+    },
+    ("rate_times_time", "GPUs,total images/s,training time (s),images"): {
         # the run has 50,000 images: at 190 images/s they take 263 s, not 100 s; start-up may make it longer
-        ("GPUs,total images/s,training time (s),images\n1,100,500,50000\n2,190,300,50000\n", []),
-        ("GPUs,total images/s,training time (s),images\n1,100,500,50000\n2,190,100,50000\n", [-0.62]),
-        ("GPUs,total tok/s,epoch time (s)\n1,100,500\n2,190,500\n", []),  # tokens are no images
-    ],
-)
-def test_rate_times_time(tmp_path, text, alleged):
-    assert [one.off for one in found(tmp_path, "rate_times_time", text)] == pytest.approx(alleged)
+        "1,100,500,50000; 2,190,300,50000": (),
+        "1,100,500,50000; 2,190,100,50000": ("serious", -0.62),
+    },
+    ("rate_times_time", "GPUs,total tok/s,epoch time (s)"): {"1,100,500; 2,190,500": ()},  # tokens are no images
+    ("speedup_from_times", "GPUs,time (s),speedup"): {
+        "1,163,1; 2,93,1.75; 4,47,3.47": (),
+        "1,163,1; 2,93,1.72; 4,47,3.47": ("note", -0.019),  # 163 / 93 = 1.753: 1.74 to 1.77
+        "1,163,1; 2,165,1.98; 4,170,3.84": (),  # weak scaling: 4 x 163 / 170
+        "1,1.3975,1.05; 2,0.5858,2.51; 4,0.8408,1.75": (),  # over a serial program
+    },
+    ("speedup_from_times", "GPUs,time (s),efficiency"): {
+        "1,163,100%; 2,93,88%; 4,47,87%": (),
+        "1,163,100%; 2,93,88%; 4,47,95%": ("warning", 0.096),  # 163 / 47 / 4 = 87 %
+        "1,163,100%; 2,165,99%; 4,170,96%": (),  # weak scaling: 163 / 170
+    },
+    ("speedup_from_times", "GPUs,setup,time (s),speedup"): {
+        "1,one,60,1; 4,several,17,3.5; 8,several,9,6.7": (),  # a base in another row
+    },
+    ("different_conditions", "GPUs,precision,img/s,speedup"): {
+        "1,fp32,100,1; 2,fp32,190,1.9; 1,fp16,200,1; 2,fp16,380,1.9": (),
+        "1,fp32,100,1; 2,fp32,190,1.9; 4,fp16,700,7": ("warning", None, "precision: fp32 and fp16"),
+    },
+    ("different_conditions", "GPUs,gpu,img/s,speedup"): {
+        "1,K80,50,1; 4,V100,1400,28": ("warning", None, "gpu: K80 and V100"),
+    },
+    ("different_conditions", "GPUs,batch per GPU,img/s,speedup"): {
+        "1,64,100,1; 2,64,190,1.9": (),
+        "1,64,100,1; 2,32,190,1.9": (),  # strong scaling
+        "1,,100,1; 2,,190,1.9; 4,32,360,3.6": (),  # a batch that is not given
+        "1,64,100,1; 2,256,210,2.1": ("warning", None, "the batch of a rank: 64.0 and 256.0"),
+    },
+    ("weak_or_strong", "GPUs,batch per GPU,images/s,Strong scaling"): {
+        "1,64,100,1; 2,64,190,1.9; 4,64,360,3.6": ("warning", None),
+        "1,64,100,1; 2,32,190,1.9; 4,16,360,3.6": (),
+    },
+    ("weak_or_strong", "GPUs,batch per GPU,images/s,Weak scaling"): {
+        "1,64,100,1; 2,64,190,1.9; 4,64,360,3.6": (),
+        "1,64,100,1; 2,32,190,1.9; 4,16,360,3.6": ("warning", None),
+    },
+    ("weak_or_strong", "GPUs,batch per GPU,images/s,Speedup"): {"1,64,100,1; 2,64,190,1.9; 4,64,360,3.6": ()},
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "alleged"),
-    [
-        ("GPUs,time (s),speedup\n1,163,1\n2,93,1.75\n4,47,3.47\n", 0),
-        ("GPUs,time (s),speedup\n1,163,1\n2,93,1.72\n4,47,3.47\n", 1),  # 163 / 93 = 1.753: 1.74 to 1.77
-        ("GPUs,time (s),efficiency\n1,163,100%\n2,93,88%\n4,47,87%\n", 0),
-        ("GPUs,time (s),efficiency\n1,163,100%\n2,93,88%\n4,47,95%\n", 1),  # 163 / 47 / 4 = 87 %
-        ("GPUs,time (s),efficiency\n1,163,100%\n2,165,99%\n4,170,96%\n", 0),  # weak scaling: 163 / 170
-        ("GPUs,time (s),speedup\n1,163,1\n2,165,1.98\n4,170,3.84\n", 0),  # and its speedup, 4 x 163 / 170
-        ("GPUs,time (s),speedup\n1,1.3975,1.05\n2,0.5858,2.51\n4,0.8408,1.75\n", 0),  # over a serial program
-        ("GPUs,setup,time (s),speedup\n1,one,60,1\n4,several,17,3.5\n8,several,9,6.7\n", 0),  # a base in another row
-    ],
+    ("rule", "header", "rows", "expected"),
+    [(*key, rows, expected) for key, tables in CASES.items() for rows, expected in tables.items()],
 )
-def test_speedups_from_times(tmp_path, text, alleged):
-    assert len(found(tmp_path, "speedup_from_times", text)) == alleged
+def test_rules_over_runs(tmp_path, rule, header, rows, expected):
+    table = read(tmp_path, "\n".join([header, *rows.split("; ")]))
+    check(list(user_tables.RUN_RULES[rule](table)), expected)
 
 
 @pytest.mark.parametrize(
@@ -193,26 +191,6 @@ def test_speedups_from_times(tmp_path, text, alleged):
     ],
 )
 def test_rates_that_no_device_reaches(tmp_path, model, gpu, dataset, rate, severity):
-    text = (
-        f"model,gpu,dataset,GPUs,images/s per GPU\n{model},{gpu},{dataset},1,{rate}\n{model},{gpu},{dataset},2,{rate}\n"
-    )
-    severities = {one.severity for one in found(tmp_path, "impossible_rate", text)}
-    assert severities == ({severity} if severity else set())
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("GPUs,precision,img/s,speedup\n1,fp32,100,1\n2,fp32,190,1.9\n1,fp16,200,1\n2,fp16,380,1.9\n", ""),
-        ("GPUs,precision,img/s,speedup\n1,fp32,100,1\n2,fp16,380,3.8\n4,fp16,700,7\n", "precision: fp32 and fp16"),
-        ("GPUs,gpu,img/s,speedup\n1,K80,50,1\n4,V100,1400,28\n8,V100,2800,56\n", "gpu: K80 and V100"),
-        ("GPUs,batch per GPU,img/s,speedup\n1,64,100,1\n2,64,190,1.9\n", ""),
-        ("GPUs,batch per GPU,img/s,speedup\n1,64,100,1\n2,32,190,1.9\n", ""),  # strong scaling
-        ("GPUs,batch per GPU,img/s,speedup\n1,,100,1\n2,,190,1.9\n4,32,360,3.6\n", ""),  # a batch that is not given
-        ("GPUs,batch per GPU,img/s,speedup\n1,64,100,1\n2,256,210,2.1\n", "the batch of a rank: 64.0 and 256.0"),
-    ],
-)
-def test_speedups_over_a_base_in_another_condition(tmp_path, text, says):
-    findings = found(tmp_path, "different_conditions", text)
-    assert bool(findings) == bool(says)
-    assert all(says in one.follows for one in findings)
+    rows = "".join(f"{model},{gpu},{dataset},{ranks},{rate}\n" for ranks in (1, 2))
+    table = read(tmp_path, f"model,gpu,dataset,GPUs,images/s per GPU\n{rows}")
+    assert {one.severity for one in user_tables.impossible_rate(table)} == ({severity} if severity else set())

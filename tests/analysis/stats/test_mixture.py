@@ -48,6 +48,8 @@ def test_many_mixtures_are_taken_at_once():
 
 UNIFORM = (np.arange(1000) + 0.5) / 1000
 WIDE = np.sqrt(UNIFORM)  # the p value of the truth is below u in a share of u^2: the interval holds it too often
+HALF = np.where(np.arange(1000) % 2, 1.0, math.nan)
+ALIKE = (math.sqrt(1.32) - 1) / 2
 FIRST, SECOND, UNKNOWN = [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]
 
 
@@ -56,36 +58,24 @@ def draw_weights(*weights):
     return np.repeat(np.array(weights)[:, None], len(UNIFORM), axis=1)
 
 
-def test_a_p_value_that_is_right_is_left_as_it_is():
-    result = calibrated_level(UNIFORM[None], draw_weights([1.0]), np.array([1.0]))
-    assert result == pytest.approx(0.04, abs=1e-3)
-
-
-def test_an_interval_that_is_too_wide_becomes_narrower():
-    # u^2 = 0.04
-    result = calibrated_level(WIDE[None], draw_weights([1.0]), np.array([1.0]))
-    assert result == pytest.approx(0.2, abs=2e-3)
-
-
-@pytest.mark.parametrize(("weights", "level"), [(FIRST, 0.04), (SECOND, 0.2), (UNKNOWN, (math.sqrt(1.32) - 1) / 2)])
-def test_each_kind_has_its_level_where_the_draws_tell_them_apart(weights, level):
-    # Of two kinds alike (u + u^2) / 2 = 0.04.
-    result = calibrated_level(np.stack([UNIFORM, WIDE]), draw_weights(FIRST, SECOND), np.array(weights))
-    assert result == pytest.approx(level, rel=0.02)
-
-
-def test_indistinguishable_kinds_miss_as_often_as_stated_in_the_mean():
-    result = calibrated_level(np.stack([UNIFORM, WIDE]), draw_weights(UNKNOWN, UNKNOWN), np.array(UNKNOWN))
-    assert (result + result**2) / 2 == pytest.approx(0.04, rel=0.02)
-
-
-def test_a_draw_without_an_interval_does_not_count():
-    p = np.stack([UNIFORM, WIDE])
-    p[:, ::2] = math.nan
-    result = calibrated_level(p, draw_weights(FIRST, SECOND), np.array(SECOND))
-    assert result == pytest.approx(0.2, rel=0.03)  # of half as many draws
-    p[0] = math.nan  # of one kind nothing is known
-    assert calibrated_level(p, draw_weights(FIRST, SECOND), np.array(SECOND)) == 0.04
+@pytest.mark.parametrize(
+    ("p", "draws", "weights", "level", "error"),
+    [
+        ([UNIFORM], [[1.0]], [1.0], 0.04, 0.02),
+        ([WIDE], [[1.0]], [1.0], 0.2, 0.01),  # u^2 = 0.04
+        # Each kind has its level where the draws tell them apart. Of two kinds alike (u + u^2) / 2 = 0.04.
+        ([UNIFORM, WIDE], [FIRST, SECOND], FIRST, 0.04, 0.02),
+        ([UNIFORM, WIDE], [FIRST, SECOND], SECOND, 0.2, 0.02),
+        ([UNIFORM, WIDE], [FIRST, SECOND], UNKNOWN, ALIKE, 0.02),
+        ([UNIFORM, WIDE], [UNKNOWN, UNKNOWN], UNKNOWN, ALIKE, 0.02),
+        # A draw without an interval does not count; if nothing is known of one kind, 0.04 remains.
+        ([UNIFORM * HALF, WIDE * HALF], [FIRST, SECOND], SECOND, 0.2, 0.03),
+        ([UNIFORM * math.nan, WIDE], [FIRST, SECOND], SECOND, 0.04, 0.0),
+    ],
+)
+def test_an_interval_misses_as_often_as_stated(p, draws, weights, level, error):
+    result = calibrated_level(np.stack(p), draw_weights(*draws), np.array(weights))
+    assert result == pytest.approx(level, rel=error)
 
 
 def test_the_draws_are_standard_normal_of_each_kind_and_always_the_same():

@@ -11,14 +11,11 @@ from analysis.stats.student import Noise, pooled, with_noise
 positive = st.floats(1e-3, 1e6)
 
 
-def test_the_interval_of_three_values_is_students():
+def test_the_interval_of_a_mean_is_students():
     result = student.mean([10.0, 11.0, 12.0])
     # s = 1, so 1/sqrt(3); t(0.975, 2) = 4.3027 from the printed tables
     assert (result.value, result.n, result.degrees, result.covers) == (11, 3, 2, "launches")
     assert result.interval == pytest.approx((11 - 2.4841, 11 + 2.4841), rel=1e-4)
-
-
-def test_one_value_has_no_interval():
     result = student.mean([10.0])
     assert (result.value, result.n, result.has_interval, result.covers) == (10, 1, False, "")
 
@@ -29,18 +26,13 @@ def test_no_or_impossible_values_are_refused(values):
         student.mean(values)
 
 
-def test_relative_errors_of_a_ratio_add_in_quadrature():
+def test_errors_of_a_ratio_and_of_a_difference_add_in_quadrature():
     # 3 % and 4 % make 5 %; Welch-Satterthwaite: 0.05^4 / (0.03^4 / 4 + 0.04^4 / 4) = 4 * 625 / 337
     result = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 5))
-    assert result.value == 2
-    assert result.standard_error == pytest.approx(0.1)
+    assert (result.value, result.standard_error) == (2, pytest.approx(0.1))
     assert result.degrees == pytest.approx(2500 / 337)
-
-
-def test_errors_of_a_difference_add_in_quadrature():
     result = student.difference(student.student(2.0, 0.3, 4, 5), student.student(1.0, 0.4, 4, 9))
-    assert (result.value, result.n) == (1, 5)
-    assert result.standard_error == pytest.approx(0.5)
+    assert (result.value, result.n, result.standard_error) == (1, 5, pytest.approx(0.5))
     assert result.degrees == pytest.approx(2500 / 337)
 
 
@@ -74,9 +66,7 @@ def test_the_ratio_of_means_and_welchs_interval_worked_by_hand():
     result = student.ratio_of_means([10, 12], [20, 24])
     apart = math.exp(4.302653 * 2**0.5 / 11)  # t(0.975, 2)
     assert (result.value, result.low, result.high) == pytest.approx((2, 2 / apart, 2 * apart))
-
-
-def test_an_interval_of_a_ratio_of_means_is_never_below_zero():
+    # Its interval is never below zero.
     result = student.ratio_of_means([1, 9], [2, 8])
     assert 0 < result.low < 1 < result.high
 
@@ -95,10 +85,7 @@ def test_the_noise_of_both_runs_widens_a_quotient():
     assert (wide.low, wide.high) == pytest.approx((1.99 / factor, 2.01 * factor), rel=1e-5)
     assert wide.covers == "launches"
     assert math.isnan(with_noise(between(2.0, 1.99, 2.01), [(Noise(0.01, 3), 1.0), (None, -1.0)]).low)
-
-
-def test_two_measurements_of_one_group_have_one_estimate_of_their_noise():
-    # t(0.975, 3) = 3.182
+    # Two measurements of one group have one estimate of their noise: t(0.975, 3) = 3.182
     wide = with_noise(exact(2.0), [(Noise(0.01, 3), 1.0), (Noise(0.01, 3), -1.0)])
     assert wide.high == pytest.approx(2 * math.exp(3.1824 * 0.01 * 2**0.5), rel=1e-5)
 
@@ -118,11 +105,8 @@ def test_curves_of_two_points_have_the_mean_of_their_slopes():
     assert result.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
     ahead = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
     assert (ahead.value, ahead.standard_error) == (pytest.approx(29.25), pytest.approx(0.5 * (1 + 0.5 + 2.25) ** 0.5))
-
-
-def test_rounding_moves_a_slope_at_its_ends():
-    curve = [(0, 1.0), (2, 3.0)]
-    assert student.trend([curve]).rounding([[(0, 0.1), (2, 0.2)]]) == pytest.approx(0.15)  # 0.3 over a run of 2
+    # Rounding moves a slope at its ends: 0.3 over a run of 2.
+    assert student.trend([[(0, 1.0), (2, 3.0)]]).rounding([[(0, 0.1), (2, 0.2)]]) == pytest.approx(0.15)
 
 
 def test_a_single_size_has_no_trend():

@@ -15,72 +15,61 @@ numbers = st.builds(student, finite, st.floats(1e-3, 1e3), st.integers(1, 50), s
 bounds = st.builds(lambda low, width: Bounds(low, low + width), finite, st.floats(0, 1e4))
 
 
-def verdict_of(number, allowed):
-    """The outcome, why, and whether above, of a verdict without a p-value."""
-    result = judge(number, allowed)
-    assert math.isnan(result.p)
-    return result.outcome, result.why, result.above
+AT_LEAST, AT_MOST, NEAR_ONE = Bounds(low=0.94), Bounds(high=1.0), Bounds(0.95, 1.05)
+INSIDE, BELOW, ABOVE = ("inside", "", False), ("outside", "", False), ("outside", "", True)
+ACROSS = ("undecided", "across a bound", False)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "outcome", "why"),
+    ("number", "bounds", "expected"),
     [
-        (0.95, 0.97, "inside", ""),
-        (0.93, 0.97, "undecided", "across a bound"),
-        (0.90, 0.93, "outside", ""),
-        (0.90, 0.94, "undecided", "across a bound"),  # the bound itself is allowed
-        (-math.inf, math.inf, "undecided", "across a bound"),
-        (math.nan, math.nan, "undecided", "no interval"),
+        # Where a rounded number can be decides.
+        (between(0.94, 0.95, 0.97), [AT_LEAST], INSIDE),
+        (between(0.94, 0.93, 0.97), [AT_LEAST], ACROSS),
+        (between(0.94, 0.90, 0.93), [AT_LEAST], BELOW),
+        (between(0.94, 0.90, 0.94), [AT_LEAST], ACROSS),  # the bound itself is allowed
+        (between(0.94, -math.inf, math.inf), [AT_LEAST], ACROSS),
+        (unknown(0.94), [AT_LEAST], ("undecided", "no interval", False)),
+        (exact(1), [Bounds(low=1)], INSIDE),
+        (exact(1), [Bounds(low=1, strict=True)], BELOW),
+        (exact(1), [Bounds(high=1, strict=True)], ABOVE),
+        # A failure to reject supports nothing. Student's t with 4 degrees: 2.776 at 95 %, 2.132 at 90 %
+        (student(1.0, 0.04, 4, 5), [NEAR_ONE], ACROSS),  # 0.915 to 1.085: 8 % off is possible
+        (student(1.0, 0.02, 4, 5), [NEAR_ONE], INSIDE),  # 0.957 to 1.043
+        (student(1.1, 0.02, 4, 5), [NEAR_ONE], ACROSS),  # from 1.044 at 95 %
+        (student(1.1, 0.015, 4, 5), [NEAR_ONE], ABOVE),  # from 1.058
+        (student(0.9, 0.015, 4, 5), [NEAR_ONE], BELOW),
+        # A margin supports but does not excuse.
+        (between(1.01, 0.99, 1.03), [AT_MOST, Bounds(high=1.05)], INSIDE),
+        (between(1.01, 0.97, 1.06), [AT_MOST, Bounds(high=1.05)], ACROSS),
+        (between(1.02, 1.01, 1.03), [AT_MOST, Bounds(high=1.05)], ABOVE),
+        (from_ends(1.2, 1.1, 1.3, "machines", level=0.9), [AT_MOST], ACROSS),  # at 95 % it has no interval
     ],
 )
-def test_where_a_rounded_number_can_be_decides(low, high, outcome, why):
-    assert verdict_of(between(0.94, low, high), Bounds(low=0.94)) == (outcome, why, False)
+def test_a_number_is_within_bounds_outside_or_undecided(number, bounds, expected):
+    result = judge(number, *bounds)
+    assert (result.outcome, result.why, result.above) == expected
+    assert math.isnan(result.p)
 
 
-def test_a_strict_bound_is_not_allowed_itself():
-    assert judge(exact(1), Bounds(low=1)).outcome == "inside"
-    assert verdict_of(exact(1), Bounds(low=1, strict=True)) == ("outside", "", False)
-    assert verdict_of(exact(1), Bounds(high=1, strict=True)) == ("outside", "", True)
-
-
-def test_a_failure_to_reject_supports_nothing():
-    # Student's t with 4 degrees: 2.776 at 95 %, 2.132 at 90 %
-    near_one = Bounds(0.95, 1.05)
-    assert judge(student(1.0, 0.04, 4, 5), near_one).outcome == "undecided"  # 0.915 to 1.085: 8 % off is possible
-    assert judge(student(1.0, 0.02, 4, 5), near_one).outcome == "inside"  # 0.957 to 1.043
-    assert judge(student(1.1, 0.02, 4, 5), near_one).outcome == "undecided"  # from 1.044 at 95 %
-    assert verdict_of(student(1.1, 0.015, 4, 5), near_one) == ("outside", "", True)  # from 1.058
-    assert verdict_of(student(0.9, 0.015, 4, 5), near_one) == ("outside", "", False)
-
-
-def test_a_margin_supports_but_does_not_excuse():
-    allowed, same = Bounds(high=1.0), Bounds(high=1.05)
-    assert judge(between(1.01, 0.99, 1.03), allowed, same).outcome == "inside"
-    assert judge(between(1.01, 0.97, 1.06), allowed, same).outcome == "undecided"
-    assert judge(between(1.02, 1.01, 1.03), allowed, same).outcome == "outside"
-
-
-def test_an_interval_of_one_level_is_judged_at_that_level():
+@pytest.mark.parametrize(
+    ("bounds", "outcome"), [(AT_MOST, "outside"), (Bounds(low=1.0), "inside"), (Bounds(low=1.2), "undecided")]
+)
+def test_an_interval_of_one_level_is_judged_at_that_level(bounds, outcome):
     number = from_ends(1.2, 1.1, 1.3, "machines", level=0.9)
-    assert judge(number, Bounds(high=1.0)).outcome == "undecided"  # at 95 % it has no interval
-    assert verdict.judge_at(number, Bounds(high=1.0)).outcome == "outside"
-    assert verdict.judge_at(number, Bounds(low=1.0)).outcome == "inside"
-    assert verdict.judge_at(number, Bounds(low=1.2)).outcome == "undecided"
+    assert verdict.judge_at(number, bounds).outcome == outcome
 
 
-def test_p_values_are_those_of_students_t():
+def test_p_values_are_those_of_the_interval():
     # 0.1 / 0.05 = 2: one side of t with 10 degrees beyond 2 is 0.0367, two sides 0.0734
     result = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(low=0.0))
     assert (result.outcome, result.p) == ("inside", pytest.approx(0.0367, abs=1e-4))
     result = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(high=0.0))
     assert (result.outcome, result.p) == ("outside", pytest.approx(0.0734, abs=1e-4))
-    assert verdict.leaning(unknown(1.0), Bounds(high=0.0)) == Verdict("undecided", "no interval", p=1.0)
-
-
-def test_six_values_decide_at_their_own_level():
-    six = around(1.05, [[1.02, 1.03, 1.04, 1.06, 1.07, 1.08]])
-    result = verdict.leaning(six, Bounds(high=1.0))
+    # Six values decide at their own level.
+    result = verdict.leaning(around(1.05, [[1.02, 1.03, 1.04, 1.06, 1.07, 1.08]]), AT_MOST)
     assert (result.outcome, result.p) == ("outside", pytest.approx(2 / 64))
+    assert verdict.leaning(unknown(1.0), Bounds(high=0.0)) == Verdict("undecided", "no interval", p=1.0)
 
 
 def test_holm_worked_by_hand():
