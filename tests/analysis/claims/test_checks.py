@@ -8,19 +8,20 @@ from analysis import claims
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
 from analysis.study import Study
-from analysis.table import schema
 from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
-NOTHING = Study().local  # no local records
+RATE = {"numbers": {"quantity": "images_per_s"}}
+EFFICIENCY = {"numbers": {"quantity": "efficiency_throughput"}}
+YES, NO, OPEN = "supported", "contradicted", "not decidable"
 
 
 def judged(check, *rows, scope="these runs", **arguments):
-    """The verdict and the evidence of one check over made-up rows and what follows from them."""
+    """One check over made-up rows and what follows from them."""
     claim = Claim("id", "001", "p", "text", check, arguments, "hypothesis", scope)
     numbers = made_up(tuple(tuple(one.items()) for one in rows))
-    (result,) = claims.judge_numbers([claim], numbers, NOTHING, Study().published)
-    return result.verdict, result.evidence
+    (result,) = claims.judge_numbers([claim], numbers, Study().local, Study().published)
+    return result
 
 
 @functools.cache
@@ -29,12 +30,12 @@ def made_up(rows):
 
 
 def verdict(check, *rows, **arguments):
-    return judged(check, *rows, **arguments)[0]
+    return judged(check, *rows, **arguments).verdict
 
 
-def rounded(rows, half):
-    """The rows as if they were printed so: with half a unit of their last digit."""
-    return [one | {"half_unit": half} for one in rows]
+def rates(by_ranks, half=None, **other):
+    """Throughputs over the ranks, as if they were printed with this half of a unit of their last digit."""
+    return curve("images_per_s", by_ranks, **other, **({"half_unit": half} if half else {}))
 
 
 def repeats(*values, ranks=4):
@@ -42,28 +43,31 @@ def repeats(*values, ranks=4):
     return [row("images_per_s", v, ranks, model="other", experiment=f"again{i}") for i, v in enumerate(values)]
 
 
+def at(ranks, name="efficiency_throughput", **other):
+    return {"quantity": name, "ranks": ranks, **other}
+
+
+RATES = rates({1: 100, 2: 190, 4: 360}, 0.5)
+
+
 def test_every_check_is_tested_here():
     tested = {name.removeprefix("test_").split("__")[0] for name in globals() if name.startswith("test_")}
     assert set(CHECKS) <= tested | {"averaging_loses"}  # tests/analysis/experiments/test_equivalence.py
 
 
-RATES = rounded(curve("images_per_s", {1: 100, 2: 190, 4: 360}), 0.5)
-
-
 @pytest.mark.slow
 def test_predicted():
     # 100 images/s a rank up to 16 ranks, without a loss: 3200 on 32, with an interval of about 15 % down.
-    rates = curve("images_per_s", {n: 100 * n for n in (1, 2, 4, 8, 16)})
-    ask = {"numbers": {"quantity": "images_per_s"}, "at": 32}
-    assert verdict("predicted", *rates, **ask, at_least=1000) == "supported"
-    assert verdict("predicted", *rates, **ask, at_least=10000) == "contradicted"
-    assert verdict("predicted", *rates, **ask, share=True, at_most=0.5) == "contradicted"
-    output = judged("predicted", *rates, **ask, share=True, about=1)
-    assert output[0] == "not decidable"  # consistent, but not shown: part of the interval is below 0.95
-    assert "resnet50: consistent: for 32 ranks 3200 (" in output[1]
-    output = judged("predicted", *rates[:2], **ask, at_least=1000)
-    assert output[0] == "not decidable"
-    assert "2 numbers of ranks measured, at least 3 are needed" in output[1]
+    ideal = rates({n: 100 * n for n in (1, 2, 4, 8, 16)})
+    assert verdict("predicted", *ideal, **RATE, at=32, at_least=1000) == YES
+    assert verdict("predicted", *ideal, **RATE, at=32, at_least=10000) == NO
+    assert verdict("predicted", *ideal, **RATE, at=32, share=True, at_most=0.5) == NO
+    result = judged("predicted", *ideal, **RATE, at=32, share=True, about=1)
+    assert result.verdict == OPEN  # consistent, but not shown: part of the interval is below 0.95
+    assert "resnet50: consistent: for 32 ranks 3200 (" in result.evidence
+    result = judged("predicted", *ideal[:2], **RATE, at=32, at_least=1000)
+    assert result.verdict == OPEN
+    assert "2 numbers of ranks measured, at least 3 are needed" in result.evidence
 
 
 @pytest.mark.slow
@@ -71,97 +75,85 @@ def test_predicted__of_times_and_of_nothing():
     # 1600 s of work shared out: 50 s on 32 ranks.
     times = curve("job_s", {n: 1600 / n for n in (1, 2, 4, 8, 16)})
     ask = {"numbers": {"quantity": "job_s"}, "at": 32}
-    assert verdict("predicted", *times, **ask, at_least=30) == "supported"
-    assert verdict("predicted", *times, **ask, at_most=30) == "contradicted"
-    output = judged("predicted", *RATES, **ask, share=True, about=1)
-    assert output[0] == "not decidable"
-    assert "no numbers of ranks measured" in output[1]
+    assert verdict("predicted", *times, **ask, at_least=30) == YES
+    assert verdict("predicted", *times, **ask, at_most=30) == NO
+    result = judged("predicted", *RATES, **ask, share=True, about=1)
+    assert result.verdict == OPEN
+    assert "no numbers of ranks measured" in result.evidence
 
 
-class TestNotKnown:
-    def test_a_number_that_is_not_known_decides_nothing(self):
-        output = judged("every", *RATES, numbers={"quantity": "efficiency_throughput", "ranks": 8}, at_least=0.9)
-        assert output == ("not decidable", "no number is known for quantity efficiency_throughput; ranks 8")
+def test_a_number_that_is_not_known_decides_nothing():
+    result = judged("every", *RATES, numbers=at(8), at_least=0.9)
+    assert (result.verdict, result.evidence) == (OPEN, "no number is known for quantity efficiency_throughput; ranks 8")
 
-    def test_one_run_decides_nothing_about_any_run(self):
-        numbers = {"quantity": "efficiency_throughput", "ranks": 2}
-        two = RATES[:2]
-        assert verdict("every", *two, numbers=numbers, at_least=0.9) == "supported"
-        output = judged("every", *two, numbers=numbers, at_least=0.9, scope="any run")
-        assert output[0] == "not decidable"
-        assert "no repeat on this device at this scale" in output[1]
+
+def test_one_run_decides_nothing_about_any_run_beside_which_stands_what_it_says():
+    assert verdict("every", *RATES[:2], numbers=at(2), at_least=0.9) == YES
+    result = judged("every", *RATES[:2], numbers=at(2), at_least=0.9, scope="any run")
+    assert (result.verdict, result.these_runs) == (OPEN, "as claimed: 0.95 (n = 1)")
+    assert "no repeat on this device at this scale" in result.evidence
 
 
 def test_stated():
-    rates = rounded(curve("images_per_s", {1: 19.4, 8: 136.51}), 0.05)
+    measured = rates({1: 19.4, 8: 136.51}, 0.05)  # 136.51 / 19.4 = 7.04
 
     def speedup(value, half):
-        return row("speedup_throughput", value, 8, kind="stated") | {"half_unit": half}
+        return row("speedup_throughput", value, 8, kind="stated", half_unit=half)
 
-    numbers = {"quantity": "speedup_throughput"}
-    assert verdict("stated", *rates, speedup(7, 0.5), numbers=numbers) == "supported"  # 136.51 / 19.4 = 7.04
-    assert verdict("stated", *rates, speedup(6.6, 0.05), numbers=numbers) == "contradicted"
-    assert verdict("stated", speedup(7, 0.5), numbers=numbers) == "not decidable"  # no throughputs
-    assert verdict("stated", *rates, numbers=numbers) == "not decidable"  # nothing is stated
+    ask = {"numbers": {"quantity": "speedup_throughput"}}
+    assert verdict("stated", *measured, speedup(7, 0.5), **ask) == YES
+    assert verdict("stated", *measured, speedup(6.6, 0.05), **ask) == NO
+    assert verdict("stated", speedup(7, 0.5), **ask) == OPEN  # no throughputs
+    assert verdict("stated", *measured, **ask) == OPEN  # nothing is stated
 
 
 def test_every():
-    numbers = {"quantity": "efficiency_throughput", "ranks": [2, 4]}  # 0.95 and 0.9, each +- 0.6 %
-    assert verdict("every", *RATES, numbers=numbers, at_least=0.89) == "supported"
-    assert verdict("every", *RATES, numbers=numbers, at_least=0.94) == "contradicted"
-    assert verdict("every", *RATES, numbers=numbers, at_least=0.9) == "not decidable"  # rounding
-
-
-def test_every__says_what_it_is_not_so_for():
-    numbers = {"quantity": "efficiency_throughput", "ranks": [2, 4]}
-    output = judged("every", *curve("images_per_s", {1: 100, 2: 190, 4: 360}), numbers=numbers, at_least=0.92)[1]
-    assert output.startswith("claimed: at least 0.92. 0.9 (resnet50, P100, 4 ranks); 0.95")
-    assert output.endswith("2 numbers: 1 contradicted, 1 supported")
+    numbers = at([2, 4])  # 0.95 and 0.9, each +- 0.6 %
+    assert verdict("every", *RATES, numbers=numbers, at_least=0.89) == YES
+    assert verdict("every", *RATES, numbers=numbers, at_least=0.94) == NO
+    assert verdict("every", *RATES, numbers=numbers, at_least=0.9) == OPEN  # rounding
+    says = judged("every", *rates({1: 100, 2: 190, 4: 360}), numbers=numbers, at_least=0.92).evidence
+    assert says.startswith("claimed: at least 0.92. 0.9 (resnet50, P100, 4 ranks); 0.95")
+    assert says.endswith("2 numbers: 1 contradicted, 1 supported")
 
 
 def test_every__superlinear_is_an_interval_above_one():
-    numbers = {"quantity": "efficiency_throughput", "ranks": 4}
-    faster = curve("images_per_s", {1: 100, 4: 412})
     # 3 %: two repeats 0.1 % apart have t(0.95, 1) = 6.3 and leave 0.6 %; 10 % apart they leave everything open
     quiet, loud = ([*repeats(100, 100 * by), *repeats(50, 50 * by, ranks=1)] for by in (1.001, 1.1))
-    limits = {"numbers": numbers, "at_most": 1, "margin": 0.05, "scope": "any run"}
-    assert verdict("every", *faster, *quiet, **limits) == "contradicted"
-    assert verdict("every", *faster, *loud, **limits) == "not decidable"
-    assert verdict("every", *curve("images_per_s", {1: 100, 4: 390}), *quiet, **limits) == "supported"
+    limits = {"numbers": at(4), "at_most": 1, "margin": 0.05, "scope": "any run"}
+    assert verdict("every", *rates({1: 100, 4: 412}), *quiet, **limits) == NO
+    assert verdict("every", *rates({1: 100, 4: 412}), *loud, **limits) == OPEN
+    assert verdict("every", *rates({1: 100, 4: 390}), *quiet, **limits) == YES
+
+
+FOUR_OVER_ONE = {"formula": "four / one", "numbers": {"four": at(4, "images_per_s"), "one": at(1, "images_per_s")}}
 
 
 def test_formula():
-    numbers = {"four": {"quantity": "images_per_s", "ranks": 4}, "one": {"quantity": "images_per_s", "ranks": 1}}
-
-    def judge(**limits):
-        return verdict("formula", *RATES, formula="four / one", numbers=numbers, **limits)  # 3.577 to 3.623
-
-    assert judge(about=3.6, within=0.01) == "supported"
-    assert judge(about=3.8, within=0.01) == "contradicted"
-    assert judge(about=3.63, within=0.005) == "not decidable"
-    output = judged("formula", *RATES, formula="four / one", numbers=numbers, unit="x", about=3.6)[1]
-    assert output == ("claimed: within 5 % of 3.6. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100")
+    # 3.577 to 3.623
+    assert verdict("formula", *RATES, **FOUR_OVER_ONE, about=3.6, within=0.01) == YES
+    assert verdict("formula", *RATES, **FOUR_OVER_ONE, about=3.8, within=0.01) == NO
+    assert verdict("formula", *RATES, **FOUR_OVER_ONE, about=3.63, within=0.005) == OPEN
+    says = judged("formula", *RATES, **FOUR_OVER_ONE, unit="x", about=3.6).evidence
+    assert says == "claimed: within 5 % of 3.6. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100"
 
 
 def test_formula__for_each_value():
-    rows = [*RATES, *curve("images_per_s", {1: 100, 2: 190, 4: 260}, model="vgg16")]
-    numbers = {"four": {"quantity": "images_per_s", "ranks": 4}, "one": {"quantity": "images_per_s", "ranks": 1}}
-    ask = {"formula": "four / one", "numbers": numbers, "each": ["model"], "at_least": 3}
-    assert verdict("formula", *rows, **ask) == "contradicted"
-    assert verdict("formula", *rows[:4], **ask) == "supported"  # the other model has no fourth rank
+    rows = [*RATES, *rates({1: 100, 2: 190, 4: 260}, model="vgg16")]
+    assert verdict("formula", *rows, **FOUR_OVER_ONE, each=["model"], at_least=3) == NO
+    # the other model has no fourth rank
+    assert verdict("formula", *rows[:4], **FOUR_OVER_ONE, each=["model"], at_least=3) == YES
 
 
 def test_formula__of_another_run_is_distinguished_from_the_noise():
-    numbers = {
-        "four": {"quantity": "images_per_s", "model": "resnet50", "ranks": 4},
-        "six": {"quantity": "images_per_s", "model": "vgg16", "ranks": 4},
-    }
-    rows = [*curve("images_per_s", {4: 105}), *curve("images_per_s", {4: 100}, model="vgg16")]
-    ask = {"formula": "four / six", "numbers": numbers, "more_than": 1, "scope": "any run"}
-    assert verdict("formula", *rows, *repeats(100, 100.1, 100.2), **ask) == "supported"
-    assert verdict("formula", *rows, *repeats(100, 104, 108), **ask) == "not decidable"
-    assert verdict("formula", *rows, **ask) == "not decidable"
-    assert verdict("formula", *rows, *repeats(100, 100.1, 100.2), **ask | {"more_than": 1.2}) == "contradicted"
+    models = {"a": "resnet50", "b": "vgg16"}
+    numbers = {name: at(4, "images_per_s", model=model) for name, model in models.items()}
+    rows = [*rates({4: 105}), *rates({4: 100}, model="vgg16")]
+    ask = {"formula": "a / b", "numbers": numbers, "scope": "any run"}
+    assert verdict("formula", *rows, *repeats(100, 100.1, 100.2), **ask, more_than=1) == YES
+    assert verdict("formula", *rows, *repeats(100, 104, 108), **ask, more_than=1) == OPEN
+    assert verdict("formula", *rows, **ask, more_than=1) == OPEN
+    assert verdict("formula", *rows, *repeats(100, 100.1, 100.2), **ask, more_than=1.2) == NO
 
 
 def test_formula__numbers_are_not_mixed():
@@ -169,213 +161,191 @@ def test_formula__numbers_are_not_mixed():
         judged("formula", *RATES, formula="a", numbers={"a": {"quantity": "images_per_s"}}, at_least=1)
 
 
+def test_formula__a_primary_source_is_read_only_where_asked_for():
+    rows = [row("images_per_s", 596, 4), row("images_per_s", 569, 4, run="primary source", place="the page")]
+    numbers = {"sheet": {"quantity": "images_per_s"}, "page": {"quantity": "images_per_s", "run": "primary source"}}
+    says = judged("formula", *rows, formula="sheet / page", numbers=numbers, about=1).evidence
+    assert "sheet = 596, page = 569" in says
+
+
 def test_spread():
-    rows = [row("validation_accuracy", v, n) | {"half_unit": 5e-5} for n, v in ((2, 0.6888), (4, 0.676), (8, 0.6719))]
-    numbers = {"quantity": "validation_accuracy"}  # 0.0169 +- 0.0001
-    assert verdict("spread", *rows, numbers=numbers, at_most=0.0175) == "supported"
-    assert verdict("spread", *rows, numbers=numbers, at_most=0.015) == "contradicted"
-    assert verdict("spread", *rows, numbers=numbers, at_most=0.0169) == "not decidable"
+    accuracies = curve("validation_accuracy", {2: 0.6888, 4: 0.676, 8: 0.6719}, half_unit=5e-5)  # 0.0169 +- 0.0001
+    ask = {"numbers": {"quantity": "validation_accuracy"}}
+    assert verdict("spread", *accuracies, **ask, at_most=0.0175) == YES
+    assert verdict("spread", *accuracies, **ask, at_most=0.015) == NO
+    assert verdict("spread", *accuracies, **ask, at_most=0.0169) == OPEN
 
 
 def test_order():
-    rows = rounded(
-        [*curve("images_per_s", {1: 66, 8: 509}), *curve("images_per_s", {1: 64, 8: 671}, model="vgg16")], 0.5
-    )
-    ask = {"among": "model", "highest": "vgg16", "at": ["ranks"]}
-    numbers = {"quantity": "images_per_s"}
-    assert verdict("order", *rows, numbers=numbers | {"ranks": 8}, **ask) == "supported"
-    assert verdict("order", *rows, numbers=numbers, **ask) == "contradicted"  # at 1
-    assert verdict("order", *rows, numbers=numbers, **ask, need=1) == "supported"
-    assert verdict("order", *rounded(rows, 5), numbers=numbers, **ask) == "not decidable"
-    assert verdict("order", *rows, numbers=numbers | {"model": "vgg16"}, **ask) == "not decidable"
-    assert verdict("order", *rows, numbers=numbers | {"ranks": 8}, **ask, scope="any run") == "not decidable"
-    assert (
-        verdict("order", *rows, numbers=numbers | {"ranks": 1}, among="model", lowest="vgg16", at=["ranks"])
-        == "supported"
-    )
+    def rows(half):
+        return [*rates({1: 66, 8: 509}, half), *rates({1: 64, 8: 671}, half, model="vgg16")]
+
+    on_8, on_1 = at(8, "images_per_s"), at(1, "images_per_s")
+    ask = {"among": "model", "at": ["ranks"]}
+    assert verdict("order", *rows(0.5), numbers=on_8, **ask, highest="vgg16") == YES
+    assert verdict("order", *rows(0.5), **RATE, **ask, highest="vgg16") == NO  # at 1
+    assert verdict("order", *rows(0.5), **RATE, **ask, highest="vgg16", need=1) == YES
+    assert verdict("order", *rows(5), **RATE, **ask, highest="vgg16") == OPEN
+    assert verdict("order", *rows(0.5)[2:], **RATE, **ask, highest="vgg16") == OPEN
+    assert verdict("order", *rows(0.5), numbers=on_8, **ask, highest="vgg16", scope="any run") == OPEN
+    assert verdict("order", *rows(0.5), numbers=on_1, **ask, lowest="vgg16") == YES
 
 
 def test_flat_from():
-    def batches(**rates):
-        return [row("images_per_s", rate, 1, batch=int(name[1:])) for name, rate in rates.items()]
+    ask = {**RATE, "along": "global_batch", "at": 8, "each": ["model"], "margin": 0.05}
 
-    ask = {"numbers": {"quantity": "images_per_s"}, "along": "global_batch", "at": 8, "each": ["model"], "margin": 0.05}
-    assert verdict("flat_from", *batches(b4=80, b8=100, b16=102, b32=99), **ask) == "supported"
-    assert verdict("flat_from", *batches(b4=80, b8=100, b16=130), **ask) == "contradicted"  # it still rises
-    assert verdict("flat_from", *batches(b4=99, b8=100, b16=101), **ask) == "contradicted"  # it was flat before
-    assert verdict("flat_from", *batches(b8=100, b16=101), **ask) == "not decidable"
+    def judge(**by_batch):
+        return verdict("flat_from", *(row("images_per_s", v, 1, int(b[1:])) for b, v in by_batch.items()), **ask)
 
-
-def efficiencies(**shares):
-    return [
-        one for model, share in shares.items() for one in curve("images_per_s", {1: 10, 8: 80 * share}, model=model)
-    ]
+    assert judge(b4=80, b8=100, b16=102, b32=99) == YES
+    assert judge(b4=80, b8=100, b16=130) == NO  # it still rises
+    assert judge(b4=99, b8=100, b16=101) == NO  # it was flat before
+    assert judge(b8=100, b16=101) == OPEN
 
 
 def test_mean():
-    ask = {"numbers": {"quantity": "efficiency_throughput", "ranks": 8}, "unit": ["model"], "about": 1}
-    assert verdict("mean", *efficiencies(a=0.98, b=0.99, c=0.985), **ask) == "supported"
-    assert verdict("mean", *efficiencies(a=0.84, b=0.85, c=0.86), **ask) == "contradicted"
+    def judge(*efficiencies):
+        rows = [one for nth, e in enumerate(efficiencies) for one in rates({1: 10, 8: 80 * e}, model=f"m{nth}")]
+        return judged("mean", *rows, numbers=at(8), unit=["model"], about=1)
+
+    assert judge(0.98, 0.99, 0.985).verdict == YES
+    assert judge(0.84, 0.85, 0.86).verdict == NO
     # ln: mean -0.1158, deviation 0.0478 of 3: t(0.975, 2) = 4.303 leaves 0.791 to 1.003
-    output = judged("mean", *efficiencies(a=0.8796, b=0.8556, c=0.9389), **ask)
-    assert output[0] == "not decidable"
-    assert "0.8907 (0.7912 to 1.003)" in output[1]
-    assert verdict("mean", *efficiencies(a=0.99), **ask) == "not decidable"  # one model
+    result = judge(0.8796, 0.8556, 0.9389)
+    assert result.verdict == OPEN
+    assert "0.8907 (0.7912 to 1.003)" in result.evidence
+    assert judge(0.99).verdict == OPEN  # one model
 
 
 def test_mean_ratio():
-    def stated(**values):
-        return [
-            row("speedup_throughput", value, 8, kind="stated", model=name[0], device=name[1:], half_unit=0.005)
-            for name, value in values.items()
-        ]
-
     numbers = {name: {"quantity": "speedup_throughput", "device": name, "kind": "stated"} for name in ("gpu", "cpu")}
     ask = {"formula": "gpu / cpu", "numbers": numbers, "each": ["model"], "about": 1}
-    assert verdict("mean_ratio", *stated(acpu=7, agpu=7.05, bcpu=6, bgpu=6, ccpu=7, cgpu=6.98), **ask) == "supported"
-    assert verdict("mean_ratio", *stated(acpu=7, agpu=8.4, bcpu=6, bgpu=7.2, ccpu=7, cgpu=8.5), **ask) == "contradicted"
-    assert verdict("mean_ratio", *stated(acpu=7, agpu=6.6, bcpu=7, bgpu=8, ccpu=7, cgpu=9), **ask) == "not decidable"
-    assert verdict("mean_ratio", *stated(acpu=7, bgpu=8), **ask) == "not decidable"
+
+    def judge(**values):
+        known = {"kind": "stated", "half_unit": 0.005}
+        rows = [row("speedup_throughput", v, 8, **known, model=n[0], device=n[1:]) for n, v in values.items()]
+        return verdict("mean_ratio", *rows, **ask)
+
+    assert judge(acpu=7, agpu=7.05, bcpu=6, bgpu=6, ccpu=7, cgpu=6.98) == YES
+    assert judge(acpu=7, agpu=8.4, bcpu=6, bgpu=7.2, ccpu=7, cgpu=8.5) == NO
+    assert judge(acpu=7, agpu=6.6, bcpu=7, bgpu=8, ccpu=7, cgpu=9) == OPEN
+    assert judge(acpu=7, bgpu=8) == OPEN
 
 
 def test_trend():
-    ask = {"numbers": {"quantity": "efficiency_throughput"}}
-    falling = curve("images_per_s", {1: 100, 2: 190, 4: 360})  # 1, 0.95, 0.9
-    assert verdict("trend", *falling, **ask, direction="falling") == "supported"
-    assert verdict("trend", *falling, **ask, direction="rising") == "contradicted"
-    both = [*falling, *curve("images_per_s", {1: 100, 2: 210, 4: 440}, model="vgg16")]
-    assert verdict("trend", *both, **ask, direction="falling") == "not decidable"
-    two = curve("images_per_s", {1: 100, 2: 150})  # one slope without an error
-    assert verdict("trend", *two, **ask, direction="falling") == "not decidable"
-    assert verdict("trend", falling[0], **ask, direction="falling") == "not decidable"
+    falling = rates({1: 100, 2: 190, 4: 360})  # 1, 0.95, 0.9
+    assert verdict("trend", *falling, **EFFICIENCY, direction="falling") == YES
+    assert verdict("trend", *falling, **EFFICIENCY, direction="rising") == NO
+    rising = rates({1: 100, 2: 210, 4: 440}, model="vgg16")
+    assert verdict("trend", *falling, *rising, **EFFICIENCY, direction="falling") == OPEN
+    # one slope without an error
+    assert verdict("trend", *falling[:2], **EFFICIENCY, direction="falling") == OPEN
+    assert verdict("trend", falling[0], **EFFICIENCY, direction="falling") == OPEN
 
 
-def test_trend__none_needs_a_margin():
-    ask = {"numbers": {"quantity": "efficiency_throughput"}, "direction": "none"}
-    assert verdict("trend", *curve("images_per_s", {1: 100, 2: 199, 4: 399, 8: 798}), **ask) == "supported"
-    assert verdict("trend", *curve("images_per_s", {1: 100, 2: 170, 4: 289, 8: 491}), **ask) == "contradicted"
-    assert verdict("trend", *curve("images_per_s", {1: 100, 2: 180, 4: 410, 8: 750}), **ask) == "not decidable"
+@pytest.mark.parametrize(
+    ("by_ranks", "expected"),
+    [
+        ({1: 100, 2: 199, 4: 399, 8: 798}, YES),
+        ({1: 100, 2: 170, 4: 289, 8: 491}, NO),
+        ({1: 100, 2: 180, 4: 410, 8: 750}, OPEN),
+    ],
+)
+def test_trend__none_needs_a_margin(by_ranks, expected):
+    assert verdict("trend", *rates(by_ranks), **EFFICIENCY, direction="none") == expected
 
 
 def test_trend__quantities_are_not_mixed():
-    rows = [*curve("images_per_s", {1: 100, 2: 190, 4: 361}), *curve("job_s", {1: 100, 2: 45, 4: 20})]
+    rows = [*rates({1: 100, 2: 190, 4: 361}), *curve("job_s", {1: 100, 2: 45, 4: 20})]
     numbers = {"quantity": ["efficiency_throughput", "efficiency_job_time"]}
-    output = judged("trend", *rows, numbers=numbers, direction="falling")  # one falls, the other rises
-    assert output[0] == "contradicted"
-    assert output[1].count("from 3 points of 1 curves") == 2
+    result = judged("trend", *rows, numbers=numbers, direction="falling")  # one falls, the other rises
+    assert result.verdict == NO
+    assert result.evidence.count("from 3 points of 1 curves") == 2
 
 
 def test_same_trend():
-    def models(last):
-        points = {1: 100.0, 2: 195.0, 4: 382.0, 8: 745.0}
-        return [
-            *curve("images_per_s", points, model="a"),
-            *curve("images_per_s", {n: v * 2 for n, v in points.items()}, model="b"),
-            *curve("images_per_s", {1: 50, 2: 50 * 2 * last, 4: 50 * 4 * last**2, 8: 50 * 8 * last**3.1}, model="c"),
-        ]
+    ask = {**EFFICIENCY, "among": "model", "one": "c"}
+    points = {1: 100.0, 2: 195.0, 4: 382.0, 8: 745.0}
+    others = [*rates(points, model="a"), *rates({n: v * 2 for n, v in points.items()}, model="b")]
 
-    ask = {"numbers": {"quantity": "efficiency_throughput"}, "among": "model", "one": "c"}
-    assert verdict("same_trend", *models(0.97), **ask) == "supported"
-    assert verdict("same_trend", *models(0.7), **ask) == "contradicted"
-    short = [one for one in models(0.97) if one["model"] != "c" or one["ranks"] < 4]
-    assert verdict("same_trend", *short, **ask) == "not decidable"  # two points: a slope without an error
+    def c(last):
+        return rates({1: 50, 2: 50 * 2 * last, 4: 50 * 4 * last**2, 8: 50 * 8 * last**3.1}, model="c")
 
-
-def batches(*ratios):
-    """Cells of batch 64 and 32, whose throughputs have these ratios, on as many models; and one printed cell."""
-    rows = [row("ratio_batch_64_to_32", 1, 1, kind="stated", place="the block")]
-    for number, ratio in enumerate(ratios):
-        rows += [row("images_per_s", 100, 1, batch=32, model=f"m{number}")]
-        rows += [row("images_per_s", 100 * ratio, 1, batch=64, model=f"m{number}")]
-    return rows
+    assert verdict("same_trend", *others, *c(0.97), **ask) == YES
+    assert verdict("same_trend", *others, *c(0.7), **ask) == NO
+    assert verdict("same_trend", *others, *c(0.97)[:2], **ask) == OPEN  # two points: a slope without an error
 
 
 def test_same():
     ask = {"ratio": "ratio_batch_64_to_32", "by": ["gpu", "ranks"]}
-    output = judged("same", *batches(1.10, 1.11, 1.12, 1.13), **ask)
-    assert output[0] == "contradicted"
-    assert "P100, 1 rank: 1.115" in output[1]
-    assert verdict("same", *batches(0.98, 1.01, 0.99, 1.01), **ask) == "supported"
-    assert verdict("same", *batches(0.92, 1.08, 1.02, 0.98), **ask) == "not decidable"  # nothing is rejected
-    assert verdict("same", *RATES, **ask) == "not decidable"
+    printed = row("ratio_batch_64_to_32", 1, 1, kind="stated", place="the block")
+
+    def judge(*ratios):
+        """Cells of batch 64 and 32, whose throughputs have these ratios, on as many models; and one printed cell."""
+        cells = [(batch, rate, f"m{nth}") for nth, r in enumerate(ratios) for batch, rate in ((32, 100), (64, 100 * r))]
+        rows = [row("images_per_s", rate, 1, batch, model=model) for batch, rate, model in cells]
+        return judged("same", printed, *rows, **ask)
+
+    result = judge(1.10, 1.11, 1.12, 1.13)
+    assert result.verdict == NO
+    assert "P100, 1 rank: 1.115" in result.evidence
+    assert judge(0.98, 1.01, 0.99, 1.01).verdict == YES
+    assert judge(0.92, 1.08, 1.02, 0.98).verdict == OPEN  # nothing is rejected
+    assert verdict("same", *RATES, **ask) == OPEN
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("speed", "expected"), [(640, "contradicted"), (900, "supported")])
-def test_irreconcilable(speed, expected):
+@pytest.mark.parametrize(
+    ("speed", "other_walls", "expected"),
+    [
+        (640, {}, NO),
+        (900, {}, YES),
+        (640, {2: 30.0}, OPEN),  # a verdict that depends on the smallest point is none
+    ],
+)
+def test_irreconcilable(speed, other_walls, expected):
     # 4 s once, and 64 images in 0.1 s: 640 images/s
     steps = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
     rows = [
-        *curve("wall_s", {n: 4 + 0.1 * s for n, s in steps.items()}),
+        *curve("wall_s", {n: 4 + 0.1 * s for n, s in steps.items()} | other_walls),
         *curve("steps_per_rank_planned", steps, kind="planned"),
+        *curve("images_per_s_per_rank", dict.fromkeys(steps, speed)),
     ]
-    measured = curve("images_per_s_per_rank", dict.fromkeys(steps, speed))
-    assert verdict("irreconcilable", *rows, *measured, numbers={"quantity": "wall_s"}) == expected
-
-
-@pytest.mark.slow
-def test_irreconcilable__a_verdict_that_depends_on_the_smallest_point_is_none():
-    steps = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
-    walls = {n: 4 + 0.1 * s for n, s in steps.items()} | {2: 30.0}
-    rows = [*curve("wall_s", walls), *curve("steps_per_rank_planned", steps, kind="planned")]
-    measured = curve("images_per_s_per_rank", dict.fromkeys(steps, 640))
-    assert verdict("irreconcilable", *rows, *measured, numbers={"quantity": "wall_s"}) == "not decidable"
-
-
-def test_a_primary_source_is_read_only_where_asked_for():
-    rows = [row("images_per_s", 596, 4), row("images_per_s", 569, 4, run="primary source", place="the page")]
-    numbers = {"sheet": {"quantity": "images_per_s"}, "page": {"quantity": "images_per_s", "run": "primary source"}}
-    assert "sheet = 596, page = 569" in judged("formula", *rows, formula="sheet / page", numbers=numbers, about=1)[1]
-
-
-def test_half_units_are_those_of_the_csv():
-    published = Study().published
-    rows = published["report"].eq("000") & published["model"].eq("resnet101v2") & published["ranks"].eq(1)
-    speed = published[rows & published["quantity"].eq("images_per_s_per_rank")]
-    assert (speed["value"].item(), speed["half_unit"].item()) == (202, 0.5)
-    assert "half_unit" in [column.name for column in schema.COLUMNS]
+    assert verdict("irreconcilable", *rows, numbers={"quantity": "wall_s"}) == expected
 
 
 def test_noted():
-    sheet = curve("images_per_s", {1: 100, 2: 190})
-    page = [one | {"run": "primary source", "note": "update: a"} for one in sheet]
-    ask = {"numbers": {"quantity": "images_per_s"}}
-    assert judged("noted", *sheet, *page, **ask, says="update: a") == ("supported", "2 of 2 numbers: update: a")
-    assert verdict("noted", *sheet, *page, **ask, says="update: b") == "contradicted"
-    output = judged("noted", *sheet, page[0], page[1] | {"note": "update: b"}, **ask, says="update: a")
-    assert output[0] == "contradicted"
-    assert output[1] == "1 of 2 numbers: update: a; resnet50, P100, 2 ranks, imagenet, batch 64: update: b"
-    assert verdict("noted", *sheet, page[0], **ask, says="update: a") == "not decidable"
+    sheet = rates({1: 100, 2: 190})
+    one, two = (a | {"run": "primary source", "note": "update: a"} for a in sheet)
+    b = two | {"note": "update: b"}
+    result = judged("noted", *sheet, one, two, **RATE, says="update: a")
+    assert (result.verdict, result.evidence) == (YES, "2 of 2 numbers: update: a")
+    assert verdict("noted", *sheet, one, two, **RATE, says="update: b") == NO
+    result = judged("noted", *sheet, one, b, **RATE, says="update: a")
+    assert result.verdict == NO
+    assert result.evidence == "1 of 2 numbers: update: a; resnet50, P100, 2 ranks, imagenet, batch 64: update: b"
+    assert verdict("noted", *sheet, one, **RATE, says="update: a") == OPEN
     # The page has it twice, measured in both ways: which of them was copied is not known.
-    both = page[1] | {"note": "update: b", "place": "figure 2"}
-    assert verdict("noted", *sheet, *page, both, **ask, says="update: a") == "not decidable"
+    assert verdict("noted", *sheet, one, two, b | {"place": "figure 2"}, **RATE, says="update: a") == OPEN
 
 
 def test_varies_alone():
-    ask = {"numbers": {"quantity": "images_per_s"}, "factor": "gpu", "others": ["machine"]}
+    ask = {**RATE, "factor": "gpu", "others": ["machine"]}
     p100, k80 = (row("images_per_s", v, 1, gpu=gpu, machine=gpu + "s") for v, gpu in ((100, "P100"), (30, "K80")))
-    output = judged("varies_alone", p100, k80, **ask)
-    assert output == ("contradicted", "gpu: K80, P100; machine: K80s, P100s; machine changes with gpu") or output == (
-        "contradicted", "gpu: P100, K80; machine: P100s, K80s; machine changes with gpu",
-    )  # fmt: skip
-    assert verdict("varies_alone", p100, k80 | {"machine": "P100s"}, **ask) == "supported"
+    result = judged("varies_alone", p100, k80, **ask)
+    assert result.verdict == NO
+    assert result.evidence.endswith("; machine changes with gpu")
+    assert "gpu: " in result.evidence
+    assert verdict("varies_alone", p100, k80 | {"machine": "P100s"}, **ask) == YES
     # Both on one machine, and each on another too: which of them the numbers are about is open.
     both = k80 | {"machine": "P100s", "model": "other"}
-    assert verdict("varies_alone", p100, k80, both, **ask) == "not decidable"
-    assert verdict("varies_alone", p100, **ask) == "not decidable"
+    assert verdict("varies_alone", p100, k80, both, **ask) == OPEN
+    assert verdict("varies_alone", p100, **ask) == OPEN
 
 
 def test_reviewed():
-    ask = {"finding": "contradicted", "evidence": "line 3 says a, line 5 says b"}
-    assert judged("reviewed", *RATES, **ask) == ("contradicted", "line 3 says a, line 5 says b")
-
-
-def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
-    numbers = {"one": {"quantity": "images_per_s", "ranks": 1}, "two": {"quantity": "images_per_s", "ranks": 2}}
-    arguments = {"formula": "two / one", "numbers": numbers, "more_than": 1}
-    claim = Claim("id", "001", "p", "text", "formula", arguments, "hypothesis", "any run")
-    (result,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, Study().published)
-    assert (result.verdict, result.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
+    result = judged("reviewed", *RATES, finding=NO, evidence="line 3 says a, line 5 says b")
+    assert (result.verdict, result.evidence) == (NO, "line 3 says a, line 5 says b")
 
 
 @pytest.mark.slow
@@ -388,7 +358,7 @@ def test_measured(tmp_path):
         (result,) = claims.judge([Claim("x", "kit", "", "", "measured", claimed, experiment="weak_scaling")], study)
         return result.verdict, result.evidence
 
-    assert judge(2, more_than=1, less_than=2)[0] == "supported"
-    assert judge(2, at_least=1.97)[0] == "contradicted"
-    assert judge(2, at_least=1.58)[0] == "not decidable"
-    assert judge(4, at_least=1) == ("not decidable", "no speedup_throughput was measured on 4 ranks")
+    assert judge(2, more_than=1, less_than=2)[0] == YES
+    assert judge(2, at_least=1.97)[0] == NO
+    assert judge(2, at_least=1.58)[0] == OPEN
+    assert judge(4, at_least=1) == (OPEN, "no speedup_throughput was measured on 4 ranks")

@@ -42,7 +42,6 @@ def test_a_margin_is_apart_from_the_limits():
 
 
 def test_limits_in_words():
-    assert str(numbers.ClaimBounds(at_least=24e6, at_most=26e6, roughly=0.05)) == (
-        "at least 2.4e+07 and at most 2.6e+07, give or take 5 %"
-    )
+    roughly = numbers.ClaimBounds(at_least=24e6, at_most=26e6, roughly=0.05)
+    assert str(roughly) == "at least 2.4e+07 and at most 2.6e+07, give or take 5 %"
     assert str(numbers.ClaimBounds(about=1)) == "within 5 % of 1"

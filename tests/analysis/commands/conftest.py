@@ -8,13 +8,24 @@ from analysis.commands import schema
 
 
 @pytest.fixture
-def json_output(capsys):
+def command(capsys):
+    """Runs a command, which must end with this status; what it printed."""
+
+    def run(*arguments, status=0):
+        assert main([*map(str, arguments)]) == status
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def json_output(command):
     """Runs a command with --format json; its document, which the schema allows."""
 
-    def run(command, *arguments, status=0):
-        assert main([command, *map(str, arguments), "--format", "json"]) == status
-        document = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
-        kind = {**schema.json_schema(), "$ref": f"#/$defs/{command.replace('-', '_')}"}
+    def run(name, *arguments, status=0):
+        printed = command(name, *arguments, "--format", "json", status=status)
+        document = json.loads(printed.out, parse_constant=lambda word: pytest.fail(word))
+        kind = {**schema.json_schema(), "$ref": f"#/$defs/{name.replace('-', '_')}"}
         errors = jsonschema.Draft202012Validator(kind).iter_errors(document)
         assert not [f"{error.json_path}: {error.message}" for error in errors]
         return document

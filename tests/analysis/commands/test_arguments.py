@@ -3,6 +3,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from analysis.__main__ import main
 from analysis.commands import arguments
 
 
@@ -22,10 +23,10 @@ def test_values_are_read(convert, text, value):
 @pytest.mark.parametrize(
     ("convert", "text", "allowed"),
     [
-        (arguments.ranks, "16,0", "whole numbers of at least 1"),
-        (arguments.ranks, "few", "whole numbers of at least 1"),
-        (arguments.positive, "0", "numbers above 0"),
-        (arguments.positive, "inf", "numbers above 0"),
+        (arguments.ranks, "16,0", "at least 1"),
+        (arguments.ranks, "few", "at least 1"),
+        (arguments.positive, "0", "above 0"),
+        (arguments.positive, "inf", "above 0"),
         (arguments.fraction, "5", "between 0 and 1"),
         (arguments.fraction, "nan", "between 0 and 1"),
         (arguments.day, "yesterday", "as 2026-11-01"),
@@ -34,6 +35,22 @@ def test_values_are_read(convert, text, value):
 def test_an_error_names_what_was_given_and_what_is_allowed(convert, text, allowed):
     with pytest.raises(argparse.ArgumentTypeError, match=f"{text}.*{allowed}"):
         convert(text)
+
+
+@pytest.mark.parametrize(
+    ("argv", "allowed"),
+    [
+        (("predict", "--to", "16,x"), "whole numbers of at least 1"),
+        (("predict", "--images", "-1"), "numbers above 0"),
+        (("proposal", "--threshold", "75"), "must be a fraction"),
+        (("history", "weak_scaling", "--within", "5"), "must be a fraction"),
+        (("history", "weak_scaling", "--since", "yesterday"), "must be a day"),
+    ],
+)
+def test_commands_refuse_such_values(argv, allowed, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([*argv])
+    assert allowed in capsys.readouterr().err
 
 
 def test_failures_and_passes_with_text_that_xml_does_not_allow(tmp_path):

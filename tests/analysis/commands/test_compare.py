@@ -1,40 +1,32 @@
-import json
-
 import pytest
-
-from analysis.__main__ import main
 
 
 @pytest.mark.slow
-def test_the_command_in_three_formats(results, capsys, json_output):
+def test_the_command_in_three_formats(command, json_output, results):
     for nodes, step_s in ((1, 0.5), (8, 0.6)):
         results.add(nodes=nodes, step_s=step_s)
-    argv = ["compare", "--results", str(results.folder)]
-    assert main(argv) == 0
-    table = capsys.readouterr().out
+    arguments = ("compare", "--results", results.folder)
+    table = command(*arguments).out
     assert "report 001, weak_scaling: cpu, OSC Owens" in table
     assert "Published numbers without a local counterpart" in table
-    assert main([*argv, "--format", "markdown"]) == 0
-    assert "| resnet50 | speedup_throughput [x]" in capsys.readouterr().out
-    document = json_output(*argv)
+    assert "| resnet50 | speedup_throughput [x]" in command(*arguments, "--format", "markdown").out
+    document = json_output(*arguments)
     assert {row["verdict"] for row in document["comparisons"]} == {"not decidable", "for information"}
 
 
 @pytest.mark.slow
-def test_an_empty_folder_is_reported(tmp_path, capsys):
-    assert main(["compare", "--results", str(tmp_path)]) == 0
-    printed = " ".join(capsys.readouterr().out.split())  # in lines of any width
+def test_an_empty_folder_is_reported(command, tmp_path):
+    printed = " ".join(command("compare", "--results", tmp_path).out.split())  # in lines of any width
     assert f"no complete run in {tmp_path} has a counterpart" in printed
 
 
-def test_two_tables_of_any_kind(tmp_path, capsys):
+def test_two_tables_of_any_kind(json_output, tmp_path):
     """Three repeats each: 110.7 over 101 images/s is beyond their scatter of 1; 384 over 382 is not."""
     before, after = tmp_path / "before.csv", tmp_path / "after.md"
     before.write_text("GPUs,img/s\n1,100\n1,102\n1,101\n4,380\n4,384\n4,382\n")
     rows = ((1, 110.5), (1, 111.5), (1, 110), (4, 380), (4, 390), (4, 382), (8, 700))
     after.write_text("|GPUs|Images/s|\n|-|-|\n" + "".join(f"|{n}|{rate}|\n" for n, rate in rows))
-    assert main(["compare", f"A={before}", f"B={after}", "--format", "json"]) == 0
-    content = json.loads(capsys.readouterr().out)
+    content = json_output("compare", f"A={before}", f"B={after}")
     verdicts = {row["point"]: (row["verdict"], row["ratio"]["value"]) for row in content["ratios"]}
     assert verdicts["1 rank"] == ("B faster", pytest.approx(110.667 / 101, rel=1e-4))
     assert verdicts["4 ranks"] == ("no difference shown", pytest.approx(384 / 382, rel=1e-4))
@@ -42,8 +34,8 @@ def test_two_tables_of_any_kind(tmp_path, capsys):
     assert any("'Images/s' -> images_per_s" in line for line in content["left_out"])
 
 
-def test_tables_whose_rates_count_different_things(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("GPUs,img/s\n1,100\n2,190\n")
-    (tmp_path / "b.csv").write_text("GPUs,epoch time (s)\n1,100\n2,53\n")
-    assert main(["compare", f"A={tmp_path / 'a.csv'}", f"B={tmp_path / 'b.csv'}"]) == 2
-    assert "b.csv: its rates count epochs, those of" in capsys.readouterr().err
+def test_tables_whose_rates_count_different_things(command, tmp_path):
+    a, b = tmp_path / "a.csv", tmp_path / "b.csv"
+    a.write_text("GPUs,img/s\n1,100\n2,190\n")
+    b.write_text("GPUs,epoch time (s)\n1,100\n2,53\n")
+    assert "b.csv: its rates count epochs, those of" in command("compare", f"A={a}", f"B={b}", status=2).err

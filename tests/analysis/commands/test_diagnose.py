@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from analysis import audit
-from analysis.__main__ import main
 from analysis.study import Study
 from tests.helpers.chrome_trace import check
 from tests.helpers.drawn_figures import drawn
@@ -15,19 +14,23 @@ from tests.helpers.timelines import launch_with_timeline
 
 
 @pytest.fixture
-def call(capsys, tmp_path):
-    """Runs a command over records in `tmp_path / "results"`; its exit status, and what it prints."""
+def folder(tmp_path):
+    return tmp_path / "results"
 
-    def run(*arguments):
-        status = main([*arguments, "--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")])
-        return status, capsys.readouterr()
+
+@pytest.fixture
+def call(command, folder):
+    """Runs a command over the records in `folder`, which may write beside it; what it printed."""
+
+    def run(*arguments, status=0):
+        return command(*arguments, "--results", folder, "--out", folder.parent / "figures", status=status)
 
     return run
 
 
-def test_json_has_the_parts_with_intervals_and_the_largest_loss(json_output, tmp_path):
-    curve_in_rounds(tmp_path / "results")
-    document = json_output("diagnose", "weak_scaling", "--results", tmp_path / "results")
+def test_json_has_the_parts_with_intervals_and_the_largest_loss(json_output, folder):
+    curve_in_rounds(folder)
+    document = json_output("diagnose", "weak_scaling", "--results", folder)
     [curve] = document["curves"]
     one, two = curve["points"]
     # Two nodes without allreduce take 2 x alone / 1.9, with it 2 x alone / ratio, ratio about 1.58.
@@ -47,52 +50,46 @@ def test_json_has_the_parts_with_intervals_and_the_largest_loss(json_output, tmp
 
 
 @pytest.mark.slow
-def test_the_figure_is_drawn(call, tmp_path):
-    curve_in_rounds(tmp_path / "results")
-    status, printed = call("diagnose", "weak-scaling", "--draw")
-    assert status == 0
-    assert "the largest loss is exposed exchange" in printed.out
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+def test_the_figure_is_drawn(call, folder):
+    curve_in_rounds(folder)
+    assert "the largest loss is exposed exchange" in call("diagnose", "weak-scaling", "--draw").out
+    assert {path.name for path in (folder.parent / "figures").iterdir()} == {
         f"own-weak-scaling-diagnosis.{kind}" for kind in ("pdf", "png", "svg")
     }
 
 
-def test_only_the_models_that_were_asked_for(call, tmp_path):
+def test_only_the_models_that_were_asked_for(call, folder):
     for model in ("resnet50", "vgg16"):
-        curve_in_rounds(tmp_path / "results", model=model)
-    _, printed = call("diagnose", "weak_scaling", "--models", "vgg16")
-    assert "VGG16" in printed.out
-    assert "ResNet50" not in printed.out
-    assert call("diagnose", "weak_scaling", "--models", "vgg19")[0] == 2
+        curve_in_rounds(folder, model=model)
+    printed = call("diagnose", "weak_scaling", "--models", "vgg16").out
+    assert "VGG16" in printed
+    assert "ResNet50" not in printed
+    call("diagnose", "weak_scaling", "--models", "vgg19", status=2)
 
 
-def test_without_records_of_the_experiment_it_names_those_that_are_there(call, tmp_path):
-    curve_in_rounds(tmp_path / "results")
-    status, printed = call("diagnose", "strong_scaling")
-    assert status == 2
-    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in printed.err
-
-
-def test_a_record_that_is_left_out_is_named(call, tmp_path):
-    broken = tmp_path / "results/weak_scaling/resnet50-rounds/00000000/r0/record.json"
+def test_what_cannot_be_split_is_named_with_the_reason(call, folder):
+    save(make_record("batch_sweep", swept={"batch_per_rank": 8}), folder)
+    broken = folder / "weak_scaling/resnet50-rounds/00000000/r0/record.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{}")
-    status, printed = call("diagnose", "weak_scaling")
-    assert status == 2
-    assert f"left out: {broken}" in printed.err
+    one_size = call("diagnose", "batch_sweep", status=1).err
+    assert "it varies batch_per_rank; a step is split along the number of nodes" in one_size
+    none = call("diagnose", "weak_scaling", status=2).err
+    assert "no complete run of experiment 'weak_scaling' (there are: batch_sweep)" in none
+    assert f"left out: {broken}" in one_size
 
 
-def test_a_single_number_of_nodes_cannot_be_split(call, tmp_path):
-    save(make_record("batch_sweep", swept={"batch_per_rank": 8}), tmp_path / "results")
-    status, printed = call("diagnose", "batch_sweep")
-    assert status == 1
-    assert "it varies batch_per_rank; a step is split along the number of nodes" in printed.err
-
-
-def test_json_has_the_arms_beside_their_base(json_output, tmp_path):
-    strategies(tmp_path / "results")
-    document = json_output("diagnose", "strategies", "--results", tmp_path / "results")
-    [compared] = document["comparisons"]
+def test_strategies_are_compared_part_by_part(call, json_output, folder):
+    strategies(folder)
+    printed = call("diagnose", "strategies").out
+    text = " ".join(printed.split())
+    assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in text
+    # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
+    assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in text
+    assert "the largest loss" not in text
+    job_lines = [line.split()[:2] for line in printed.splitlines() if line.startswith("ResNet50")]
+    assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
+    [compared] = json_output("diagnose", "strategies", "--results", folder)["comparisons"]
     assert (compared["base"], compared["nodes"]) == ("horovod", 2)
     [mwms] = compared["others"]
     assert (mwms["arm"], mwms["differs"], mwms["reasons"]) == ("mwms", True, ["exchange"])
@@ -100,25 +97,10 @@ def test_json_has_the_arms_beside_their_base(json_output, tmp_path):
     assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
 
 
-def test_strategies_are_compared_part_by_part(call, tmp_path):
-    strategies(tmp_path / "results")
-    status, printed = call("diagnose", "strategies")
-    assert status == 0
-    text = " ".join(printed.out.split())
-    assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in text
-    # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
-    assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in text
-    assert "the largest loss" not in text
-    job_lines = [line.split()[:2] for line in printed.out.splitlines() if line.startswith("ResNet50")]
-    assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
-
-
 @pytest.mark.slow
-def test_the_figure_of_strategies_has_a_bar_each(call, tmp_path):
-    strategies(tmp_path / "results", servers=2)
-    assert call("diagnose", "strategies", "--draw")[0] == 0
-    assert (tmp_path / "figures/own-strategies-diagnosis.png").exists()
-    bars, longer = drawn("own-strategies-diagnosis", Study(tmp_path / "results").local).axes
+def test_the_figure_of_strategies_has_a_bar_each(folder):
+    strategies(folder, servers=2)
+    bars, longer = drawn("own-strategies-diagnosis", Study(folder).local).axes
     names = ["horovod", "mwms", "ps (asynchronous,\n+2 cores for servers)"]
     assert [tick.get_text() for tick in bars.get_xticklabels()] == names
     assert bars.get_title(loc="left") == "ResNet50, 2 nodes, 6 repeats"
@@ -127,41 +109,30 @@ def test_the_figure_of_strategies_has_a_bar_each(call, tmp_path):
     assert longer.get_ylabel() == "longer than\nhorovod [ms]"
 
 
-def test_each_launch_has_a_table_and_a_file(call, tmp_path):
+def test_each_launch_with_a_timeline_has_a_table_and_a_trace(call, json_output, folder):
     for model in ("resnet50", "vgg16"):
-        launch_with_timeline(tmp_path / "results", model)
-    status, printed = call("timeline")
-    assert status == 0
-    assert [line[:12] for line in printed.out.splitlines() if line.startswith("== ")] == [
-        "== ResNet50,",
-        "== VGG16, 2 ",
-    ]
-    written = sorted((tmp_path / "figures").iterdir())
+        launch_with_timeline(folder, model)
+    printed = call("timeline").out
+    titles = [line.partition(",")[0] for line in printed.splitlines() if line.startswith("== ")]
+    assert titles == ["== ResNet50", "== VGG16"]
+    written = sorted((folder.parent / "figures").iterdir())
     assert len(written) == 2
     for path in written:
-        assert f"{path}: open it at https://ui.perfetto.dev" in printed.out
+        assert f"{path}: open it at https://ui.perfetto.dev" in printed
         check(json.loads(path.read_text()))
-    _, printed = call("timeline", "--models", "vgg16")
-    assert "ResNet50" not in printed.out
-
-
-def test_json_names_the_trace(json_output, tmp_path):
-    launch_with_timeline(tmp_path / "results")
-    (launch,) = json_output("timeline", "--results", tmp_path / "results", "--out", tmp_path / "figures")
+    (launch,) = json_output("timeline", "--models", "vgg16", "--results", folder, "--out", folder.parent)
     check(json.loads(Path(launch["trace"]).read_text()))
 
 
-def test_without_a_launch_it_says_how_to_make_one(call, tmp_path):
-    save(make_record(), tmp_path / "results")
-    status, printed = call("timeline")
-    assert status == 2
-    assert "no complete launch with a timeline; make timeline makes one" in printed.err
+def test_without_a_launch_it_says_how_to_make_one(call, folder):
+    save(make_record(), folder)
+    assert "no complete launch with a timeline; make timeline makes one" in call("timeline", status=2).err
 
 
-def test_such_a_launch_is_no_scaling_point_and_has_no_finding(tmp_path):
-    save(make_record(nodes=2), tmp_path)
-    path = launch_with_timeline(tmp_path)
-    local = Study(tmp_path)
+def test_such_a_launch_is_no_scaling_point_and_has_no_finding(folder):
+    save(make_record(nodes=2), folder)
+    path = launch_with_timeline(folder)
+    local = Study(folder)
     assert str(path) not in set(local.local["record"])
     assert local.notices == []
     assert [finding for finding in audit.record_findings(local) if finding.place == str(path)] == []

@@ -1,49 +1,38 @@
-"""The command `report`. What the page says is tested in test_page.py."""
-
 import re
 
 import pytest
 
-from analysis import TableError
-from analysis.__main__ import main
-from analysis.commands import draw
 from analysis.figures import registry
-from analysis.study import Study
 from tests.helpers.own_studies import long_curve
 
 pytestmark = pytest.mark.slow
 
 
-def test_draw_skips_what_has_no_records_and_says_what_it_left_out(results, capsys):
+def test_draw_skips_what_has_no_records_and_says_what_it_left_out(results, command):
     cut = results.add(nodes=1)
     cut.write_bytes(b"{")
     out = results.folder.parent / "figures"
-    ids = ["002-throughput", "own-overhead"]
-    assert main(["draw", *ids, "--results", str(results.folder), "--out", str(out)]) == 0
-    printed = capsys.readouterr()
+    printed = command("draw", "002-throughput", "own-overhead", "--results", results.folder, "--out", out)
     assert f"not drawn, no records of it in {results.folder}: own-overhead" in printed.out
     assert str(cut) in printed.err
-    assert sorted(path.name for path in out.iterdir()) == [
-        "002-throughput.pdf", "002-throughput.png", "002-throughput.svg", "captions.md",
-    ]  # fmt: skip
+    drawn = {f"002-throughput.{suffix}" for suffix in ("pdf", "png", "svg")}
+    assert {path.name for path in out.iterdir()} == {*drawn, "captions.md"}
     captions = (out / "captions.md").read_text()
     assert "## 004-model-6" in captions
     assert "## own-overhead" not in captions
 
 
-def test_an_unknown_figure_is_an_error(capsys, tmp_path):
-    assert main(["draw", "001-figure-55", "--results", str(tmp_path)]) == 2
-    assert "no figure is called '001-figure-55'; did you mean 001-figure-5" in capsys.readouterr().err
-    with pytest.raises(TableError):
-        draw.chosen(["nonsense"], registry.figures(Study(tmp_path).local))
+@pytest.mark.parametrize(("id", "like"), [("001-figure-55", "001-figure-5"), ("nonsense", "000-")])
+def test_an_unknown_figure_is_an_error(command, tmp_path, id, like):
+    refused = command("draw", id, "--results", tmp_path, status=2).err
+    assert f"no figure is called '{id}'; did you mean {like}" in refused
 
 
-def test_list_shows_every_figure_with_its_points(results, capsys):
+def test_list_shows_every_figure_with_its_points(results, command):
     results.add(nodes=1)
-    assert main(["list", "--results", str(results.folder)]) == 0
-    printed = capsys.readouterr().out
-    assert all(id in printed for id in registry.figures(results.table()))
+    printed = command("list", "--results", results.folder).out
     assert "own-weak-scaling-throughput" in printed
+    assert all(id in printed for id in registry.figures(results.table()))
 
 
 @pytest.fixture
@@ -55,45 +44,43 @@ def few_figures(monkeypatch):
     return remaining
 
 
-def report(results, folder, *more):
-    return main(["report", "--results", str(results.folder), "--out", str(folder / "new/r.html"), *more])
+@pytest.fixture
+def report(few_figures, results, command, tmp_path):
+    """Writes the page; what was printed, and the page."""
+
+    def write(*more):
+        printed = command("report", "--results", results.folder, "--out", tmp_path / "new/r.html", *more)
+        return printed, (tmp_path / "new/r.html").read_text()
+
+    return write
 
 
-def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_figures, results, tmp_path, capsys):
+def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_figures, results, report, tmp_path):
     results.add(experiment="overhead", nodes=1)
-    assert report(results, tmp_path, "--figures", str(tmp_path / "drawn")) == 0
-    page = (tmp_path / "new/r.html").read_text()
+    printed, page = report("--figures", tmp_path / "drawn")
     drawn = {f"{name}.{suffix}" for name in few_figures for suffix in ("pdf", "png", "svg", "csv")}
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {*drawn, "captions.md"}
     assert all(f'<figure id="{name}"' in page for name in few_figures)
-    assert (
-        capsys.readouterr().out
-        == f"{tmp_path}/new/r.html: {len(page.encode()) / 1e6:.1f} MB, opens without a network\n"
-    )
+    megabytes = f"{len(page.encode()) / 1e6:.1f} MB"
+    assert printed.out == f"{tmp_path}/new/r.html: {megabytes}, opens without a network\n"
 
 
-def test_what_is_left_out_is_named(few_figures, results, tmp_path, capsys):
+def test_what_is_left_out_is_named_and_without_any_record_there_are_the_reports(results, report, tmp_path):
     cut = results.add(experiment="overhead", nodes=1)
     cut.write_bytes(cut.read_bytes()[:-9])
-    assert report(results, tmp_path) == 0
-    printed = capsys.readouterr().err.splitlines()
-    assert len(printed) == 1
-    assert printed[0].startswith(f"left out: {cut}")
-
-
-def test_without_any_record_there_are_the_reports(few_figures, results, tmp_path):
-    assert report(results, tmp_path) == 0
+    printed, page = report()
+    (line,) = printed.err.splitlines()
+    assert line.startswith(f"left out: {cut}")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.html"]
-    assert "There is no complete run yet." in (tmp_path / "new/r.html").read_text()
+    assert "There is no complete run yet." in page
 
 
-def test_one_or_two_pages_and_a_page_of_html(tmp_path, capsys):
+def test_one_or_two_pages_and_a_page_of_html(command, tmp_path):
     long_curve(tmp_path / "results", "weak_scaling", (1, 0.95, 0.91, 0.88))
     long_curve(tmp_path / "results", "strong_scaling", (1, 0.92, 0.80, 0.60), strong=True)
     folder = tmp_path / "figures"
-    job = ["--images", "1281167", "--epochs", "90", "--runs", "3"]
-    assert main(["proposal", "--results", str(tmp_path / "results"), "--out", str(folder), *job]) == 0
-    assert "(2 pages)" in capsys.readouterr().out
+    job = ("--images", "1281167", "--epochs", "90", "--runs", "3")
+    assert "(2 pages)" in command("proposal", "--results", tmp_path / "results", "--out", folder, *job).out
     pdf = (folder / "proposal.pdf").read_bytes()
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type /Page\b", pdf)) == 2
@@ -102,9 +89,3 @@ def test_one_or_two_pages_and_a_page_of_html(tmp_path, capsys):
     assert page.count('class="predicted"') == 8  # two sizes of two curves, in two tables
     assert "115,305,030 images; 3 of them" in page
     assert "threshold 75 %" in page
-
-
-def test_a_threshold_is_a_fraction(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["proposal", "--results", str(tmp_path), "--threshold", "75"])
-    assert "must be a fraction" in capsys.readouterr().err

@@ -1,43 +1,38 @@
 import pytest
 
 from analysis import PUBLISHED
-from analysis.__main__ import main
 
-REPORT = str(PUBLISHED / "000_hacksa.csv")
+REPORT = PUBLISHED / "000_hacksa.csv"
 
 
 @pytest.mark.slow
-def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
-    assert main(["explain", REPORT]) == 0
-    shown = capsys.readouterr().out
+def test_the_command_prints_each_curve_in_a_hundred_columns(command):
+    shown = command("explain", REPORT).out
     assert " ".join(shown.split()).count("of each run are beyond its steps at their measured speed") == 3
     assert max(map(len, shown.splitlines())) <= 100
 
 
 @pytest.mark.slow
 def test_the_same_as_json(json_output):
-    result = json_output("explain", REPORT)
-    assert [one["fixed_cost_paid"] for one in result["curves"]] == ["not decidable"] * 3  # the work is shared out
-    assert [point["ranks"] for one in result["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
+    curves = json_output("explain", REPORT)["curves"]
+    assert [one["fixed_cost_paid"] for one in curves] == ["not decidable"] * 3  # the work is shared out
+    assert [point["ranks"] for one in curves for point in one["points"] if point["fits"] == "no"] == [32]
 
 
-def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
+def test_a_curve_that_cannot_be_split_is_named(command, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("GPUs;Steps;Batch per GPU;Time [s]\n1;10;8;3,5\n2;10;8;fast\n")
-    assert main(["explain", str(path)]) == 1
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(command("explain", path, status=1).out.split())
     assert "not split: 1 run: a fixed cost and a cost per step need 3" in shown
     assert "line 3, column 'Time [s]': 'fast' is no number; the row is left out" in shown
     assert "'Batch per GPU' -> batch_per_rank, of one rank" in shown
 
 
 @pytest.mark.slow
-def test_the_method_is_checked_against_the_phases_of_local_records(results, capsys):
+def test_the_method_is_checked_against_the_phases_of_local_records(command, results):
     # Each run pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step: 5.9 s once.
     for nodes, steps in ((1, 77), (2, 37), (4, 17), (8, 7)):
-        measure = {"name": "quick", "warm_up_steps": 2, "timed_steps": steps, "total_steps": 80, "repeats": 3}
-        results.add(experiment="fixed_work", nodes=nodes, steps=steps, measure=measure)
-    assert main(["explain", "--experiment", "fixed_work", "--results", str(results.folder)]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+        results.add(experiment="fixed_work", nodes=nodes, steps=steps, **{"measure.total_steps": 80})
+    shown = " ".join(command("explain", "--experiment", "fixed_work", "--results", results.folder).out.split())
     assert "each run has a fixed cost of 5.9 s (5.9 to 5.9)" in shown
     assert "By the phases: 5.9 s (median). The wall times alone, without phases and speeds, give 5.9 s" in shown

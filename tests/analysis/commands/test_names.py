@@ -26,11 +26,10 @@ LATIN = os.fsdecode(b"caf\xe9")
 DRY = ("DRY_RUN=1", "MODELS=tiny", "NODES=2", "RESULTS={}")
 SLURM = ("LAUNCHER=slurm", "SYSTEM=slurm", "ARGS=system.cores_per_node=4")
 WORKS = (
-    *(("figures", "RESULTS={}"), ("tables", "RESULTS={}"), ("audit", "RESULTS={}"), ("claims", "RESULTS={}")),
-    *(("audit", "FILE={}.csv"), ("table", "FILE={}.csv"), ("explain", "FILE={}.csv"), ("predict", "FILE={}.csv")),
-    *(("compare", "RESULTS={}"), ("compare", "A={}", "B={}"), ("history", "RESULTS={}"), ("status", "RESULTS={}")),
-    *(("diagnose", "EXPERIMENT=weak_scaling", "RESULTS={}"), ("report", "RESULTS={}"), ("wandb-sync", "RESULTS={}")),
-    ("summary", "RESULTS={}"),
+    *((name, "RESULTS={}") for name in ("figures", "tables", "audit", "claims", "compare", "history", "status")),
+    *((name, "RESULTS={}") for name in ("report", "wandb-sync", "summary")),
+    *((name, "FILE={}.csv") for name in ("audit", "table", "explain", "predict")),
+    *(("compare", "A={}", "B={}"), ("diagnose", "EXPERIMENT=weak_scaling", "RESULTS={}")),
     *(("bundle", "RESULTS={}", "SCRUB=1"), ("bundle-check",)),
     *(("reference", "RESULTS={}", "NAME=here"), ("check-reference", "RESULTS={}", "NAME=here")),
     *(("weak-scaling", *DRY), ("weak-scaling", *DRY, *SLURM), ("weak-scaling", *DRY, "CONTAINER=podman")),
@@ -38,22 +37,16 @@ WORKS = (
 )
 REFUSED = (  # by a message that has the name
     ("weak-scaling", *DRY, "CONTAINER=singularity"),
-    *(
-        ("reference", "RESULTS={}", "NAME={}"),
-        ("bundle-check", "FILE={}.csv"),
-    ),
-    *(
-        ("proposal", "RESULTS={}"),  # one launch is no curve
-        ("evaluate", "FILE={}.csv"),
-        ("appendix", "FILE={}.csv"),
-        ("doctor", "CONTAINER=podman", "IMAGE={}"),
-    ),
-    *(("data-check", "DATASET=cifar10", "DATA_DIR={}"), ("input-bench", "DATASET=cifar10", "DATA_DIR={}")),
+    ("reference", "RESULTS={}", "NAME={}"),
+    ("proposal", "RESULTS={}"),  # one launch is no curve
+    *((name, "FILE={}.csv") for name in ("bundle-check", "evaluate", "appendix")),
+    ("doctor", "CONTAINER=podman", "IMAGE={}"),
+    *((name, "DATASET=cifar10", "DATA_DIR={}") for name in ("data-check", "input-bench")),
     ("data-fetch", "DATASET=cifar10", "DATA_DIR={}.csv/folder"),
 )
 
 
-def targets() -> set[str]:
+def targets():
     """The targets that take names of files or folders, with one experiment for all."""
     listed = re.findall(r"^(?:MEASURING|ANALYSING) := (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     shown = " ".join(listed).replace("$(EXPERIMENTS)", "weak-scaling").split()
@@ -70,7 +63,7 @@ def target(tmp_path, monkeypatch, capfd):
     (tmp_path / "kit").mkdir()
     monkeypatch.chdir(tmp_path / "kit")
 
-    def command(name: str, target: str, *values: str) -> tuple[int, str]:
+    def command(name, target, *values):
         path = tmp_path / name
         if not path.exists():
             save(make_record(), path)

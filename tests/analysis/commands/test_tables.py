@@ -1,26 +1,24 @@
 import pandas as pd
 import pytest
 
-from analysis.__main__ import main
+from analysis import PUBLISHED
 from analysis.user_table import table
 
 
 @pytest.mark.slow
-def test_the_command_writes_both_formats(tmp_path, capsys):
-    assert main(["tables", "--out", str(tmp_path)]) == 0
+def test_the_command_writes_both_formats(command, tmp_path):
+    assert "report 003: 279 of 279 stated numbers" in command("tables", "--out", tmp_path).out
     assert len(pd.read_csv(tmp_path / "003.csv")) == 279
     assert (tmp_path / "004.md").read_text().startswith("# Report 004")
-    assert "report 003: 279 of 279 stated numbers" in capsys.readouterr().out
 
 
 TEXT = "GPUs;Durchsatz (img/s);Speedup\n1;1.234,5;1,00\n2;2.345,5;1,90\n4;OOM;\n"
 
 
-def test_it_shows_how_a_table_was_read_and_writes_it(tmp_path, capsys):
+def test_it_shows_how_a_table_was_read_and_writes_it(command, tmp_path):
     path, out = tmp_path / "t.csv", tmp_path / "kept/read.csv"
     path.write_text(TEXT)
-    assert main(["table", str(path), "--out", str(out)]) == 0
-    shown = capsys.readouterr().out
+    shown = command("table", path, "--out", out).out
     assert "'Durchsatz (img/s)' -> images_per_s, of the whole job, img/s, its speedup says so" in shown
     assert f"note: {path}, line 4, column 'Durchsatz (img/s)': 'OOM': not measured; the row is left out" in shown
     again = table.read(out).runs
@@ -28,21 +26,17 @@ def test_it_shows_how_a_table_was_read_and_writes_it(tmp_path, capsys):
     assert again["speedup"].tolist() == [1, 1.9]
 
 
-def test_the_user_says_what_a_header_means(tmp_path, capsys):
+def test_the_user_says_what_a_header_means(command, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("Karten,Takt\n1,100\n2,98\n")
-    assert main(["table", str(path), "--out", str(tmp_path / "o.csv")]) == 2
-    assert "no headers that are known" in capsys.readouterr().err
-    output = "Karten=ranks,Takt=images_per_s_per_rank"
-    assert main(["table", str(path), "--columns", output, "--out", str(tmp_path / "o.csv")]) == 0
-    assert "196" in capsys.readouterr().out
+    arguments = ("table", path, "--out", tmp_path / "o.csv")
+    assert "no headers that are known" in command(*arguments, status=2).err
+    assert "196" in command(*arguments, "--columns", "Karten=ranks,Takt=images_per_s_per_rank").out
 
 
-def test_a_tidy_table_is_shown_as_it_is(tmp_path, capsys):
-    from analysis import PUBLISHED
-
-    assert main(["table", str(PUBLISHED / "000_hacksa.csv"), "--out", str(tmp_path / "o.csv")]) == 0
-    assert "images_per_s_per_rank" in capsys.readouterr().out
+def test_a_tidy_table_is_shown_as_it_is(command, tmp_path):
+    shown = command("table", PUBLISHED / "000_hacksa.csv", "--out", tmp_path / "o.csv").out
+    assert "images_per_s_per_rank" in shown
 
 
 @pytest.mark.parametrize("width", ["80", ""])

@@ -1,6 +1,5 @@
 import base64
 import csv
-import hashlib
 import io
 from functools import partial
 
@@ -24,13 +23,11 @@ def test_the_same_input_gives_the_same_bytes(id, results, tmp_path):
         results.add(nodes=nodes)
     study = results.study()
     entry = registry.figures(study.local)[id]
-    digests = []
-    for folder in (tmp_path / "a", tmp_path / "b"):
-        folder.mkdir()
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
         files.save(id, partial(entry.draw, entry.points(study)), folder)
-        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()})
-    assert digests[0] == digests[1]
-    assert set(digests[0]) == {f"{id}.pdf", f"{id}.png", f"{id}.svg"}
+    for suffix in ("pdf", "png", "svg"):
+        assert (first / f"{id}.{suffix}").read_bytes() == (second / f"{id}.{suffix}").read_bytes()
 
 
 def test_a_caption_says_where_local_points_come_from(results):
@@ -40,40 +37,36 @@ def test_a_caption_says_where_local_points_come_from(results):
     assert "Local points: 1 run on AMD EPYC 9B45, 4 cores, 2026-11-20." in text
 
 
-def points():
+def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
     published = table(row("images_per_s", 100.0, 1), row("images_per_s", 190.0, 2))
-    return Points(published, published.iloc[:0])
-
-
-def test_each_row_in_the_columns_that_have_a_value():
-    read = list(csv.DictReader(io.StringIO(files.data_text(points()))))
-    assert [(one["quantity"], float(one["value"]), one["ranks"]) for one in read] == [
+    points = Points(published, published.iloc[:0])
+    text = files.data_text(points)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(one["quantity"], float(one["value"]), one["ranks"]) for one in rows] == [
         ("images_per_s", 100.0, "1"), ("images_per_s", 190.0, "2"),
     ]  # fmt: skip
-    assert all(any(one[name] for one in read) for name in read[0])
-
-
-def test_a_page_holds_it_as_a_data_uri():
-    kind, _, content = files.data_link(points()).partition(",")
+    assert all(any(one[name] for one in rows) for name in rows[0])
+    kind, _, content = files.data_link(points).partition(",")
     assert kind == "data:text/csv;base64"
-    assert base64.b64decode(content).decode() == files.data_text(points())
+    assert base64.b64decode(content).decode() == text
 
 
-def test_without_a_row_there_is_no_file(tmp_path):
-    nothing = Points(points().local, points().local)
+def test_without_a_row_there_are_no_data(tmp_path):
+    published = table(row("images_per_s", 100.0, 1))
+    nothing = Points(published.iloc[:0], published.iloc[:0])
     assert (files.data_text(nothing), files.data_link(nothing)) == ("", "")
     entries = [Entry("one", lambda _: None, published={}), Entry("none", lambda _: None)]
-    files.write_data(entries, study_of(points().local, points().published), tmp_path)
+    files.write_data(entries, study_of(nothing.local, published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 
 
-def figure(text: str, weight: str) -> Figure:
+def figure(text, weight):
     drawn = Figure(figsize=(3, 0.5), dpi=300)
     drawn.text(0.02, 0.3, text, weight=weight)
     return drawn
 
 
-def pixels(text: str, weight: str) -> np.ndarray:
+def pixels(text, weight):
     canvas = FigureCanvasAgg(figure(text, weight))
     canvas.draw()
     return np.asarray(canvas.buffer_rgba()).copy()
@@ -90,11 +83,13 @@ def test_texts_look_the_same(text, weight):
 
 
 def test_it_is_the_part_that_is_embedded_and_only_within_the_context():
+    def bold():
+        return font_manager.findfont(font_manager.FontProperties(weight="bold"))
+
+    pdf = io.BytesIO()
     with mpl.rc_context(fname=plots.STYLE):
         with files.small_font():
-            path = font_manager.findfont(font_manager.FontProperties(weight="bold"))
-            buffer = io.BytesIO()
-            figure("0.95", "bold").savefig(buffer, format="pdf")
-        assert path.endswith("/bold.ttf")
-        assert b"DejaVuSans-Bold" in buffer.getvalue()  # as the whole font is called
-        assert not font_manager.findfont(font_manager.FontProperties(weight="bold")).endswith("/bold.ttf")
+            assert bold().endswith("/bold.ttf")
+            figure("0.95", "bold").savefig(pdf, format="pdf")
+        assert b"DejaVuSans-Bold" in pdf.getvalue()  # as the whole font is called
+        assert not bold().endswith("/bold.ttf")

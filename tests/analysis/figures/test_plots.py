@@ -12,13 +12,13 @@ from tests.helpers.own_studies import strategies
 
 
 def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
-    arguments = (("alone", [1.0]), ("a", [2.0, 4.0]), ("b", [2.0, 4.0]), ("c", [4.0]))
-    alone, a, b, c = plots.side_by_side([plots.Line(name, x, x, raw=(x, x)) for name, x in arguments])
+    places = ([1.0], [2.0, 4.0], [2.0, 4.0], [4.0])
+    alone, a, b, c = plots.side_by_side([plots.Line("", x, x, raw=(x, x)) for x in places])
     assert (alone.x, b.x) == ([1.0], [2.0, 4.0])
     assert (a.x, a.raw[0]) == (pytest.approx([2 / 1.045, 4 / 1.045]), a.x)
     assert (a.y, a.raw[1]) == ([2.0, 4.0], [2.0, 4.0])
     assert c.x == pytest.approx([4 * 1.045])
-    many = plots.side_by_side([plots.Line(f"{n}", [1.0], [1.0]) for n in range(15)], beside=1.1)
+    many = plots.side_by_side([plots.Line("", [1.0], [1.0]) for _ in range(15)], beside=1.1)
     assert many[-1].x[0] / many[0].x[0] == pytest.approx(1.1**7)  # as far apart as eight
 
 
@@ -60,30 +60,21 @@ def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
 
 
 @pytest.mark.slow
-def test_panels_share_a_label_that_says_where_a_limit_is_off_scale(local):
+def test_limits_are_lines_with_one_label_and_do_not_press_the_points_together(local):
+    def labels(panels):
+        return {line.get_label() for axes in panels for line in axes.get_lines() if "limit" in line.get_label()}
+
     _, panels = plots.canvas(1, 2)
     for axes, highest in zip(panels, (6.4, 200.0), strict=True):
         axes.plot([1, 2], [4, highest])
         plots.draw_bounds(axes, local, "nodes", prefix="local")
+    assert {(5, 10), (160, 160)} <= {tuple(line.get_ydata()) for line in panels[0].get_lines()}
+    assert 10 < panels[0].get_ylim()[1] < 20
+    compute = "local compute limit: direct convolution at the measured peak"
+    link = "local link limit: ring allreduce at the measured bandwidth"
+    assert labels(panels[:1]) == {compute, f"{link} (off scale)"}
     plots.one_bound_label(panels)
-    labels = {line.get_label() for axes in panels for line in axes.get_lines() if "limit" in line.get_label()}
-    assert labels == {
-        "local compute limit: direct convolution at the measured peak",
-        "local link limit: ring allreduce at the measured bandwidth (partly off scale)",
-    }
-
-
-@pytest.mark.slow
-def test_limits_are_lines_and_one_far_above_the_points_does_not_press_them_together(local):
-    _, (axes,) = plots.canvas()
-    axes.plot([1, 2], [4, 6.4])
-    plots.draw_bounds(axes, local, "nodes")
-    drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
-    assert any(np.array_equal(y, [5, 10]) for y in drawn.values())
-    assert any(np.array_equal(y, [160, 160]) for y in drawn.values())
-    assert "compute limit: direct convolution at the measured peak" in drawn
-    assert "link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
-    assert 10 < axes.get_ylim()[1] < 20
+    assert labels(panels) == {compute, f"{link} (partly off scale)"}
 
 
 @pytest.mark.slow
@@ -92,9 +83,8 @@ def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
     table = results.table()
     held_up = table["quantity"].eq(COMPUTE) & table["arm"].eq("mwms")  # while its limit was measured
     figure = drawn("own-strategies-throughput", table.assign(value=table["value"].mask(held_up, table["value"] / 2)))
-    limits_drawn = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
-    assert [line.get_color() for line in limits_drawn] == [plots.GREY]
-    assert limits_drawn[0].get_xdata().tolist() == [1, 2]
+    (limit,) = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
+    assert (limit.get_color(), limit.get_xdata().tolist()) == (plots.GREY, [1, 2])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "compute limit: direct convolution at the measured peak" in labels
 

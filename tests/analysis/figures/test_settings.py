@@ -11,15 +11,9 @@ from train.record.record import CoreUse
 LINK = "system.link_mbit_per_s"
 
 
-def add_momentum(results, momentum, step_s, **more):
-    optimizer = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none", "momentum": momentum}
-    swept = {"model": "resnet50", "optimizer.momentum": momentum}
-    results.add(experiment="mine", step_s=step_s, optimizer=optimizer, swept=swept, **more)
-
-
 def test_null_comes_last_and_values_in_proportion(results):
     for link in (None, 100, 1000, 500):
-        results.add(experiment="mine", swept={LINK: link}, system={"name": "laptop", "link_mbit_per_s": link})
+        results.add(experiment="mine", swept={LINK: link}, **{LINK: link})
     table, values = positioned(results.table())
     assert values[:3] == [100, 500, 1000]
     assert np.isnan(values[3])
@@ -33,11 +27,11 @@ def test_a_sweep_of_any_number_is_drawn_over_its_values(results):
     # 8 images in 0.5 s and 0.4 s: 16 and 20 images/s
     for repeat in range(2):
         for momentum, step_s in ((0.0, 0.5), (0.5, 0.5), (0.9, 0.4)):
-            add_momentum(results, momentum, step_s, repeat=repeat)
+            swept = {"optimizer.momentum": momentum}
+            results.add(experiment="mine", repeat=repeat, step_s=step_s, swept={"model": "resnet50", **swept}, **swept)
     figure = drawn("own-mine-throughput", results.table())
-    (curve,) = [(x, y) for _, x, y in lines(figure) if len(x) == 3 and x[0] != x[-1]][:1]
-    assert np.allclose(curve[0], [0, 0.5, 0.9])
-    assert np.allclose(curve[1], [16, 16, 20])
+    x, y = next((x, y) for _, x, y in lines(figure) if len(x) == 3 and x[0] != x[-1])
+    assert (x.tolist(), y.tolist()) == (pytest.approx([0, 0.5, 0.9]), pytest.approx([16, 16, 20]))
     assert figure.axes[0].get_xlabel() == "optimizer.momentum"
     assert "ResNet50, local, n=2" in [label for label, _, _ in lines(figure)]
 
@@ -45,8 +39,7 @@ def test_a_sweep_of_any_number_is_drawn_over_its_values(results):
 @pytest.mark.slow
 def test_series_without_an_axis_stand_side_by_side(results):
     for optimizer in ("sgd", "adam"):
-        values = {"name": optimizer, "learning_rate": 0.01, "learning_rate_scaling": "none"}
-        results.add(experiment="mine", optimizer=values, swept={"optimizer": optimizer})
+        results.add(experiment="mine", swept={"optimizer": optimizer}, **{"optimizer.name": optimizer})
     figure = drawn("own-mine-throughput", results.table())
     labels = {text.get_text() for text in figure.axes[0].get_yticklabels()}
     assert labels == {"ResNet50, n=1\nadam", "ResNet50, n=1\nsgd"}
@@ -76,36 +69,24 @@ def counted(run, joules_per_image, of_gpus=None):
     return run
 
 
-def in_rounds(joules):
-    """One and two nodes in as many rounds as there are pairs of joules an image."""
-    run = make_rounds([(1.0, 1.0)] * len(joules), [Arm(1), Arm(2)])
-    for window in run.ranks[0].windows:
-        images = 2 * 8 * (1 + window.arm)
-        window.cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=joules[window.round][window.arm] * images)
-    return run
-
-
-def ids(results):
-    return [entry.id for entry in registry.experiment_figures(results.table())]
-
-
-def test_without_a_counter_there_is_no_figure(results):
-    curve_in_rounds(results.folder)
-    results.add(experiment="mine", swept={"model": "resnet50"})
-    assert not [id for id in ids(results) if "energy" in id]
-
-
-def test_with_one_each_experiment_that_has_it_has_the_figure(results):
+def test_each_experiment_that_counted_energy_has_its_figure(results):
     for nodes in (1, 2):
         save(counted(make_record(nodes=nodes), 10.0), results.folder)
     save(counted(make_record("mine", swept={"model": "resnet50"}), 10.0), results.folder)
     results.add(experiment="other", swept={"model": "resnet50"})
-    assert [id for id in ids(results) if "energy" in id] == ["own-mine-energy", "own-weak-scaling-energy"]
+    curve_in_rounds(results.folder, experiment="strong_scaling")
+    ids = [entry.id for entry in registry.experiment_figures(results.table())]
+    assert [id for id in ids if "energy" in id] == ["own-mine-energy", "own-weak-scaling-energy"]
 
 
 @pytest.mark.slow
 def test_each_point_has_the_median_of_its_rounds_and_their_interval(results):
-    save(in_rounds([(10 + n, 8 + n / 2) for n in range(6)]), results.folder)
+    run = make_rounds([(1.0, 1.0)] * 6, [Arm(1), Arm(2)])
+    for window in run.ranks[0].windows:
+        images = 2 * 8 * (1 + window.arm)
+        joules_per_image = (10 + window.round, 8 + window.round / 2)[window.arm]
+        window.cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=joules_per_image * images)
+    save(run, results.folder)
     figure = drawn("own-weak-scaling-energy", results.table())
     [axes] = figure.axes
     # Of six values the smallest and the largest enclose the median.

@@ -5,12 +5,12 @@ from tests.helpers.own_records import make_record, save
 from train.record.record import Epoch
 
 pytestmark = pytest.mark.slow
+EPOCHS = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
 
 
 def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
-    epochs = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
-    results.add(experiment="accuracy_digits", nodes=1, epochs=epochs)
-    crowded = make_record("accuracy_digits", nodes=2, epochs=epochs)
+    results.add(experiment="accuracy_digits", nodes=1, epochs=EPOCHS)
+    crowded = make_record("accuracy_digits", nodes=2, epochs=EPOCHS)
     crowded.cores_shared = True
     save(crowded, results.folder)
     for id, hollow in (("time-to-accuracy", [[2], [], [2]]), ("curves", [[], []])):
@@ -21,14 +21,13 @@ def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
 
 
 def test_the_dot_is_where_the_first_step_begins_and_runs_without_samples_do_no_harm(results):
-    epochs = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
-    bare = make_record("accuracy_digits", nodes=2, epochs=epochs)
+    bare = make_record("accuracy_digits", nodes=2, epochs=EPOCHS)
     for rank in bare.ranks:
         rank.usage = None
     save(bare, results.folder)
     figure = drawn("own-accuracy-digits-usage", results.table())
     assert [text.get_text() for text in figure.axes[0].texts] == ["no samples: measure.usage_period_s=null"]
-    results.add(experiment="accuracy_digits", nodes=1, epochs=epochs)
+    results.add(experiment="accuracy_digits", nodes=1, epochs=EPOCHS)
     figure = drawn("own-accuracy-digits-usage", results.table())
     assert len(figure.axes) == 2
     dots = [line for line in figure.axes[0].get_lines() if line.get_marker() == "o" and len(line.get_xdata())]

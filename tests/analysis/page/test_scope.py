@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from analysis import page
@@ -13,14 +11,13 @@ from train.record.reproduction import Outcome, Reproduction
 def test_what_belongs_to_a_report(results):
     results.add(experiment="weak_scaling")
     results.add(experiment="overhead")
-    study = Study(results.folder)
+    study = results.study()
     only = page.report_scope("001", study.published, results.folder)
     assert {"weak_scaling", "strong_scaling", "batch_sweep"} <= only.experiments
     assert set(only.narrowed(study).local["experiment"]) == {"weak_scaling"}
     ids = set(only.figures(registry.figures(study.local)))
     assert {"001-figure-5", "own-weak-scaling-throughput"} <= ids
-    assert {id.split("-")[0] for id in ids} == {"001", "own"}
-    assert not any(id.startswith("own-overhead") for id in ids)
+    assert all(id.startswith(("001-", "own-weak-scaling-")) for id in ids)
 
 
 def test_what_its_reproduction_came_to_is_listed_with_the_reasons(tmp_path):
@@ -40,18 +37,13 @@ def test_what_its_reproduction_came_to_is_listed_with_the_reasons(tmp_path):
 @pytest.mark.slow
 def test_the_page_of_one_report(results, tmp_path, monkeypatch):
     every = registry.figures
-    monkeypatch.setattr(
-        registry, "figures", lambda local: {k: v for k, v in every(local).items() if k == "002-throughput"}
-    )
+    monkeypatch.setattr(registry, "figures", lambda local: {"002-throughput": every(local)["002-throughput"]})
     results.add(experiment="bnl_throughput", nodes=1)
-    reproduction.write(
-        Reproduction("002", [Outcome("bnl_throughput", "AlexNet", "measured", runs=1, planned=1)]), results.folder
-    )
+    outcome = Outcome("bnl_throughput", "AlexNet", "measured", runs=1, planned=1)
+    reproduction.write(Reproduction("002", [outcome]), results.folder)
     out = tmp_path / "page.html"
     assert main(["report", "--report", "002", "--results", str(results.folder), "--out", str(out)]) == 0
-    page = Path(out).read_text()
-    assert "<h1>Report 002, reproduced</h1>" in page
-    assert 'id="report-002"' in page
-    assert 'id="report-001"' not in page
-    assert '<tr class="measured">' in page
-    assert "<td>1 of 1</td>" in page
+    written = out.read_text()
+    for part in ("<h1>Report 002, reproduced</h1>", 'id="report-002"', '<tr class="measured">', "<td>1 of 1</td>"):
+        assert part in written
+    assert 'id="report-001"' not in written
