@@ -12,35 +12,28 @@ from analysis.curves import (
     measured,
     noises,
     other_points_noise,
-    times_as_fast,
 )
 from tests.helpers.own_studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
+VGG16_AT_2 = row("images_per_s", 2.0, 2, model="vgg16")
 
-def test_published_points_with_one_global_batch_are_a_curve_of_strong_scaling():
+
+def test_points_with_one_global_batch_are_a_curve_and_else_those_with_one_batch_per_rank():
     strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
     (result,) = curves(table(*strong), "images_per_s")
     assert result["ranks"].tolist() == [1, 2, 4]
-
-
-def test_published_points_with_two_batches_per_rank_are_two_curves_although_global_batches_coincide():
     weak = [row("images_per_s", 100 * n, n, batch=batch) for batch in (64, 32) for n in (1, 2)]
-    result = list(curves(table(*weak), "images_per_s"))
+    result = curves(table(*weak), "images_per_s")
     assert sorted(curve["batch_per_rank"].tolist() for curve in result) == [[32, 32], [64, 64]]
 
 
 def test_the_base_of_a_speedup_has_its_batch_per_rank_or_else_its_global_batch():
-    rates = table(row("images_per_s", 100, 1, batch=64), row("images_per_s", 60, 1, batch=8))
-    weak = row("speedup_throughput", 6, 8, batch=64, kind="stated")
-    strong = row("speedup_throughput", 5, 8, batch=8, kind="stated", model="resnet50")
-    (base,) = bases(rates)(weak)
-    assert base["value"] == 100
-    (base,) = bases(rates)(strong)
-    assert base["value"] == 60
-    only_weak = table(row("images_per_s", 100, 1, batch=64))
-    assert keeps_global_batch(strong, bases(only_weak)(strong))
-    assert not keeps_global_batch(weak, bases(only_weak)(weak))
+    rates = [row("images_per_s", 100, 1, batch=64), row("images_per_s", 60, 1, batch=8)]
+    weak, strong = (row("speedup_throughput", 6, 8, batch=batch, kind="stated") for batch in (64, 8))
+    both, only_weak = bases(table(*rates)), bases(table(rates[0]))
+    assert [[base["value"] for base in both(one)] for one in (weak, strong)] == [[100], [60]]
+    assert [keeps_global_batch(one, only_weak(one)) for one in (weak, strong)] == [False, True]
 
 
 def test_of_a_curve_in_rounds_each_launch_is_a_row(results):
@@ -50,15 +43,6 @@ def test_of_a_curve_in_rounds_each_launch_is_a_row(results):
     # 8 images over the mean step of 0.625 s, in both launches
     assert rows.loc[rows["nodes"] == 1, "value"].tolist() == pytest.approx([12.8, 12.8])
     assert all(in_rounds(row) for row in rows.to_dict("records"))
-
-
-def test_how_many_times_as_fast_a_point_is():
-    # 10 s instead of 40 s; 90 instead of 100 images/s a rank, of 4 ranks over 1
-    time, rate = (row(name, 1, 4) for name in ("job_s", "images_per_s"))
-    assert times_as_fast(time, row("job_s", 1, 1), 10, 40) == 4
-    assert times_as_fast(rate, row("images_per_s", 1, 1), 360, 100) == 3.6
-    per_rank = [row("images_per_s_per_rank", 1, n) for n in (4, 1)]
-    assert times_as_fast(*per_rank, 90, 100) == pytest.approx(3.6)
 
 
 def test_the_result_of_the_last_table_is_cached():
@@ -71,7 +55,6 @@ def test_the_result_of_the_last_table_is_cached():
 
     one, other = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, 2, 3]})
     assert [values(one), values(one), values(other), values(other)] == [[1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
-    assert used == [2, 3]
     assert values(one.copy()) == [1, 2]
     assert used == [2, 3, 2]
 
@@ -83,25 +66,25 @@ def test_the_noise_is_that_of_the_same_device_at_the_same_scale():
     other = noisy.at(row("images_per_s", 70, 4, model="vgg16"))
     assert (other.deviation, other.degrees) == (pytest.approx(math.log(1.03) / 2**0.5), 1)
     assert noisy.at(twice[0]).deviation == pytest.approx(math.log(1.03) / 2)
-    assert noisy.at(row("images_per_s", 50, 8)) is None
-    assert noisy.at(row("images_per_s", 10, 4, gpu="K80")) is None
-    assert noisy.at(row("images_per_s", 10, 4, report="003")) is None
+    for ranks, elsewhere in ((8, {}), (4, {"gpu": "K80"}), (4, {"report": "003"})):
+        assert noisy.at(row("images_per_s", 50, ranks, **elsewhere)) is None
 
 
-def test_a_curve_of_three_points_scatters_about_its_line_and_tells_so_of_other_curves():
+def test_a_curve_of_three_points_scatters_about_its_line_which_tells_the_noise_of_other_curves():
     # ln: 0, 0.1 + 1, 2 over steps of 1: residuals -1/30, 1/15, -1/30
     points = curve("images_per_s", {1: 1.0, 2: math.exp(1.1), 4: math.exp(2.0)})
     noisy = noises(table(*points))
-    result = noisy.at(row("images_per_s", 2.0, 2, model="vgg16"))
+    result = noisy.at(VGG16_AT_2)
     assert (result.deviation, result.degrees) == (pytest.approx((1 / 900 + 1 / 225 + 1 / 900) ** 0.5), 1)
     assert noisy.at(points[1]) is None  # a wrong point would hide itself
-    assert noises(table(*points[:2])).at(row("images_per_s", 2.0, 2, model="vgg16")) is None
+    assert noises(table(*points[:2])).at(VGG16_AT_2) is None
 
 
 def test_rates_of_ranks_and_of_the_job_are_one_measurement_and_times_another():
-    whole = [row("images_per_s", value, 4, repeat=i) for i, value in enumerate((400, 440))]
-    per_rank = [row("images_per_s_per_rank", value, 4, repeat=i) for i, value in enumerate((100, 110))]
-    times = [row("job_s", value, 4, repeat=i) for i, value in enumerate((10, 10.1))]
+    whole, per_rank, times = (
+        [row(quantity, value, 4, repeat=i) for i, value in enumerate(values)]
+        for quantity, *values in (("images_per_s", 400, 440), ("images_per_s_per_rank", 100, 110), ("job_s", 10, 10.1))
+    )
     noisy = noises(table(*whole, *per_rank, *times))
     assert noisy.at(per_rank[0]) == noisy.at(whole[0])
     assert noisy.at(whole[0]).degrees == 1
@@ -110,11 +93,10 @@ def test_rates_of_ranks_and_of_the_job_are_one_measurement_and_times_another():
 
 def test_a_speedup_is_over_the_smallest_point_of_its_curve():
     points = curve("images_per_s", {2: 100, 8: 300})
-    noisy = noises(table(*points, *(row("images_per_s", v, 2, model="vgg16", repeat=i) for i, v in enumerate((9, 10)))))
+    noisy = noises(table(*points, *(VGG16_AT_2 | {"value": v, "repeat": i} for i, v in enumerate((9, 10)))))
     speedup = row("speedup_throughput", 3, 8, kind="stated")
-    assert noisy.at(speedup) is None
-    assert noisy.measurements(speedup) == [(None, 1.0), (noisy.at(points[0]), -1.0)]
     assert noisy.at(points[0]).degrees == 1
+    assert noisy.measurements(speedup) == [(None, 1.0), (noisy.at(points[0]), -1.0)]
 
 
 def test_the_other_points_of_a_curve_tell_the_noise_of_one():

@@ -8,28 +8,23 @@ import pytest
 
 from analysis import documents
 from analysis.__main__ import main
-from analysis.documents import csv_text
 from analysis.stats import between, exact, from_ends, unknown
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
-
-NOTHING = {"low": None, "high": None, "level": None, "covers": ""}
 
 
 @pytest.mark.parametrize(
     ("number", "fields"),
     [
-        (unknown(2.0), {"value": 2.0, "n": 1, **NOTHING}),
-        (unknown(n=3), {"value": None, "n": 3, **NOTHING}),
-        (between(2.0, 2.0, math.inf), dict(value=2.0, low=2.0, high=None, level=1.0, n=1, covers="rounding")),
-        (
-            from_ends(2.0, 1.5, 2.5, "machines", 3, 0.9),
-            dict(value=2.0, low=1.5, high=2.5, level=0.9, n=3, covers="machines"),
-        ),
+        (unknown(2.0), (2.0, None, None, None, 1, "")),
+        (unknown(n=3), (None, None, None, None, 3, "")),
+        (between(2.0, 2.0, math.inf), (2.0, 2.0, None, 1.0, 1, "rounding")),
+        (from_ends(2.0, 1.5, 2.5, "machines", 3, 0.9), (2.0, 1.5, 2.5, 0.9, 3, "machines")),
     ],
 )
 def test_a_number_has_its_interval_and_null_for_what_is_not_known(number, fields):
-    assert json.loads(documents.text(number)) == fields
+    names = ("value", "low", "high", "level", "n", "covers")
+    assert json.loads(documents.text(number)) == dict(zip(names, fields, strict=True))
 
 
 def test_a_number_that_is_not_known_at_all_is_none():
@@ -59,11 +54,9 @@ def test_what_a_record_says_reaches_the_terminal_without_escapes(tmp_path, capsy
 
 
 def test_a_cell_is_no_formula():
-    cells = ['=HYPERLINK("http://x","y")', "+1+1", "-2+3", "@x", "-0.5", "-1e3", "a=b", ""]
-    text = csv_text(pd.DataFrame({"note": cells, "value": [-1.5] * len(cells)}))
+    cells = {'=HYPERLINK("x","y")': '\'=HYPERLINK("x","y")', "+1+1": "'+1+1", "-2+3": "'-2+3", "@x": "'@x"}
+    cells |= {text: text for text in ("-0.5", "-1e3", "a=b", "")}
+    text = documents.csv_text(pd.DataFrame({"note": cells.keys(), "value": -1.5}))
     read = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-    assert read["note"].tolist() == [
-        *('\'=HYPERLINK("http://x","y")', "'+1+1", "'-2+3", "'@x"),
-        *("-0.5", "-1e3", "a=b", ""),
-    ]
+    assert read["note"].tolist() == [*cells.values()]
     assert set(read["value"]) == {"-1.5"}

@@ -3,8 +3,6 @@ import math
 import pytest
 
 from analysis import labels
-from tests.helpers.own_records import make_record, save
-from train.record.record import Server
 
 
 @pytest.mark.parametrize(
@@ -23,18 +21,7 @@ def test_values_stand_where_their_ticks_do_not_overlap(values, places, spaced):
 
 def test_values_are_ordered_and_none_comes_last():
     result = labels.ordered_values([2.0, math.nan, 1.0, math.nan, 2.0])
-    assert result[:2] == [1.0, 2.0]
-    assert len(result) == 3
-    assert math.isnan(result[2])
-
-
-def test_a_label_says_what_tells_a_series_apart_once(results):
-    for batch in (4, 8):
-        swept = {"model": "resnet50", "batch_per_rank": batch, "nodes": 1}
-        results.add(batch_per_rank=batch, swept=swept)
-    local = results.table()
-    for batch in (4, 8):
-        assert labels.distinctions(local[local["batch_per_rank"] == batch], local) == [f"batch {batch}"]
+    assert result == pytest.approx([1.0, 2.0, math.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize(("counts", "words"), [([3, 3], "n=3"), ([1, 3, 2], "n=1 to 3")])
@@ -48,27 +35,21 @@ def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
     assert labels.figure_note(results.table().iloc[:0]) == ""
 
 
-def test_a_series_that_another_distribution_measured_says_so(results):
-    for backend in ("horovod", "mwms"):
-        results.add(nodes=2, **{"distribution.backend": backend})
+def test_a_label_says_what_distinguishes_a_series_from_others(results):
+    for batch, backend in ((4, "horovod"), (8, "horovod"), (8, "mwms")):
+        swept = {"model": "resnet50", "batch_per_rank": batch, "nodes": 2}
+        results.add(nodes=2, batch_per_rank=batch, swept=swept, **{"distribution.backend": backend})
     local = results.table()
-    assert labels.distinctions(local[local["backend"] == "mwms"], local) == ["distribution mwms"]
+    phrases = {key: labels.distinctions(of, local) for key, of in local.groupby(["batch_per_rank", "backend"])}
+    assert phrases == {
+        (4, "horovod"): ["batch 4", "distribution horovod"],
+        (8, "horovod"): ["batch 8", "distribution horovod"],
+        (8, "mwms"): ["batch 8", "distribution mwms"],
+    }
 
 
-def test_how_a_strategy_differs_from_others_is_reported_also_where_it_is_alone(results):
+def test_how_a_strategy_differs_is_said_also_where_it_is_alone(results):
     for backend in ("ps", "ps_cpu"):
         results.add(nodes=2, **{"distribution.backend": backend})
-    local = results.table()
-    printed = {backend: labels.distinctions(of, of) for backend, of in local.groupby("backend")}
-    assert printed == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
-
-
-def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_reported(results):
-    settings = {"backend": "ps", "allreduce": True, "controller": "gloo"}
-    run = make_record(nodes=2, distribution=settings | {"servers": 2, "servers_on": "nodes"})
-    run.servers = [Server(rank, f"host{rank}", [0, 1], 1) for rank in (2, 3)]
-    save(run, results.folder)
-    local = results.table()
-    assert labels.distinctions(local, local) == ["asynchronous", "+4 cores for servers"]
-    assert labels.server_cores(local.assign(server_cores=1)) == ["+1 core for servers"]
-    assert labels.server_cores(local.assign(server_cores=0)) == []
+    phrases = {backend: labels.distinctions(of, of) for backend, of in results.table().groupby("backend")}
+    assert phrases == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}

@@ -5,52 +5,32 @@ import pytest
 
 from analysis.__main__ import COMMANDS, main, module
 
-
-def loaded(code):
-    """The top-level modules that a fresh Python has loaded after running `code`."""
-    listing = "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", code + listing], capture_output=True, text=True, check=True
-        ).stdout.split()
-    )
+DRAW = ("appendix", "bundle", "draw", "evaluate", "report")
+TRAINING = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}
 
 
 @pytest.mark.slow
-def test_help_loads_no_library_and_names_every_command(capsys):
-    assert not {"numpy", "pandas", "matplotlib", "scipy"} & loaded("import analysis.__main__")
-    with pytest.raises(SystemExit) as stop:
-        main(["--help"])
-    assert stop.value.code == 0
-    printed = capsys.readouterr().out
-    assert all(name in printed for name in COMMANDS)
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        (["analysis.__main__"], {"numpy", "pandas", "matplotlib", "scipy"}),
+        ([*map(module, COMMANDS), "analysis.figures.registry"], TRAINING),
+        ([module(name) for name in COMMANDS if name not in DRAW], {"matplotlib", "fontTools", "jinja2", "scipy"}),
+    ],
+    ids=["list of commands", "any command", "commands that print text"],
+)
+def test_a_command_loads_only_what_it_needs(modules, absent):
+    code = f"import sys, {', '.join(modules)}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not absent & set(done.stdout.split())
 
 
-@pytest.mark.slow
-def test_no_command_needs_what_only_training_needs():
-    modules = ", ".join(map(module, COMMANDS))
-    heavy = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}
-    assert not heavy & loaded(f"import {modules}; from analysis.figures import registry")
-
-
-@pytest.mark.slow
-def test_no_command_that_prints_text_loads_what_draws_or_simulates():
-    draw = ("appendix", "bundle", "draw", "evaluate", "report")
-    modules = ", ".join(module(name) for name in COMMANDS if name not in draw)
-    assert not {"matplotlib", "fontTools", "jinja2", "scipy"} & loaded(f"import {modules}")
-
-
-@pytest.mark.parametrize("argv", [[], ["drawn"]])
-def test_a_missing_or_unknown_command_is_an_error(argv, capsys):
+@pytest.mark.parametrize(
+    ("argv", "status"), [([], 2), (["drawn"], 2), (["--help"], 0), *(([name, "--help"], 0) for name in COMMANDS)]
+)
+def test_usage_is_shown_on_request_and_for_a_missing_or_unknown_command(argv, status, capsys):
     with pytest.raises(SystemExit) as stop:
         main(argv)
-    assert stop.value.code == 2
-    assert "usage: python -m analysis" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_its_help(command, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
-    assert stop.value.code == 0
-    assert "usage" in capsys.readouterr().out
+    assert stop.value.code == status
+    printed = capsys.readouterr()
+    assert "usage: python -m analysis" in (printed.err if status else printed.out)

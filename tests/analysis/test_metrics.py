@@ -1,27 +1,24 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis import metrics
 
-positive = st.floats(1e-3, 1e6)
 
-
-def test_speedups_and_changes_worked_by_hand():
-    assert metrics.speedup(66.25, 8.82) == pytest.approx(7.51, abs=0.005)
-    assert metrics.speedup(metrics.rate(1, 101.92), metrics.rate(1, 193.45)) == pytest.approx(1.898, abs=0.0005)
-    assert metrics.efficiency(7.0, 8) == 0.875
+def test_formulas_worked_by_hand():
     assert metrics.efficiency(3.5, 8, base_ranks=2) == 0.875
     assert metrics.change_fraction(20, 5) == -0.75
     assert metrics.faster_fraction(319, 205) == pytest.approx(0.556, abs=0.0005)
+    assert metrics.throughput(64, 10, 4.0) == 160
+    assert metrics.per_rank(160.0, 4) == 40
+    assert metrics.whole_job(40.0, 4) == 160
+    assert [metrics.hops(members) for members in (1, 2, 4)] == [0, 1, 1.5]
+    assert metrics.bus_bandwidth(1e9, 0.5, 4) == 3e9
 
 
 @pytest.mark.parametrize(
     ("ranks", "batch", "kept"),
     [
-        ([1, 2, 4], [32, 64, 128], "batch_per_rank"),
         ([1, 2, 4], [128, 128, 128], "global_batch"),
         ([1, 2, 4], [128, 128, 256], "batch_per_rank"),
         ([2, 2], [64, 64], "batch_per_rank"),
@@ -29,20 +26,6 @@ def test_speedups_and_changes_worked_by_hand():
 )
 def test_what_a_curve_keeps(ranks, batch, kept):
     assert metrics.shared_batch(ranks, batch) == kept
-
-
-def test_rates_of_ranks_steps_and_links():
-    assert metrics.throughput(64, 10, 4.0) == 160
-    assert metrics.per_rank(160.0, 4) == 40
-    assert metrics.whole_job(40.0, 4) == 160
-    assert metrics.step_s(64, 160.0) == 0.4
-    assert metrics.bandwidth(1e9, 0.5) == 2e9
-
-
-@given(positive, positive, st.integers(2, 4096))
-def test_bus_bandwidth_lies_between_algorithm_bandwidth_and_twice_it(size, seconds, ranks):
-    algorithm = metrics.bandwidth(size, seconds)
-    assert algorithm * (1 - 1e-9) <= metrics.bus_bandwidth(size, seconds, ranks) < 2 * algorithm
 
 
 @pytest.mark.parametrize(
@@ -64,15 +47,6 @@ def test_the_slope_of_repeats_worked_by_hand():
     assert e.value == pytest.approx(math.exp(0.7) / 2)
     assert e.standard_error == pytest.approx(e.value * math.sqrt(0.02))
     assert (e.degrees, e.n) == (2, 2)
+    assert metrics.per_doubling([1, 8], [5, 40]).value == pytest.approx(1)  # ideal scaling
     with pytest.raises(ValueError, match="two sizes"):
         metrics.per_doubling([2, 2], [1, 1])
-
-
-@given(st.floats(0.01, 1e4), st.lists(st.integers(0, 10), min_size=2, max_size=5, unique=True))
-def test_ideal_scaling_keeps_everything_whatever_the_unit(scale, doublings):
-    sizes = [2**k for k in sorted(doublings)]
-    assert metrics.per_doubling(sizes, [scale * size for size in sizes]).value == pytest.approx(1)
-
-
-def test_hops_of_a_ring_worked_by_hand():
-    assert [metrics.hops(members) for members in (1, 2, 4)] == [0, 1, 1.5]

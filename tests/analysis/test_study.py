@@ -32,37 +32,30 @@ def opened_records(command, log):
         sys.exit(main(command))
 
 
-@pytest.fixture
-def places(tmp_path):
-    """The records of a curve in rounds, of the points of another, and of a timeline."""
-    results = tmp_path / "results"
-    curve_in_rounds(results)
+@pytest.mark.slow
+def test_a_command_opens_each_record_once(results, tmp_path):
+    """Of a curve in rounds, the points of another, and a timeline."""
+    curve_in_rounds(results.folder)
     for repeat in range(3):
         for nodes in (1, 2):
-            save(make_record(model="vgg16", nodes=nodes, repeat=repeat), results)
-    launch_with_timeline(results)
-    return sorted(map(str, record_files(results)))
-
-
-@pytest.mark.slow
-def test_a_command_opens_each_record_once(places, tmp_path):
-    results = str(tmp_path / "results")
-    commands = [
-        ["report", "--out", str(tmp_path / "report.html"), "--results", results],
-        ["audit", results],
-        ["diagnose", "weak_scaling", "--draw", "--out", str(tmp_path), "--results", results],
-        ["history", "weak_scaling", "--results", results],
-        ["timeline", "--out", str(tmp_path), "--results", results],
-    ]
+            save(make_record(model="vgg16", nodes=nodes, repeat=repeat), results.folder)
+    launch_with_timeline(results.folder)
+    folder, out = str(results.folder), str(tmp_path)
     audit.table_findings(loading.published())  # which this process keeps
     claims.judge(claims.read(), Study(tmp_path))
-    for command in commands:
+    for command in (
+        ["report", "--out", f"{out}/report.html", "--results", folder],
+        ["audit", folder],
+        ["diagnose", "weak_scaling", "--draw", "--out", out, "--results", folder],
+        ["history", "weak_scaling", "--results", folder],
+        ["timeline", "--out", out, "--results", folder],
+    ):
         log = tmp_path / f"opened-{command[0]}"
         process = multiprocessing.get_context("fork").Process(target=opened_records, args=(command, log))
         process.start()
         process.join()
         assert process.exitcode == 0, command
-        assert sorted(log.read_text().splitlines()) == places, command
+        assert sorted(log.read_text().splitlines()) == sorted(map(str, record_files(results.folder))), command
 
 
 def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):
@@ -97,8 +90,8 @@ def test_records_of_more_than_is_kept_are_the_same(results, monkeypatch, limit):
 
 
 def test_a_part_of_a_study_has_its_rows_and_all_records(results):
-    results.add(nodes=1)
-    results.add(nodes=2)
+    for nodes in (1, 2):
+        results.add(nodes=nodes)
     whole = Study(results.folder)
     part = whole.narrowed(whole.local[whole.local["nodes"].eq(1)])
     assert part.local["nodes"].unique().tolist() == [1]

@@ -8,11 +8,8 @@ from analysis import TableError, thresholds
 
 
 def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
-    folder = Path(analysis.__file__).parent
-    used = {
-        name for path in folder.rglob("*.py") for name in re.findall(r'limit\("(\w+)"\)', path.read_text())
-    }  # fmt: skip
-    assert used == set(thresholds.read())
+    sources = (path.read_text() for path in Path(analysis.__file__).parent.rglob("*.py"))
+    assert {name for text in sources for name in re.findall(r'limit\("(\w+)"\)', text)} == set(thresholds.read())
 
 
 @pytest.mark.parametrize(
