@@ -1,27 +1,24 @@
 import pytest
 
 from analysis.experiments import allreduce, summary
-from analysis.study import Study
-from tests.helpers.drawn_figures import study_of
+from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import Results, as_sweep, make_record, save
 
 MIB = 1 << 20
 
 
-def add(results: Results, times, ranks=2, controller="gloo", cycle_ms=20.0, transfers=(), device="cpu", **other):
+def add(results: Results, times, controller="gloo", cycle_ms=20.0, transfers=(), **other):
     """A sweep: `times` has for each message size the times of each rank, `transfers` what each rank moved."""
     distribution = {"backend": "horovod", "allreduce": True, "controller": controller, "cycle_time_ms": cycle_ms}
-    run = make_record("allreduce_bench", nodes=ranks, distribution=distribution, device=device, **other)
-    as_sweep(run, times, transfers)
-    if device == "gpu":
-        run.environment.horovod_built_with = ["gloo", "nccl"]
+    ranks = len(next(iter(times.values())))
+    run = as_sweep(make_record("allreduce_bench", nodes=ranks, distribution=distribution, **other), times, transfers)
+    run.environment.horovod_built_with = ["gloo", "nccl"]
     return save(run, results.folder)
 
 
 def own(results: Results):
-    result = Study(results.folder)
-    assert result.left_out == []
-    return result.local
+    assert results.study().left_out == []
+    return results.table()
 
 
 def test_a_size_takes_the_median_of_its_allreduces_each_until_the_slowest_rank_had_it(results):
@@ -39,8 +36,7 @@ def test_the_slowest_rank_is_the_limit(results):
     ring, copy = ("tcp_ring", "10.0.0.1", 4000), ("memory_copy", "", 9000)
     stream = ("tcp_stream", "10.0.0.1", 3000, 1.0)
     add(results, {MIB: [[1.0], [1.0]]}, transfers=[[(*ring, 2.0), (*copy, 1.0)], [stream, (*ring, 1.0), (*copy, 3.0)]])
-    result = {name: e.value for name, e in allreduce.hardware_rates(own(results)).items()}
-    assert result == {
+    assert {name: rate.value for name, rate in allreduce.hardware_rates(own(results)).items()} == {
         "tcp_ring_bytes_per_s": 2000.0,
         "tcp_stream_bytes_per_s": 3000.0,
         "memory_copy_bytes_per_s": 3000.0,
@@ -50,25 +46,17 @@ def test_the_slowest_rank_is_the_limit(results):
 def test_points_and_their_table_worked_by_hand(results):
     ring = [[("tcp_ring", "a", 4 * 10**9, 1.0)]] * 4
     for repeat, second in enumerate((1.0, 3.0)):
-        times = {1024: [[0.02]] * 4, 10**9: [[second]] * 4}
-        add(results, times, ranks=4, transfers=ring, repeat=repeat)
+        add(results, {1024: [[0.02]] * 4, 10**9: [[second]] * 4}, transfers=ring, repeat=repeat)
     add(results, {1024: [[0.001]] * 2, 10**9: [[0.5]] * 2}, controller="mpi", cycle_ms=1.0)
     table = own(results)
     points = allreduce.rounds(table)
     large = points[(points["operations"] == "gloo") & (points["message_bytes"] == 10**9)]
     assert sorted(large["rate"]) == pytest.approx([0.5e9, 1.5e9])  # 1e9 x 1.5 / 3 s, / 1 s
     gloo, mpi = summary.rows(table).to_dict("records")
-    assert (gloo["backend"], gloo["cycle\n[ms]"], gloo["ranks"], gloo["rounds"], gloo["launches"]) == (
-        "gloo",
-        "20",
-        4,
-        2,
-        2,
-    )
-    assert gloo["1 KiB\n[ms]"] == "20"
+    names = ("backend", "cycle\n[ms]", "ranks", "rounds", "launches", "1 KiB\n[ms]", "best bus\n[GB/s]")
+    assert [gloo[name] for name in names[:-1]] == ["gloo", "20", 4, 2, 2, "20"]
     assert gloo["of the\nTCP ring"] == "25%"  # mean 1 GB/s of 4 GB/s
-    assert (mpi["backend"], mpi["rounds"], mpi["1 KiB\n[ms]"]) == ("mpi", 1, "1")
-    assert mpi["best bus\n[GB/s]"] == "2 at 953.674 MiB"
+    assert [mpi[name] for name in names] == ["mpi", "1", 2, 1, 1, "1", "2 at 953.674 MiB"]
     assert "500 ms 2" in allreduce.by_size(table)
 
 
@@ -78,29 +66,21 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "label"),
+    ("size", "label"),
     [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
 )
-def test_sizes_are_reported_in_binary_units(arguments, label):
-    assert allreduce.size_label(arguments) == label
+def test_sizes_are_reported_in_binary_units(size, label):
+    assert allreduce.size_label(size) == label
 
 
 @pytest.mark.slow
 def test_the_figures_show_times_bandwidths_and_limits(results):
-    import matplotlib as mpl
-
-    from analysis.figures import plots, registry
-
     ring = ("tcp_ring", "a", 10**9, 1.0)
     for ranks in (2, 4):
+        times = {1 << k: [[0.02 * 2**k / 2**10]] * ranks for k in (10, 12)}
         for repeat in range(2):
-            times = {1 << k: [[0.02 * 2**k / 2**10]] * ranks for k in (10, 12)}
-            add(results, times, ranks=ranks, transfers=[[ring]] * ranks, repeat=repeat)
-    table = own(results)
-    with mpl.rc_context(fname=plots.STYLE):
-        entry = registry.figures(table)["own-allreduce-bench-bandwidth"]
-        drawn = entry.draw(entry.points(study_of(table)))
-    two, four = drawn.axes
+            add(results, times, transfers=[[ring]] * ranks, repeat=repeat)
+    two, four = drawn("own-allreduce-bench-bandwidth", own(results)).axes
     assert [axes.get_title("left") for axes in (two, four)] == ["2 ranks", "4 ranks"]
     flat = [line for line in four.get_lines() if list(line.get_ydata()) == [1.0, 1.0]]
     assert [line.get_label() for line in flat] == ["plain TCP, all ranks to the next one"]

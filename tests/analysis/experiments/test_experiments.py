@@ -1,7 +1,6 @@
 import pytest
 
 from analysis.experiments import step_times, training_runs
-from analysis.study import Study
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import make_record, make_rounds, save
 from tests.helpers.own_studies import curve_in_rounds
@@ -14,8 +13,7 @@ def distributions(results):
 
 
 def times_of(results):
-    rows = distributions(results)
-    return {(row["nodes"], row["kind"]): row["times"] for _, row in rows.iterrows()}
+    return {(row["nodes"], row["kind"]): row["times"] for row in distributions(results).to_dict("records")}
 
 
 def test_each_step_of_an_arm_is_that_of_its_slowest_rank(results):
@@ -38,8 +36,7 @@ def test_launches_of_single_points_have_their_steps(results):
 
 def test_of_a_curve_in_rounds_the_steps_are_those_of_the_rounds(results):
     curve_in_rounds(results.folder)
-    rows = distributions(results)
-    assert rows["round"].notna().all()
+    assert distributions(results)["round"].notna().all()
 
 
 @pytest.mark.slow
@@ -55,15 +52,15 @@ def test_percentiles_are_marked(results):
     assert axes.get_title(loc="left") == "ResNet50, n=101 steps"
 
 
-def test_training_of_a_run_by_hand(tmp_path):
+def test_training_of_a_run_by_hand(results):
     # The first epoch also traces; accuracy is stable from the third epoch on, after 9 + 2 + 3 s.
     trained = [
         Epoch(number, 10, time_s, 1.0, 0.5, 1.0, accuracy)
         for number, time_s, accuracy in ((1, 9.0, 0.5), (2, 2.0, 0.8), (3, 3.0, 0.895), (4, 2.5, 0.9))
     ]
-    save(make_record("accuracy_digits", epochs=trained), tmp_path)
-    save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
-    result = training_runs(Study(tmp_path).local).set_index("ranks")
+    for nodes, epochs in ((1, trained), (2, [Epoch(1, 10, 4.0, 1.0, 0.5)])):  # the latter validated nothing
+        results.add(experiment="accuracy_digits", nodes=nodes, epochs=epochs)
+    result = training_runs(results.table()).set_index("ranks")
     assert result["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
     assert (result.loc[1, "epochs_to_stable"], result.loc[1, "time_to_stable_s"]) == (3, 14)
     assert result.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()

@@ -10,32 +10,53 @@ from tests.helpers.own_records import QUOTA, Arm, as_sweep, make_record, make_ro
 from tests.helpers.own_studies import curve_in_rounds
 from train.record.record import Epoch
 
+SPEEDUP, EFFICIENCY, BY_WALL_TIME = (
+    "speedup\nby throughput",
+    "efficiency\nby throughput",
+    "speedup, efficiency\nby wall time",
+)
+
+
+def rows(results):
+    return summary.rows(results.table()).to_dict("records")
+
+
+def as_json(table):
+    return json.loads(documents.text(summary.as_json(table)))
+
+
+def number(value, low=None, high=None, n=1, **more):
+    level, covers = (None, "") if low is None else (0.95, "launches")
+    ends = {"value": value, "low": low, "high": high}
+    return {name: end and pytest.approx(end, abs=1e-4) for name, end in ends.items()} | {
+        "level": level, "n": n, "covers": covers, **more,
+    }  # fmt: skip
+
 
 def test_a_table_worked_by_hand(results):
     # 8 images in 0.5 s: 16 images/s; 16 images in 0.625 s: 25.6 images/s, 1.6x on two nodes
     results.add(nodes=1, step_s=0.5)
     results.add(nodes=2, step_s=0.625)
-    one, two = summary.rows(results.table()).to_dict("records")
+    one, two = rows(results)
     assert (one["model"], one["nodes"], one["launches"], one["images/s"]) == ("ResNet50", 1, 1, "16")
-    assert two["images/s"] == "25.6"
-    assert (two["speedup\nby throughput"], two["efficiency\nby throughput"]) == ("1.60", "0.80")
+    assert (two["images/s"], two[SPEEDUP], two[EFFICIENCY]) == ("25.6", "1.60", "0.80")
     assert "rounds" not in two
     # wall: 0.4 + 6 + 6 steps x 0.5 = 9.4 s for 56 images; 10.15 s for 112
     by_wall_time = (112 / 10.15) / (56 / 9.4)
-    assert two["speedup, efficiency\nby wall time"] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
+    assert two[BY_WALL_TIME] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
+    point, _ = as_json(results.table())
+    assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
+    assert point["images_per_s"] == number(16)
 
 
-def test_six_repeats_have_an_interval_and_fewer_have_none(results):
+@pytest.mark.parametrize(("repeats", "shown"), [(5, f"{8 / 0.42:.4g}"), (6, f"{8 / (2.6 / 6):.4g} (16 to 20)")])
+def test_six_repeats_have_an_interval_and_fewer_have_none(results, repeats, shown):
     # 8 images a step: the harmonic mean of the rates is 8 over the mean step
-    steps = (0.40, 0.41, 0.42, 0.43, 0.44, 0.50)
-    for repeat, step in enumerate(steps[:5]):
+    for repeat, step in enumerate((0.40, 0.41, 0.42, 0.43, 0.44, 0.50)[:repeats]):
         results.add(step_s=step, repeat=repeat)
-    (row,) = summary.rows(results.table()).to_dict("records")
-    assert (row["launches"], row["images/s"]) == (5, f"{8 / 0.42:.4g}")
-    results.add(step_s=steps[5], repeat=5)
-    (row,) = summary.rows(results.table()).to_dict("records")
-    assert (row["launches"], row["images/s"]) == (6, f"{8 / (2.6 / 6):.4g} (16 to 20)")
-    assert "speedup\nby throughput" not in row
+    (row,) = rows(results)
+    assert (row["launches"], row["images/s"]) == (repeats, shown)
+    assert SPEEDUP not in row
 
 
 def test_arms_and_shared_cores_are_noted(results):
@@ -45,8 +66,8 @@ def test_arms_and_shared_cores_are_noted(results):
     crowded = make_record(experiment="overhead", nodes=2)
     crowded.cores_shared = True
     save(crowded, results.folder)
-    notes = summary.rows(results.table())["note"].tolist()
-    assert sorted(notes) == ["", "shared cores: not valid as a scaling result", "without Horovod", "without allreduce"]
+    notes = sorted(row["note"] for row in rows(results))
+    assert notes == ["", "shared cores: not valid as a scaling result", "without Horovod", "without allreduce"]
 
 
 def test_the_error_of_the_age_is_that_after_the_last_epoch(results):
@@ -54,95 +75,56 @@ def test_the_error_of_the_age_is_that_after_the_last_epoch(results):
     for repeat, last in enumerate((6.0, 8.0)):
         epochs = [Epoch(n, 10, 2.0, 1.2, 0.6, 1.0, 0.1, error) for n, error in ((1, 20.0), (2, last))]
         results.add(experiment="imdb_wiki", epochs=epochs, repeat=repeat)
-    (row,) = summary.rows(results.table()).to_dict("records")
+    (row,) = rows(results)
     assert row["mean absolute\nerror [classes]"] == "7"
 
 
 def test_a_sweep_over_ranks_per_node_has_speedups_over_the_fewest_ranks(results):
     # 16 images in 0.5 s on 2 ranks: 32 images/s; 32 in 0.625 s on 4: 51.2, 1.6x on twice the ranks
-    for ranks, step_s in ((2, 0.5), (4, 0.625)):
-        results.add(
-            experiment="mine", nodes=2, ranks_per_node=ranks // 2, step_s=step_s,
-            swept={"ranks_per_node": ranks // 2},
-        )  # fmt: skip
-    two, four = summary.rows(results.table()).to_dict("records")
-    assert (two["ranks"], four["ranks"]) == (2, 4)
-    assert two["speedup\nby throughput"] == "1.00"
-    assert (four["speedup\nby throughput"], four["efficiency\nby throughput"]) == ("1.60", "0.80")
+    for per_node, step_s in ((1, 0.5), (2, 0.625)):
+        swept = {"ranks_per_node": per_node}
+        results.add(experiment="mine", nodes=2, ranks_per_node=per_node, step_s=step_s, swept=swept)
+    two, four = rows(results)
+    assert (two["ranks"], two[SPEEDUP]) == (2, "1.00")
+    assert (four["ranks"], four[SPEEDUP], four[EFFICIENCY]) == (4, "1.60", "0.80")
 
 
 def test_a_sweep_over_any_number_has_a_column_for_it(results):
     for momentum, step_s in ((0.0, 0.5), (0.9, 0.4)):
-        optimizer = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none", "momentum": momentum}
-        results.add(experiment="mine", step_s=step_s, optimizer=optimizer, swept={"optimizer.momentum": momentum})
-    rows = summary.rows(results.table()).to_dict("records")
-    assert [(row["optimizer.\nmomentum"], row["images/s"]) for row in rows] == [("0", "16"), ("0.9", "20")]
-    assert "speedup\nby throughput" not in rows[0]
-
-
-# Of `curve_in_rounds`: the launch of one node takes 9.4 s for 56 images. The first launch in rounds has steps of
-# 2 x 0.5 s (1 + 0.1 n) / ratio on two nodes, so a job of two nodes takes 0.4 s + 6 s + 6 steps for 112 images.
-STEP_OF_TWO_S = fmean((1 + 0.1 * n) / ratio for n, ratio in enumerate((1.50, 1.61, 1.51, 1.62, 1.60, 1.52)))
-BY_WALL_TIME = (112 / (6.4 + 6 * STEP_OF_TWO_S)) / (56 / 9.4)
+        swept = {"optimizer.momentum": momentum}
+        results.add(experiment="mine", step_s=step_s, swept=swept, **swept)
+    table = rows(results)
+    assert [(row["optimizer.\nmomentum"], row["images/s"]) for row in table] == [("0", "16"), ("0.9", "20")]
+    assert SPEEDUP not in table[0]
 
 
 def test_a_curve_in_rounds_worked_by_hand(results):
     curve_in_rounds(results.folder)
-    one, two, control = summary.rows(results.table()).to_dict("records")
-    assert [row["rounds"] for row in (one, two, control)] == [12, 12, 12]
-    assert [row["launches"] for row in (one, two, control)] == [2, 2, 2]
+    one, two, control = rows(results)
+    assert [(row["rounds"], row["launches"]) for row in (one, two, control)] == [(12, 2)] * 3
     assert one["images/s"].startswith("12.8 (")
-    assert one["speedup\nby throughput"] == "1.00"
-    assert two["speedup\nby throughput"] == "1.58 (1.27 to 1.96)"
-    assert two["efficiency\nby throughput"] == "0.79 (0.64 to 0.98)"
-    assert (control["speedup\nby throughput"], control["note"]) == ("1.900 (1.900 to 1.900)", "without allreduce")
-    assert two["speedup, efficiency\nby wall time"] == f"{BY_WALL_TIME:.2f}, {BY_WALL_TIME / 2:.2f}"
-    assert control["speedup, efficiency\nby wall time"] == ""
+    assert (two[SPEEDUP], two[EFFICIENCY]) == ("1.58 (1.27 to 1.96)", "0.79 (0.64 to 0.98)")
+    assert (control[SPEEDUP], control["note"]) == ("1.900 (1.900 to 1.900)", "without allreduce")
+    assert control[BY_WALL_TIME] == ""
+    # The launch of one node takes 9.4 s for 56 images. The first launch in rounds has steps of 2 x 0.5 s (1 + 0.1 n) /
+    # ratio on two nodes, so a job of two nodes takes 0.4 s + 6 s + 6 steps for 112 images.
+    step_s = fmean((1 + 0.1 * n) / ratio for n, ratio in enumerate((1.50, 1.61, 1.51, 1.62, 1.60, 1.52)))
+    by_wall_time = (112 / (6.4 + 6 * step_s)) / (56 / 9.4)
+    assert two[BY_WALL_TIME] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
 
-
-def test_the_speedups_of_a_curve_fit_a_hundred_columns(results):
-    curve_in_rounds(results.folder, "inceptionv3")
-    first, second, *rows = summary.speedup_rows(results.table())
-    assert [" ".join(filter(None, both)) for both in zip(first, second, strict=True)] == [
-        "model", "nodes", "images/s", "speedup", "covers", "effi- ciency", "without allreduce", "another launch",
-    ]  # fmt: skip
-    [(model, nodes, rates, speedup, covers, efficiency, alone, further)] = rows
-    assert (model, nodes, covers, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
-    assert speedup == "1.58 (1.27 to 1.96)"
-    assert rates.startswith("9.14 to ")
-    low, high = map(float, further.split(" to "))
-    assert low < 1.27 < 1.96 < high
-    shown = tabulate([first, second, *rows], tablefmt="plain", disable_numparse=True)
-    assert max(map(len, shown.splitlines())) <= 100
-    local = results.table()
-    assert summary.speedup_rows(local[local["round"].isna()]) == []
-
-
-def as_json(table):
-    return json.loads(documents.text(summary.as_json(table)))
-
-
-def approximately(number: dict) -> dict:
-    return {name: pytest.approx(x, abs=1e-4) if isinstance(x, float) else x for name, x in number.items()}
-
-
-def test_the_points_as_json(results):
-    curve_in_rounds(results.folder)
     one, two, control = as_json(results.table())
-    assert {name: two[name] for name in ("model", "series", "nodes", "ranks", "batch_per_rank", "arm")} == {
-        "model": "resnet50", "series": "", "nodes": 2, "ranks": 2, "batch_per_rank": 8, "arm": "",
-    }  # fmt: skip
-    assert (two["design"], two["rounds"], two["launches"]) == ("rounds", 12, 2)
-    known = {"value": 1.5774, "low": 1.2711, "high": 1.9575, "level": 0.95, "n": 12, "covers": "launches"}
-    another = two["speedup_throughput"].pop("another")
-    assert two["efficiency_throughput"].pop("another") == pytest.approx([end / 2 for end in another])
+    assert [two[name] for name in ("model", "series", "nodes", "ranks", "batch_per_rank")] == ["resnet50", "", 2, 2, 8]
+    assert (two["design"], two["rounds"], two["launches"], two["arm"]) == ("rounds", 12, 2, "")
+    another = two["speedup_throughput"]["another"]
     assert another[0] < 1.2711 < 1.9575 < another[1]
-    assert two["speedup_throughput"] == approximately(known)
-    halves = {**known, "value": 0.7887, "low": 0.6356, "high": 0.9787}
-    assert two["efficiency_throughput"] == approximately(halves)
-    unknown = {"low": None, "high": None, "level": None, "covers": ""}
-    assert one["speedup_throughput"] == {"value": 1.0, **unknown, "n": 12}
-    assert two["speedup_wall_time"] == {"value": pytest.approx(BY_WALL_TIME), **unknown, "n": 2}
+    # The medians of the two launches are 1.56 and 1.595, and differ by less than their rounds explain: the ratios are
+    # 0.0375 from them on average, on a logarithmic scale, so that the variance of a median is (0.0375 x sqrt(pi / 2))^2
+    # x pi / 12 = 0.000577, and half of the interval 12.7 x sqrt(0.000577 / 2), with one degree of freedom.
+    assert two["speedup_throughput"] == number(1.5774, 1.2711, 1.9575, n=12, another=another)
+    halves = pytest.approx([end / 2 for end in another])
+    assert two["efficiency_throughput"] == number(0.7887, 0.6356, 0.9787, n=12, another=halves)
+    assert one["speedup_throughput"] == number(1.0, n=12)
+    assert two["speedup_wall_time"] == number(by_wall_time, n=2)
     assert {name for name in two if name.endswith("_time")} == {
         f"{name}_{by}_time" for name in ("speedup", "efficiency") for by in ("wall", "job")
     }
@@ -150,31 +132,46 @@ def test_the_points_as_json(results):
     assert not [name for name in control if name.endswith("_time")]
 
 
+def test_the_speedups_of_a_curve_fit_a_hundred_columns(results):
+    curve_in_rounds(results.folder, "inceptionv3")
+    first, second, *lines = summary.speedup_rows(results.table())
+    assert [" ".join(filter(None, both)) for both in zip(first, second, strict=True)] == [
+        "model", "nodes", "images/s", "speedup", "covers", "effi- ciency", "without allreduce", "another launch",
+    ]  # fmt: skip
+    [(model, nodes, rates, speedup, covers, efficiency, alone, another)] = lines
+    assert (model, nodes, covers, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
+    assert speedup == "1.58 (1.27 to 1.96)"
+    assert rates.startswith("9.14 to ")
+    low, high = map(float, another.split(" to "))
+    assert low < 1.27 < 1.96 < high
+    shown = tabulate([first, second, *lines], tablefmt="plain", disable_numparse=True)
+    assert max(map(len, shown.splitlines())) <= 100
+    local = results.table()
+    assert summary.speedup_rows(local[local["round"].isna()]) == []
+
+
 def test_an_emulated_node_alone_is_not_listed_as_its_own_control(results):
     arms = [Arm(1), Arm(2), Arm(2, allreduce=False)]
     save(make_rounds([(0.5, 0.6, 0.52), (0.5, 0.62, 0.52)], arms, **QUOTA), results.folder)
-    rows = summary.rows(results.table()).to_dict("records")
-    assert [(row["nodes"], row["note"]) for row in rows] == [(1, ""), (2, ""), (2, "without allreduce")]
-    assert [row["speedup\nby throughput"] for row in rows] == ["1.00", "1.64", "1.92"]  # 2 x 0.5 / 0.61, / 0.52
+    assert [(row["nodes"], row["note"], row[SPEEDUP]) for row in rows(results)] == [
+        (1, "", "1.00"),
+        (2, "", "1.64"),  # 2 x 0.5 / 0.61
+        (2, "without allreduce", "1.92"),  # 2 x 0.5 / 0.52
+    ]
 
 
 def test_in_strong_scaling_a_node_alone_with_the_batch_of_many_is_listed(results):
     arms = [Arm(1, True, 8), Arm(1, False, 2), Arm(4, True, 2), Arm(4, False, 2)]
     strong = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
     save(make_rounds([(0.5, 0.19, 0.3, 0.2)], arms, **strong), results.folder)
-    rows = summary.rows(results.table())
-    assert sorted(zip(rows["nodes"], rows["batch\na rank"], rows["note"], strict=True)) == [
-        (1, 2, "without allreduce"), (1, 8, ""), (4, 2, ""), (4, 2, "without allreduce"),
-    ]  # fmt: skip
+    control = "without allreduce"
+    points = sorted((row["nodes"], row["batch\na rank"], row["note"]) for row in rows(results))
+    assert points == [(1, 2, control), (1, 8, ""), (4, 2, ""), (4, 2, control)]
 
 
-def test_points_of_single_launches_and_of_allreduces_as_json(results):
-    results.add(nodes=1, step_s=0.5)
-    (point,) = as_json(results.table())
-    assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
-    assert point["images_per_s"] == {"value": 16, "low": None, "high": None, "level": None, "n": 1, "covers": ""}
+def test_points_of_allreduces_as_json(results):
     run = make_record("allreduce_bench", nodes=2, **{"distribution.cycle_time_ms": 20})
     save(as_sweep(run, {1024: [[0.02], [0.02]]}), results.folder)
-    (point,) = as_json(results.table().query("experiment == 'allreduce_bench'"))
+    (point,) = as_json(results.table())
     assert (point["message_bytes"], point["allreduce_s"]["value"]) == (1024, 0.02)
     assert point["bus_bandwidth_bytes_per_s"]["value"] == pytest.approx(1024 / 0.02)  # 2 (n - 1) / n is 1 for two ranks
