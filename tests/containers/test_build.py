@@ -5,32 +5,33 @@ import re
 import pytest
 
 from containers import build
+from tests.helpers.programs import program
 
 BUILD = build.Build("cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1", "abc changed", "sha256:12")
+DOCKERFILE, DEFINITION, IGNORE = (
+    (build.ROOT / name).read_text() for name in ("Dockerfile", "singularity.def", ".dockerignore")
+)
 
 
 @pytest.mark.parametrize("builder", build.BUILDERS)
 def test_an_image_is_named_and_gets_every_argument_of_the_dockerfile(builder):
     command = build.image_command(builder, BUILD, ["--network=host"])
-    asked = set(re.findall(r"^ARG (\w+)", (build.ROOT / "Dockerfile").read_text(), re.MULTILINE))
     output = {command[i + 1].partition("=")[0] for i, word in enumerate(command) if word == "--build-arg"}
-    assert asked == output
+    assert output == set(re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE))
     assert command[:4] == [builder, "build", "--tag", "kit:cpu"]
     assert command[-2:] == ["--network=host", str(build.ROOT)]
     assert "COMMIT=abc changed" in command
 
 
 def test_a_sif_gets_every_argument_of_its_definition():
-    text = (build.ROOT / "singularity.def").read_text()
-    asked = set(re.findall(r"\{\{ (\w+) \}\}", text))
+    asked = set(re.findall(r"\{\{ (\w+) \}\}", DEFINITION))
     assert asked == set(BUILD.definition_arguments())
-    assert set(re.findall(r"^    (\w+)=", text, re.MULTILINE)) == asked  # all have defaults
+    assert asked == set(re.findall(r"^    (\w+)=", DEFINITION, re.MULTILINE))  # all have defaults
 
 
 @pytest.mark.parametrize(
     ("base", "bootstrap", "source"),
     [
-        ("debian:bookworm-slim", "docker", "debian:bookworm-slim"),
         ("mirror.example:5000/debian", "docker", "mirror.example:5000/debian"),
         ("docker-archive:/tmp/base.tar", "docker-archive", "/tmp/base.tar"),
         ("localimage:base.sif", "localimage", "base.sif"),
@@ -56,58 +57,37 @@ def test_a_sif_from_an_oci_image_needs_no_arguments():
 
 
 def test_both_kinds_of_image_contain_the_same_files_of_the_kit():
-    ignored = (build.ROOT / ".dockerignore").read_text()
-    text = (build.ROOT / "singularity.def").read_text()
-    final = text[text.index("Stage: final") :]
+    final = DEFINITION[DEFINITION.index("Stage: final") :]
     carried = set(re.findall(r"^    (\S+) /opt/kit/\S+$", final, re.MULTILINE))
-    assert carried == set(re.findall(r"^!(\S+)$", ignored, re.MULTILINE))
+    assert carried == set(re.findall(r"^!(\S+)$", IGNORE, re.MULTILINE))
     assert all((build.ROOT / name).exists() for name in carried)
 
 
-def _docker(monkeypatch, version, buildx):
+@pytest.mark.parametrize(
+    ("version", "buildx", "error"),
+    [
+        ("20.10.24+dfsg1", "", None),
+        ("28.2.2", "github.com/docker/buildx v0.24.0", None),
+        ("", "", None),
+        ("28.2.2", "", r"docker client \(28\.2\.2\) has no plugin buildx.*CONTAINER=podman"),
+    ],
+)
+def test_docker_builds_with_buildkit_and_a_newer_one_needs_its_plugin(monkeypatch, version, buildx, error):
     says = {("docker", "version"): version, ("docker", "buildx"): buildx}
     monkeypatch.setattr(build, "output", lambda *command: says[command[:2]])
-
-
-@pytest.mark.parametrize(
-    ("version", "buildx"), [("20.10.24+dfsg1", ""), ("28.2.2", "github.com/docker/buildx v0.24.0"), ("", "")]
-)
-def test_docker_builds_with_buildkit(monkeypatch, version, buildx):
-    _docker(monkeypatch, version, buildx)
-    assert build.buildkit("docker") == {"DOCKER_BUILDKIT": "1"}
+    if error:
+        with pytest.raises(SystemExit, match=error):
+            build.buildkit("docker")
+    else:
+        assert build.buildkit("docker") == {"DOCKER_BUILDKIT": "1"}
     assert build.buildkit("podman") == {}
 
 
-def test_a_newer_docker_without_its_plugin_is_an_error_that_names_it(monkeypatch):
-    _docker(monkeypatch, "28.2.2", "")
-    with pytest.raises(SystemExit, match=r"docker client \(28\.2\.2\) has no plugin buildx.*CONTAINER=podman"):
-        build.buildkit("docker")
-
-
-@pytest.fixture
-def commands(tmp_path, monkeypatch):
-    """The folder of all commands on the path: a function puts one there that prints an error, or succeeds."""
-
-    def put(name, error=""):
-        command = tmp_path / name
-        command.write_text(f"#!/bin/sh\necho 'Client:'\n[ -z '{error}' ] || {{ echo '{error}' >&2; exit 1; }}\n")
-        command.chmod(0o755)
-
+@pytest.mark.slow
+def test_the_first_engine_that_works_is_taken_and_others_are_listed_with_their_own_words(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CONTAINER", raising=False)
-    return put
-
-
-@pytest.mark.slow
-def test_the_first_engine_that_works_is_taken(commands):
-    commands("docker", "Cannot connect to the Docker daemon")
-    commands("podman")
-    assert build.chosen(build.BUILDERS, "make image") == "podman"
-
-
-@pytest.mark.slow
-def test_each_engine_that_does_not_work_is_listed_with_its_own_words(commands):
-    commands("docker", "Cannot connect to the Docker daemon")
+    program(tmp_path / "docker", "echo Client:\necho 'Cannot connect to the Docker daemon' >&2\nexit 1")
     with pytest.raises(SystemExit) as error:
         build.chosen(("docker", "podman"), "make image")
     assert str(error.value).splitlines() == [
@@ -115,6 +95,8 @@ def test_each_engine_that_does_not_work_is_listed_with_its_own_words(commands):
         "  docker: Cannot connect to the Docker daemon",
         "  podman: not installed",
     ]
+    program(tmp_path / "podman", "echo Client:")
+    assert build.chosen(build.BUILDERS, "make image") == "podman"
 
 
 def test_the_engine_that_is_named_is_taken_or_the_first_that_works(monkeypatch):

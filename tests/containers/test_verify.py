@@ -17,7 +17,7 @@ BEGAN = datetime(2026, 11, 22, 22, 1, 7, tzinfo=UTC)
 
 
 def _raises(error):
-    def check(variant):
+    def check(*_):
         raise error
 
     return check
@@ -49,26 +49,16 @@ def test_the_table_has_columns():
     ]
 
 
-@pytest.fixture
-def checks(monkeypatch):
-    """Run the checks of an image given here, in place of building it and of all others; returns the exit status."""
-
-    def run(**by_name):
-        monkeypatch.setattr(verify, "build_image", lambda variant: "built")
-        monkeypatch.setattr(verify, "tested_with", lambda: "engine 1.0")
-        monkeypatch.setattr(build, "chosen", lambda *_: "podman")
-        monkeypatch.setitem(verify.CHECKS, "cpu", list(by_name.items()))
-        monkeypatch.setattr(sys, "argv", ["verify.py", "cpu"])
-        return verify.main()
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("error", "status"), [(verify.Skipped("no GPU"), 0), (AssertionError("no"), 1), (KeyboardInterrupt(), 130)]
 )
-def test_the_status_tells_of_a_failure_and_of_an_interruption(checks, capsys, error, status):
-    assert checks(first=lambda variant: "works", second=_raises(error)) == status
+def test_the_status_tells_of_a_failure_and_of_an_interruption(monkeypatch, capsys, error, status):
+    monkeypatch.setattr(verify, "build_image", lambda variant: "built")
+    monkeypatch.setattr(verify, "tested_with", lambda: "engine 1.0")
+    monkeypatch.setattr(build, "chosen", lambda *_: "podman")
+    monkeypatch.setitem(verify.CHECKS, "cpu", [("first", lambda variant: "works"), ("second", _raises(error))])
+    monkeypatch.setattr(sys, "argv", ["verify.py", "cpu"])
+    assert verify.main() == status
     first, *table = capsys.readouterr().out.splitlines()
     assert first == "engine 1.0"
     assert [line.split()[1] for line in table[:3]] == ["what", "build", "first"]  # also where the second never ended
@@ -82,29 +72,29 @@ def test_an_image_that_cannot_be_built_is_not_tested(monkeypatch):
 
 
 def test_why_no_engine_works_fits_into_one_cell(monkeypatch):
-    def neither(commands, what):
-        raise SystemExit("error: this check needs docker or podman; on this machine\n  docker: no\n  podman: gone")
-
-    monkeypatch.setattr(build, "chosen", neither)
+    reasons = "error: this check needs docker or podman; on this machine\n  docker: no\n  podman: gone"
+    monkeypatch.setattr(build, "chosen", _raises(SystemExit(reasons)))
     verify.engine.cache_clear()
     with pytest.raises(verify.Skipped, match=r"^this check needs docker or podman; on this machine docker: no, podman"):
         verify.engine()
 
 
 @pytest.mark.slow
-def test_each_way_to_end_a_run_sends_its_signal(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "status"), [("Ctrl-C", 3), ("kill -9", -signal.SIGKILL), ("kill -9 of the engine's command", 0)]
+)
+def test_each_way_to_end_a_run_sends_its_signal(monkeypatch, name, status):
     monkeypatch.setattr(verify, "engine", lambda: "sleep")
     traps = ["sh", "-c", "trap 'exit 3' INT; sleep 600 & wait"]
-    for name, status in (("Ctrl-C", 3), ("kill -9", -signal.SIGKILL), ("kill -9 of the engine's command", 0)):
-        launcher = subprocess.Popen(traps, start_new_session=True, preexec_fn=shell.heed_ctrl_c)
-        try:
-            verify.wait_for(functools.partial(verify.clients, launcher), "the command", 240)
-            verify.ENDS[name](launcher)
-            assert launcher.wait(240) == status
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # the sleep, where it was left
-                os.killpg(launcher.pid, signal.SIGKILL)
-            launcher.wait()
+    launcher = subprocess.Popen(traps, start_new_session=True, preexec_fn=shell.heed_ctrl_c)
+    try:
+        verify.wait_for(functools.partial(verify.clients, launcher), "the command", 240)
+        verify.ENDS[name](launcher)
+        assert launcher.wait(240) == status
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # the sleep, where it was left
+            os.killpg(launcher.pid, signal.SIGKILL)
+        launcher.wait()
 
 
 @pytest.mark.slow
@@ -115,11 +105,12 @@ def test_a_command_with_another_exit_status_is_an_error_with_its_output():
     assert verify.output(fails, status=3, WORD="spoken") == "spoken\n"
 
 
-def test_only_a_base_imported_on_this_machine_is_marked_as_a_substitute(monkeypatch):
-    monkeypatch.setattr(verify, "output", lambda command: "imported from tarball\n")
-    assert verify.origin("podman", "debian") == "debian (a substitute, imported here)"
-    monkeypatch.setattr(verify, "output", lambda command: "\n")
-    assert verify.origin("podman", "debian") == "debian"
+@pytest.mark.parametrize(
+    ("history", "substitute"), [("imported from tarball", " (a substitute, imported here)"), ("", "")]
+)
+def test_only_a_base_imported_on_this_machine_is_marked_as_a_substitute(monkeypatch, history, substitute):
+    monkeypatch.setattr(verify, "output", lambda command: f"{history}\n")
+    assert verify.origin("podman", "debian") == f"debian{substitute}"
 
 
 @pytest.mark.parametrize(

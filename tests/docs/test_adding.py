@@ -32,9 +32,10 @@ def kit(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def points(kit: Path, *overrides: str) -> dict[str, list[int]]:
+def points(kit: Path, experiment: str, *overrides: str) -> dict[str, list[int]]:
     """Ranks, batch per rank and global batch of each point, by its name, as the table of `--dry-run` has them."""
-    command = [sys.executable, "-m", "train.launch", "--dry-run", "launcher=local", "tracking=none", *overrides]
+    command = [sys.executable, "-m", "train.launch", "--dry-run", "launcher=local", "tracking=none"]
+    command += [f"experiment={experiment}", *overrides]
     done = subprocess.run(command, cwd=kit, env=shell.ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
@@ -51,45 +52,32 @@ def drawn(kit: Path) -> set[str]:
     return {path.stem for path in (kit / "figures").glob("*.png")}
 
 
-def test_the_page_has_two_files_and_the_arms_to_add():
-    assert [yaml.safe_load(text)["experiment"] for text in FILES] == ["ranks_on_a_node", "momentum"]
-    assert list(yaml.safe_load(ARMS)) == ["arms", "roles"]
-
-
 def test_a_sweep_over_ranks_per_node(kit):
     batches = {1: [1, 4, 4], 2: [2, 4, 8], 4: [4, 4, 16]}
     alone = "measure.design=launches"
-    assert points(kit, "experiment=ranks_on_a_node", alone) == {
+    assert points(kit, "ranks_on_a_node", alone) == {
         f"{model}-ranks_per_node{ranks}": batches[ranks] for model in ("resnet50", "googlenet") for ranks in (1, 2, 4)
     }
     # Of a model so small that eight of it fit into any memory: points that do not fit are left out.
-    two_nodes = points(kit, "experiment=ranks_on_a_node", "nodes=2", "model=tiny", alone)
+    two_nodes = points(kit, "ranks_on_a_node", "nodes=2", "model=tiny", alone)
     assert [ranks for ranks, *_ in two_nodes.values()] == [2, 4, 8]
 
 
-def test_a_sweep_over_the_momentum(kit):
-    assert points(kit, "experiment=momentum", "nodes=2") == {name: [2, 32, 64] for name in MOMENTA}
-    others = points(kit, "experiment=momentum", "optimizer.momentum=0.8,0.95")
+def test_a_sweep_over_the_momentum_and_arms_that_double_its_points(kit):
+    assert points(kit, "momentum", "nodes=2") == {name: [2, 32, 64] for name in MOMENTA}
+    others = points(kit, "momentum", "optimizer.momentum=0.8,0.95")
     assert list(others) == [f"momentum{value}-seed{seed}" for value in ("0.8", "0.95") for seed in (0, 1, 2)]
+    with (kit / "conf/experiment/momentum.yaml").open("a") as file:
+        file.write(ARMS)
+    arms = {"constant-batch-per-rank": [2, 32, 64], "constant-global-batch": [2, 16, 32]}
+    expected = {f"{name}-{arm}": sizes for name in MOMENTA for arm, sizes in arms.items()}
+    assert points(kit, "momentum", "nodes=2") == expected
 
 
 def test_a_program_is_an_experiment(kit):
     (text,) = re.findall(r"```yaml\n(.*?)```", PROGRAM, re.DOTALL)
     (kit / "conf/experiment/mine.yaml").write_text(text)
-    assert points(kit, "experiment=mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
-
-
-def test_arms_double_the_points(kit):
-    with (kit / "conf/experiment/momentum.yaml").open("a") as file:
-        file.write(ARMS)
-    result = points(kit, "experiment=momentum", "nodes=2")
-    assert {name: values for name, values in result.items() if name.endswith("-constant-batch-per-rank")} == {
-        f"{name}-constant-batch-per-rank": [2, 32, 64] for name in MOMENTA
-    }
-    assert {name: values for name, values in result.items() if name.endswith("-constant-global-batch")} == {
-        f"{name}-constant-global-batch": [2, 16, 32] for name in MOMENTA
-    }
-    assert len(result) == 18
+    assert points(kit, "mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.programs import program
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,9 +47,7 @@ def kit(tmp_path, monkeypatch):
         (tmp_path / part).symlink_to(ROOT / part)
     programs = [f".venv/bin/{name}" for name in ("python", "ruff", "mypy", "lint-imports")]
     for name in (*programs, ".venv/uv/bin/uv", ".ci/pythons", "requirements/setup.sh", "requirements/lock.sh"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(STUB)
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path / name, STUB)
     return tmp_path
 
 
@@ -81,30 +80,27 @@ def test_every_variable_reaches_a_command(name):
     assert any(f'"{name}"' in path.read_text() for path in readers) or re.search(rf"\$\${{?{name}\b", recipes)
 
 
-def test_a_target_that_is_none_is_not_run(kit):
-    done = subprocess.run(["make", '";touch b;"'], cwd=kit, capture_output=True, text=True)
+DEVICES = ("cpu ; touch b", "%", "cpu gpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (['";touch b;"'], "no target '\";touch b;\"'. Experiments: "),
+        *((["doctor", f"DEVICE={device}"], f"DEVICE={device}: allowed are cpu gpu") for device in DEVICES),
+        (["weak-scaling", "MODEL=resnet50"], "MODEL: no such variable; allowed are"),
+    ],
+)
+def test_what_is_not_known_is_refused_and_not_run(kit, words, error):
+    done = subprocess.run(["make", *words], cwd=kit, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no target '\";touch b;\"'. Experiments: " in done.stderr
+    assert error in done.stderr
     assert not (kit / "b").exists()
 
 
-@pytest.mark.parametrize("device", ["cpu ; touch b", "%", "cpu gpu"])
-def test_a_device_is_one_of_two(kit, device):
-    done = subprocess.run(["make", "doctor", f"DEVICE={device}"], cwd=kit, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert f"DEVICE={device}: allowed are cpu gpu" in done.stderr
-
-
 def test_python_may_have_a_space_in_its_path(kit):
-    (kit / "my python").write_text(STUB)
-    (kit / "my python").chmod(0o755)
+    program(kit / "my python", STUB)
     assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["containers/build.py", "image", "cpu"]
-
-
-def test_an_unknown_variable_is_named(kit):
-    done = subprocess.run(["make", "weak-scaling", "MODEL=resnet50"], cwd=kit, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "MODEL: no such variable; allowed are" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["a,b", "a b", " a, b ", "a,,b"])

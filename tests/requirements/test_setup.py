@@ -4,16 +4,18 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.programs import program
 
 pytestmark = pytest.mark.slow  # starts processes
 
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # In place of uv. It writes down what it is asked for; it finds the Python that $FOUND names, and can fetch none.
-UV = """#!/bin/sh
+UV = """
 case "$*" in
 export*) echo "exported $*" ;;
 "python find"*) [ "$FOUND" ] && echo "$FOUND" ;;
@@ -33,9 +35,7 @@ def kit(tmp_path, monkeypatch):
         "import os; open(os.environ['LOG'], 'a').write('horovod\\n')"
     )
     shutil.copy(ROOT / "uv.lock", tmp_path)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/uv").write_text(UV)
-    (tmp_path / "bin/uv").chmod(0o755)
+    program(tmp_path / "bin/uv", UV)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("FOUND", sys.executable)
@@ -46,19 +46,22 @@ def kit(tmp_path, monkeypatch):
 def set_up(kit, *groups, **variables):
     """Set up these groups: the exit status, what uv and the compilation did, and what was said."""
     (kit / "log").write_text("")
-    done = subprocess.run(
-        ["requirements/setup.sh", ".venv", *groups],
-        cwd=kit, capture_output=True, text=True, env={**os.environ, **variables},
-    )  # fmt: skip
+    command, env = ["requirements/setup.sh", ".venv", *groups], {**os.environ, **variables}
+    done = subprocess.run(command, cwd=kit, capture_output=True, text=True, env=env)
     return done.returncode, (kit / "log").read_text().splitlines(), done.stdout + done.stderr
+
+
+def refused(kit, *groups, **variables):
+    """What is said where these groups are not set up and nothing is done."""
+    status, did, output = set_up(kit, *groups, **variables)
+    assert (status, did) == (1, [])
+    return output
 
 
 def python(kit, version):
     """A Python that says that it has this version, and does nothing else."""
-    program = kit / f"bin/python{version}"
-    program.write_text(f'#!/bin/sh\ncase "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;; esac\n')
-    program.chmod(0o755)
-    return str(program)
+    says = f'case "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;; esac'
+    return str(program(kit / f"bin/python{version}", says))
 
 
 def test_groups_are_installed_once(kit):
@@ -75,16 +78,13 @@ def test_what_a_larger_group_holds_is_not_installed_again(kit, larger):
 
 def test_a_group_that_a_larger_one_holds_is_in_it():
     """setup.sh repeats which group includes which from pyproject.toml."""
-    import tomllib
-
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
 
     def included(name):
         inner = [part["include-group"] for part in groups[name] if isinstance(part, dict)]
         return {name, *(one for part in inner for one in included(part))}
 
-    for name in ("launch", "cpu", "cuda", "dev"):
-        assert "analysis" in included(name)
+    assert all("analysis" in included(name) for name in ("launch", "cpu", "cuda", "dev"))
     assert "launch" in included("cpu") & included("cuda")
 
 
@@ -106,8 +106,7 @@ def test_an_interrupted_installation_begins_with_an_empty_environment(kit):
     part.parent.mkdir(parents=True)
     part.touch()
     assert set_up(kit, "cpu", FAILS="1")[0] == 1
-    status, did, _ = set_up(kit, "cpu")
-    assert (status, did) == (0, ["venv", "install --only-group cpu", "horovod"])
+    assert set_up(kit, "cpu")[:2] == (0, ["venv", "install --only-group cpu", "horovod"])
     assert not part.exists()
     assert not (kit / ".venv/.installed-analysis").exists()
 
@@ -115,8 +114,7 @@ def test_an_interrupted_installation_begins_with_an_empty_environment(kit):
 @pytest.mark.parametrize("version", ["3.6", "3.10", "3.14"])
 def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
     name = python(kit, version)
-    status, did, output = set_up(kit, "analysis", PYTHON=name)
-    assert (status, did) == (1, [])
+    output = refused(kit, "analysis", PYTHON=name)
     assert f"error: PYTHON={name}: Python {version}.0; TensorFlow 2.21 needs Python 3.11, 3.12\nor 3.13." in output
 
 
@@ -128,8 +126,7 @@ def test_a_python_that_the_lock_is_for_is_taken(kit, version):
 
 
 def test_without_a_python_that_will_do_the_error_says_how_to_get_one(kit):
-    status, did, output = set_up(kit, "analysis", FOUND="")
-    assert (status, did) == (1, [])
+    output = refused(kit, "analysis", FOUND="")
     assert "no route to the downloads" in output
     for way in ("Debian 12 and 13, Ubuntu 24.04   sudo apt-get install python3", "sudo dnf install", "module load"):
         assert way in output
@@ -138,8 +135,7 @@ def test_without_a_python_that_will_do_the_error_says_how_to_get_one(kit):
 def test_an_environment_of_another_python_is_refused_with_two_ways_out(kit):
     set_up(kit, "analysis")
     other = python(kit, "3.12" if VERSION != "3.12" else "3.13")
-    status, did, output = set_up(kit, "cpu", PYTHON=other)
-    assert (status, did) == (1, [])
+    output = refused(kit, "cpu", PYTHON=other)
     assert f"error: .venv has Python {VERSION}, and PYTHON={other} is another; leave out PYTHON=" in output
     assert "make clean-env" in output
 
@@ -147,17 +143,14 @@ def test_an_environment_of_another_python_is_refused_with_two_ways_out(kit):
 def test_an_environment_whose_python_is_gone_is_refused(kit):
     (kit / ".venv/bin").mkdir(parents=True)
     (kit / ".venv/bin/python").symlink_to(kit / "python3.9")  # as after an upgrade of the distribution
-    status, did, output = set_up(kit, "analysis")
-    assert (status, did) == (1, [])
-    assert "its Python is gone or does not start; remove it with make clean-env" in output
+    expected = "its Python is gone or does not start; remove it with make clean-env"
+    assert expected in refused(kit, "analysis")
 
 
 def test_nothing_is_installed_where_a_check_fails(kit):
-    doctor = kit / "train/tools/doctor.py"
-    doctor.parent.mkdir(parents=True)
-    doctor.write_text("import sys; print('compiler  FAILURE  no g++:', *sys.argv[1:]); sys.exit(1)")
-    status, did, output = set_up(kit, "dev", "cpu")
-    assert (status, did) == (1, [])
+    doctor = "import sys; print('compiler  FAILURE  no g++:', *sys.argv[1:]); sys.exit(1)"
+    program(kit / "train/tools/doctor.py", f"#!{sys.executable}\n{doctor}")
+    output = refused(kit, "dev", "cpu")
     assert output.splitlines()[0] == "compiler  FAILURE  no g++: --before-setup cpu"
     assert "nothing was installed" in output
 
@@ -165,8 +158,7 @@ def test_nothing_is_installed_where_a_check_fails(kit):
 def test_without_uv_its_wheel_is_asked_for_by_hash(kit):
     """The one that is asked for here is not there: what is missing is named, and nothing else happens."""
     (kit / "bin/uv").unlink()
-    (kit / "bin/python3").write_text('#!/bin/sh\necho "$@" >>"$LOG"\nexit 1\n')
-    (kit / "bin/python3").chmod(0o755)
+    program(kit / "bin/python3", 'echo "$@" >>"$LOG"\nexit 1')
     status, did, output = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
     assert (status, did) == (1, ["-m venv --clear .venv/uv"])
     assert "put it on PATH (docs.astral.sh/uv), or: sudo apt-get install python3-venv" in output
