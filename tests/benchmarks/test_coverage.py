@@ -5,14 +5,13 @@ from benchmarks import coverage
 from benchmarks.coverage import Case
 
 
-def rng():
-    """Of each test its own: what it draws does not depend on which tests ran before."""
-    return np.random.default_rng(1)
+def simulated(noise, **case):
+    return coverage.simulate(Case("", noise, **case), 200, np.random.default_rng(1))
 
 
 @pytest.mark.slow
 def test_a_clean_machine_stops_early_and_holds_the_truth():
-    row = coverage.simulate(Case("clean", coverage.proportional(0.02), rounds=12, launches=3, most=8), 200, rng())
+    row = simulated(coverage.proportional(0.02), rounds=12, launches=3, most=8)
     assert float(row["holds the truth"]) > 0.9
     assert float(row["half width, median"]) < 0.05
     assert row["rounds, median"] == "36"
@@ -20,7 +19,7 @@ def test_a_clean_machine_stops_early_and_holds_the_truth():
 
 def test_an_interval_that_is_too_narrow_would_show():
     """Launches that differ by far more than the rounds within them: one launch cannot know."""
-    row = coverage.simulate(Case("apart", coverage.proportional(0.01), between=0.3), 200, rng())
+    row = simulated(coverage.proportional(0.01), between=0.3)
     assert float(row["holds the truth"]) < 0.2
 
 

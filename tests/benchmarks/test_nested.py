@@ -1,5 +1,4 @@
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -7,6 +6,7 @@ import pytest
 
 from benchmarks import launches
 from benchmarks.nested import Launch, Turn, compare, rates_of_arms, rates_of_point
+from tests.helpers.kit import wait_for
 from tests.helpers.own_records import make_record, make_rounds
 from train.launch.launchers.base import Machine
 from train.record import files, record
@@ -19,8 +19,8 @@ def test_a_step_that_was_frozen_counts_in_no_turn():
     for rank in run.ranks:  # the fifth step was frozen for 5 s, and the last one
         rank.step_times_s = [0.5, 0.5, 0.5, 0.5, 5.5, 0.4, 0.4, 0.4, 0.4, 9.0]
     timed_at = 1000 + 12.5 + 1.0  # the phases before, and two steps of the warm-up
-    turns = [Turn(timed_at - 3, timed_at + 2.2, 0), Turn(timed_at + 7.2, timed_at + 9.3, 0)]
-    turns.append(Turn(timed_at + 18, timed_at + 20, 0))  # all steps were made
+    spans = [(-3, 2.2), (7.2, 9.3), (18, 20)]  # in the last all steps were made
+    turns = [Turn(timed_at + begun_s, timed_at + ended_s, 0) for begun_s, ended_s in spans]
     assert rates_of_point(1000, turns, run) == pytest.approx([16 / 0.5, 16 / 0.4])
 
 
@@ -55,17 +55,12 @@ def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
 
     launch = Launch("curve", tmp_path, [sys.executable, "-c", parent])
     try:
-        while not ticks.exists():
-            time.sleep(0.01)
+        wait_for(ticks.exists)
         launch.freeze()
-        while ticking().status() != psutil.STATUS_STOPPED:  # a signal takes a moment to arrive
-            time.sleep(0.01)
+        wait_for(lambda: ticking().status() == psutil.STATUS_STOPPED)  # a signal takes a moment to arrive
         size = ticks.stat().st_size
-        time.sleep(0.2)
-        assert ticks.stat().st_size == size
         launch.thaw()
-        while ticks.stat().st_size == size:
-            time.sleep(0.01)
+        wait_for(lambda: ticks.stat().st_size > size)
     finally:
         launch.end()
 
