@@ -70,7 +70,7 @@ def test_the_bandwidth_beside_that_of_the_link_worked_by_hand():
 
 
 def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsys):
-    monkeypatch.setattr(verify_gpu, "query", lambda: ["/nonexistent/nvidia-smi"])
+    monkeypatch.setenv("PATH", "/nonexistent")
     assert verify_gpu.main() == 2
     assert "no nvidia-smi: NVIDIA's driver is not installed; nothing was tested" in capsys.readouterr().err
 
