@@ -29,6 +29,7 @@ def test_values_are_read(convert, text, value):
         (arguments.positive, "inf", "above 0"),
         (arguments.fraction, "5", "between 0 and 1"),
         (arguments.fraction, "nan", "between 0 and 1"),
+        (arguments.fraction, "half", "between 0 and 1"),
         (arguments.day, "yesterday", "as 2026-11-01"),
     ],
 )

@@ -65,12 +65,16 @@ def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_fi
     assert printed.out == f"{tmp_path}/new/r.html: {megabytes}, opens without a network\n"
 
 
-def test_what_is_left_out_is_named_and_without_any_record_there_are_the_reports(results, report, tmp_path):
+def test_what_is_left_out_is_named(results, report):
     cut = results.add(experiment="overhead", nodes=1)
     cut.write_bytes(cut.read_bytes()[:-9])
-    printed, page = report()
-    (line,) = printed.err.splitlines()
+    (line,) = report()[0].err.splitlines()
     assert line.startswith(f"left out: {cut}")
+
+
+def test_without_any_record_there_are_the_reports(results, report, tmp_path):
+    printed, page = report()
+    assert f"{results.folder}: no such folder: the page has the reports alone" in printed.err
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.html"]
     assert "There is no complete run yet." in page
 
