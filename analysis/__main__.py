@@ -2,6 +2,8 @@
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +68,12 @@ def _run(argv: list[str]) -> int:
             _function("declare", name)(command)
     arguments = parser.parse_args(argv)
     try:
-        return _function("run", arguments.command)(arguments)
+        status: int = _function("run", arguments.command)(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads it, as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except TableError as error:
         problem = str(error)
     except OSError as error:

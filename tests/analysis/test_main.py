@@ -34,3 +34,14 @@ def test_usage_is_shown_on_request_and_for_a_missing_or_unknown_command(argv, st
     assert stop.value.code == status
     printed = capsys.readouterr()
     assert "usage: python -m analysis" in (printed.err if status else printed.out)
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_enough_ends_the_output_without_a_word():
+    command = subprocess.Popen(
+        [sys.executable, "-m", "analysis", "claims"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stdout is not None
+    command.stdout.close()
+    assert command.communicate()[1] == ""
+    assert command.returncode == 141  # 128 + SIGPIPE, as in a shell
