@@ -22,50 +22,41 @@ _LAUNCHED_BY_GLOO = "needs gloo: its launcher starts the ranks, and tells them o
 _NO_CONTROL = "there is none to leave out; set true, or take another backend"
 
 
-def _without_horovod(name: str, backend: str, controller: str, **more: tuple[tuple[Any, ...], str]) -> Needs:
-    """Return what every backend needs that is not Horovod, and more. controller: why it can have no other one."""
+def _strategy(name: str, backend: str, controller: str, **more: tuple[tuple[Any, ...], str]) -> Backend:
+    """Return what every backend that is not Horovod is, which needs more. controller: why it can have no other one."""
     cannot, with_it = f"{name} cannot", f"with backend={backend}"
-    return {
+    needs = {
         "elastic": ((False,), f"{cannot} go on with other ranks; {with_it} set false"),
         "compression": (("none",), f"{cannot} compress gradients; {with_it} set none"),
         "op": (("average",), f"{cannot} combine gradients by Adasum; {with_it} set average"),
         "autotune": ((False,), f"it is Horovod's; {with_it} set false"),
         "controller": (("gloo",), f"backend={backend} {controller}"),
-        **more,
     }
+    return Backend(rounds=False, needs=needs | more)
 
 
 BACKENDS = {
     "horovod": Backend(),
-    "mwms": Backend(
-        rounds=False,
-        needs=_without_horovod(
-            "MultiWorkerMirroredStrategy",
-            "mwms",
-            _LAUNCHED_BY_GLOO,
-            gradients=(("grouped", "flat"), "with backend=mwms allowed are grouped (TensorFlow's own way), flat"),
-        ),
+    "mwms": _strategy(
+        "MultiWorkerMirroredStrategy",
+        "mwms",
+        _LAUNCHED_BY_GLOO,
+        gradients=(("grouped", "flat"), "with backend=mwms allowed are grouped (TensorFlow's own way), flat"),
     ),
-    "ps": Backend(
-        rounds=False,
-        needs=_without_horovod(
-            "ParameterServerStrategy",
-            "ps",
-            _LAUNCHED_BY_GLOO,
-            allreduce=((True,), f"with backend=ps {_NO_CONTROL}"),
-            gradients=(("separate",), "servers take gradients variable by variable; with backend=ps set separate"),
-        ),
+    "ps": _strategy(
+        "ParameterServerStrategy",
+        "ps",
+        _LAUNCHED_BY_GLOO,
+        allreduce=((True,), f"with backend=ps {_NO_CONTROL}"),
+        gradients=(("separate",), "servers take gradients variable by variable; with backend=ps set separate"),
     ),
-    "ps_cpu": Backend(
-        rounds=False,
-        needs=_without_horovod(
-            "CentralStorageStrategy",
-            "ps_cpu",
-            "starts one process, and no ranks that have to join; set gloo, the default",
-            allreduce=((True,), f"with backend=ps_cpu {_NO_CONTROL}"),
-            gradients=(("separate",), "the CPU averages variable by variable; with backend=ps_cpu set separate"),
-            backward_passes_per_step=((1,), "batch normalisation on several devices cannot be in a loop; set 1"),
-        ),
+    "ps_cpu": _strategy(
+        "CentralStorageStrategy",
+        "ps_cpu",
+        "starts one process, and no ranks that have to join; set gloo, the default",
+        allreduce=((True,), f"with backend=ps_cpu {_NO_CONTROL}"),
+        gradients=(("separate",), "the CPU averages variable by variable; with backend=ps_cpu set separate"),
+        backward_passes_per_step=((1,), "batch normalisation on several devices cannot be in a loop; set 1"),
     ),
     "none": Backend(),
 }

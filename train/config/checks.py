@@ -104,15 +104,9 @@ def check_section(section: Any, prefix: str = "") -> None:
             raise ConfigError(f"{prefix}{field.name}={value}: {allowed.text()}{' and finite' if infinite else ''}")
         if is_dataclass(value):
             check_section(value, f"{prefix}{field.name}.")
-    for rule in section.rules() if hasattr(section, "rules") else ():
-        _check_rule(section, prefix, *rule)
-
-
-def _check_rule(
-    section: Any, prefix: str, holds: bool, key: str, allowed: str, error: type[ConfigError] = ConfigError
-) -> None:
-    value = attrgetter(key)(section)
-    check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, allowed, error)
+    for holds, key, why, *kind in section.rules() if hasattr(section, "rules") else ():
+        value = attrgetter(key)(section)
+        check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, why, *kind)
 
 
 def check_results(results: Path) -> None:

@@ -104,11 +104,8 @@ def _controllers_built_in() -> str:
     return "gloo,mpi"
 
 
-OmegaConf.register_new_resolver("choose", _choose, replace=True)
-OmegaConf.register_new_resolver("up_to", _up_to, replace=True)
-OmegaConf.register_new_resolver("divisors", _divisors, replace=True)
-OmegaConf.register_new_resolver("threads_with_a_core_free", _threads_with_a_core_free, replace=True)
-OmegaConf.register_new_resolver("controllers_built_in", _controllers_built_in, replace=True)
+for _resolver in (_choose, _up_to, _divisors, _threads_with_a_core_free, _controllers_built_in):
+    OmegaConf.register_new_resolver(_resolver.__name__.removeprefix("_"), _resolver, replace=True)
 
 
 def choices(group: str) -> list[str]:
@@ -236,39 +233,23 @@ def _explained(error: BaseException) -> ConfigError:
     text = str(error)
     if isinstance(error.__cause__, HydraException | OmegaConfBaseException) and "Could not find" not in text:
         text = f"{text}\n{error.__cause__}"
-    file = re.search(r"In '([\w/]+)'", text)
+    return ConfigError(_explanation(text))
+
+
+def _explanation(text: str) -> str:
+    """Return what Hydra's or OmegaConf's message means."""
+    if missing := re.search(r"Could not find '(\w+)/(\S+)'", text):
+        group, name = missing.groups()
+        return f"{group}={name}: there is no conf/{group}/{name}.yaml; allowed are {', '.join(choices(group))}"
+    file, full_key = re.search(r"In '([\w/]+)'", text), re.search(r"full_key: (\S+)", text)
     prefix = f"conf/{file[1]}.yaml: " if file and file[1] != "config" else ""
-    return ConfigError(_no_such_file(text) or prefix + (_no_such_key(text) or _wrong_type(text) or _one_line(text)))
-
-
-def _no_such_file(text: str) -> str | None:
-    missing = re.search(r"Could not find '(\w+)/(\S+)'", text)
-    if not missing:
-        return None
-    group, name = missing.groups()
-    return f"{group}={name}: there is no conf/{group}/{name}.yaml; allowed are {', '.join(choices(group))}"
-
-
-def _no_such_key(text: str) -> str | None:
-    unknown = re.search(r"Key '(\S+)' not in '(\w+)'", text)
-    if not unknown:
-        return None
-    allowed = ", ".join(sorted(item.name for item in fields(getattr(_Open, unknown[2]))))
-    return f"{_full_key(text) or unknown[1]}: no such key; allowed here are {allowed}"
-
-
-def _wrong_type(text: str) -> str | None:
-    mistyped = re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+)", text)
-    return f"{_full_key(text)}={mistyped[1]}: must be of type {mistyped[2].lower()}" if mistyped else None
-
-
-def _full_key(text: str) -> str:
-    key = re.search(r"full_key: (\S+)", text)
-    return key[1] if key else ""
-
-
-def _one_line(text: str) -> str:
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    key = full_key[1] if full_key else ""
+    if unknown := re.search(r"Key '(\S+)' not in '(\w+)'", text):
+        allowed = ", ".join(sorted(item.name for item in fields(getattr(_Open, unknown[2]))))
+        return f"{prefix}{key or unknown[1]}: no such key; allowed here are {allowed}"
+    if mistyped := re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+)", text):
+        return f"{prefix}{key}={mistyped[1]}: must be of type {mistyped[2].lower()}"
+    return prefix + "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def nodes_in(overrides: Sequence[str]) -> list[int]:
@@ -283,13 +264,9 @@ class Experiment:
 
     overrides: tuple[str, ...]  # as given; a comma-separated one is swept, as in Hydra's multirun
     asked: dict[str, Override]  # the same, by key or config group
-    composed: DictConfig  # without the overrides that are swept
+    plain: list[str]  # those that give one value
+    composed: DictConfig  # of these
     config: ExperimentConfig
-
-    @property
-    def plain(self) -> list[str]:
-        """Return the overrides that give one value."""
-        return [item.input_line or "" for item in self.asked.values() if not item.is_sweep_override()]
 
     @cached_property
     def swept(self) -> list[str]:
@@ -343,7 +320,7 @@ def read_experiment(overrides: Sequence[str]) -> Experiment:
     asked = {item.key_or_group: item for item in parse(overrides)}
     plain = [item.input_line or "" for item in asked.values() if not item.is_sweep_override()]
     composed = compose_config(plain)
-    return Experiment(tuple(overrides), asked, composed, experiment_config(composed))
+    return Experiment(tuple(overrides), asked, plain, composed, experiment_config(composed))
 
 
 def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Experiment:

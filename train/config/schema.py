@@ -143,12 +143,8 @@ class Distribution:
         for key, (allowed, why) in self.kind.needs.items():
             yield getattr(self, key) in allowed, key, why
         if self.elastic:
-            for key, value in {
-                "backend": "horovod",
-                "controller": "gloo",
-                "allreduce": True,
-                "autotune": False,
-            }.items():
+            needed = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
+            for key, value in needed.items():
                 yield getattr(self, key) == value, key, f"elastic training needs {str(value).lower()}"
         if self.op == "adasum" and self.backend == "horovod":
             why = "op=adasum needs another; "
@@ -287,10 +283,8 @@ class Program:
 
     def rules(self) -> Iterator[Rule]:
         """Yield what a command and an expression need."""
-        for key, problem in (
-            ("command", program.command_problem(self.command)),
-            ("rate", program.rate_problem(self.rate)),
-        ):
+        problems = {"command": program.command_problem(self.command), "rate": program.rate_problem(self.rate)}
+        for key, problem in problems.items():
             yield not problem, key, problem
 
 
