@@ -78,25 +78,17 @@ def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[read
         except ValueError as error:
             damaged.append(f"{path} ({error})")
             continue
-        _check_labels(path, classes)
+        if (wrong := np.flatnonzero((classes < 0) | (classes >= _CLASSES))).size:
+            label = classes[wrong[0]]
+            raise ConfigError(f"{path}: image {wrong[0]} has the label {label}; CIFAR-10 has 0 to {_CLASSES - 1}")
         pixels.append(images)
         labels.append(classes)
         origin += [f"{path.name}, image {number}" for number in range(len(classes))]
-    notes = []
-    if damaged:
-        left_out = f"{len(damaged)} of {len(names)} files left out: {listed(damaged)}"
-        notes.append(reader.damage_note(config, left_out))
+    left_out = f"{len(damaged)} of {len(names)} files left out: {listed(damaged)}"
+    notes = [reader.damage_note(config, left_out)] if damaged else []
     all_labels = np.concatenate(labels)
     part = reader.in_memory(np.concatenate(pixels), all_labels, origin)
     return replace(part, notes=notes, damaged=len(damaged)), all_labels
-
-
-def _check_labels(path: Path, labels: np.ndarray) -> None:
-    wrong = np.flatnonzero((labels < 0) | (labels >= _CLASSES))
-    if wrong.size:
-        raise ConfigError(
-            f"{path}: image {wrong[0]} has the label {labels[wrong[0]]}; CIFAR-10 has 0 to {_CLASSES - 1}"
-        )
 
 
 def find(config: RunConfig) -> reader.Parts:

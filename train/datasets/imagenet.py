@@ -55,8 +55,8 @@ def offsets(path: Path) -> tuple[np.ndarray, int]:
     Reads only the lengths, not the images. Raises OSError.
     """
     begins = []
-    file = os.open(path, os.O_RDONLY)
-    try:
+    with path.open("rb", buffering=0) as opened:
+        file = opened.fileno()
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # else reading a length would read ahead into the images
         size, begin = os.fstat(file).st_size, 0
         while begin + _FRAME_BYTES <= size:
@@ -65,8 +65,6 @@ def offsets(path: Path) -> tuple[np.ndarray, int]:
                 break
             begins.append(begin)
             begin = end
-    finally:
-        os.close(file)
     return np.array(begins, np.int64), size - begin
 
 
@@ -83,11 +81,6 @@ def _shards(root: Path, part: str) -> dict[int, Path]:
     return shards
 
 
-def _missing(part: str, shards: dict[int, Path]) -> list[str]:
-    total = int(next(iter(shards.values())).name[-5:])
-    return [f"{part}-{number:05}-of-{total:05}" for number in range(total) if number not in shards]
-
-
 def _find_records(config: RunConfig, root: Path, part: str) -> Records:
     """Return all complete records of a part, with notes on missing and truncated files. Raises ConfigError."""
     shards = _shards(root, part)
@@ -95,9 +88,9 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         note = reader.damage_note(config, f"{root}: no {part} files")
         return Records([], np.zeros(0, np.int64), np.zeros(0, np.int64), [note], damaged=1)
     notes = []
-    missing = _missing(part, shards)
+    total = int(next(iter(shards.values())).name[-5:])
+    missing = [f"{part}-{number:05}-of-{total:05}" for number in range(total) if number not in shards]
     if missing:
-        total = len(missing) + len(shards)
         damage = f"{len(missing)} of {total} {part} files missing: {listed(missing)}"
         notes.append(reader.damage_note(config, damage))
     paths = [shards[number] for number in sorted(shards)]

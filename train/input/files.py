@@ -20,11 +20,6 @@ _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
-def _listing(folder: Path) -> str:
-    names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in os.scandir(folder))
-    return listed(names) or "nothing"
-
-
 def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
     """Return the folders that hold the dataset, sorted: data_dir, or the nearest below it, at most two levels down.
 
@@ -40,14 +35,12 @@ def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> 
             if homes := [folder for folder in level if is_root(folder)]:
                 return homes
             level = sorted(Path(entry) for folder in level for entry in os.scandir(folder) if entry.is_dir())
-        there = _listing(data_dir)
+        there = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in os.scandir(data_dir))
     except OSError as error:
         raise ConfigError(f"{key}: {error.filename}: {error.strerror}") from error
-    packed = any(name.name.endswith(_ARCHIVES) for name in data_dir.iterdir())
-    raise ConfigError(
-        f"{key}: found {there}; expected {expected}, there or at most {_LEVELS} levels below"
-        + (". Unpack the archive first" if packed else "")
-    )
+    where = f"there or at most {_LEVELS} levels below"
+    packed = ". Unpack the archive first" if any(name.endswith(_ARCHIVES) for name in there) else ""
+    raise ConfigError(f"{key}: found {listed(there) or 'nothing'}; expected {expected}, {where}{packed}")
 
 
 def root(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> Path:
@@ -57,25 +50,21 @@ def root(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> P
 
 def _damage(path: str) -> str | None:
     try:
-        file = os.open(path, os.O_RDONLY)
+        with Path(path).open("rb", buffering=0) as file:
+            head = file.read(8)
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            tail = file.read(_TAIL_BYTES)
     except OSError as error:
         return error.strerror
-    try:
-        head = os.read(file, 8)
-        length = os.fstat(file).st_size
-        if not head:
-            return "empty"
-        if head.startswith(b"\xff\xd8\xff"):
-            end = b"\xff\xd9"
-        elif head == b"\x89PNG\r\n\x1a\n":
-            end = b"IEND"
-        else:
-            return "neither JPEG nor PNG"
-        return None if end in os.pread(file, _TAIL_BYTES, max(0, length - _TAIL_BYTES)) else "cut short"
-    except OSError as error:
-        return error.strerror
-    finally:
-        os.close(file)
+    if not head:
+        return "empty"
+    if head.startswith(b"\xff\xd8\xff"):
+        end = b"\xff\xd9"
+    elif head == b"\x89PNG\r\n\x1a\n":
+        end = b"IEND"
+    else:
+        return "neither JPEG nor PNG"
+    return None if end in tail else "cut short"
 
 
 def damages(paths: Sequence[str]) -> list[str | None]:
@@ -131,10 +120,8 @@ def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Imag
         labels += [label] * len(images)
         if not images:
             empty.append(name)
-    notes = []
-    if empty:
-        without = f"{folder}: {len(empty)} class folders without an image: {listed(empty)}"
-        notes.append(reader.damage_note(config, without))
+    without = f"{folder}: {len(empty)} class folders without an image: {listed(empty)}"
+    notes = [reader.damage_note(config, without)] if empty else []
     if others:
         notes.append(f"{folder}: {len(others)} entries that are not images, ignored: {listed(others)}")
     return Images(folder, names, np.array(labels, np.int64), tuple(notes))
@@ -147,11 +134,9 @@ def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
     """
     damage_of_each = damages([f"{images.folder}/{name}" for name in images.names])
     damaged = [f"{name} ({damage})" for name, damage in zip(images.names, damage_of_each, strict=True) if damage]
-    notes = []
-    if damaged:
-        which = "training" if training else "validation"
-        left_out = f"{images.folder}: {len(damaged)} of {len(damage_of_each)} {which} images damaged and left out: "
-        notes.append(reader.damage_note(config, left_out + listed(damaged)))
+    which = "training" if training else "validation"
+    left_out = f"{images.folder}: {len(damaged)} of {len(damage_of_each)} {which} images damaged and left out: "
+    notes = [reader.damage_note(config, left_out + listed(damaged))] if damaged else []
     whole = images[np.flatnonzero([damage is None for damage in damage_of_each])]
     return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
 

@@ -32,17 +32,6 @@ def _column(numbers: tf.Tensor, name: str) -> tf.Tensor:
     return numbers[..., DRAWS.index(name)]
 
 
-def flip(image: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Return the image (height, width, channels), mirrored left to right if its draw is below one half.
-
-    One image, not a batch: TensorFlow reverses the columns of one image with three channels twice as fast as those of a
-    batch, and `where` between two batches costs fifteen times as much again.
-    """
-    import tensorflow as tf
-
-    return tf.cond(_column(numbers, "flip") < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
-
-
 def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: int) -> tf.Tensor:
     """Return affine maps from output to source pixels about the centre, (..., 8), for ImageProjectiveTransformV3.
 
@@ -70,7 +59,10 @@ def augment(image: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.
     import tensorflow as tf
 
     if settings.flip:
-        image = flip(image, numbers)
+        # TensorFlow reverses the columns of one image with three channels twice as fast as those of a batch, and
+        # `where` between two batches costs fifteen times as much again.
+        original = image
+        image = tf.cond(_column(numbers, "flip") < 0.5, lambda: tf.reverse(original, [1]), lambda: original)
     if settings.shift_fraction or settings.zoom_in_fraction or settings.rotation_degrees:
         height, width = image.shape[:2]
         image = tf.raw_ops.ImageProjectiveTransformV3(

@@ -59,14 +59,12 @@ def _inception_1(x: tf.Tensor, filters: tuple[int, int, int, int, int, int]) -> 
     from tf_keras import layers
 
     one, to_three, three, to_five, five, pool = filters
-    pooled = layers.MaxPooling2D(3, 1, "same")(x)
-    branches = [
+    return _concat(
         _plain_conv(x, one, 1),
         _plain_conv(_plain_conv(x, to_three, 1), three, 3),
         _plain_conv(_plain_conv(x, to_five, 1), five, 5),
-        _plain_conv(pooled, pool, 1),
-    ]
-    return layers.Concatenate()(branches)
+        _plain_conv(layers.MaxPooling2D(3, 1, "same")(x), pool, 1),
+    )
 
 
 def inceptionv4(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
