@@ -27,11 +27,7 @@ from train.record import protocol  # noqa: E402
 from train.record.parts import Part, PartWriter  # noqa: E402
 from train.record.record import Failure  # noqa: E402
 from train.standalone import Standalone  # noqa: E402
-from train.transport import (  # noqa: E402
-    PeerLost,
-    RankDropped,
-    RankUnresponsive,
-)
+from train.transport import PeerLost, RankDropped, RankUnresponsive  # noqa: E402
 from train.worker import Worker  # noqa: E402
 
 

@@ -77,7 +77,12 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     if local:
         os.sched_setaffinity(0, {core for own in cores for core in own})
     os.environ.setdefault("OMP_NUM_THREADS", str(config.threads_per_rank or 1))
-    on_hosts = [described if name == here else _not_seen(name) for name in dict.fromkeys(names)]
+    on_hosts = [
+        described
+        if name == here
+        else Host(name, "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
+        for name in dict.fromkeys(names)
+    ]
     parts = [
         PartWriter(
             protocol.part_path(folder, rank, name, os.getpid()), rank=rank, host=name, cores=cores[rank],
@@ -87,11 +92,6 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     ]  # fmt: skip
     parts[0].add(environment=environment.collect(on_hosts, with_horovod=False))
     return parts
-
-
-def _not_seen(name: str) -> Host:
-    """Return another host, of which only the name is known here: the program reaches it, the kit does not."""
-    return Host(name, "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
 
 
 def _run(

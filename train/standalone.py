@@ -81,13 +81,11 @@ class Standalone:
         if not runs:
             created = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
             runs = [run for run in distribution.gather(created, Run | None) if run]
-        if self._run is None:
-            self._begin(runs[0], distribution.rank)
-
-    def _begin(self, run: Run, rank: int) -> None:
-        folder = Path(run.folder)
+        if self._run:
+            return
+        folder, rank = Path(runs[0].folder), distribution.rank
         folder.mkdir(parents=True, exist_ok=True)  # it is there, unless the hosts do not share it
-        self._run = run
+        self._run = runs[0]
         self._part.append_to(protocol.part_path(folder, rank, self._part.part.host, os.getpid()))
         if rank == 0:
             when_ended(self._interrupted)

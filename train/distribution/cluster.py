@@ -28,7 +28,7 @@ from train.record import protocol
 from train.transport import PeerLost, RankUnresponsive, connections
 from train.transport.connections import Address
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
-from train.transport.tcp_group import OnWait, TcpGroup, group_from_connections, time_limit
+from train.transport.tcp_group import OnWait, TcpGroup, connect_to_first, time_limit
 
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the tasks
 
@@ -93,11 +93,7 @@ def while_servers_answer(peers: Sequence[Peer]) -> OnWait:
 
     Their threads answer whatever Python is doing there.
     """
-
-    def check(other: int, waited_s: float) -> None:
-        check_servers(peers, [other])
-
-    return check
+    return lambda other, waited_s: check_servers(peers, [other])
 
 
 def check_servers(peers: Sequence[Peer], ranks: Collection[int]) -> None:
@@ -270,10 +266,7 @@ def connect_group(rank: int, peers: Sequence[Peer], listener: socket.socket, key
         if number != rank and (problem := _unreachable_port(number, peer)):
             raise ConfigError(f"rank {rank} ({peers[rank].host}) cannot reach {problem}: is there a firewall?")
     try:
-        if rank:
-            first = peers[0].address_of(peers[0].first_task)
-            return group_from_connections(rank, len(peers), [(0, connections.connect(first, key, rank))])
-        return group_from_connections(rank, len(peers), connections.accept(listener, key, len(peers) - 1))
+        return connect_to_first(rank, len(peers), listener, peers[0].address_of(peers[0].first_task), key)
     except (OSError, PeerLost) as error:
         missing = f"rank 0 ({peers[0].host})" if rank else "a rank that had answered before"
         raise ConfigError(f"rank {rank} ({peers[rank].host}): {missing} does not answer: {error}") from error

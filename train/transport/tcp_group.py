@@ -63,32 +63,18 @@ class TcpGroup:
         """
         with self._peer_errors():
             if self.rank:
-                return connections.decode(self._exchange(connections.encode(value)), list[kind], "rank 0")
-            received = self._receive_all()
+                self._channels[0].send(connections.encode(value))
+                return connections.decode(self._receive(0), list[kind], "rank 0")
+            received = [self._receive(rank) for rank in range(1, self.size)]
             values = [value, *(connections.decode(one, kind, f"rank {n}") for n, one in enumerate(received, 1))]
-            self._send_all(connections.encode(values))
+            message = connections.encode(values)
+            for channel in self._channels:
+                channel.send(message)
             return values
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Raises as `gather`."""
-        with self._peer_errors():
-            if self.rank:
-                self._exchange(b"")
-            else:
-                self._receive_all()
-                self._send_all(b"")
-
-    def _exchange(self, message: bytes) -> bytes:
-        """Send rank 0 a message, and return its answer."""
-        self._channels[0].send(message)
-        return self._receive(0)
-
-    def _receive_all(self) -> list[bytes]:
-        return [self._receive(rank) for rank in range(1, self.size)]
-
-    def _send_all(self, message: bytes) -> None:
-        for one in self._channels:
-            one.send(message)
+        self.gather(None, None)
 
     def _receive(self, rank: int) -> bytes:
         """Return the next message of a rank that this one is connected to."""
@@ -119,6 +105,13 @@ def group_from_connections(rank: int, size: int, accepted: Accepted) -> TcpGroup
     return TcpGroup(rank, size, [Channel(one) for _, one in sorted(accepted, key=lambda pair: pair[0])])
 
 
+def connect_to_first(rank: int, size: int, listener: socket.socket, first: Address, key: bytes) -> TcpGroup:
+    """Return all ranks, of which rank 0 listens and the others connect to it. Raises OSError, and PeerLost as above."""
+    if rank:
+        return group_from_connections(rank, size, [(0, connections.connect(first, key, rank))])
+    return group_from_connections(rank, size, connections.accept(listener, key, size - 1))
+
+
 @contextmanager
 def listeners(ranks: AllRanks) -> Iterator[tuple[socket.socket, list[Address]]]:
     """Return a context with a listener of this rank that all others reach, and the addresses of all listeners."""
@@ -133,14 +126,13 @@ def connect_joined(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
     key: gives the secret of the job.
     Raises PeerLost if they do not all connect.
     """
-    rank, size = joined.rank, joined.size
     with listeners(joined) as (listener, addresses):
         try:
-            if rank:
-                return group_from_connections(rank, size, [(0, connections.connect(addresses[0], key(), rank))])
-            return group_from_connections(rank, size, connections.accept(listener, key(), size - 1))
+            return connect_to_first(joined.rank, joined.size, listener, addresses[0], key())
         except OSError as error:
-            raise PeerLost(f"rank {rank}: the ranks that Horovod joined did not connect by TCP: {error}") from error
+            raise PeerLost(
+                f"rank {joined.rank}: the ranks that Horovod joined did not connect by TCP: {error}"
+            ) from error
 
 
 def connect_on_machine(folder: Path, rank: int, size: int) -> TcpGroup:
