@@ -44,16 +44,8 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Checksum:
-    """The digest that a file must have."""
-
-    algorithm: str
-    digits: str  # hexadecimal
-
-
-def parse_checksum(text: str) -> Checksum:
-    """Return the Checksum of `algorithm:digits`. Raises ConfigError."""
+def parse_checksum(text: str) -> tuple[str, str]:
+    """Return the algorithm and the hexadecimal digits of `algorithm:digits`. Raises ConfigError."""
     algorithm, _, digits = text.partition(":")
     digits = digits.lower()
     if len(digits) != _LENGTHS.get(algorithm) or set(digits) - set("0123456789abcdef"):
@@ -61,7 +53,7 @@ def parse_checksum(text: str) -> Checksum:
             f"--checksum {text}: allowed are "
             + ", ".join(f"{name}: and {length} hexadecimal digits" for name, length in _LENGTHS.items())
         )
-    return Checksum(algorithm, digits)
+    return algorithm, digits
 
 
 def progress(done: int, total: int | None, fetched: int, elapsed_s: float) -> str:
@@ -183,19 +175,19 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
     return done
 
 
-def _verified(url: str, part: Path, expected: Checksum | None) -> str:
+def _verified(url: str, part: Path, expected: tuple[str, str] | None) -> str:
     """Return how the file was verified, in words. Removes it and raises ConfigError if its checksum differs."""
     if expected is None:
         return f"not verified, no checksum is known. It has the sha256 {digest(part)}"
-    digits = digest(part, expected.algorithm)
-    if digits != expected.digits:
+    algorithm, digits = expected
+    if (found := digest(part, algorithm)) != digits:
         size = _size(part)
         part.unlink()
         raise ConfigError(
-            f"{url}: its {size:,} bytes have the {expected.algorithm} {digits}; expected {expected.digits}. Removed: "
+            f"{url}: its {size:,} bytes have the {algorithm} {found}; expected {digits}. Removed: "
             "it is damaged, or another file. Try again, or give --checksum if a newer one is published"
         )
-    return f"{expected.algorithm} {expected.digits} verified"
+    return f"{algorithm} {digits} verified"
 
 
 def _size(path: Path) -> int:
@@ -288,7 +280,9 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
         return
     if archive.exists():
         print(f"{archive} is there already")
-        _check_present(archive, checksum)
+        algorithm, digits = parse_checksum(checksum) if checksum else ("", "")
+        if algorithm and (found := digest(archive, algorithm)) != digits:
+            raise ConfigError(f"{archive}: has the {algorithm} {found}; expected {digits}. Remove it")
     else:
         print(f"fetching {url}")
         download(url, archive, checksum)
@@ -312,16 +306,6 @@ def _source(dataset: str, url: str | None, checksum: str | None) -> tuple[str, s
     if url is None or url == source.url:
         return str(source.url), checksum or source.checksum
     return url, checksum
-
-
-def _check_present(archive: Path, checksum: str | None) -> None:
-    """Raise ConfigError where an archive that was there before does not have the checksum."""
-    if checksum is None:
-        return
-    expected = parse_checksum(checksum)
-    digits = digest(archive, expected.algorithm)
-    if digits != expected.digits:
-        raise ConfigError(f"{archive}: has the {expected.algorithm} {digits}; expected {expected.digits}. Remove it")
 
 
 def main() -> int:

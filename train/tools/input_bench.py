@@ -16,8 +16,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,20 +58,12 @@ DECODE, RESIZE, SCALED, AUGMENT, PIPELINE, MODEL = (
 WALL = "whole pipeline, by the wall clock"
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Images/s of one core, or of the GPU for the training step: one value per round."""
+Rates = Mapping[str, Sequence[float]]  # arm -> its images/s of one core, or of a GPU, in each round
 
-    images_per_s: dict[str, list[float]]
 
-    def median(self, arm: str) -> float:
-        """Return the median over the rounds, images/s."""
-        return statistics.median(self.images_per_s[arm])
-
-    def ratio(self, arm: str, to: str) -> float:
-        """Return the median of the ratios within each round."""
-        pairs = zip(self.images_per_s[arm], self.images_per_s[to], strict=True)
-        return statistics.median(one / other for one, other in pairs)
+def ratio(rates: Rates, arm: str, to: str) -> float:
+    """Return the median of the ratios within each round."""
+    return statistics.median(one / other for one, other in zip(rates[arm], rates[to], strict=True))
 
 
 def make_photographs(folder: Path, count: int) -> None:
@@ -204,20 +196,21 @@ def training_step(config: RunConfig) -> Callable[[], float]:
 
 def table(rates: Rates, device: str) -> list[str]:
     """Return the lines of a table of what was measured, and the conclusion."""
-    reference = SCALED if SCALED in rates.images_per_s else RESIZE
+    reference = SCALED if SCALED in rates else RESIZE
     lines = [f"{'':36}{'images/s':>10}{'min':>10}{'max':>10}{'of ' + reference:>30}"]
-    for arm, values in rates.images_per_s.items():
-        share = f"{rates.ratio(arm, reference):.2f}" if arm != MODEL else ""
+    for arm, values in rates.items():
+        share = f"{ratio(rates, arm, reference):.2f}" if arm != MODEL else ""
         row = f"{arm:36}{statistics.median(values):10.1f}{min(values):10.1f}{max(values):10.1f}{share:>30}"
         lines.append(row.rstrip())
-    reached = rates.ratio(PIPELINE, reference)
+    reached = ratio(rates, PIPELINE, reference)
     lines.append("")
     verdict = "reached" if reached >= AIM else "not reached"
     lines.append(f"The whole pipeline has {reached:.2f} of {reference}; the aim of {AIM} is {verdict}.")
-    cores = rates.median(MODEL) / rates.median(PIPELINE)
+    trained = statistics.median(rates[MODEL])
+    cores = trained / statistics.median(rates[PIPELINE])
     needed = f"{cores:.2f}" if cores >= 0.1 else f"{cores:.1g}"
     what = "a GPU" if device == "gpu" else "a core that trains"
-    lines.append(f"The training step takes {rates.median(MODEL):.1f} images/s: {what} needs {needed} cores of input.")
+    lines.append(f"The training step takes {trained:.1f} images/s: {what} needs {needed} cores of input.")
     if cores >= 1:
         lines.append("With fewer, the input is the bottleneck: a faster device would not train faster.")
     return lines
@@ -241,7 +234,7 @@ def measure(config: RunConfig) -> Rates:
             if round_:
                 rates[name].append(rate)
         print(f"round {round_} of {ROUNDS}", file=sys.stderr)
-    return Rates(rates)
+    return rates
 
 
 def run(overrides: list[str]) -> int:
@@ -280,7 +273,7 @@ def _write(rates: Rates, config: RunConfig) -> Path:
     path = Path(config.results) / "input_bench" / f"{config.dataset.name}-{config.model.name}-{config.device}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
-        "images_per_s": rates.images_per_s,
+        "images_per_s": rates,
         "config": resolved(config),
         "host": asdict(environment.host([0])),
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
