@@ -46,26 +46,20 @@ def deviations(local: pd.DataFrame) -> pd.DataFrame:
     without a control on one node.
     """
     runs = local[local["kind"].eq("control") & local["quantity"].eq("images_per_s_per_rank")]
-    in_rounds = _within_rounds(runs[runs["round"].notna()])
-    launches = _between_launches(runs[runs["round"].isna()])
-    rows = pd.concat([in_rounds, launches]) if len(in_rounds) else launches
-    return rows.drop_duplicates([*_SAME, "nodes"])
+    in_rounds = _over_alone(runs[runs["round"].notna()], [*_SAME, "record", "round"])
+    means = runs[runs["round"].isna()].groupby(_POINT, dropna=False)["value"].mean().reset_index()
+    launches = _over_alone(means, _SAME)[[*_POINT, "control_off"]]
+    if len(in_rounds):
+        medians = in_rounds.groupby(_POINT, dropna=False)["control_off"].median().reset_index()
+        launches = pd.concat([medians, launches])
+    return launches.drop_duplicates([*_SAME, "nodes"])
 
 
-def _within_rounds(runs: pd.DataFrame) -> pd.DataFrame:
-    key = [*_SAME, "record", "round"]
+def _over_alone(runs: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """Return the runs with their change from one node alone, which is alike in the key."""
     alone = runs.loc[runs["nodes"].eq(1), [*key, "value"]].rename(columns={"value": "alone"})
     both = runs.merge(alone, on=key, how="left")
-    both["control_off"] = metrics.change_fraction(both["alone"], both["value"])
-    return both.groupby(_POINT, dropna=False)["control_off"].median().reset_index()
-
-
-def _between_launches(runs: pd.DataFrame) -> pd.DataFrame:
-    mean = runs.groupby(_POINT, dropna=False)["value"].mean().rename("among").reset_index()
-    alone = mean[mean["nodes"].eq(1)].drop(columns=["nodes", "global_batch"]).rename(columns={"among": "alone"})
-    both = mean.merge(alone, on=_SAME, how="left")
-    off = metrics.change_fraction(both["alone"], both["among"])
-    return both.assign(control_off=off).drop(columns=["among", "alone"])
+    return both.assign(control_off=metrics.change_fraction(both["alone"], both["value"]))
 
 
 def _row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -130,7 +124,12 @@ def control_note(local: pd.DataFrame, name: Callable[[str], str]) -> str:
     if len(disturbed):
         models = ", ".join(map(name, disturbed["model"].unique()))
         whose = f" of {models}" if disturbed["model"].nunique() < rows["model"].nunique() else ""
-        return _disturbed_note(disturbed, whose)
+        worst = disturbed.iloc[disturbed["control_off"].abs().argmax()]
+        return (
+            f"this machine cannot emulate {node_counts(disturbed['nodes'])}{whose}: without allreduce the throughput "
+            f"of {worst['control_nodes']} is {100 * worst['control_off']:+.0f} % off that of one alone "
+            f"(bound: {100 * disturbed['flat_within_fraction'].max():.0f} %)"
+        )
     if rows["control_off"].isna().any():
         return "emulated without a complete control: it is not known whether nodes disturbed each other"
     return f"control: without allreduce, nodes within {100 * rows['control_off'].abs().max():.0f} % of one alone"
@@ -139,12 +138,3 @@ def control_note(local: pd.DataFrame, name: Callable[[str], str]) -> str:
 def node_counts(nodes: pd.Series) -> str:
     """Return each number of nodes once, ascending: "2, 8 nodes"."""
     return f"{', '.join(map(str, sorted(nodes.unique())))} nodes"
-
-
-def _disturbed_note(disturbed: pd.DataFrame, whose: str) -> str:
-    worst = max(disturbed.to_dict("records"), key=lambda row: abs(row["control_off"]))
-    return (
-        f"this machine cannot emulate {node_counts(disturbed['nodes'])}{whose}: without allreduce the throughput of "
-        f"{worst['control_nodes']} is {100 * worst['control_off']:+.0f} % off that of one alone "
-        f"(bound: {100 * disturbed['flat_within_fraction'].max():.0f} %)"
-    )

@@ -34,41 +34,22 @@ def throughput_bounds(run: RunRecord, arm_index: int | None = None) -> dict[str,
 
 def _measured_at(config: Mapping[str, Any], index: int) -> int:
     """Return the arm with which the bounds of this one were measured: the first with its ranks and links."""
-
-    def alike(arm: Mapping[str, Any]) -> tuple[Any, ...]:
-        return arm["rank_group"], arm["ranks"], arm["link_mbit_per_s"]
-
-    arms = config["rounds"]
-    return next(nth for nth, arm in enumerate(arms) if alike(arm) == alike(arms[index]))
+    alike = [(arm["rank_group"], arm["ranks"], arm["link_mbit_per_s"]) for arm in config["rounds"]]
+    return alike.index(alike[index])
 
 
 def _operations_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
     """Return the operations/s of all ranks; 0 if one has no measurement."""
-    fastest = [
-        max(
-            (
-                metrics.operations_per_s(product.rows, min(product.times_s))
-                for product in rank.matrix_products
-                if product.arm == arm
-            ),
-            default=0,
-        )
-        for rank in ranks
-    ]
-    return sum(fastest) if all(fastest) else 0.0
+    products = [[product for product in rank.matrix_products if product.arm == arm] for rank in ranks]
+    speeds = [[metrics.operations_per_s(one.rows, min(one.times_s)) for one in of_rank] for of_rank in products]
+    return sum(map(max, speeds)) if all(speeds) else 0.0
 
 
 def _bytes_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
     """Return the bytes/s of the slowest link; 0 if one has no measurement."""
-    received = [
-        [
-            metrics.bandwidth(transfer.transferred_bytes, transfer.time_s)
-            for transfer in rank.transfers
-            if transfer.arm == arm and transfer.what == "tcp_ring"
-        ]
-        for rank in ranks
-    ]
-    return min(max(speeds) for speeds in received) if all(received) else 0.0
+    links = [[one for one in rank.transfers if one.arm == arm and one.what == "tcp_ring"] for rank in ranks]
+    speeds = [[metrics.bandwidth(one.transferred_bytes, one.time_s) for one in of_rank] for of_rank in links]
+    return min(map(max, speeds)) if all(speeds) else 0.0
 
 
 PROCESSORS, GPUS = "joules_per_image", "gpu_joules_per_image"
@@ -94,14 +75,12 @@ def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, f
     for rank in run.ranks:
         for window in rank.windows:
             windows.setdefault((window.round, window.arm), []).append((rank, window))
-    return {
-        turn: _per_image(
-            [(rank, window.cores) for rank, window in uses],
-            recorded_config.arm_step_batch(run.config["rounds"][turn[1]])
-            * sum(len(window.step_times_s) for _, window in uses),
-        )
-        for turn, uses in windows.items()
-    }
+    energies = {}
+    for turn, uses in windows.items():
+        steps = sum(len(window.step_times_s) for _, window in uses)
+        images = recorded_config.arm_step_batch(run.config["rounds"][turn[1]]) * steps
+        energies[turn] = _per_image([(rank, window.cores) for rank, window in uses], images)
+    return energies
 
 
 def _counts(use: CoreUse | None) -> bool:
@@ -117,6 +96,5 @@ def _per_image(uses: Sequence[tuple[Rank | Server, CoreUse | None]], images: int
         quantities[PROCESSORS] = metrics.joules_per_image(sum(host_joules.values()), images)
     if len(gpu_joules) == len(uses):
         quantities[GPUS] = metrics.joules_per_image(sum(gpu_joules), images)
-    return {
-        name: value for name, value in quantities.items() if value > 0
-    }  # a counter that stands still counts nothing
+    # A counter that stands still counts nothing.
+    return {name: value for name, value in quantities.items() if value > 0}

@@ -93,11 +93,8 @@ def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     shared = {id(run): run for run in runs}  # by repeats that one process read
     point_by_run = {run_id: points.setdefault(msgspec.json.encode(run), run) for run_id, run in shared.items()}
     run_points = [point_by_run[id(run)] for run in runs]
-    axes = {
-        group: axis([point.swept for point in group_points])
-        for group, group_points in _grouped(points.values(), _sweep).items()
-    }
-    varied = {group: _varied(group_points) for group, group_points in _grouped(points.values(), _comparison).items()}
+    axes = {group: axis([one.swept for one in alike]) for group, alike in _grouped(points.values(), _sweep).items()}
+    varied = {group: _varied(alike) for group, alike in _grouped(points.values(), _comparison).items()}
     columns = {id(point): _columns(point, axes[_sweep(point)], varied[_comparison(point)]) for point in points.values()}
     return [columns[id(point)] for point in run_points]
 
@@ -130,10 +127,8 @@ def _varied(runs: Sequence[Facts]) -> frozenset[str]:
     for run in runs:
         for leaf in leaves:
             values[leaf][run.arm].add(repr(run.config[leaf]) if leaf in run.config else "")
-    apart = {
-        leaf for leaf, by_arm in values.items() if any(a.isdisjoint(b) for a, b in combinations(by_arm.values(), 2))
-    }
-    return frozenset(keys | apart)
+    pairs = {leaf: combinations(by_arm.values(), 2) for leaf, by_arm in values.items()}
+    return frozenset(keys | {leaf for leaf in pairs if any(a.isdisjoint(b) for a, b in pairs[leaf])})
 
 
 def _columns(run: Facts, axis: str, varied: frozenset[str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
 
     Raises TableError naming the file, the line and what is wrong with it.
     """
-    parts = [schema.read_csv(path, schema.COLUMNS) for path in sorted(folder.glob("*.csv"))]
+    parts = [schema.read_csv(path) for path in sorted(folder.glob("*.csv"))]
     if not parts:
         raise TableError(f"{folder}: no CSV file in it")
     return schema.check(pd.concat(parts, ignore_index=True), str(folder))
@@ -136,20 +136,15 @@ def _newest(runs: list[Run]) -> list[Run]:
     """Return the newest generation of each run."""
     newest: dict[tuple[str, str, str, int, int], Run] = {}
     for run in runs:
-        if run.key not in newest or newest[run.key].generation < run.generation:
-            newest[run.key] = run
+        newest[run.key] = max(newest.get(run.key, run), run, key=lambda one: one.generation)
     return [*newest.values()]
 
 
 def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
     """Return the runs, with a notice in place of each that is a copy of another."""
     copied = copies.find([one.trace for one in read_all if isinstance(one, Run)])
-    return [
-        contradicted(one.trace.path, (copied[one.trace.path],))
-        if isinstance(one, Run) and one.trace.path in copied
-        else one
-        for one in read_all
-    ]
+    notices = {path: contradicted(path, (reason,)) for path, reason in copied.items()}
+    return [notices.get(one.trace.path, one) if isinstance(one, Run) else one for one in read_all]
 
 
 def _read(path: str) -> Read:
@@ -218,8 +213,5 @@ def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:
     """Return the cells as a column of their kind; None is an empty cell."""
     if column.kind == "text":
         return pd.Series(["" if cell is None else cell for cell in cells], dtype=schema.DTYPES[column.kind])
-    if column.kind == "flag":
-        return pd.Series(cells, dtype=schema.DTYPES[column.kind])
-    return pd.Series(
-        np.array(cells, float), dtype=schema.DTYPES[column.kind]
-    )  # a list with None is looked at cell by cell
+    # A list with None is looked at cell by cell.
+    return pd.Series(cells if column.kind == "flag" else np.array(cells, float), dtype=schema.DTYPES[column.kind])

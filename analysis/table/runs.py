@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,9 +25,8 @@ from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 from train.record.recorded_config import PROGRAM
 
 _OF_EPOCH = (
-    *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
-    "validation_mean_absolute_error",
-)
+    "train_accuracy", "validation_accuracy", "train_loss", "validation_loss", "validation_mean_absolute_error",
+)  # fmt: skip
 _LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # what a job pays once, before its second step
 
 
@@ -86,8 +86,7 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
         contradictions = checks.contradictions(run)
         points = [] if contradictions or has_timeline(run) else list(_points(run, path))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        needed = f"a complete run must have it: {type(error).__name__} {error}"
-        return notice or Notice(False, path, needed)
+        return notice or Notice(False, path, f"a complete run must have it: {type(error).__name__} {error}")
     if contradictions:
         return contradicted(path, contradictions)
     if wrong := [text for point in points for text in _impossible(point)]:
@@ -104,9 +103,8 @@ def has_timeline(run: RunRecord) -> bool:
 
 def contradicted(path: str, contradictions: tuple[Contradiction, ...]) -> Notice:
     """Return the notice of a record that contradicts itself."""
-    return Notice(
-        False, path, f"contradicts itself: {'; '.join(map(str, contradictions))}", contradictions=contradictions
-    )
+    reason = f"contradicts itself: {'; '.join(map(str, contradictions))}"
+    return Notice(False, path, reason, contradictions=contradictions)
 
 
 def _failed(failure: Failure | None) -> str:
@@ -159,7 +157,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
             values.append(Value("images_per_s", rates[index], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))
             values += [Value(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
-        values += [Value(name, value) for name, value in hardware.throughput_bounds(run, index).items()]
+        values += starmap(Value, hardware.throughput_bounds(run, index).items())
         point = _alone(run, index)
         if index == _whole_job(run):
             values += _job(point, metrics.rate(1.0, statistics.fmean(1.0 / rates[index] for rates in whole.values())))
@@ -198,21 +196,18 @@ def _job(point: RunRecord, images_per_s: float) -> Iterator[Value]:
     yield Value("job_s", sum(phases_s.values()))
     yield Value("images", images * (1 + measure["warm_up_steps"] + measure["timed_steps"]))
     yield Value("steps_per_rank", measure["timed_steps"])
-    for name, seconds in phases_s.items():
-        yield Value(sys.intern(f"phase_{name}_s"), seconds)
+    yield from _phases(phases_s)
+
+
+def _phases(phases_s: Mapping[str, float]) -> Iterator[Value]:
+    return (Value(sys.intern(f"phase_{name}_s"), seconds) for name, seconds in phases_s.items())
 
 
 def _alone(run: RunRecord, index: int) -> RunRecord:
     """Return the record as if one arm had been launched alone, as far as that identifies the point."""
-    arm, ranks = run.config["rounds"][index], rounds.ranks_of(run.config, index)
-    return replace(
-        run,
-        config=rounds.config_of(run.config, index),
-        swept=run.swept | arm["swept"],
-        arm=arm["arm"],
-        role=arm["role"],
-        ranks=[run.ranks[rank] for rank in ranks],
-    )
+    arm, config = run.config["rounds"][index], rounds.config_of(run.config, index)
+    ranks = [run.ranks[rank] for rank in rounds.ranks_of(run.config, index)]
+    return replace(run, config=config, swept=run.swept | arm["swept"], arm=arm["arm"], role=arm["role"], ranks=ranks)
 
 
 def _facts(run: RunRecord, machine: str) -> Facts:
@@ -243,10 +238,11 @@ def _operations(run: RunRecord) -> str:
     A strategy of TensorFlow brings its own NCCL and gRPC. Parameter servers have no NCCL. In-process replicas share
     memory.
     """
-    if run.config["distribution"]["backend"] in recorded_config.TOWERS:
+    backend = run.config["distribution"]["backend"]
+    if backend in recorded_config.TOWERS:
         return "memory"
-    strategy = run.config["distribution"]["backend"] in recorded_config.STRATEGIES
-    if run.config["distribution"]["backend"] in recorded_config.ASYNCHRONOUS:
+    strategy = backend in recorded_config.STRATEGIES
+    if backend in recorded_config.ASYNCHRONOUS:
         return "grpc"
     built = ["nccl"] if strategy else run.environment.horovod_built_with if run.environment else []
     if run.config["device"] == "gpu" and "nccl" in built:
@@ -303,8 +299,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
 def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that a run without a model leaves blank; a user's program has no more than a name."""
     if program := config.get("program"):
-        batch_per_rank, global_batch = config["batch_per_rank"], config["global_batch"]
-        return {"model": program["name"], "batch_per_rank": batch_per_rank, "global_batch": global_batch}
+        return {"model": program["name"], **{name: config[name] for name in ("batch_per_rank", "global_batch")}}
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
@@ -334,8 +329,7 @@ def _values(run: RunRecord) -> Iterator[Value]:
         yield Value("wall_s", max(wall))
     yield Value("job_s", run.job_s)
     yield Value("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
-    for name, seconds in slowest.phases_s.items():
-        yield Value(sys.intern(f"phase_{name}_s"), seconds)
+    yield from _phases(slowest.phases_s)
 
 
 def _printed(run: RunRecord, rate: float) -> Iterator[Value]:
@@ -344,8 +338,7 @@ def _printed(run: RunRecord, rate: float) -> Iterator[Value]:
     yield Value("images_per_s_per_rank", metrics.per_rank(rate, run.workers))
     yield Value("job_s", run.job_s)
     yield Value("peak_memory_bytes", run.ranks[0].peak_memory_bytes)
-    for name, seconds in run.ranks[0].phases_s.items():
-        yield Value(sys.intern(f"phase_{name}_s"), seconds)
+    yield from _phases(run.ranks[0].phases_s)
 
 
 def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
@@ -356,10 +349,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
         yield Value("images_per_s", images_per_s)
         yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
         yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-        yield from (
-            Value(name, value)
-            for name, value in (hardware.throughput_bounds(run) | hardware.energy_per_image(run)).items()
-        )
+        yield from starmap(Value, (hardware.throughput_bounds(run) | hardware.energy_per_image(run)).items())
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)

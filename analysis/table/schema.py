@@ -227,9 +227,9 @@ def _blank(cells: pd.Series) -> pd.Series:
 
 def _allowed(column: Column) -> str:
     """Return the allowed values of a column of numbers, for a message."""
-    limits = [f"{relation} {limit:g}" for relation, limit in (("above", column.above), ("of at least", column.minimum))
-              if limit is not None]  # fmt: skip
-    return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{''.join(f' {limit}' for limit in limits)}"
+    above = "" if column.above is None else f" above {column.above:g}"
+    least = "" if column.minimum is None else f" of at least {column.minimum:g}"
+    return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{above}{least}"
 
 
 def _number(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
@@ -289,15 +289,20 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
     return pd.DataFrame(converted, index=frame.index)
 
 
-def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
-    """Return the CSV file `path`, checked against `columns`. Raises TableError naming the file and all problems."""
+def read_csv(path: Path) -> pd.DataFrame:
+    """Return the CSV file `path`, checked against COLUMNS. Raises TableError naming the file and all problems."""
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
-    if "half_unit" in {column.name for column in columns} - {*frame.columns} and {"value", "unit"} <= {*frame.columns}:
-        frame["half_unit"] = [half_unit(*cells) for cells in zip(frame["value"], frame["unit"], strict=True)]
-    return conform(frame, columns, str(path))
+    return conform(with_half_units(frame), COLUMNS, str(path))
+
+
+def with_half_units(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of text with the half units of its values, if it has values and units, and no half units."""
+    if "half_unit" in frame or not {"value", "unit"} <= {*frame}:
+        return frame
+    return frame.assign(half_unit=[half_unit(*cells) for cells in zip(frame["value"], frame["unit"], strict=True)])
 
 
 def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
@@ -318,14 +323,13 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
         units = sorted(set(rows["unit"]) - {definition.unit})
         if units:
             problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{definition.unit}'")
-        value = rows["value"]
-        bad = ~value.map(definition.possible)
+        bad = rows[~rows["value"].map(definition.possible)]
         problems += [
-            f"{rows['place'][i]}: {name}: {value[i]:g} {definition.unit} is impossible" for i in rows.index[bad]
+            f"{place}: {name}: {value:g} {definition.unit} is impossible"
+            for place, value in zip(bad["place"], bad["value"], strict=True)
         ]
     key = [name for name in table.columns if name not in ("value", "note", "half_unit")]
-    duplicates = table[table.duplicated(key)]
-    for row in duplicates.to_dict("records") if len(duplicates) else ():
+    for row in table[table.duplicated(key)].to_dict("records"):
         problems.append(f"{row['place']}: duplicate {row['quantity']} of {row['model'] or row['run'] or 'it'}")
     _raise(where, problems)
     return table

@@ -46,6 +46,12 @@ def unequal_times(what: str, stated_s: float, source: str, follows_s: float) -> 
     return Contradiction(f"{what} {stated_s:.6g} s", f"{source} {follows_s:.6g} s", off(stated_s, follows_s))
 
 
+def unequal_ranks(what: str, longest_s: float, shortest_s: float, more: str = "") -> Contradiction:
+    """Return the contradiction of two ranks in the time of what all ranks did together."""
+    follows = f"{shortest_s:.6g} s on another{more}"
+    return Contradiction(f"{what} {longest_s:.6g} s on one rank", follows, off(longest_s, shortest_s))
+
+
 def in_rounds(run: RunRecord) -> bool:
     """Return whether the launch measured several points in rounds."""
     return bool(run.config.get("rounds"))
@@ -87,14 +93,9 @@ class Slack:
         distribution = run.config["distribution"]
         period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
         cycle_s = distribution.get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
-        joined = distribution["backend"] != "none"
-        return cls(
-            pause_s=limit("pause_s") + period_s,
-            cycle_s=cycle_s,
-            cycles_s=limit("barrier_cycles") * (cycle_s + period_s) if joined else 0.0,
-            crowded_fraction=limit("crowded_fraction") if run.cores_shared else 0.0,
-            alone=in_rounds(run),
-        )
+        cycles_s = limit("barrier_cycles") * (cycle_s + period_s) if distribution["backend"] != "none" else 0.0
+        crowded_fraction = limit("crowded_fraction") if run.cores_shared else 0.0
+        return cls(limit("pause_s") + period_s, cycle_s, cycles_s, crowded_fraction, alone=in_rounds(run))
 
     def barrier_s(self, window_s: float, ranks: int) -> float:
         """Return how long a barrier may take after the last step of a window, on the slowest rank.

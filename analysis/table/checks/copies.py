@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.table.checks.check import Contradiction, check
+from analysis.table.checks.check import Contradiction, called, check
 from analysis.thresholds import limit
 from train.record.record import AllreduceTimes, Rank, RunRecord, Window
 
@@ -49,9 +49,8 @@ def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
     (positions,) = np.nonzero(from_clock(rows).all(axis=1) & differ)
     positions = positions[np.lexsort((positions, *rows[positions].T))]
     equal = (rows[positions[1:]] == rows[positions[:-1]]).all(axis=1)
-    return sorted(
-        zip(positions[:-1][equal].tolist(), positions[1:][equal].tolist(), strict=True), key=lambda pair: pair[1]
-    )
+    pairs = zip(positions[:-1][equal].tolist(), positions[1:][equal].tolist(), strict=True)
+    return sorted(pairs, key=itemgetter(1))
 
 
 def from_clock(times_s: np.ndarray) -> np.ndarray:
@@ -71,11 +70,9 @@ def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | 
 
 def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -> str:
     """Return the location of such times in the record."""
-    if isinstance(within, Window):
-        return f"rank {rank.rank}, round {within.round}, arm {within.arm}"
-    if within:
+    if isinstance(within, AllreduceTimes):
         return f"rank {rank.rank}, {within.message_bytes} bytes, round {within.round}"
-    return f"rank {rank.rank}"
+    return called(rank, within)
 
 
 class Trace(NamedTuple):

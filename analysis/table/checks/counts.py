@@ -40,10 +40,8 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction(f"ranks numbered {numbers}", f"0 to {processes - 1} are expected")
     for before, after in itertools.pairwise(run.resizes):
         if before.ranks_after != after.ranks_before:
-            yield Contradiction(
-                f"{after.ranks_before} ranks before the change at {after.at_s:.6g} s",
-                f"{before.ranks_after} after the one before",
-            )  # fmt: skip
+            stated = f"{after.ranks_before} ranks before the change at {after.at_s:.6g} s"
+            yield Contradiction(stated, f"{before.ranks_after} after the one before")
     per_node = run.config["ranks_per_node"]
     for rank in [] if run.resizes or run.config.get("rank_groups") else run.ranks:
         if rank.node != rank.rank // per_node:
@@ -75,13 +73,10 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
     config = run.config
     stated, batch = config.get("global_batch"), config.get("batch_per_rank")
     ranks, passes = size_of_point(run), recorded_config.backward_passes(config)
-    if stated is not None and batch is not None and stated != batch * passes * ranks:
+    if stated is not None and batch is not None and stated != (product := batch * passes * ranks):
         factor = f" x {passes} passes" if passes > 1 else ""
-        yield Contradiction(
-            f"global batch {stated}",
-            f"{batch} a rank{factor} x {ranks} ranks = {batch * passes * ranks}",
-            off(stated, batch * passes * ranks),
-        )  # fmt: skip
+        follows = f"{batch} a rank{factor} x {ranks} ranks = {product}"
+        yield Contradiction(f"global batch {stated}", follows, off(stated, product))
     arms = [(arm["nodes"], arm["batch_per_rank"]) for arm in config.get("rounds") or [] if arm["allreduce"]]
     if arms and max(arms)[0] != config["nodes"]:
         yield Contradiction(f"{config['nodes']} nodes", f"{max(arms)[0]} in the largest arm of the rounds")
@@ -89,9 +84,8 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction(f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
     for arm in [] if config.get("rank_groups") else config.get("rounds") or []:
         if (arm_batch := recorded_config.arm_step_batch(arm)) != arm["batch_per_rank"] * passes:
-            yield Contradiction(
-                f"{passes} backward passes a step", f"{arm_batch // arm['batch_per_rank']} in the arm {arm['name']}"
-            )
+            arm_passes = arm_batch // arm["batch_per_rank"]
+            yield Contradiction(f"{passes} backward passes a step", f"{arm_passes} in the arm {arm['name']}")
 
 
 @check
@@ -121,11 +115,9 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
         for name, expected in expected_counts.items():
             if (number := len(getattr(rank, name))) != expected:
                 yield from _counted(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
-        if rank.compute_times_s:
-            yield from _counted(
-                f"rank {rank.rank}: {len(rank.compute_times_s)} compute_times_s", len(rank.compute_times_s),
-                f"{len(rank.step_times_s)} steps", len(rank.step_times_s),
-            )  # fmt: skip
+        if computed := len(rank.compute_times_s):
+            steps = len(rank.step_times_s)
+            yield from _counted(f"rank {rank.rank}: {computed} compute_times_s", computed, f"{steps} steps", steps)
     if run.status == "complete" and not run.printed:
         yield from _asked_for(run)
 
@@ -161,19 +153,13 @@ def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
         kinds = Counter((entry.message_bytes, len(entry.times_s)) for entry in entries)
         if len(kinds) > 1:
             (size_bytes, count), *_, (other_bytes, other) = kinds
-            yield Contradiction(
-                f"{other} allreduces of {other_bytes} bytes on a rank",
-                f"{count} of {size_bytes} bytes on another", off(other, count),
-            )  # fmt: skip
-    sizes = {entry.message_bytes for entry in run.ranks[0].allreduces}
-    rounds = {entry.round for entry in run.ranks[0].allreduces}
+            stated, follows = f"{other} allreduces of {other_bytes} bytes on a rank", f"{count} of {size_bytes} bytes"
+            yield Contradiction(stated, f"{follows} on another", off(other, count))
     times = Counter((entry.round, entry.message_bytes) for entry in run.ranks[0].allreduces)
-    for number in sorted(rounds):
-        for message_bytes in sorted(sizes):
-            if (count := times[number, message_bytes]) != 1:
-                yield Contradiction(
-                    f"round {number}: {count} entries of {message_bytes} bytes", "each size once a round"
-                )
+    rounds, sizes = ({turn[at] for turn in times} for at in (0, 1))
+    for number, message_bytes in itertools.product(sorted(rounds), sorted(sizes)):
+        if (count := times[number, message_bytes]) != 1:
+            yield Contradiction(f"round {number}: {count} entries of {message_bytes} bytes", "each size once a round")
 
 
 @check
@@ -194,16 +180,13 @@ def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
     """The learning rate in force is the configured one, scaled with ranks and passes; a sweep has none."""
     if run.learning_rate is None:
         return
-    settings, passes = run.config["optimizer"], recorded_config.backward_passes(run.config)
-    follows = scaled_learning_rate(
-        settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run) * passes
-    )
-    if not math.isclose(run.learning_rate, follows, rel_tol=1e-9):
-        yield Contradiction(
-            f"learning rate {run.learning_rate:.6g}",
-            f"{settings['learning_rate']:.6g} with scaling {settings['learning_rate_scaling']} on {size_of_point(run)} "
-            f"ranks{f' x {passes} passes' if passes > 1 else ''} is {follows:.6g}", off(run.learning_rate, follows),
-        )  # fmt: skip
+    passes, ranks = recorded_config.backward_passes(run.config), size_of_point(run)
+    rate, scaling = (run.config["optimizer"][name] for name in ("learning_rate", "learning_rate_scaling"))
+    scaled = scaled_learning_rate(rate, scaling, ranks * passes)
+    if not math.isclose(run.learning_rate, scaled, rel_tol=1e-9):
+        factor = f" x {passes} passes" if passes > 1 else ""
+        follows = f"{rate:.6g} with scaling {scaling} on {ranks} ranks{factor} is {scaled:.6g}"
+        yield Contradiction(f"learning rate {run.learning_rate:.6g}", follows, off(run.learning_rate, scaled))
 
 
 @check
@@ -238,17 +221,13 @@ def quotas(run: RunRecord) -> Iterator[Contradiction]:
     """A node was held to the share of the machine that was asked for, and not longer than the job ran."""
     asked = run.config["system"].get("cpus_per_node")
     for quota in run.node_quotas:
+        node, periods, throttled = f"node {quota.node}", quota.periods, quota.throttled_periods
         if asked is not None and quota.cpus != asked:
-            yield Contradiction(
-                f"node {quota.node}: {quota.cpus:g} cores", f"system.cpus_per_node={asked:g}", off(quota.cpus, asked)
-            )
-        if quota.throttled_periods > quota.periods:
-            yield Contradiction(
-                f"node {quota.node}: {quota.throttled_periods} periods throttled", f"{quota.periods} in all",
-                off(quota.throttled_periods, quota.periods),
-            )  # fmt: skip
-        if quota.periods * quota.period_s > run.job_s:
-            yield Contradiction(
-                f"node {quota.node}: {quota.periods} periods of {quota.period_s:g} s",
-                f"the job took {run.job_s:.6g} s", off(quota.periods * quota.period_s, run.job_s),
-            )  # fmt: skip
+            stated = f"{node}: {quota.cpus:g} cores"
+            yield Contradiction(stated, f"system.cpus_per_node={asked:g}", off(quota.cpus, asked))
+        if throttled > periods:
+            stated = f"{node}: {throttled} periods throttled"
+            yield Contradiction(stated, f"{periods} in all", off(throttled, periods))
+        if (time_s := periods * quota.period_s) > run.job_s:
+            stated = f"{node}: {periods} periods of {quota.period_s:g} s"
+            yield Contradiction(stated, f"the job took {run.job_s:.6g} s", off(time_s, run.job_s))

@@ -19,6 +19,7 @@ from analysis.table.checks.check import (
     own_epochs,
     resized,
     sweeps,
+    unequal_ranks,
     unequal_times,
 )
 from analysis.thresholds import limit
@@ -55,16 +56,14 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
     except ValueError:
         yield Contradiction(f"started_at {run.started_at!r}", "no date and time in ISO 8601")
     for rank in run.ranks:
-        if rank.phases_s and min(rank.phases_s.values()) < 0:
-            yield from (
-                _backward(rank, f"phase {name}", time_s) for name, time_s in rank.phases_s.items() if time_s < 0
-            )
-        if rank.step_times_s and (least_s := min(rank.step_times_s)) <= 0:
-            yield _backward(rank, "step_times_s", least_s)
-        if rank.warm_up_step_times_s and (least_s := min(rank.warm_up_step_times_s)) <= 0:
-            yield _backward(rank, "warm_up_step_times_s", least_s)
-        if rank.compute_times_s and (least_s := min(rank.compute_times_s)) < 0:
-            yield _backward(rank, "compute_times_s", least_s)
+        times_s = {f"phase {name}": time_s for name, time_s in rank.phases_s.items() if time_s < 0}
+        times_s |= {
+            name: least_s
+            for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s")
+            if (least_s := min(getattr(rank, name), default=1.0)) < 0 or (least_s == 0 and name != "compute_times_s")
+        }
+        for what, time_s in times_s.items():
+            yield Contradiction(f"rank {rank.rank}: {what} {time_s:.6g} s", "time goes forward")
         if used := rank.usage:
             end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
             yield from _ascending(f"rank {rank.rank}: samples of usage at", used.at_s, end_s)
@@ -73,10 +72,6 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
     numbers = [epoch.epoch for epoch in run.epochs]
     if numbers != list(range(1, len(numbers) + 1)):
         yield Contradiction(f"epochs numbered {numbers}", "one after the other, from 1")
-
-
-def _backward(rank: Rank, what: str, time_s: float) -> Contradiction:
-    return Contradiction(f"rank {rank.rank}: {what} {time_s:.6g} s", "time goes forward")
 
 
 def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
@@ -119,10 +114,7 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
         yield _misfit("the longest timed phase", longest_s, max(sums))
     apart = windows * slack.apart_s(longest_s / windows) + delayed
     if longest_s - shortest_s > apart:
-        yield Contradiction(
-            f"timed {longest_s:.6g} s on one rank", f"{shortest_s:.6g} s on another, within the "
-            "same barriers", off(longest_s, shortest_s),
-        )  # fmt: skip
+        yield unequal_ranks("timed", longest_s, shortest_s, ", within the same barriers")
 
 
 def _allreduces(rank: Rank) -> list[list[float]]:
@@ -139,10 +131,8 @@ def allreduces_of_ranks(run: RunRecord) -> Iterator[Contradiction]:
         sums = [sum(entry.times_s) for entry in entries]
         one_s = max(sums) / max(1, len(entries[0].times_s))  # the last one ends on all ranks within its own time
         if max(sums) - min(sums) > slack.barrier_s(max(sums), len(run.ranks)) + one_s:
-            yield Contradiction(
-                f"{len(entries[0].times_s)} allreduces of {entries[0].message_bytes} bytes in "
-                f"{max(sums):.6g} s on one rank", f"{min(sums):.6g} s on another", off(max(sums), min(sums)),
-            )  # fmt: skip
+            what = f"{len(entries[0].times_s)} allreduces of {entries[0].message_bytes} bytes in"
+            yield unequal_ranks(what, max(sums), min(sums))
 
 
 @check
@@ -226,11 +216,10 @@ def counters_and_cores(run: RunRecord) -> Iterator[Contradiction]:
         most_s = cores * use.wall_s
         if cores and longest_s > most_s * more + ticks_s * cores:
             by_whom = {"this rank": use.own_s, "all processes": use.busy_s, "a hypervisor": use.steal_s}
-            by, _ = max(by_whom.items(), key=lambda one: one[1])
-            yield Contradiction(
-                f"{called(rank, window)}: {longest_s:.6g} s of core time for {by}",
-                f"{cores} cores in {use.wall_s:.6g} s have {most_s:.6g} s", off(longest_s, most_s),
-            )  # fmt: skip
+            by = max(by_whom, key=lambda name: by_whom[name])
+            stated = f"{called(rank, window)}: {longest_s:.6g} s of core time for {by}"
+            follows = f"{cores} cores in {use.wall_s:.6g} s have {most_s:.6g} s"
+            yield Contradiction(stated, follows, off(longest_s, most_s))
 
 
 @check
@@ -241,17 +230,15 @@ def whole_ticks(run: RunRecord) -> Iterator[Contradiction]:
         for name, time_s in (("busy_s", use.busy_s), ("steal_s", use.steal_s)):
             ticks = time_s / tick_s
             if abs(ticks - round(ticks)) * tick_s > rounding_s:
-                yield Contradiction(
-                    f"{called(rank, window)}: {name} {time_s:.9g} s", f"ticks of {tick_s:g} s are counted"
-                )
+                what = f"{called(rank, window)}: {name} {time_s:.9g} s"
+                yield Contradiction(what, f"ticks of {tick_s:g} s are counted")
 
 
 def _ranks(run: RunRecord) -> list[range]:
     """Return the ranks of each arm; none of one that was left out."""
     arms = run.config.get("rounds") or []
-    return [
-        range(0) if arm["name"] in run.arms_left_out else ranks_of(run.config, index) for index, arm in enumerate(arms)
-    ]
+    left_out = [arm["name"] in run.arms_left_out for arm in arms]
+    return [range(0) if left_out[index] else ranks_of(run.config, index) for index in range(len(arms))]
 
 
 def _called(turn: tuple[int, int]) -> str:
@@ -281,11 +268,9 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     if run.status == "complete" and in_rounds(run):
         rounds = 1 + max((turn[0] for turn in measured), default=-1)
         for turn in ((number, arm) for number in range(rounds) for arm in range(len(arms))):
-            if measured[turn] != len(arms[turn[1]]):
-                yield Contradiction(
-                    f"{_called(turn)}: windows of {measured[turn]} ranks",
-                    f"{len(arms[turn[1]])} ranks", off(measured[turn], len(arms[turn[1]])),
-                )  # fmt: skip
+            count, ranks = measured[turn], len(arms[turn[1]])
+            if count != ranks:
+                yield Contradiction(f"{_called(turn)}: windows of {count} ranks", f"{ranks} ranks", off(count, ranks))
 
 
 @check
@@ -301,9 +286,8 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
     for arm, step_counts in counts.items():
         (usual, often), *others = step_counts.most_common()
         for count, times in others:
-            yield Contradiction(
-                f"arm {arm}: {times} windows of {count} steps", f"{often} windows of {usual} steps", off(count, usual)
-            )
+            stated = f"arm {arm}: {times} windows of {count} steps"
+            yield Contradiction(stated, f"{often} windows of {usual} steps", off(count, usual))
 
 
 @check
@@ -324,10 +308,7 @@ def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
         if longest - max(sums) > slack.barrier_s(longest, len(windows)) + delayed:
             yield _misfit(f"{_called(turn)}: window of", longest, max(sums))
         if longest - shortest > slack.apart_s(longest) + delayed:
-            yield Contradiction(
-                f"{_called(turn)}: window of {longest:.6g} s on one rank",
-                f"{shortest:.6g} s on another", off(longest, shortest),
-            )  # fmt: skip
+            yield unequal_ranks(f"{_called(turn)}: window of", longest, shortest)
 
 
 @check
