@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -69,55 +69,46 @@ def read(table: Long, overrides: Mapping[str, str]) -> tuple[list[Quantity], lis
             read_columns.append(Quantity(column.header.name, column.header, (), column.cells, column.at))
         elif column.header.name:
             mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), elsewhere)
-            cells = numbers.column(column.cells, mark or ".")
-            if mark:  # a cell that is a number with the other mark alone
-                others = numbers.column(column.cells, "," if mark == "." else ".")
-                cells = [
-                    other if isinstance(cell, Missing) else cell for cell, other in zip(cells, others, strict=True)
-                ]
-            if column.header.name in _RATES:
-                cells = [_product(cell, text, mark or ".") for cell, text in zip(cells, column.cells, strict=True)]
-            if not mark:
-                cells = [_without_ambiguous(cell, text) for cell, text in zip(cells, column.cells, strict=True)]
+            cells = [_number(cell, mark, column.header.name in _RATES) for cell in column.cells]
             read_columns.append(_in_units(column, cells, guess))
     unused = {one.header.text: one.header.why for one in columns if not one.header.name and one.header.text}
     return [*read_columns, *quantities], notes, unused
 
 
-def _product(cell: Cell, text: str, mark: str) -> Cell:
-    """Return "62.65*2", the rate of one rank and their number, as a number."""
-    factors = re.fullmatch(r"(.*\d)\s*[*×x]\s*(\d+)", text)
-    rate = numbers.column([factors[1]], mark)[0] if factors else cell
-    return rate.times(int(factors[2])) if factors and isinstance(rate, PrintedNumber) else cell
+def _number(text: str, mark: str, rate: bool) -> Cell:
+    """Return a cell as a number with this decimal mark, else the other; "" if none is known, and none may matter.
 
-
-def _without_ambiguous(cell: Cell, text: str) -> Cell:
-    """Return a cell of a column without a decimal mark: none, where its value depends on the mark."""
-    if isinstance(cell, Missing) or not numbers.depends_on_mark([text]):
-        return cell
-    return Missing(f'\'{text}\': of thousands, or decimals? Say COLUMNS="decimal=," or COLUMNS="decimal=."')
+    rate: whether it may be "62.65*2", the rate of one rank and their number.
+    """
+    (cell,) = numbers.column([text], mark or ".")
+    if mark and isinstance(cell, Missing):
+        (cell,) = numbers.column([text], "," if mark == "." else ".")
+    if rate and (factors := re.fullmatch(r"(.*\d)\s*[*×x]\s*(\d+)", text)):
+        (one,) = numbers.column([factors[1]], mark or ".")
+        cell = one.times(int(factors[2])) if isinstance(one, PrintedNumber) else cell
+    if not mark and isinstance(cell, PrintedNumber) and numbers.depends_on_mark([text]):
+        return Missing(f'\'{text}\': of thousands, or decimals? Say COLUMNS="decimal=," or COLUMNS="decimal=."')
+    return cell
 
 
 def _as_ranks(column: Column, table: Long) -> Column:
     """Return a column of counted GPUs as one of ranks, lists of devices as numbers; but no P of P x Q, nor 0 alone."""
-    others = any(one.header.name == "ranks" for one in table.columns if one is not column)
-    repeats = [column.cells.count(cell) for cell in {*column.cells}]
-    if (
-        column.header.name == "n" and not column.header.overridden and len(repeats) > 1 < min(repeats)
-    ):  # a problem's size
+    name, text, different = column.header.name, column.header.text, {*column.cells}
+    if column.header.overridden:
+        return column
+    if name == "n" and len(different) > 1 < min(map(column.cells.count, different)):  # a problem's size
         return column.named("", "not known")
+    others = any(one.header.name == "ranks" for one in table.columns if one is not column)
     counted = all(re.fullmatch(r"\d+", cell) or _codes([cell]) for cell in column.cells)
-    if column.header.name == "gpu" and counted and not others:
-        return column.named("ranks")
-    cores = re.search(r"(?:cpu|core|thread)s?[ _]per[ _](?:task|rank|process)", column.header.text, re.I)
+    cores = re.search(r"(?:cpu|core|thread)s?[ _]per[ _](?:task|rank|process)", text, re.I)
     counts = [len({*one.cells}) for one in table.columns if one.header.name in _COUNTS]
-    varies_alone = len({*column.cells}) > 1 == max(counts, default=1)
-    if cores and varies_alone and not column.header.overridden:
+    if (name == "gpu" and counted and not others) or (cores and len(different) > 1 == max(counts, default=1)):
         return column.named("ranks")
-    side = column.header.text == "P" and any(one.header.text == "Q" for one in table.columns)
-    if column.header.name == "ranks" and not column.header.overridden and (side or {*column.cells} == {"0"}):
+    if name != "ranks":
+        return column
+    if different == {"0"} or (text == "P" and any(one.header.text == "Q" for one in table.columns)):
         return column.named("", "no number of ranks")
-    if column.header.name != "ranks" or column.header.overridden or not (listed := units.device_counts(column.cells)):
+    if not (listed := units.device_counts(column.cells)):
         return column
     return column.named("", "numbers of devices") if others else replace(column, cells=tuple(map(str, listed)))
 
@@ -227,10 +218,8 @@ def _of_nodes(sizes: Sequence[units.Sizes]) -> tuple[list[units.Sizes], str]:
     if len(each) != 1 or not all(one.nodes for one in sizes) or all(one.ranks for one in sizes) or 0 in each:
         return list(sizes), ""
     (ranks_per_node,) = each
-    return [
-        one if one.ranks else replace(one, ranks=one.nodes * ranks_per_node, ranks_per_node=ranks_per_node)
-        for one in sizes
-    ], "as in the rows that state it"
+    stated = [replace(one, ranks=one.nodes * ranks_per_node, ranks_per_node=ranks_per_node) for one in sizes]
+    return stated, "as in the rows that state it"
 
 
 def _has_sizes(column: Column, named: set[str]) -> bool:
@@ -283,8 +272,7 @@ def _mark(column: Column, columns: Sequence[Column], table: Long, override: str,
     ambiguous = next((cell for cell in column.cells if numbers.depends_on_mark([cell])), "")
     if not ambiguous:
         return elsewhere or table.grid.decimal or ".", ""
-    fits = _fitting(column, columns, len(table.lines))
-    fit = [mark for mark in numbers.MARKS if fits(numbers.column(column.cells, mark))]
+    fit = [mark for mark in numbers.MARKS if _fits(numbers.values(column.cells, mark), column, columns)]
     fitting = fit[0] if len(fit) == 1 else ""
     mark = elsewhere or fitting or table.grid.decimal or ("" if "';'" in table.grid.format else ".")
     if mark == elsewhere:
@@ -297,32 +285,21 @@ def _mark(column: Column, columns: Sequence[Column], table: Long, override: str,
     return mark, f"'{ambiguous}' is read with {kind} mark: {reason}" if mark else ""
 
 
-def _fitting(column: Column, columns: Sequence[Column], rows: int) -> Callable[[list[Cell]], bool]:
-    """Return a test whether numbers have a plausible size for the quantity of a column."""
-    name = column.header.name
+def _fits(values: Sequence[float], column: Column, columns: Sequence[Column]) -> bool:
+    """Return whether numbers have a plausible size for the quantity of a column."""
+    name, positive = column.header.name, np.array([value for value in values if value > 0])
     sized = next((one for one in columns if one.header.name in ("ranks", "nodes")), None)
-    ranks = np.array(numbers.values(sized.cells)) if sized else np.array([])
-    ranks = ranks[ranks > 0]
-    spread = ranks.max() / ranks.min() if len(ranks) else 1.0
-    expected = _expected(columns, rows) if name in _RATES else None
-
-    def fits(cells: list[Cell]) -> bool:
-        values = _values(cells)
-        if not (positive := values[values > 0]).size:
-            return False
-        if name in _COUNTS + _WHOLE:
-            return bool((positive % 1 == 0).all())
-        if name in ("speedup", "scaling"):
-            return bool(positive.max() <= 3 * max([*ranks, 1.0]))
-        if expected is not None and positive.size == expected.size:
-            return bool(-math.log(30) < np.median(np.log(positive / expected)) < math.log(30) * 2)
-        return bool(positive.max() / positive.min() <= 30 * spread)
-
-    return fits
-
-
-def _values(cells: Sequence[Cell]) -> np.ndarray:
-    return np.array([cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in cells])
+    ranks = [value for value in numbers.values(sized.cells) if value > 0] if sized else []
+    if not positive.size:
+        return False
+    if name in _COUNTS + _WHOLE:
+        return bool((positive % 1 == 0).all())
+    if name in ("speedup", "scaling"):
+        return bool(positive.max() <= 3 * max([*ranks, 1.0]))
+    expected = _expected(columns, len(values)) if name in _RATES else None
+    if expected is not None and positive.size == expected.size:
+        return bool(-math.log(30) < np.median(np.log(positive / expected)) < math.log(30) * 2)
+    return bool(positive.max() / positive.min() <= 30 * max(ranks, default=1.0) / min(ranks, default=1.0))
 
 
 def _expected(columns: Sequence[Column], rows: int) -> np.ndarray | None:
@@ -333,7 +310,7 @@ def _expected(columns: Sequence[Column], rows: int) -> np.ndarray | None:
         if column is None or numbers.depends_on_mark(column.cells):
             return None
         mark = next(iter(numbers.marks(column.cells)), ".")
-        product = product * _values(numbers.column(column.cells, mark)) ** power
+        product = product * np.array(numbers.values(column.cells, mark)) ** power
     return product if np.isfinite(product).all() else None
 
 
@@ -369,9 +346,7 @@ def _in_units(column: Column, texts: Sequence[Cell], guess: str) -> Quantity:
 
 def _scaled(cells: Sequence[Cell], factor: float, kinds: Sequence[str]) -> list[Cell]:
     """Return the cells, with numbers whose units are of these kinds multiplied."""
-    return [
-        cell.times(factor) if isinstance(cell, PrintedNumber) and cell.unit.kind in kinds else cell for cell in cells
-    ]
+    return [one.times(factor) if isinstance(one, PrintedNumber) and one.unit.kind in kinds else one for one in cells]
 
 
 def _checked(name: str, kind: str, cell: Cell, text: str) -> Cell:

@@ -154,9 +154,8 @@ def log_grids(file: Text) -> list[Grid]:
     """Return the runs in a log that `train.record.logs` knows, one a row, with the names of the kit; else none."""
     kind, rows = logs.rows(file.text, file.where)
     names = [*dict.fromkeys(name for row in rows for name in row if name != "line")]
-    cells = [tuple(names), *(tuple(str(row.get(name, "")) for name in names) for row in rows)]
-    lines = (0, *(row["line"] for row in rows))
-    return [Grid(file.where, kind, tuple(cells), lines, decimal=".")] if rows else []
+    cells = [(row["line"], [str(row.get(name, "")) for name in names]) for row in rows]
+    return [_grid(file, kind, [(0, names), *cells], decimal=".")] if rows else []
 
 
 def grids(file: Text) -> list[Grid]:

@@ -93,10 +93,8 @@ def _exponent(match: re.Match[str]) -> str:
 
 def is_number(text: str) -> bool:
     """Whether a cell is a number, with or without a unit that is known; or stands for one that is not there."""
-    text = clean(text)
-    if text.lower() in _MISSING or _FAILED.fullmatch(text):
-        return True
-    return any(isinstance(_parse(text, mark), PrintedNumber) for mark in MARKS)
+    cleaned = clean(text)
+    return cleaned.lower() in _MISSING or bool(_FAILED.fullmatch(cleaned)) or has_value(text)
 
 
 def has_value(text: str) -> bool:
@@ -120,7 +118,8 @@ def marks(cells: Sequence[str]) -> set[str]:
 
 def depends_on_mark(cells: Sequence[str]) -> bool:
     """Whether what the cells mean depends on the decimal mark."""
-    return any(len({_value(_parse(clean(text), mark)) for mark in MARKS} - {None}) > 1 for text in cells)
+    pairs = zip(*(values(cells, mark) for mark in MARKS), strict=True)
+    return any(len({*filter(math.isfinite, pair)}) > 1 for pair in pairs)
 
 
 def column(cells: Sequence[str], mark: str) -> list[Cell]:
@@ -128,13 +127,9 @@ def column(cells: Sequence[str], mark: str) -> list[Cell]:
     return [_parse(clean(text), mark) for text in cells]
 
 
-def values(cells: Sequence[str]) -> list[float]:
-    """Return the cells of a column, with points before decimals, as numbers; NaN for others."""
-    return [cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in column(cells, ".")]
-
-
-def _value(cell: Cell) -> float | None:
-    return cell.value if isinstance(cell, PrintedNumber) else None
+def values(cells: Sequence[str], mark: str = ".") -> list[float]:
+    """Return the cells of a column, with this mark before decimals, as numbers; NaN for others."""
+    return [cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in column(cells, mark)]
 
 
 def _parse(text: str, mark: str) -> Cell:
@@ -154,17 +149,18 @@ def _parse(text: str, mark: str) -> Cell:
         seconds = sum(float(number.replace(",", ".")) * units.TIMES[unit.lower()] for number, unit in parts)
         return PrintedNumber(seconds, 0.5 * units.TIMES[parts[-1][1].lower()], Unit("time", text="h m s"))
     match = _CELL.fullmatch(text)
-    if not match:
-        return Missing(f"'{text}' is no number")
+    return (_with_unit(match, mark) if match else None) or Missing(f"'{text}' is no number")
+
+
+def _with_unit(match: re.Match[str], mark: str) -> PrintedNumber | None:
+    """Return a number in its unit, with its range; None where one of them is none."""
     unit = _unit(match["unit"] or match["first_unit"] or "")
     value, other = _number(match["value"], mark), _number(match["other"] or "", mark)
     if unit is None or value is None or (match["other"] and other is None):
-        return Missing(f"'{text}' is no number")
+        return None
     number = PrintedNumber(value.value, value.half_unit, unit, about=_about(match["about"] or ""))
     ranged = _spread(number, other, match["join"]) if other is not None else number
-    if ranged is None:
-        return Missing(f"'{text}' is no number")
-    return ranged.times(unit.factor) if unit.kind != "count" else ranged
+    return ranged.times(unit.factor) if ranged and unit.kind != "count" else ranged
 
 
 def _spread(number: PrintedNumber, other: PrintedNumber, join: str) -> PrintedNumber | None:
@@ -191,8 +187,6 @@ def _unit(text: str) -> Unit | None:
     unit = units.read(text)
     if unit is None and re.fullmatch(r"[KMG]i?B?(?: each)?|[kMG]B/s|W|°?C|GFLOPS?|TFLOPS?", text):
         return Unit("other", text=text)
-    if unit is None and (each := re.fullmatch(r"(.*\S)\s+each", text)):
-        return _unit(each[1])
     return unit
 
 

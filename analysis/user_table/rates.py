@@ -23,12 +23,17 @@ def rates(runs: pd.DataFrame) -> pd.DataFrame:
     efficiencies x ranks, whose `work` is "" for no unit. NaN where there is none.
     """
     columns = pd.DataFrame({"rate": math.nan, "work": pd.Series("", runs.index, dtype=object)}, runs.index)
-    key = [name for name in TEXT if name in runs]
-    for _, curve in runs.groupby(key, dropna=False, sort=False) if key else [((), runs)]:
+    for curve in curves(runs):
         rate, work = _curve_rates(curve)
         columns.loc[curve.index, "rate"] = rate
         columns.loc[curve.index, "work"] = work
     return columns
+
+
+def curves(runs: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the rows of each curve: alike in TEXT."""
+    key = [name for name in TEXT if name in runs]
+    return [rows for _, rows in runs.groupby(key, dropna=False, sort=False)] if key else [runs]
 
 
 def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
@@ -54,15 +59,14 @@ _GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
 _GROWN = 1.25  # of one rank, a rate that grows so much would be beyond the ideal
 
 
-def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
+def rate_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
     """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain. "" asks.
 
-    runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch. key: the
-    columns that tell curves apart.
+    runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch.
     """
     whole, one = "images_per_s", "images_per_s_per_rank"
     for stated in ("speedup", "efficiency"):
-        if stated in runs and (name := _by_stated(runs, key, stated)):
+        if stated in runs and (name := _by_stated(runs, stated)):
             return name, f"its {stated} says so", True
     for time, work, what in (("step_s", "batch_per_rank", "batch"), ("wall_s", "images", "work")):
         if {time, work} <= {*runs}:
@@ -72,15 +76,13 @@ def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
                 return one, f"rate x time is the {what} of a rank", True
             if error_all < _PRODUCT < error_one:
                 return whole, f"rate x time is the {what} of all ranks", True
-    power = _power(runs, key)
-    if np.isnan(power):
-        return whole, "nothing in the table tells", False
-    if power < _FLAT and not _any_grows(runs, key):
+    power = _power(runs)
+    if power < _FLAT and not _any_grows(runs):
         return "", "it does not grow with the ranks", False
     return whole, "it grows with the ranks" if power > _GROWS else "nothing in the table tells", False
 
 
-def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
+def batch_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
     """The name of the column `batch`, why, and whether that is certain."""
     if {"step_s", "images_per_s"} <= {*runs}:
         total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
@@ -88,21 +90,21 @@ def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
             return "global_batch", "it is rate x step time", True
     steps = runs["steps_per_s"] if "steps_per_s" in runs else 1 / runs["step_s"] if "step_s" in runs else None
     for stated in ("speedup", "efficiency") if steps is not None else ():
-        if stated in runs and (name := _by_stated(runs.assign(rate=steps), key, stated)):
+        if stated in runs and (name := _by_stated(runs.assign(rate=steps), stated)):
             return ("global_batch" if name == "images_per_s" else "batch_per_rank"), f"its {stated} says so", True
-    if steps is not None and _power(runs.assign(rate=steps), key) > _NEAR:
+    if steps is not None and _power(runs.assign(rate=steps)) > _NEAR:
         why = "steps take less time on more ranks: of one rank, they would do more than their share"
         return "global_batch", why, False
-    power = _power(runs.drop(columns="batch").assign(rate=runs["batch"]), key)
+    power = _power(runs.drop(columns="batch").assign(rate=runs["batch"]))
     if abs(power - 1) < _NEAR:
         return "global_batch", "it grows as the ranks do", False
     return "batch_per_rank", "it shrinks as the ranks grow" if power < -_GROWS else "nothing in the table tells", False
 
 
-def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
+def _by_stated(runs: pd.DataFrame, stated: str) -> str:
     """Return the scope by which a stated speedup or efficiency follows from the rates; "" for both, or neither."""
     errors: dict[str, list[float]] = {"images_per_s": [], "images_per_s_per_rank": []}
-    for curve in _curves(runs, key):
+    for curve in _of_one_batch(runs):
         rows = curve[curve[stated].gt(0) & curve["rate"].gt(0)]
         if rows["ranks"].nunique() < 2:
             continue
@@ -122,26 +124,26 @@ def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
     return nearest if far > _NEAR and medians[nearest] < min(_FAR, max(_NEAR, far / 3)) else ""
 
 
-def _power(runs: pd.DataFrame, key: list[str]) -> float:
+def _power(runs: pd.DataFrame) -> float:
     """The median power of the ranks with which the rates of curves grow; NaN without a curve."""
     powers = []
-    for curve in _curves(runs, key):
+    for curve in _of_one_batch(runs):
         rows = curve[curve["rate"].gt(0) & curve["ranks"].gt(0)]
         if rows["ranks"].nunique() > 1:
             powers.append(np.polyfit(np.log(rows["ranks"].astype(float)), np.log(rows["rate"]), 1)[0])
     return float(np.median(powers)) if powers else np.nan
 
 
-def _any_grows(runs: pd.DataFrame, key: list[str]) -> bool:
+def _any_grows(runs: pd.DataFrame) -> bool:
     """Return whether the rate of a curve grows with the ranks by more than single runs scatter."""
-    ends = [rows.sort_values("ranks", kind="stable")["rate"].dropna() for rows in _curves(runs, key)]
+    ends = [rows.sort_values("ranks", kind="stable")["rate"].dropna() for rows in _of_one_batch(runs)]
     return any(len(rate) > 1 and rate.iloc[-1] > _GROWN * rate.iloc[0] for rate in ends)
 
 
-def _curves(runs: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:
-    """The rows of each curve: alike in the key and, unless they share one global batch, in the batch."""
+def _of_one_batch(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield the rows of each curve, alike in the batch too unless they share one global batch."""
     batches = [name for name in ("batch_per_rank", "batch") if name in runs]
-    for _, rows in runs.groupby(key, dropna=False, sort=False) if key else [((), runs)]:
+    for rows in curves(runs):
         strong = len(batches) == 1 and (rows[batches[0]] * rows["ranks"]).nunique() == 1
         if strong or not batches:
             yield rows

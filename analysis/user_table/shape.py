@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from analysis.user_table import blocks, headers, numbers, units
 from analysis.user_table.blocks import Block
@@ -38,7 +38,7 @@ _TITLE = 8  # words of a title that as a whole may say what is measured
 _LEAST, _MOST = 0.5, 1.1  # powers of the ranks with which rates of whole jobs grow
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """One column of a table with a row a point: its header, its cells, and the header in the file of each cell."""
 
@@ -120,8 +120,8 @@ class Long:
 
     def without(self, left_out: Iterable[Column]) -> list[Column]:
         """Return its other columns."""
-        out = list(left_out)
-        return [column for column in self.columns if not any(column is one for one in out)]
+        out = {*left_out}
+        return [column for column in self.columns if column not in out]
 
     def guessing(self, *guesses: str) -> Long:
         """Return the table with more guesses."""
@@ -294,10 +294,8 @@ def _with_batch(table: Long) -> Long:
     if any("batch" in name for name in table.names):
         return table
     own = [one.header.text for one in table.columns]
-    stated = [
-        dict(pair for text in reversed([*own, *texts]) for pair in headers.batches_in(text).items())
-        for texts in titles(table)
-    ]
+    texts_of_rows = [[*reversed([*own, *texts])] for texts in titles(table)]
+    stated = [dict(pair for text in texts for pair in headers.batches_in(text).items()) for texts in texts_of_rows]
     for name in dict.fromkeys(name for one in stated for name in one):
         if all(name in one for one in stated):
             text = "batch size in titles" if name == "batch" else f"{name} in titles"
@@ -315,10 +313,7 @@ def _down(table: Long) -> Long:
         named = names[at] in _KEYS - {"ranks", *headers.COUNTS} or (not names[at] and blank[at] <= blank[0])
         merged = at < measured and named
         if merged and one.cells and one.cells[0] and "" in one.cells:
-            cells = [*one.cells]
-            for row in range(1, len(cells)):
-                cells[row] = cells[row] or cells[row - 1]
-            one = replace(one, cells=tuple(cells))
+            one = replace(one, cells=tuple(accumulate(one.cells, lambda above, cell: cell or above)))
             guesses.append(f"'{one.header.text}': blank cells have the value above them (merged)")
         columns.append(one)
     return replace(table, columns=tuple(columns)).guessing(*guesses)
@@ -340,7 +335,7 @@ def _across(table: Long, overrides: Mapping[str, str]) -> Long:
     kind = own[0].header.name if own[0].header.name in ("ranks", "nodes") else "ranks"
     columns = []
     for at, one in enumerate(table.columns):
-        one = one if any(one is other for other in sized) else _without_size(one)
+        one = one if one in sized else _without_size(one)
         header = one.header
         if header.sizes.size and not header.name and header.why in ("", _UNKNOWN):
             sizes = replace(header.sizes, kind=header.sizes.kind or kind)
@@ -382,8 +377,7 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
         if not one.header.name and one.header.why in (_UNKNOWN, headers.TIME_OF)
         if all(numbers.is_number(cell) for cell in one.cells if cell) and any(map(numbers.has_value, one.cells))
     ]
-    kinds = {id(one): one.unit_kinds | ({"time"} if one.header.why == headers.TIME_OF else set()) for one in numeric}
-    in_units = [one for one in numeric if kinds[id(one)] & {"rate", "time"}]
+    in_units = [one for one in numeric if one.header.why == headers.TIME_OF or one.unit_kinds & {"rate", "time"}]
     measured = [one for one in table.columns if one.header.name in _MEASURED - _BESIDE]
     if not all(one.header.label for one in measured):  # times beside a whole one are parts of it
         numeric = []
@@ -402,7 +396,7 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
         return table
     columns = []
     for one in table.columns:
-        if any(one is other for other in numeric):
+        if one in numeric:
             text = one.header.label if one.header.why == headers.TIME_OF else one.header.text
             label = text if len(numeric) > 1 or measured else ""
             one = replace(one, header=replace(one.header, name=overrides.get("cells", ""), label=label))
@@ -414,7 +408,7 @@ def _by_cells(table: Long, overrides: Mapping[str, str]) -> Long:
 
 def _part_of(one: Column, wholes: Sequence[Column]) -> Column:
     """Return a column as not used, if it is a time of something beside that of the whole, and never longer."""
-    labelled = one.header.name == "wall_s" and one.header.label and not any(one is whole for whole in wholes)
+    labelled = one.header.name == "wall_s" and one.header.label and one not in wholes
     if not wholes or one.header.overridden or not (labelled or one.header.why == headers.TIME_OF):
         return one
     part, whole = (numbers.values(column.in_units().cells) for column in (one, wholes[0]))
@@ -492,7 +486,7 @@ def _one_of_each(table: Long) -> Long:
     """
     texts = {one.header.text.lower() for one in table.columns}
     means = {one.header.name for one in table.columns if _MEAN.search(one.header.text)}
-    unused: dict[int, str] = {}
+    unused: dict[Column, str] = {}
     alike: dict[object, list[Column]] = defaultdict(list)
     for one in table.columns:
         header, text = one.header, one.header.text.lower()
@@ -501,11 +495,11 @@ def _one_of_each(table: Long) -> Long:
         if header.overridden:
             continue
         if other_end in texts - {text} and header.name not in ("low", "high"):
-            unused[id(one)] = "scatter"
+            unused[one] = "scatter"
         elif header.name in others & _MEASURED and re.search(r"serial|sequential|^seq$", header.label, re.I):
-            unused[id(one)] = "of a serial program"
+            unused[one] = "of a serial program"
         elif header.name in means and _RUN.fullmatch(header.label):
-            unused[id(one)] = "a single run"
+            unused[one] = "a single run"
         elif header.name in _MEASURED or "batch" in header.name:
             alike[header.name, header.label.lower(), header.sizes].append(one)
     for columns in alike.values():
@@ -514,8 +508,8 @@ def _one_of_each(table: Long) -> Long:
         best = max(columns, key=lambda one: sum(map(len, one.cells))) if digits else columns[0]
         if several_units or best.header.label:
             why = "the same in another unit" if several_units else "given twice"
-            unused |= {id(one): why for one in columns if one is not best}
-    columns = [one.named("", unused[id(one)]) if id(one) in unused else one for one in table.columns]
+            unused |= {one: why for one in columns if one is not best}
+    columns = [one.named("", unused[one]) if one in unused else one for one in table.columns]
     return replace(table, columns=tuple(columns))
 
 
@@ -596,7 +590,7 @@ def _by_quantity(table: Long, overrides: Mapping[str, str]) -> Long:
 def _pivoted(table: Long, quantities: Column, values: Column, read: Mapping[str, Header]) -> Long:
     """Return a table with a column for each of the quantities that stand in a column beside their values."""
     ratios = [one for one in table.columns if one.header.name in _RATIOS]
-    others = [one for one in table.without([quantities, values, *ratios])]
+    others = table.without([quantities, values, *ratios])
     points: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
     for row, text in enumerate(quantities.cells):
         points[tuple(one.cells[row] for one in others)].setdefault(text, row)
@@ -623,8 +617,6 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
     """Return cells without a header under one, and the guess: by these texts, else by how they change with sizes."""
     if cells.header.name:
         return cells, ()
-    points = [pair for pair in zip(sizes, numbers.values(cells.cells), strict=False) if math.isfinite(pair[1])]
-    speeds_up = not any(value > 3 * max(sizes) for _, value in points)  # plausibly
     stated: set[str] = {cells.header.unit.kind} if cells.header.unit else set()
     kinds = stated & {*_BY_UNIT} or cells.unit_kinds & {*_BY_UNIT}
     by_unit = _BY_UNIT[min(kinds)] if len(kinds) == 1 else ""
@@ -633,8 +625,6 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
         header = replace(header, name="wall_s") if header.why == headers.TIME_OF else header
         named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
         quantity = header if named else _quantity_in(text)
-        if quantity and quantity.name == "speedup" and not by_unit and not speeds_up:
-            continue
         if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
             unit = cells.header.unit if kinds and cells.header.unit else quantity.unit
             header = replace(cells.header, name=quantity.name, unit=unit, why="")
@@ -642,6 +632,7 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
             return replace(cells, header=header), (f"the cells are {quantity.name}, by '{quoted}' above",)
     if by_unit:
         return cells.named(by_unit), (f"the cells are {by_unit}, by their unit",)
+    points = [pair for pair in zip(sizes, numbers.values(cells.cells), strict=False) if math.isfinite(pair[1])]
     grow = [after > before for (small, before), (large, after) in pairwise(points) if large > small]
     balance = 2 * sum(grow) - len(grow)
     if 3 * abs(balance) <= len(grow):  # neither grow nor fall

@@ -167,11 +167,8 @@ def _not_scaling(where: str, problems: Sequence[str]) -> str:
 
 
 def _no_headers(grid: Grid) -> str:
-    examples = "; ".join(
-        f"{name}: {', '.join(others)}"
-        for name, others in headers.EXAMPLES.items()
-        if name in ("ranks", "images_per_s", "wall_s", "speedup")
-    )
+    names = ("ranks", "images_per_s", "wall_s", "speedup")
+    examples = "; ".join(f"{name}: {', '.join(headers.EXAMPLES[name])}" for name in names)
     place = f"{grid.where}, line {grid.lines[0] if grid.lines else 1}"
     first = next((row for row in grid.rows if sum(map(bool, row)) > 1), [*grid.rows, ()][0])
     return (
@@ -190,10 +187,8 @@ def _published(grid: Grid) -> UserTable | None:
     if wrong:
         raise TableError(f"{grid.where}, line {wrong[0]}: not as many cells as headers ({len(head)})")
     frame = pd.DataFrame(list(grid.rows[1:]), columns=head, dtype=str)
-    if "half_unit" not in frame and {"value", "unit"} <= {*frame}:
-        frame["half_unit"] = [schema.half_unit(*cells) for cells in zip(frame["value"], frame["unit"], strict=True)]
-    empty = pd.DataFrame()
-    return UserTable(grid.where, empty, empty, published=schema.check(frame, grid.where))
+    published = schema.check(schema.with_half_units(frame), grid.where)
+    return UserTable(grid.where, pd.DataFrame(), pd.DataFrame(), published=published)
 
 
 def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> UserTable:
@@ -224,11 +219,6 @@ class _Assembly:
     guesses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     work: str = ""
-
-    @property
-    def key(self) -> list[str]:
-        """The columns that distinguish curves."""
-        return [name for name in TEXT if name in self.values]
 
     def rename(self, old: str, new: str, guess: str) -> None:
         """Give a column its name, with the reason."""
@@ -383,11 +373,9 @@ def _distinguishes_curves(
         return False
     numeric = cells.map(numbers.has_value).any()
     measured = [one.header.name in (*_MEASURED, *_UNSCOPED) for one in assembly.table.columns]
-    before = any(one is column for one in assembly.table.columns[: [*measured, True].index(True)])
-    sizes = assembly.values[
-        [name for name in ("ranks", "batch", "batch_per_rank", "repeat") if name in assembly.values]
-    ]
-    known = sizes.assign(**{name: values for name, values in texts.items()})
+    before = column in assembly.table.columns[: [*measured, True].index(True)]
+    sizes = [name for name in ("ranks", "batch", "batch_per_rank", "repeat") if name in assembly.values]
+    known = assembly.values[sizes].assign(**texts)
     alike = known.duplicated().any()
     if not several:
         whole = cells.map(str.isdigit).all()
@@ -460,7 +448,7 @@ def _scopes(assembly: _Assembly) -> None:
 def _name_scope(assembly: _Assembly, column: str) -> None:
     """Rename "batch" or "rate" after its scope; the reading says why."""
     scope = rates.rate_scope if column == "rate" else rates.batch_scope
-    name, why, certain = scope(assembly.values, assembly.key)
+    name, why, certain = scope(assembly.values)
     if not name:
         one = next(one for one in assembly.table.columns if one.header.name == column)
         texts = ["cells"] if one.header.text == shape.CELLS else [*dict.fromkeys(one.at)]
@@ -503,7 +491,7 @@ def _rates_from_steps(assembly: _Assembly) -> None:
         rate = steps * runs["global_batch"]
     else:
         rate, assembly.work = steps, "batches"
-        name, why, _ = rates.rate_scope(runs.drop(columns="step_s", errors="ignore").assign(rate=steps), assembly.key)
+        name, why, _ = rates.rate_scope(runs.drop(columns="step_s", errors="ignore").assign(rate=steps))
         name = name or "images_per_s_per_rank"
         same = "on all ranks" if name == "images_per_s_per_rank" else f"in all, at each number of ranks ({why})"
         assembly.guesses.append(f"the batch is not given: it is taken as equal {same}, and rates count batches")
@@ -513,11 +501,10 @@ def _rates_from_steps(assembly: _Assembly) -> None:
 def _ratio_by_its_values(assembly: _Assembly) -> None:
     """Call a stated speedup an efficiency, or an efficiency a speedup, if it follows from rates or times only so."""
     values = assembly.values
-    curves = [rows for _, rows in values.groupby(assembly.key, dropna=False)] if assembly.key else [values]
     for name, other in (("speedup", "efficiency"), ("efficiency", "speedup")):
         if name not in values or other in values or (values[name] - 1).abs().max() < _OF_SETTINGS:
             continue
-        rows = [curve for curve in (one.dropna(subset=[name]) for one in curves) if len(curve) > 1]
+        rows = [curve for curve in (one.dropna(subset=[name]) for one in rates.curves(values)) if len(curve) > 1]
         errors = [[_misfit(one.rename(columns={name: ratio}), ratio) for one in rows] for ratio in (name, other)]
         if rows and max(errors[1]) < _NEAR and _OF_SETTINGS < max(errors[0]) < math.inf:
             assembly.rename(name, other, "so it follows from what is measured")
@@ -577,9 +564,8 @@ def _usable(assembly: _Assembly) -> None:
     at = min(spread, key=lambda one: one.header.text != shape.ACROSS).at if spread else ()
     name = Path(grid.where).name or grid.where
     places = [f"{name}, line {line}" + (f", '{at[row]}'" if at else "") for row, line in enumerate(lines)]
-    assembly.values = pd.concat(
-        [pd.DataFrame({"file": grid.where, "line": list(lines), "place": places}, values.index), values], axis=1
-    )[used]
+    located = pd.DataFrame({"file": grid.where, "line": list(lines), "place": places}, values.index)
+    assembly.values = pd.concat([located, values], axis=1)[used]
     assembly.rounding = assembly.rounding[used]
     if assembly.values.empty:
         raise TableError("\n".join([f"{grid.where}: no row can be used", *assembly.notes[:20]]))

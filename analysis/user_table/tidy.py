@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.table import schema
 from analysis.user_table.headers import TEXT
+from analysis.user_table.rates import curves
 
 # Quantities of the tidy table that a user's table may have.
 _MEASURED = ("init_s", "wall_s", "job_s", "epoch_s", "images_per_s_per_rank", "images_per_s", "steps_per_rank")
@@ -44,15 +45,12 @@ def _own_base(runs: pd.DataFrame, name: str) -> pd.Series:
     """Return a column; of stated ratios without those of curves whose run on fewest ranks states another than 1."""
     if name not in ("speedup", "efficiency"):
         return runs[name]
-    key = [text for text in TEXT if text in runs]
-    curves = [curve for _, curve in runs.groupby(key, dropna=False)] if key else [runs]
-    fewest = [curve.loc[curve["ranks"].eq(curve["ranks"].min()), name] for curve in curves]
-    elsewhere = [
-        curve.index
-        for curve, base in zip(curves, fewest, strict=True)
-        if base.notna().any() and (base - 1).abs().min() > 0.01
-    ]
-    return runs[name].drop([index for rows in elsewhere for index in rows])
+    stated = runs[name]
+    for curve in curves(runs):
+        base = curve.loc[curve["ranks"].eq(curve["ranks"].min()), name]
+        if (base - 1).abs().min() > 0.01:
+            stated = stated.drop(curve.index)
+    return stated
 
 
 def settings(runs: pd.DataFrame) -> pd.Series:
