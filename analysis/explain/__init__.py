@@ -24,7 +24,6 @@ import pandas as pd
 from analysis import TableError
 from analysis.documents import counted
 from analysis.explain import models
-from analysis.explain.linear import Linear
 from analysis.explain.models import Fit, Model, means, misfits, with_fit
 from analysis.explain.recurring import Alternative, Decider, alternatives, decider, with_recurring
 from analysis.explain.runs import (
@@ -37,7 +36,6 @@ from analysis.explain.runs import (
     without_doubted_speeds,
 )
 from analysis.stats import Number, repeats
-from analysis.stats.mixture import Mixture
 from analysis.stats.verdict import is_above
 from analysis.thresholds import limit
 
@@ -55,8 +53,8 @@ class Explanation:
     points: pd.DataFrame
     fits: dict[str, Fit]  # by name of model and runs; the first is `fit`
     findings: tuple[Finding, ...]
-    fixed_without_one: tuple[Mixture, ...]  # the fixed cost [s] with each point left out in turn
-    growth_p: float  # of the test that the time per image is the same; NaN: not tested
+    fixed_without_one_s: tuple[Number, ...]  # the fixed cost with each point left out in turn
+    growth_p: float  # of the test that the time per image is the same at all ranks; NaN: cannot be tested
     alternatives: tuple[Alternative, ...] = ()  # costs that recur, which these runs do not tell from a fixed one
     decider: Decider | None = None  # the run that would
 
@@ -64,11 +62,6 @@ class Explanation:
     def fit(self) -> Fit:
         """The fit that the conclusions are from."""
         return next(iter(self.fits.values()))
-
-    @cached_property
-    def fixed_without_one_s(self) -> tuple[Number, ...]:
-        """The fixed cost with each point left out in turn."""
-        return tuple(cost.number() for cost in self.fixed_without_one)
 
     @property
     def has_fixed_cost(self) -> bool | None:
@@ -127,12 +120,18 @@ def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
     Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be split.
     """
     conclusion = conclude(runs)
-    fitting = conclusion.fitting
-    without_one = tuple(_without_one(conclusion.fit.model, fitting))
-    fits, model = dict(_fits(conclusion)), conclusion.fit.model
-    explained = Explanation(name, conclusion.points, fits, conclusion.findings, without_one, _growth_p(fitting))
-    others = () if explained.has_cost_beyond_steps is False else alternatives(model, fitting)
-    deciding = decider(model, conclusion.fit.linear, others, fitting) if others else None
+    fit, fitting = conclusion.fit, conclusion.fitting
+    growing = models.GROWING.system(fitting).solve()
+    explained = Explanation(
+        name,
+        conclusion.points,
+        dict(_fits(conclusion)),
+        conclusion.findings,
+        tuple(_fixed_without_one_s(fit.model, fitting)),
+        growing.coefficient(2).p() if growing else math.nan,
+    )
+    others = () if explained.has_cost_beyond_steps is False else alternatives(fit.model, fitting)
+    deciding = decider(fit.model, fit.linear, others, fitting) if others else None
     return replace(explained, alternatives=others, decider=deciding)
 
 
@@ -173,7 +172,9 @@ def choose(runs: pd.DataFrame) -> Model:
     """Return the model with the weakest assumption that the runs determine. Raises TableError for none."""
     if runs["images_per_s_per_rank"].notna().sum() >= 2:
         factor = models.FACTOR.system(models.FACTOR.usable(runs)).solve()
-        return models.FACTOR if factor and _differs_from_one(factor) else models.SPEEDS
+        if factor and factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED:
+            return models.FACTOR  # wall times contradict the level of the speeds
+        return models.SPEEDS
     # An equal time per image is assumed only where its growth cannot be fitted at all: four wall times that grow would
     # have too narrow an interval of the fixed cost, in 1 curve of 5 without the truth.
     for model, degrees in ((models.own_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
@@ -195,25 +196,14 @@ def choose(runs: pd.DataFrame) -> Model:
     return models.EQUAL
 
 
-def _differs_from_one(factor: Linear) -> bool:
-    """Return whether the wall times contradict the level of the measured speeds."""
-    return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED
-
-
-def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Mixture]:
+def _fixed_without_one_s(model: Model, runs: pd.DataFrame) -> Iterator[Number]:
     """Yield the fixed cost with each point left out in turn, where enough are left to decide."""
     usable = model.usable(runs)
     system, run_points = model.system(usable), usable["point"].to_numpy()
     for point in sorted(set(run_points)):
         solved = system.without(run_points == point).solve()
         if solved and solved.degrees >= DECIDING_DEGREES:
-            yield solved.coefficient(0)
-
-
-def _growth_p(runs: pd.DataFrame) -> float:
-    """Return how likely chance makes the time per image change so much with the ranks; NaN: cannot be tested."""
-    solved = models.GROWING.system(runs).solve()
-    return math.nan if solved is None else solved.coefficient(2).p()
+            yield solved.coefficient(0).number()
 
 
 def _fits(conclusion: Conclusion) -> Iterator[tuple[str, Fit]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from analysis.stats.mixture import Array, Mixture, below, calibrated_level, normal_errors
 
@@ -167,20 +167,18 @@ class System:
     times_s: Array
     by_speeds: bool = False  # whether measured speeds are in them
 
-    @property
-    def costs(self) -> int:
-        """How many there are."""
-        return int(self.designs.shape[2])
-
     def without(self, rows: NDArray[np.bool_]) -> System:
         """Return the equations of the runs that `rows` (n,) does not mark."""
         return replace(
             self, designs=self.designs[:, ~rows], explained_s=self.explained_s[~rows], times_s=self.times_s[~rows]
         )
 
-    def apart(self, rows: NDArray[np.bool_]) -> System:
-        """Return the equations with one more cost, of the runs that `rows` (n,) marks alone: their difference."""
-        more = np.broadcast_to(rows.astype(float)[:, None], (*self.designs.shape[:2], 1))
+    def with_cost(self, column: ArrayLike) -> System:
+        """Return the equations with one more cost, the last one, that each run has so many times: `column` (n,).
+
+        With a mask of runs it is the difference of their times from the others.
+        """
+        more = np.broadcast_to(np.asarray(column, float)[:, None], (*self.designs.shape[:2], 1))
         return replace(self, designs=np.concatenate([self.designs, more], axis=2))
 
     def solve(self) -> Linear | None:

@@ -64,12 +64,8 @@ class Model:
         return System(self.designs(runs), times_s - self.known_s(runs).to_numpy(float), times_s, self.speeds)
 
 
-def _at_each_doubling(runs: pd.DataFrame) -> list[pd.Series]:
-    return [runs["images_per_rank"], runs["images_per_rank"] * np.log2(runs["ranks"].astype(float))]
-
-
-def _as_a_ring(runs: pd.DataFrame) -> list[pd.Series]:
-    return [runs["images_per_rank"], runs["images_per_rank"] * metrics.hops(runs["ranks"].astype(float))]
+def _growing(growth: Callable[[pd.Series], pd.Series]) -> Columns:
+    return lambda runs: [runs["images_per_rank"], runs["images_per_rank"] * growth(runs["ranks"].astype(float))]
 
 
 SPEEDS = Model("measured speeds", "the measured speeds are right", (lambda runs: [],), speeds=True, taken=True)
@@ -82,7 +78,7 @@ EQUAL = Model(
 GROWING = Model(
     "time per image grows",
     "the time per image changes alike at each doubling of the ranks, or as the sends of a ring allreduce do",
-    (_at_each_doubling, _as_a_ring),
+    (_growing(np.log2), _growing(metrics.hops)),
 )
 
 
@@ -158,7 +154,8 @@ class Fit:
         members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
         members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
         inside, known_s = members.any(axis=1), self.times_s - self.linear.fitted.explained_s
-        apart = np.where(inside, 0.0, self._relative_s2(wall_s) / points["runs"].to_numpy(float))
+        relative_of_points = np.tile(relative_s2(wall_s, self.times_s), (len(self.model.shapes), 1))
+        apart = np.where(inside, 0.0, relative_of_points / points["runs"].to_numpy(float))
         factors = members - basis.estimators[:, :1]
         relative = (factors * basis.relative_s2[:, None]) @ factors.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
 
@@ -177,10 +174,6 @@ class Fit:
         truths = _log_ratio(left_s(fitted_s, self.linear.coefficients))
         ratio = self.linear.mixture(estimate, truths if inside.all() else None)
         return ratio if np.isfinite(ratio.centres).all() else None
-
-    def _relative_s2(self, times_s: Array) -> Array:
-        """Return `linear.relative_s2` for the mixes of each shape."""
-        return np.tile(relative_s2(times_s, self.times_s), (len(self.model.shapes), 1))
 
     def predicted_s(self, points: pd.DataFrame) -> pd.Series:
         """Return the wall time [s] of each of `points`; NaN without a speed that the model needs, or for new ranks.
@@ -273,9 +266,9 @@ def _p_whichever_is_left_out(system: System, run_points: Array, point: int) -> t
     """
     points, tested = np.unique(run_points), run_points == point
     left_out = [np.zeros(len(run_points), bool), *(run_points == other for other in points if other != point)]
-    solutions = [system.apart(tested).without(rows).solve() for rows in left_out]
-    last, within_s = system.costs, limit("misfit_negligible") * float(system.times_s[tested].mean())
-    ps = [math.nan if one is None else len(points) * one.coefficient(last).p(within=within_s) for one in solutions]
+    solutions = [system.with_cost(tested).without(rows).solve() for rows in left_out]
+    within_s = limit("misfit_negligible") * float(system.times_s[tested].mean())
+    ps = [math.nan if one is None else len(points) * one.coefficient(-1).p(within=within_s) for one in solutions]
     finite = [min(1.0, p) for p in ps if not math.isnan(p)]
     largest = max(finite) if len(finite) == len(ps) else math.nan
     return largest, min(finite, default=math.nan)

@@ -74,11 +74,11 @@ def alternatives(model: Model, runs: pd.DataFrame) -> tuple[Alternative, ...]:
     if not phases(usable).empty:
         return ()
     system = model.system(usable)
-    fits = ((shape, _instead(system, shape.column(usable).to_numpy(float))) for shape in SHAPES)
+    fits = ((shape, _instead(system, shape.column(usable))) for shape in SHAPES)
     return tuple(Alternative(shape, fitted) for shape, fitted in fits if fitted)
 
 
-def _instead(system: System, column: Array) -> Linear | None:
+def _instead(system: System, column: pd.Series) -> Linear | None:
     """Return the fit with this cost instead of the fixed one; None where the runs refute it, or it is in the model.
 
     It is refuted where a fixed cost beside it differs significantly from zero, or where it would be negative.
@@ -86,7 +86,7 @@ def _instead(system: System, column: Array) -> Linear | None:
     instead = replace(system, designs=_replaced(system.designs, column)).solve()
     if instead is None or instead.coefficient(0).value <= 0:
         return None
-    both = replace(system, designs=_added(system.designs, column)).solve()
+    both = system.with_cost(column).solve()
     if both is not None and both.degrees >= 1 and both.coefficient(0).p() < limit("growth_level"):
         return None
     return instead
@@ -103,11 +103,11 @@ def with_recurring(model: Model, runs: pd.DataFrame) -> Model:
     usable = model.usable(runs)
     system = model.system(usable)
     tested = [
-        (both.coefficient(system.costs).p(), shape)
+        (both.coefficient(-1).p(), shape)
         for shape in SHAPES
-        if (both := replace(system, designs=_added(system.designs, shape.column(usable).to_numpy(float))).solve())
+        if (both := system.with_cost(shape.column(usable)).solve())
         and both.degrees >= 2
-        and both.coefficient(system.costs).value > 0
+        and both.coefficient(-1).value > 0
     ]
     p, shape = min(tested, key=lambda one: one[0], default=(1.0, SHAPES[0]))
     if not p < limit("recurring_level") / len(SHAPES):
@@ -124,16 +124,10 @@ def _and(columns: models.Columns, shape: Shape) -> models.Columns:
     return lambda runs: [*columns(runs), shape.column(runs)]
 
 
-def _replaced(designs: Array, column: Array | pd.Series) -> Array:
-    return np.concatenate([_tiled(designs, column), designs[:, :, 1:]], axis=2)
-
-
-def _added(designs: Array, column: Array | pd.Series) -> Array:
-    return np.concatenate([designs, _tiled(designs, column)], axis=2)
-
-
-def _tiled(designs: Array, column: Array | pd.Series) -> Array:
-    return np.broadcast_to(np.asarray(column, float)[:, None], (*designs.shape[:2], 1))
+def _replaced(designs: Array, column: pd.Series) -> Array:
+    designs = designs.copy()
+    designs[:, :, 0] = column
+    return designs
 
 
 def _predicted_s(fitted: Linear, designs: Array, model: Model, run: pd.DataFrame) -> float:
@@ -175,7 +169,6 @@ def _contrast(one: Decider) -> float:
 
 
 def _more_steps(usable: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield each measured point with more steps."""
     points = usable.groupby("point", sort=True).head(1)
     for index in points.index:
         run = points.loc[[index]]

@@ -214,7 +214,6 @@ def _curve_finding(kind: str, runs: pd.DataFrame, says: str, stated: str, follow
 
 
 def _records(runs: pd.DataFrame) -> list[tuple[int, dict[Hashable, Any]]]:
-    """Return the index and the values of each run."""
     return list(zip(runs.index.tolist(), runs.to_dict("records"), strict=True))
 
 

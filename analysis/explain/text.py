@@ -137,16 +137,15 @@ def _beyond_ideal(explained: Explanation) -> Iterator[str]:
 
 def _above(points: pd.DataFrame, column: str) -> str:
     return _enumeration(
-        [f"{point[column]:.3g}x on {point['ranks']} (ideal {point['ideal']:.3g}x)" for point in _records(points)]
+        [
+            f"{point[column]:.3g}x on {point['ranks']} (ideal {point['ideal']:.3g}x)"
+            for point in points.to_dict("records")
+        ]
     )
 
 
 def _enumeration(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _records(points: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    return points.to_dict("records")
 
 
 def _speed(explained: Explanation) -> Iterator[str]:
@@ -179,10 +178,10 @@ def _as_if(point: Point) -> str:
 
 
 def _misfits(explained: Explanation) -> Iterator[str]:
-    yield from map(misfit, _records(explained.misfits))
+    yield from map(misfit, explained.misfits.to_dict("records"))
     undecided = [
         f"{ranks_in_words(point['ranks'])} ({_as_if(point)})"
-        for point in _records(explained.points[explained.points["misfit_undecided"]])
+        for point in explained.points[explained.points["misfit_undecided"]].to_dict("records")
     ]
     if undecided:
         yield (
@@ -194,7 +193,7 @@ def _misfits(explained: Explanation) -> Iterator[str]:
 def _unknown_speeds(explained: Explanation) -> Iterator[str]:
     if not explained.fit.model.speeds:
         return
-    for point in _records(explained.points[explained.points[SPEED].isna()]):
+    for point in explained.points[explained.points[SPEED].isna()].to_dict("records"):
         left_s = point["wall_s"] - explained.fit.fixed_s.value
         if left_s > 0:
             yield (
@@ -260,7 +259,7 @@ def _points(explained: Explanation) -> str:
     batches, steps = _cells(points["batch_per_rank"]), _cells(points["steps_per_rank"])
     one_batch, one_run = len(set(batches)) == 1, points["runs"].eq(1).all()
     cells["work"] = steps if one_batch else [f"{n} x {batch}" for n, batch in zip(steps, batches, strict=True)]
-    cells["fits"] = [_MARKS[verdict(point)] for point in _records(points)]
+    cells["fits"] = [_MARKS[verdict(point)] for point in points.to_dict("records")]
     for column in ("speedup_throughput", "speedup_without_fixed"):
         marks = beyond_ideal(points, column)
         cells[column] = [cell + "!" * mark for cell, mark in zip(cells[column], marks, strict=True)]

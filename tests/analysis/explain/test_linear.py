@@ -65,7 +65,7 @@ def test_the_noise_at_hand_weighs_the_times():
     [
         line([3, 3, 3], [1, 2, 3]),
         line([3], [1]),
-        line([1, 2, 2, 2], [1, 2, 3, 4]).apart(np.array([True, False, False, False])),
+        line([1, 2, 2, 2], [1, 2, 3, 4]).with_cost(np.array([True, False, False, False])),
         System(np.array([[[1.0, 1], [1, 2], [1, 3]], [[1, 0], [1, 0], [1, 0]]]), np.ones(3), np.ones(3)),
     ],
     ids=["no difference in x", "fewer times than costs", "only one apart", "one of two shapes"],
@@ -82,10 +82,10 @@ def test_no_degree_of_freedom_has_no_interval_and_no_p():
 
 def test_one_run_apart_is_its_distance_from_the_line_of_the_others():
     system = line([1, 2, 3, 4], [3.0, 4.0, 5.0, 9.0])  # 2 + x, and 3 too many at 4
-    solved = system.apart(np.array([False, False, False, True])).solve()
+    solved = system.with_cost(np.array([False, False, False, True])).solve()
     assert solved.coefficient(2).number().value == pytest.approx(3)
     assert solved.coefficient(2).p() < 1e-6
-    assert system.apart(np.array([True, False, False, False])).solve().coefficient(2).p() > 0.05
+    assert system.with_cost(np.array([True, False, False, False])).solve().coefficient(2).p() > 0.05
 
 
 def test_a_difference_within_a_margin_has_no_small_p():
