@@ -205,17 +205,13 @@ def _first_across(curve: Curve, ranks: np.ndarray) -> int:
     return int(across.argmax()) if curve.ranks_per_node > 1 and across.any() else 0
 
 
-def _growth(x: np.ndarray, y: np.ndarray) -> float:
-    """Return by how much y grows for each doubling from the first of the points to the last, at least 0."""
-    return max(float((y[-1] - y[0]) / (x[-1] - x[0])), 0.0) if len(x) > 1 else 0.0
-
-
 def _repeated(x: np.ndarray, y: np.ndarray, noise: float, doublings: np.ndarray) -> np.ndarray:
     """Return y beyond the last point if the last doubling repeats.
 
     Where the noise of the points is known, and as large as the changes of growth, a straight line takes its place.
     """
-    repeated = y[-1] + _growth(x[-2:], y[-2:]) * doublings
+    growth = max(float((y[-1] - y[-2]) / (x[-1] - x[-2])), 0.0) if len(x) > 1 else 0.0
+    repeated = y[-1] + growth * doublings
     changes = _changes(x, y)
     if not noise or not len(changes):
         return np.asarray(repeated)
@@ -244,7 +240,7 @@ def _as_a_ring(curve: Curve, y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _noise(curve: Curve) -> float:
-    """Return the relative standard error of a point, where that of each is known; else 0."""
+    """Return the relative standard error of a point; 0 where that of one is not known."""
     return float(np.sqrt(np.mean(curve.spread**2))) if np.isfinite(curve.spread).all() else 0.0
 
 
@@ -300,32 +296,22 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     point, less the noise of both measurements: a resource that all share may saturate. Where it is not known how
     gradients are exchanged, that holds from the largest point on.
     """
-    future = continued(curve, at, learned)
-    reach, noise = future.reach(), float(continued(curve, _largest(curve), learned).reach()[0])
+    future, largest = continued(curve, at, learned), curve.only(curve.ranks == curve.largest)
+    of_largest = continued(curve, Sizes(largest.ranks[:1], largest.batch[:1]), learned)
+    reach, noise = future.reach(), float(of_largest.reach()[0])
     ideal_s = np.log(metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks)))
     value = np.maximum(future.ln_s, ideal_s)
     fastest = np.maximum(value - reach, ideal_s - noise)
     slowest = value + reach
     saturating = (future.doublings > 1) | ((future.doublings > 0) & curve.may_saturate)
-    slowest = np.where(saturating, np.maximum(slowest, _saturated(curve, at) + math.sqrt(2) * noise), slowest)
+    saturated = np.log(at.batch * at.ranks / float(largest.images_per_s.min()))  # the rate stays that of the largest
+    slowest = np.where(saturating, np.maximum(slowest, saturated + math.sqrt(2) * noise), slowest)
 
     def rate(ln_s: np.ndarray) -> np.ndarray:
         step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
         return metrics.whole_job(metrics.rate(at.batch, step_s), at.ranks)
 
     return Prediction(at, rate(value), rate(slowest), rate(fastest))
-
-
-def _largest(curve: Curve) -> Sizes:
-    """Return the size of the largest point."""
-    largest = curve.only(curve.ranks == curve.largest)
-    return Sizes(largest.ranks[:1], largest.batch[:1])
-
-
-def _saturated(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of the time of a step if the rate of the whole job stays that of the largest point."""
-    rate = float(curve.images_per_s[curve.ranks == curve.largest].min())
-    return np.asarray(np.log(at.batch * at.ranks / rate))
 
 
 def why_not(curve: Curve, at: Sizes) -> list[str]:
@@ -335,7 +321,6 @@ def why_not(curve: Curve, at: Sizes) -> list[str]:
 
 
 def _curve_reason(curve: Curve) -> str:
-    """Return why the points support no prediction at all."""
     different = len(np.unique(curve.ranks))
     if curve.doubts:
         return "; ".join(map(str, curve.doubts))
@@ -346,7 +331,6 @@ def _curve_reason(curve: Curve) -> str:
 
 
 def _size_reason(curve: Curve, ranks: float, batch: float) -> str:
-    """Return why the points support no prediction at one size."""
     if batch not in curve.batch and not curve.strong:
         return "the batch of a rank changes: points at two batches per rank or more are needed"
     if batch < 1 and curve.batch.max() > 1:

@@ -99,12 +99,10 @@ def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number |
     reasons = why_not(curve, at)
     supported = np.array([not why for why in reasons])
     prediction = predict(curve, Sizes(at.ranks[supported], at.batch[supported]), learned) if supported.any() else None
+    positions = supported.cumsum() - 1  # in the prediction
     targets = []
-    for nth, (ranks, batch, why) in enumerate(zip(at.ranks.tolist(), at.batch.tolist(), reasons, strict=True)):
-        numbers: dict[str, Number] = {}
-        if prediction and not why:
-            i = int(supported[:nth].sum())
-            numbers = _numbers(curve, prediction, i, question.job, fixed_s)
+    for ranks, batch, why, i in zip(at.ranks.tolist(), at.batch.tolist(), reasons, positions, strict=True):
+        numbers = _numbers(curve, prediction, i, question.job, fixed_s) if prediction and not why else {}
         left_out = _left_out(whole, curve, ranks, batch)
         targets.append(Target(int(ranks), batch, _nodes(curve, ranks), why, numbers, left_out))
     return Answer(curve, targets, global_batch, fixed_s)
@@ -121,17 +119,11 @@ def _nodes(curve: Curve, ranks: float) -> float:
     return float(curve.nodes(np.array([ranks]))[0]) if math.isfinite(curve.ranks_per_node) else math.nan
 
 
-def _predicted(value: float, low: float, high: float, points: int) -> Number:
-    """Return a number that was predicted from so many points, with the interval of one measurement."""
-    return from_ends(value, low, high, "machines", points, LEVEL)
-
-
 def _numbers(
     curve: Curve, prediction: Prediction, i: int, job: Job | None, fixed_s: Number | None
 ) -> dict[str, Number]:
-    """Return the predicted numbers at size `i` of a prediction."""
     value, low, high = (float(rates[i]) for rates in (prediction.images_per_s, prediction.low, prediction.high))
-    rate = _predicted(value, low, high, len(curve.ranks))
+    rate = from_ends(value, low, high, "machines", len(curve.ranks), LEVEL)
     base, ranks = curve.base, float(prediction.at.ranks[i])
     speedup = rate.scaled(metrics.rate(1, float(curve.images_per_s[base])))
     numbers = {
@@ -155,11 +147,11 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
         ends = fixed_s.interval if math.isfinite(fixed_s.low) else (fixed_s.value, fixed_s.value)
         fixed = (max(fixed_s.value, 0.0), max(ends[0], 0.0), ends[1])
     value, low, high = (cost + time for cost, time in zip(fixed, training, strict=True))
-    return _predicted(value, low, high, rate.n)
+    return from_ends(value, low, high, "machines", rate.n, LEVEL)
 
 
 def as_json(answers: Sequence[Answer]) -> list[PredictedTarget]:
-    """Return the targets of each curve, for programs."""
+    """Return the targets of each curve."""
     return [_target_json(one.curve, target) for one in answers for target in one.targets]
 
 
@@ -243,8 +235,8 @@ def _row(curve: Curve, target: Target) -> dict[str, str]:
         "efficiency": _ends(numbers["efficiency"], ".2f"),
     }
     if not math.isnan(target.measured):
-        inside = numbers["images_per_s"].contains(target.measured)
-        row["measured"] = f"{_plain(target.measured, '.4g')}\n({'inside' if inside else 'outside'})"
+        inside = "inside" if numbers["images_per_s"].contains(target.measured) else "outside"
+        row["measured"] = f"{_plain(target.measured, '.4g')}\n({inside})"
     if "wall_s" in numbers:
         factor, unit = (1 / 3600, " h") if numbers["wall_s"].value >= 7200 else (1.0, " s")
         row["wall time"] = _ends(numbers["wall_s"].scaled(factor), ".3g", unit)
@@ -277,12 +269,11 @@ def _missing(answers: Sequence[Answer]) -> Iterator[str]:
 
 
 def title(curve: Curve) -> str:
-    """Return the name of a curve."""
+    """Return the model of a curve, and its setting."""
     return ", ".join(filter(None, (curve.model, curve.name))) or "the curve"
 
 
 def _how_to_read(answers: Sequence[Answer]) -> str:
-    """Return the meaning of the columns."""
     bases = {int(one.curve.ranks[one.curve.base]) for one in answers if len(one.curve.ranks)}
     base = f", {bases.pop()}" if len(bases) == 1 else ""
     return (

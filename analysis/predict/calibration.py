@@ -164,17 +164,13 @@ def predictions_above(checks: Sequence[Check]) -> Iterator[tuple[Check, int]]:
 def accuracy(checks: Sequence[Check]) -> Accuracy:
     """Return the accuracy of predictions above 8 ranks."""
     predictions = list(predictions_above(checks))
-    nearest = [abs(float(check.error[i])) for check, i in predictions if _from_all_below(check)]
+    from_all_below = [(c, i) for c, i in predictions if len(c.cut.lower.ranks) == len(c.cut.curve.ranks) - 1]
+    nearest = [abs(float(check.error[i])) for check, i in from_all_below]
     held = sum(bool(check.held[i]) for check, i in predictions)
     sources = {id(check.cut.curve): check.cut.curve.source for check, _ in predictions}
     low, high = proportion(held, len(predictions)).interval
     machines = len(set(sources.values()))
     return Accuracy(len(sources), machines, float(np.median(nearest)), held, len(predictions), low, high)
-
-
-def _from_all_below(check: Check) -> bool:
-    """Return whether the largest point was predicted from all points below it."""
-    return len(check.cut.lower.ranks) == len(check.cut.curve.ranks) - 1
 
 
 def accuracy_sentence(accuracy: Accuracy) -> str:

@@ -35,11 +35,10 @@ class NextPoint:
 
 
 def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[NextPoint]:
-    """Return up to two points worth measuring for these targets, the best one first.
+    """Return up to two points worth measuring for these targets, the best one first; none where no point helps.
 
-    Empty where no point helps. Where targets are not supported, they are the cheapest points
-    that support most of them. The interval after is expected if the points turn out as predicted. `fixed_s`: the fixed
-    cost of a launch.
+    Where targets are not supported, they are the cheapest points that support most of them. The interval after is
+    expected if the points turn out as predicted. `fixed_s`: the fixed cost of a launch.
     """
     points: list[NextPoint] = []
     if not len(curve.ranks) or curve.doubts:
@@ -101,13 +100,8 @@ def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
     at = Sizes(np.array([ranks]), np.array([batch]))
     step_s = float(np.exp(continued(curve, at, learned).ln_s[0]))
     rate = metrics.whole_job(metrics.rate(batch, step_s), ranks)
-    row = {
-        "ranks": ranks,
-        "batch": batch,
-        "images_per_s": rate,
-        "spread": math.nan,
-        "repeats": np.median(curve.repeats),
-    }
+    row = {"ranks": ranks, "batch": batch, "images_per_s": rate, "spread": math.nan}
+    row |= {"repeats": float(np.median(curve.repeats))}
     order = np.argsort(np.append(curve.ranks, ranks), kind="stable")
     more: dict[str, Any] = {name: np.append(getattr(curve, name), value)[order] for name, value in row.items()}
     return replace(curve, **more)
@@ -149,9 +143,9 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
     batch = float(curve.batch[curve.base])
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
     keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
-    parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}"]
-    parts += [f"MODELS={curve.model}"] if curve.model else []
-    return " ".join([*parts, *([f'ARGS="{" ".join(keys)}"'] if keys else []), "MEASURE=report"])
+    parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}", curve.model and f"MODELS={curve.model}"]
+    parts += [f'ARGS="{" ".join(keys)}"' if keys else "", "MEASURE=report"]
+    return " ".join(filter(None, parts))
 
 
 def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:

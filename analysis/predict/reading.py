@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ _BY_SERVER = Doubt("variables are updated by a parameter server, whose curve ben
 
 
 Exchange = Literal["allreduce", "server"]
-EXCHANGES: tuple[Exchange, ...] = ("allreduce", "server")
+EXCHANGES: tuple[Exchange, ...] = get_args(Exchange)
 
 
 def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
@@ -45,16 +45,12 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
 
 
 def _run_curves(table: UserTable) -> Iterator[Curve]:
-    """Yield the curves of the runs of a table."""
     runs = table.runs.join(rates(table.runs).rename(columns={"work": "rate_work"}))
     runs = runs[runs["rate"].gt(0)]
     _check_ends(runs, table.path)
-    texts = {
-        name: runs[name] if name in runs else pd.Series("", runs.index)
-        for name in ("model", "dataset", "gpu", "machine")
-    }
-    texts["setting"] = settings(runs)
-    for texts_of_curve, rows in runs.groupby([*texts.values()], sort=False):
+    names = ("model", "dataset", "gpu", "machine")
+    texts = [runs[name] if name in runs else pd.Series("", runs.index) for name in names]
+    for texts_of_curve, rows in runs.groupby([*texts, settings(runs)], sort=False):
         model, *setting = map(str, texts_of_curve)
         per_node, work = _numbers(rows, "ranks_per_node"), str(rows["rate_work"].iloc[0])
         full_node = float(np.nanmax(per_node)) if np.isfinite(per_node).any() else math.nan
@@ -225,8 +221,9 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         ranks_per_node=float(runs["ranks_per_node"].astype(float).max()),  # of a full node
         doubts=_doubts(runs),
         compute_s=_compute_s(without_allreduce, first),
-        parameters=_number(first["parameters"]),
-        link_mbit_per_s=_number(first["link_mbit_per_s"]),
+        **{
+            name: math.nan if pd.isna(first[name]) else float(first[name]) for name in ("parameters", "link_mbit_per_s")
+        },
         **_bounds(hardware),
         series=str(first["series"]),
     )
@@ -241,10 +238,6 @@ def _bounds(rows: pd.DataFrame) -> dict[str, float]:
     rates = metrics.per_rank(rows["value"], ranks)[rows["quantity"].eq(COMPUTE)]
     ring_s = (metrics.step_s(batch, rows["value"]) / metrics.hops(ranks))[rows["quantity"].eq(LINK)]
     return {"compute_limit_images_per_s": float(rates.max()), "ring_s": float(ring_s.min())}
-
-
-def _number(cell: Any) -> float:
-    return math.nan if pd.isna(cell) else float(cell)
 
 
 def _doubts(runs: pd.DataFrame) -> tuple[Doubt, ...]:
