@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import pandas as pd
@@ -54,14 +55,10 @@ class Curve:
     def only(self, sizes: Iterable[float]) -> Curve:
         """Return the curve at these sizes alone."""
         wanted = set(sizes)
-        return self._at([nth for nth, size in enumerate(self.sizes) if size in wanted])
-
-    def _at(self, positions: Sequence[int]) -> Curve:
-        """Return the curve with the rates at these positions."""
-        sizes, rates = (tuple(values[nth] for nth in positions) for values in (self.sizes, self.rates))
-        halves = tuple(self.half_units[nth] for nth in positions if self.half_units)
-        pairs = tuple(self.pairs[nth] for nth in positions if self.pairs)
-        return replace(self, sizes=sizes, rates=rates, half_units=halves, pairs=pairs)
+        which = [size in wanted for size in self.sizes]
+        names = ("sizes", "rates", "half_units", "pairs")
+        arrays: dict[str, Any] = {name: tuple(compress(getattr(self, name), which)) for name in names}
+        return replace(self, **arrays)
 
     def why_lost(self, *sizes: float) -> str:
         """Return why one of these sizes (default: any) is not valid as a scaling result; "" if all are valid."""
@@ -71,8 +68,7 @@ class Curve:
     def printed(self, size: float) -> Number:
         """Return a published rate with its rounding."""
         nth = self.sizes.index(size)
-        half = self.half_units[nth] if self.half_units else 0.0
-        return rounded(self.rates[nth], half)
+        return rounded(self.rates[nth], self.half_units[nth] if self.half_units else 0.0)
 
     def by_launch(self) -> Curve:
         """Return the curve with one rate per launch: the harmonic mean over its rounds."""

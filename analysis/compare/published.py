@@ -301,7 +301,6 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
 
 
 def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
-    """Compare one local curve with the values that the tolerances state."""
     names = {f"{name}_{curve.by.replace(' ', '_')}": name for name in ("speedup", "efficiency")}
     names |= {"images_per_s": "rate"} if curve.by == "throughput" else {}
     first = min(curve.sizes)

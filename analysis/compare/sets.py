@@ -23,7 +23,7 @@ from analysis.table import controls
 from analysis.user_table import table as user_table
 from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
-from train.record.intervals import Spread, launch_spread
+from train.record.intervals import launch_spread
 from train.record.record import RECORD_NAME, RunRecord
 
 VerdictName = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
@@ -105,9 +105,8 @@ class _Run:
     @property
     def measured_alike(self) -> tuple[str, ...]:
         """The experiment and machine of a run: launches that share them scatter alike."""
-        return self.experiment, *(
-            self.provenance.get(f"environment.hosts.{name}", "") for name in ("cpu_model", "cores")
-        )
+        machine = (self.provenance.get(f"environment.hosts.{name}", "") for name in ("cpu_model", "cores"))
+        return self.experiment, *machine
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -153,11 +152,8 @@ def _runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
             point = f"{run.point}, {name}" if name else run.point
             runs.append(_Run(run.experiment, point, run.config_hash, arm, values))
     if not runs:
-        reason = (
-            f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
-            if path.exists()
-            else "does not exist"
-        )
+        reason = f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
+        reason = reason if path.exists() else "does not exist"
         raise TableError(f"{path}: {reason}; give a folder of records, as A=results")
     return runs, [str(notice) for notice in (*study.left_out, *study.failed)]
 
@@ -174,9 +170,8 @@ def _table_runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
         batch = run.get("batch_per_rank", math.nan)
         point = ranks_in_words(float(run["ranks"])) + ("" if pd.isna(batch) else f", batch {batch:g}")
         setting = " ".join(str(run[name]) for name in ("model", "setting") if name in texts)
-        values = {name: str(run[name]) for name in texts} | {
-            _WORK: {"samples": "images", "": "speedups"}.get(work, work)
-        }
+        values = {name: str(run[name]) for name in texts}
+        values[_WORK] = {"samples": "images", "": "speedups"}.get(work, work)
         by = {"throughput": float(rate)}
         by |= {name: 1 / run[time] for name, time in speedups.TIMES.items() if run.get(time, math.nan) > 0}
         runs.append(_Run(setting or "table", point, "", _Arm(by, [], ""), values))
@@ -257,10 +252,6 @@ class _Launches:
     speedups: list[list[list[float]]] = field(default_factory=list)
     rates: dict[str, list[tuple[str, list[float]]]] = field(default_factory=lambda: defaultdict(list))  # by `by`
 
-    @property
-    def spread(self) -> Spread:
-        return launch_spread(self.speedups)
-
 
 def _scatter(*sides: Sequence[_Run]) -> Scatter:
     """Return what the largest point of each curve gave in each set: points of one launch are not independent."""
@@ -279,18 +270,12 @@ def _scatter(*sides: Sequence[_Run]) -> Scatter:
     return scatter
 
 
-def _pooled(runs: Sequence[Sequence[_Run]]) -> str:
-    """Return a remark if a set has fewer launches than tell how much they differ; "" if both have enough."""
-    few = min(len(side) for side in runs)
-    if few >= _ENOUGH_LAUNCHES:
-        return ""
-    return f"{counted(few, 'launch')}: with the variance between launches of all curves of this experiment"
-
-
 def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[tuple[SetRatio, Verdict | None]]:
     """Return the ratios of one point; scatter: of all launches of both sets."""
     alike = [scatter.get(runs[0].measured_alike, _Launches()) for runs in (a, b)]
-    remark = _pooled((a, b))
+    few = min(len(a), len(b))
+    remark = f"{counted(few, 'launch')}: with the variance between launches of all curves of this experiment"
+    remark = remark if few < _ENOUGH_LAUNCHES else ""
     lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
     note = "; ".join(dict.fromkeys(lost))
     for by in (by for by in speedups.BY if all(by in run.rates for run in (*a, *b))):
@@ -303,18 +288,13 @@ def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[tuple[Se
     if all(run.arm.speedups for run in (*a, *b)):
         launches_a, launches_b = ([run.arm.speedups for run in runs] for runs in (a, b))
         medians = [unknown(median.value, median.n) for median in map(repeats.median, (launches_a, launches_b))]
-        ratio = repeats.ratio_of_medians(launches_a, launches_b, alike[0].spread, alike[1].spread)
+        spreads = [launch_spread(launches.speedups) for launches in alike]
+        ratio = repeats.ratio_of_medians(launches_a, launches_b, *spreads)
         yield _ratio(a[0], "speedup", "throughput", medians, ratio, note, remark)
 
 
 def _ratio(
-    run: _Run,
-    quantity: Quantity,
-    by: By,
-    sides: Sequence[Number],
-    ratio: Number,
-    lost: str,
-    remark: str,
+    run: _Run, quantity: Quantity, by: By, sides: Sequence[Number], ratio: Number, lost: str, remark: str
 ) -> tuple[SetRatio, Verdict | None]:
     """Return one ratio, and the verdict on it, which is not corrected for the others.
 
@@ -326,12 +306,9 @@ def _ratio(
     judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not lost else None
     if judged and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
-    a, b = sides
     verdict: VerdictName = "not judged" if note else "no interval"
-    row = filled(
-        SetRatio, run, quantity=quantity, by=by, a=a, b=b, ratio=ratio, p_value=None, verdict=verdict, note=note
-    )
-    return row, judged
+    numbers = {"a": sides[0], "b": sides[1], "ratio": ratio, "p_value": None}
+    return filled(SetRatio, run, quantity=quantity, by=by, **numbers, verdict=verdict, note=note), judged
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
@@ -339,9 +316,8 @@ def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
     distinct = {run.get(name, "none") for run in runs}
     if len(distinct) > _MOST_SHOWN:
         return f"{len(distinct)} values"
-    return " | ".join(
-        sorted(distinct, key=lambda value: (not value.isdigit(), int(value) if value.isdigit() else value))
-    )
+    numbers = sorted((value for value in distinct if value.isdigit()), key=int)
+    return " | ".join([*numbers, *sorted(distinct - {*numbers})])
 
 
 def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
