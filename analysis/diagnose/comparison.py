@@ -78,7 +78,6 @@ def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
 
 
 def _pairs(base: Split, other: Split) -> Iterator[tuple[Step, Step]]:
-    """Yield the steps of both in each repeat that both have."""
     base_steps = {step.repeat: step for steps in base.launches for step in steps}
     for step in (step for steps in other.launches for step in steps if step.repeat in base_steps):
         yield base_steps[step.repeat], step
@@ -154,7 +153,6 @@ def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
 
 
 def _in_two_lines(number: str) -> str:
-    """Return a number with its interval below it."""
     return number.replace(" (", "\n(")
 
 
@@ -186,7 +184,6 @@ def _difference(arm: ComparedArm, base: str) -> str:
 
 
 def _longer(difference: Number) -> str:
-    """Return a difference of times as text, with its interval."""
     if difference.value >= 0:
         return f"{milliseconds(difference)} ms longer"
     return f"{milliseconds(difference.scaled(-1))} ms shorter"

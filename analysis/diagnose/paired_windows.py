@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis import labels, speedups
 from train.record import recorded_config
-from train.record.record import Rank, Role, RunRecord, Window
+from train.record.record import Role, RunRecord, Window
 from train.record.rounds import windows_by_turn
 
 Times = NDArray[np.float64]
@@ -135,8 +135,10 @@ def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]
     for series, points in points_by_series.items():
         if series in bases_alone and points["nodes"].nunique() == 1:
             continue
+        in_rounds = points[points["round"].notna()]
         controls = rows[rows["kind"].eq("control") & rows["arms"].isin(points["arms"])]
-        paths = [*_record_paths(points, controls), *(bases[series]["record"].unique() if series in bases else ())]
+        paths = [*in_rounds["record"]] or [*points["record"], *controls["record"]]
+        paths += [*bases[series]["record"]] if series in bases else []
         label = ", ".join(labels.distinctions(points, measured))
         results.append(_curve(points, label, {path: records[path] for path in paths}))
     return results
@@ -147,14 +149,6 @@ def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
     if points["round"].notna().any() or not points["allreduce"].all():
         return None
     return speedups.base_of(points, measured)
-
-
-def _record_paths(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
-    """Return the records of a curve: of its rounds if it has any, else of its points and their controls."""
-    in_rounds = points[points["round"].notna()]
-    if len(in_rounds):
-        return list(in_rounds["record"].unique())
-    return list(dict.fromkeys([*points["record"], *controls["record"]]))
 
 
 def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -> Curve:
@@ -197,11 +191,7 @@ def launch_of_rounds(run: RunRecord) -> Launch:
         times = {arms[index]: _times_of_windows(arm_windows, run) for index, arm_windows in measured.items()}
         alone = {arms[index].nodes: exchange_s(one) for (n, index), one in exchanges.items() if n == number}
         rounds.append(PairedWindows(times, alone))
-    return Launch(rounds, _locations(run))
-
-
-def _locations(run: RunRecord) -> list[tuple[str, Sequence[int]]]:
-    return [(rank.host, rank.cores) for rank in run.ranks]
+    return Launch(rounds, [(rank.host, rank.cores) for rank in run.ranks])
 
 
 def exchange_s(windows: Sequence[Window]) -> float:
@@ -217,19 +207,19 @@ def launch_of_repeats(runs: Sequence[RunRecord]) -> Launch:
     repeats: dict[tuple[int, int], dict[Arm, ArmTimes]] = defaultdict(dict)
     for run in runs:
         steps = min(len(rank.step_times_s) for rank in run.ranks)
+        if not steps:
+            continue
         arm = _arm(run.config["nodes"], run.config["batch_per_rank"], run.role)
-        if steps:
-            repeats[run.config["seed"], run.repeat][arm] = _times_of_run(run, steps)
+        windows = [
+            Window(
+                0, 0, rank.phases_s["timed"], rank.step_times_s[:steps], rank.compute_times_s[:steps], rank.timed_cores
+            )
+            for rank in run.ranks
+        ]
+        repeats[run.config["seed"], run.repeat][arm] = _times_of_windows(windows, run)
     in_order = [PairedWindows(repeats[key], repeat=key) for key in sorted(repeats)]
-    return Launch(in_order, _locations(max(runs, key=lambda run: run.workers)))
-
-
-def _times_of_run(run: RunRecord, steps: int) -> ArmTimes:
-    def window(rank: Rank) -> Window:
-        computing = rank.compute_times_s[:steps]
-        return Window(0, 0, rank.phases_s["timed"], rank.step_times_s[:steps], computing, rank.timed_cores)
-
-    return _times_of_windows([window(rank) for rank in run.ranks], run)
+    largest = max(runs, key=lambda run: run.workers)
+    return Launch(in_order, [(rank.host, rank.cores) for rank in largest.ranks])
 
 
 def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:

@@ -180,7 +180,6 @@ def slowest_index(rounds: Sequence[PairedWindows], arm: Arm) -> int:
 
 
 def _step(paired: PairedWindows, point: Arm, first: Arm, slowest: int) -> Step:
-    """Return the parts of a point in one round."""
     read, base = paired.arms[point], paired.arms[first]
     held, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
@@ -206,11 +205,9 @@ class _Alone:
 
 
 def _alone(times: ArmTimes, scale: float) -> _Alone:
-    """Return the times of the fewest nodes, at a batch so many times smaller."""
-    computing_s, preempted_s = (
-        None if values is None else float(np.mean(values)) * scale for values in (times.computing_s, times.preempted_s)
-    )
-    return _Alone(float(np.mean(times.steps_s)) * scale, computing_s, preempted_s)
+    measured = (times.computing_s, times.preempted_s)
+    known = (None if values is None else float(np.mean(values)) * scale for values in measured)
+    return _Alone(float(np.mean(times.steps_s)) * scale, *known)
 
 
 def _parts_beyond_alone(held: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone) -> dict[Part, float]:
@@ -279,12 +276,10 @@ def largest_loss(split: Split) -> LargestLoss:
     A part is below another where the whole interval of their difference within rounds is.
     """
     losses = sorted((part for part in split.parts if part in LOSSES), key=lambda part: -split.part(part).value)
-    if not losses:
-        return LargestLoss(())
-    largest = losses[0]
-    if not split.part(largest).has_interval:
-        return LargestLoss(losses, enough=False)
-    rivals = [part for part in losses[1:] if not is_above(split.difference(largest, part))]
+    if not losses or not split.part(losses[0]).has_interval:
+        return LargestLoss(losses, enough=not losses)
+    largest, *others = losses
+    rivals = [part for part in others if not is_above(split.difference(largest, part))]
     return LargestLoss([part for part in (largest, *rivals) if is_above(split.part(part))])
 
 
@@ -313,14 +308,17 @@ def slowest_rank(curve: Curve, point: Arm) -> LateRank | None:
         return None
     location = max(delays_s, key=lambda one: np.mean([value for values in delays_s[one] for value in values]))
     host, rank, cores = location
-    behind = repeats.arithmetic_mean(delays_s[location])
-    # All ranks together are right 95 times in 100 (Bonferroni).
-    certain = repeats.median(delays_s[location]).ends(1 - (1 - LEVEL) / len(delays_s))[0] > 0
     others, stolen = _preempted_fractions(curve, point, rank)
     return LateRank(
-        host=host, rank=rank, cores=cores, behind_s=behind, certain=certain, others_fraction=others,
+        host=host,
+        rank=rank,
+        cores=cores,
+        behind_s=repeats.arithmetic_mean(delays_s[location]),
+        # All ranks together are right 95 times in 100 (Bonferroni).
+        certain=repeats.median(delays_s[location]).ends(1 - (1 - LEVEL) / len(delays_s))[0] > 0,
+        others_fraction=others,
         stolen_fraction=stolen,
-    )  # fmt: skip
+    )
 
 
 def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
@@ -343,21 +341,14 @@ def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
 def _preempted_fractions(curve: Curve, point: Arm, rank: int) -> tuple[float | None, float | None]:
     """Return the shares of a rank's core time that other processes and the hypervisor took, without allreduce."""
     control = replace(point, role="control")
-    all_times = [
-        paired.arms[control]
-        for launch in curve.launches
-        for paired in launch.paired_windows
-        if point in paired.arms and control in paired.arms
-    ]
+    arms = [paired.arms for launch in curve.launches for paired in launch.paired_windows if point in paired.arms]
     shares = [
         np.array([times.other_processes_s[rank], times.stolen_s[rank]]) / times.steps_s[rank].mean()
-        for times in all_times
+        for times in (by_arm[control] for by_arm in arms if control in by_arm)
         if times.other_processes_s is not None and times.stolen_s is not None
     ]
-    if not shares:
-        return None, None
-    others, stolen = np.mean(shares, axis=0)
-    return float(others), float(stolen)
+    others, stolen = np.mean(shares, axis=0).tolist() if shares else (None, None)
+    return others, stolen
 
 
 Group = Literal["launch", "steps", "evaluation", "checkpoints", "exit"]
@@ -398,34 +389,32 @@ def jobs(local: pd.DataFrame) -> list[JobPhases]:
             name: runs.reindex(columns=[f"phase_{phase}_s" for phase in phases]).fillna(0.0).sum(axis=1)
             for name, phases in GROUPS.items()
         }
-        parts = {
-            name: repeats.arithmetic_mean(singles(values.tolist())) for name, values in sums.items() if values.any()
-        }
-        result.append(
-            JobPhases(
-                model=str(model),
-                series=", ".join(labels.distinctions(at, rows, "batch_per_rank")),
-                nodes=int(str(nodes)),
-                batch_per_rank=int(str(batch)),
-                job_s=repeats.arithmetic_mean(singles(runs["job_s"].tolist())),
-                parts_s=parts,
-            )
+        job = JobPhases(
+            model=str(model),
+            series=", ".join(labels.distinctions(at, rows, "batch_per_rank")),
+            nodes=int(str(nodes)),
+            batch_per_rank=int(str(batch)),
+            job_s=repeats.arithmetic_mean(singles(runs["job_s"].tolist())),
+            parts_s={name: repeats.arithmetic_mean(singles(s.tolist())) for name, s in sums.items() if s.any()},
         )
+        result.append(job)
     return result
 
 
 def job_table(jobs: Sequence[JobPhases]) -> str:
     """Return the seconds of the parts of each job, and their share."""
     names = list(dict.fromkeys(name for job in jobs for name in job.parts_s))
-    rows = [
-        [labels.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), job.job_s.text(".3g")]
-        + [_cell(job, name) for name in names]
-        for job in jobs
-    ]
-    headers = ["model", "series", "nodes", "batch\na rank", "job [s]", *(f"{name} [s]" for name in names)]
-    if not any(job.series for job in jobs):
-        headers, rows = [header for header in headers if header != "series"], [[row[0], *row[2:]] for row in rows]
-    return tabulate(rows, headers=headers, disable_numparse=True)
+    cells = {
+        "model": [labels.name(job.model) for job in jobs],
+        "series": [job.series for job in jobs],
+        "nodes": [str(job.nodes) for job in jobs],
+        "batch\na rank": [str(job.batch_per_rank) for job in jobs],
+        "job [s]": [job.job_s.text(".3g") for job in jobs],
+        **{f"{name} [s]": [_cell(job, name) for job in jobs] for name in names},
+    }
+    if not any(cells["series"]):
+        del cells["series"]
+    return tabulate(cells, headers="keys", disable_numparse=True)
 
 
 def _cell(job: JobPhases, name: Group) -> str:

@@ -3,7 +3,6 @@
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tabulate import tabulate
@@ -124,9 +123,9 @@ def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: LateRank |
 
 
 def _advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> Iterator[str]:
-    first = advice(curve, split, part, slowest)
-    yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {first.meaning}"
-    yield f"Try first: {first.action} `{shlex.join(first.command)}`"
+    meaning, action, command = advice(curve, split, part, slowest)
+    yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {meaning}"
+    yield f"Try first: {action} `{shlex.join(command)}`"
     yield (
         f"Possible gain, at most ({WITHOUT[part]}): a step of {milliseconds(split.step_without(part))} ms instead of "
         f"{milliseconds(split.measured)}, efficiency {split.efficiency_without(part).text(_FORM)} instead of "
@@ -135,7 +134,6 @@ def _advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) ->
 
 
 def _slowest_rank(slowest: LateRank) -> str:
-    """Return which rank is late, and what took its cores."""
     cores = f"core{'s' * (len(slowest.cores) > 1)} {', '.join(map(str, slowest.cores))}"
     sentence = (
         f"The slowest rank is rank {slowest.rank} on host {slowest.host}, {cores}: {milliseconds(slowest.behind_s)} ms "
@@ -150,15 +148,6 @@ def _slowest_rank(slowest: LateRank) -> str:
 
 
 Command = Literal["larger batch", "again", "diagnose", "input-bench"]
-
-
-@dataclass(frozen=True)
-class Advice:
-    """The advice on one part of a step."""
-
-    meaning: str
-    action: str
-    command: Sequence[str] = ()
 
 
 # By case: meaning, action, the command that takes it.
@@ -215,8 +204,8 @@ _ADVICE: dict[str, tuple[str, str, Command]] = {
 }
 
 
-def advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> Advice:
-    """Return what to try first against a part of the step of a point."""
+def advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> tuple[str, str, list[str]]:
+    """Return what a part of the step of a point means, what to try first against it, and the command for that."""
     case: str = part
     if slowest and part == "waiting" and slowest.certain:
         case = "slow rank"
@@ -227,7 +216,7 @@ def advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> 
         action = action.format(host=slowest.host, rank=slowest.rank)
     if part == "exchange":
         meaning += _hidden(split)
-    return Advice(meaning, action, _command_words(command, curve, split))
+    return meaning, action, _command_words(command, curve, split)
 
 
 def _hidden(split: Split) -> str:

@@ -135,7 +135,7 @@ def test_ranks_that_are_late_in_turn_are_not_certain():
 def test_no_slowest_rank_and_no_loss_where_one_computes_or_gradient_times_are_not_known():
     alone = curve([PairedWindows({ONE: measured([1.0], [0.9])})] * 6)
     assert slowest_rank(alone, ONE) is None
-    assert largest_loss(splits(alone)[-1]).candidates == ()
+    assert largest_loss(splits(alone)[-1]).candidates == []
     untold = PairedWindows({ONE: measured([1.0]), TWO: measured([1.0, 1.3])})
     assert slowest_rank(curve([untold] * 6), TWO) is None
 
