@@ -78,16 +78,13 @@ def load_launch(path: Path, run: RunRecord) -> Launch:
 
     Raises TableError where a file beside it is missing or changed.
     """
-    folder = path.parent
-    operations = [protocol.operations_path(folder, rank.rank) for rank in run.ranks]
-    for file in [protocol.horovod_timeline_path(folder), *operations]:
+    folder, timeline = path.parent, protocol.horovod_timeline_path(path.parent)
+    for file in (timeline, *(protocol.operations_path(folder, rank.rank) for rank in run.ranks)):
         _check(file, run.attachments.get(file.name))
-    ranks = [_rank_times(rank, folder) for rank in run.ranks]
-    return Launch(run, ranks, read_horovod(protocol.horovod_timeline_path(folder)))
+    return Launch(run, [_rank_times(rank, folder) for rank in run.ranks], read_horovod(timeline))
 
 
 def _check(path: Path, sha256: str | None) -> None:
-    """Raise TableError where a file is not there, or not the one whose SHA-256 the record beside it has."""
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
@@ -113,10 +110,9 @@ def _rank_times(rank: Rank, folder: Path) -> RankTimes:
 
 
 def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
-    """Yield the phases of a rank, one after the other; began_s: when its process began, the end of the first one."""
-    names = [name for name in PHASES if name in rank.phases_s]
+    """Yield the phases of a rank; began_s: when its process began, the end of the first one."""
     at = began_s - rank.phases_s.get("start", 0.0)
-    for name in names:
+    for name in (name for name in PHASES if name in rank.phases_s):
         yield Phase(name, at, at + rank.phases_s[name])
         at += rank.phases_s[name]
 
@@ -166,9 +162,8 @@ def read_horovod(path: Path) -> HorovodTimeline:
     try:
         return horovod_timeline(json.loads(path.read_bytes()))
     except OSError as error:
-        raise TableError(
-            f"{path}: {error.strerror}; rank 0 writes it, and the folder must be one that it can"
-        ) from error
+        reason = f"{error.strerror}; rank 0 writes it, and the folder must be one that it can"
+        raise TableError(f"{path}: {reason}") from error
     except (ValueError, LookupError, TypeError) as error:
         reason = f"not a whole timeline of Horovod ({error}); FORCE=1 measures again"
         raise TableError(f"{path}: {reason}") from error
@@ -287,13 +282,8 @@ def timed_steps(times: RankTimes) -> list[StepAt]:
 
 def steps_of_rank_0(launch: Launch) -> list[dict[str, Part]]:
     """Return the parts of each timed step; none where a GPU computes: gradients then have no times."""
-    result = []
-    for step in zip(*map(timed_steps, launch.ranks), strict=True):
-        ready_s = [on_rank.computed_at for on_rank in step if on_rank.computed_at is not None]
-        if len(ready_s) < len(step):
-            return []
-        result.append(step_parts(step[0], ready_s, launch.horovod.spans))
-    return result
+    steps = zip(timed_steps(launch.ranks[0]), *_ready_s(launch), strict=False)
+    return [step_parts(step, ready_s, launch.horovod.spans) for step, *ready_s in steps if ready_s]
 
 
 def has_part(steps: Steps, name: str) -> bool:
@@ -301,20 +291,26 @@ def has_part(steps: Steps, name: str) -> bool:
     return any(step[name].time_s for step in steps)
 
 
-def steps_by_rank(launch: Launch) -> list[RankSteps]:
-    """Return the timed steps of each rank compared with the others; empty lists where a GPU computes."""
+def _ready_s(launch: Launch) -> list[list[float]]:
+    """Return when the gradients of each rank were ready, timed step by timed step; none where a GPU computes."""
     timed = [timed_steps(times) for times in launch.ranks]
     ready = [[step.computed_at for step in steps if step.computed_at is not None] for steps in timed]
-    if any(len(at_s) < len(steps) for at_s, steps in zip(ready, timed, strict=True)):
+    return ready if sum(map(len, ready)) == sum(map(len, timed)) else []
+
+
+def steps_by_rank(launch: Launch) -> list[RankSteps]:
+    """Return the timed steps of each rank compared with the others; empty lists where a GPU computes."""
+    ready = _ready_s(launch)
+    if not ready:
         return [RankSteps(times, [], []) for times in launch.ranks]
     first = [min(at) for at in zip(*ready, strict=True)]
     return [
         RankSteps(
             times,
-            [at - step.begun_at for at, step in zip(at_s, steps, strict=True)],
+            [at - step.begun_at for at, step in zip(at_s, timed_steps(times), strict=True)],
             [at - since for at, since in zip(at_s, first, strict=True)],
         )
-        for times, steps, at_s in zip(launch.ranks, timed, ready, strict=True)
+        for times, at_s in zip(launch.ranks, ready, strict=True)
     ]
 
 

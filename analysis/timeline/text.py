@@ -41,7 +41,6 @@ WIDTH = 110
 _OPERATION = ("copy", "wire", "unmarked")  # parts of one operation: they do not overlap each other
 _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}
 _SHOWN_RANKS = 16
-_NONE = "none here"
 
 
 def report(launch: Launch, steps: Steps) -> str:
@@ -70,7 +69,7 @@ def host_count(launch: Launch) -> int:
 
 
 def _ms(values: Sequence[float]) -> str:
-    """Return the median in ms, with its interval where there are enough values for one."""
+    """Return the median of values in s, in ms, with its interval where there are enough for one."""
     number = median([values])
     if not number.has_interval:
         return _plain(number.value)
@@ -84,16 +83,13 @@ def _plain(time_s: float) -> str:
 def _parts(steps: Steps) -> str:
     rows = []
     for name, label in PARTS.items():
-        if name in EXCHANGE and not has_part(steps, name):
-            rows.append([label, _NONE, ""])
-            continue
-        meanwhile = _ms([step[name].overlapped_s for step in steps]) if name in EXCHANGE else ""
-        rows.append([label, _ms([step[name].time_s for step in steps]), meanwhile])
+        exchanged = name in EXCHANGE and has_part(steps, name)
+        time = _ms([step[name].time_s for step in steps]) if exchanged or name not in EXCHANGE else "none here"
+        rows.append([label, time, _ms([step[name].overlapped_s for step in steps]) if exchanged else ""])
     return tabulate(rows, headers=["[ms a step of rank 0]", "median", "while it computed"], disable_numparse=True)
 
 
 def _ranks(launch: Launch) -> str:
-    """When each rank's gradients were ready, for those ranks that are last most often."""
     ranks = steps_by_rank(launch)
     if len(ranks) > _SHOWN_RANKS:
         ranks = sorted(ranks, key=lambda one: -statistics.median(one.behind_s))[:_SHOWN_RANKS]
@@ -139,7 +135,6 @@ def _exchange(launch: Launch, steps: Steps) -> Iterator[str]:
 
 
 def _clocks(ranks: Sequence[RankTimes]) -> str:
-    """Return how exactly the times of the ranks are on the common clock."""
     unknown = [str(times.rank.rank) for times in ranks if times.clock_error_s is None]
     if unknown:
         return (
@@ -234,12 +229,8 @@ def trace(launch: Launch) -> dict[str, Any]:
     names = [event for event in events if event["ph"] == "M"]
     timed = sorted((event for event in events if event["ph"] != "M"), key=lambda e: (e["ts"], -e.get("dur", 0.0)))
     run = launch.run
-    about = {
-        "experiment": run.experiment,
-        "point": run.point,
-        "config_hash": run.config_hash,
-        "launched": run.started_at,
-    }
+    about = {"experiment": run.experiment, "point": run.point, "config_hash": run.config_hash}
+    about |= {"launched": run.started_at}
     return {"traceEvents": [*names, *timed], "displayTimeUnit": "ms", "otherData": about}
 
 
@@ -293,9 +284,8 @@ def _other_events(spans: Sequence[Span], origin_s: float) -> Iterator[Event]:
     yield _named(0, "thread_name", "Horovod: all other tensors", _OTHERS)
     for begin_s, end_s in union((span.begin_s, span.end_s) for span in spans):
         names = dict.fromkeys(s.name for s in spans if s.kind == "operation" and begin_s <= s.begin_s <= end_s)
-        yield _complete(
-            (0, _OTHERS), ", ".join(names) or "negotiation", _us(begin_s, origin_s), 1e6 * (end_s - begin_s)
-        )
+        name = ", ".join(names) or "negotiation"
+        yield _complete((0, _OTHERS), name, _us(begin_s, origin_s), 1e6 * (end_s - begin_s))
 
 
 def _us(at_s: float, origin_s: float) -> float:
