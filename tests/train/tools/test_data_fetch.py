@@ -109,10 +109,7 @@ def test_what_an_earlier_command_left_is_not_fetched_again_where_it_fits(
         ({"url": "file:///etc/hostname"}, "must begin with http"),
         ({"redirect": "ftp://127.0.0.1/etc/hostname"}, "ftp://127"),
         ({"redirect": "file://127.0.0.1/etc/hostname"}, "file://127"),
-        ({"headers": {"Content-Length": "ten"}}, "the server says Content-Length: "),
-        ({"headers": {"Content-Length": "-1"}}, "the server says Content-Length: "),
-        ({"headers": {"Content-Length": "1e3"}}, "the server says Content-Length: "),
-        ({"headers": {"Content-Length": "²"}}, "the server says Content-Length: "),
+        *(({"headers": {"Content-Length": text}}, "the server says Content-Length: ") for text in ("ten", "-1", "²")),
     ],
 )
 def test_what_is_not_the_file_is_reported_and_nothing_is_left(server, tmp_path, given, problem):
@@ -137,9 +134,7 @@ def test_a_checksum_must_name_its_algorithm_and_have_its_length(text):
 
 def test_progress_by_hand():
     # 50 of 100 MB, of which 20 in 4 s: 5 MB/s, so the other 50 take 10 s.
-    assert data_fetch.progress(50_000_000, 100_000_000, 20_000_000, 4.0) == (
-        "50.0 MB of 100.0 MB, 50 %, 5.0 MB/s, 10 s left"
-    )
+    assert data_fetch.progress(50e6, 100e6, 20e6, 4.0) == "50.0 MB of 100.0 MB, 50 %, 5.0 MB/s, 10 s left"
 
 
 def test_a_redirect_from_https_to_http_is_not_followed():
