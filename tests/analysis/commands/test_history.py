@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare import sets
 from tests.helpers.own_records import make_record, save
 from tests.helpers.own_studies import month, month_in_rounds, month_of_allreduce
 from train.record.record import Failure
@@ -83,16 +82,6 @@ def test_strict_fails_only_where_something_is_slower(begun, command):
     command("history", "weak_scaling")
     command("history", "weak_scaling", "--strict", "--junit", "ci.xml", status=1)
     assert 0 < len(failures("ci.xml")) < int(ElementTree.parse("ci.xml").getroot().get("tests"))
-
-
-def test_two_sessions_have_the_ratio_that_compare_has(here, json_output):
-    month(here / "a", 0)
-    month(here / "b", 1, slower=1.1)
-    both = sets.compare(here / "a", here / "b")
-    by_compare = [(one.ratio.value, *one.ratio.interval) for one in both.ratios if one.by == "throughput"]
-    points = json_output("history", "weak_scaling")["machines"][0]["points"]
-    ratios = [point["ratio"] for point in points if point["quantity"] == "images_per_s"]
-    assert [(one["value"], one["low"], one["high"]) for one in ratios] == [pytest.approx(one) for one in by_compare]
 
 
 def test_one_launch_a_month_is_judged_by_the_months_before(here, json_output):

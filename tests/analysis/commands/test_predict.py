@@ -100,12 +100,6 @@ def test_options_that_do_not_fit_say_what_is_allowed(argv, printed, command):
 
 
 @learns
-def test_nothing_predicted_is_not_a_success(csv, command):
-    shown = command("predict", "--file", csv("ranks,images_per_s\n1,100\n2,195\n"), "--to", "16", status=1)
-    assert "2 numbers of ranks measured, at least 3 are needed" in words(shown.out)
-
-
-@learns
 def test_no_command_is_shown_for_a_model_that_the_kit_does_not_have(csv, command):
     path = csv("model,ranks,images_per_s\n" + "".join(f"puhti fp32,{n},{95 * n}\n" for n in (1, 2, 4, 8)))
     shown = command("predict", "--file", path, "--to", "64", "--exchange", "allreduce").out

@@ -41,5 +41,6 @@ def test_commands_over_records_of_every_kind(json_output, records):
     assert json_output("compare", f"A={records}", f"B={records}")["ratios"]
     (curve, *_) = json_output("explain", "--experiment", "fixed_work", "--results", records)["curves"]
     assert curve["phases"]
-    judged = json_output("audit", records)["claims"]
-    assert [claim["id"] for claim in judged] == [claim["id"] for claim in json_output("claims")]
+    audited = json_output("audit", records)
+    assert {finding["report"] for finding in audited["findings"]} == {"000", "001", "003", "004", "local"}
+    assert [claim["id"] for claim in audited["claims"]] == [claim["id"] for claim in json_output("claims")]
