@@ -32,6 +32,10 @@ class Server(ThreadingHTTPServer):
         """For WANDB_BASE_URL."""
         return f"http://127.0.0.1:{self.server_port}"
 
+    def column(self, name: str) -> list[Any]:
+        """The values of the history under this name."""
+        return [line[name] for _, line in sorted(self.lines.items()) if name in line]
+
     def cut(self) -> None:
         """From now on requests get no answer, as of a link that went down: nobody is told that it did."""
         self.up.clear()
