@@ -49,16 +49,9 @@ def _function(step: str, command: str) -> Callable[[Any], Any]:
     return getattr(importlib.import_module(module(command)), f"{step}_{command.replace('-', '_')}")
 
 
+@printable_output()  # of text of records and tables no control character reaches the terminal
 def main(argv: list[str]) -> int:
-    """Run the command that `argv` names; returns the exit status. Exits with status 2 where there is none such.
-
-    What it prints holds text of records and tables: no control character of it reaches the terminal.
-    """
-    with printable_output():
-        return _run(argv)
-
-
-def _run(argv: list[str]) -> int:
+    """Run the command that `argv` names; returns the exit status. Exits with status 2 where there is none such."""
     parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)

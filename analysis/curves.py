@@ -342,13 +342,8 @@ def _measured_quantity(quantity: str) -> str:
 
 
 def _scale(row: Row) -> _Scale:
-    ranks: float = row["ranks"]
-    at = "" if pd.isna(ranks) else f"{ranks:g}"
-    return (
-        *(str(row[name]) for name in ("source", "report", "device", "gpu")),
-        _measured_quantity(row["quantity"]),
-        at,
-    )
+    where = (str(row[name]) for name in ("source", "report", "device", "gpu"))
+    return (*where, _measured_quantity(row["quantity"]), "" if pd.isna(row["ranks"]) else f"{row['ranks']:g}")
 
 
 def _point(row: Row) -> _Point:

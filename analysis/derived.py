@@ -96,20 +96,25 @@ def _speedups(table: pd.DataFrame) -> Iterator[dict]:
     ):
         for curve in curves(table, quantity):
             points = row_dicts(curve)
-            rates = []
-            for point in points:
-                work = steps(point)[0]["value"] * point["global_batch"] if steps(point) else 1.0
-                ranks = point["ranks"] if quantity in PER_RANK else 1
-                in_time = point["unit"] == "s"
-                value = point["value"]
-                rates.append(metrics.rate(work, value) if in_time else metrics.whole_job(value, ranks))
+            rates = [_rate(point, steps(point)) for point in points]
             for point, rate in zip(points, rates, strict=True):
                 speedup = metrics.speedup(rate, rates[0])
                 share = metrics.efficiency(speedup, point["ranks"], points[0]["ranks"])
                 off = _rounding(point, points[0]) if rate is not rates[0] else 0.0
-                for what, ratio, unit in (("speedup", speedup, "x"), ("efficiency", share, "fraction")):
-                    numbers = {"quantity": f"{what}_{name}", "value": ratio, "unit": unit}
-                    yield {**point, **numbers, "half_unit": off * ratio}
+                yield _number(point, f"speedup_{name}", speedup, "x", off)
+                yield _number(point, f"efficiency_{name}", share, "fraction", off)
+
+
+def _rate(point: Row, steps: Sequence[Row]) -> float:
+    """Return the work per second of all ranks: of a time images if the steps are printed, else equal work."""
+    if point["unit"] == "s":
+        return metrics.rate(steps[0]["value"] * point["global_batch"] if steps else 1.0, point["value"])
+    return metrics.whole_job(point["value"], point["ranks"] if point["quantity"] in PER_RANK else 1)
+
+
+def _number(row: Row, quantity: str, value: float, unit: str, off: float) -> dict:
+    """Return the row with another number; off: how far rounding can move it, a fraction of it."""
+    return {**row, "quantity": quantity, "value": value, "unit": unit, "half_unit": off * value}
 
 
 def _rounding(*rows: Row) -> float:
@@ -121,10 +126,8 @@ def _doublings(table: pd.DataFrame) -> Iterator[dict]:
     for curve in curves(table, "job_s", "epoch_s"):
         for before, after in pairwise(row_dicts(curve)):
             if after["ranks"] == 2 * before["ranks"]:
-                name = f"{after['quantity']}_per_doubling"
-                value = after["value"] / before["value"]
-                numbers = {"quantity": name, "value": value, "unit": "fraction"}
-                yield {**after, **numbers, "half_unit": _rounding(after, before) * value}
+                name, share = f"{after['quantity']}_per_doubling", after["value"] / before["value"]
+                yield _number(after, name, share, "fraction", _rounding(after, before))
 
 
 def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
@@ -132,8 +135,7 @@ def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
     for row in measured(table, "epochs_to_stable").to_dict("records"):
         if jobs(row) and planned(row):
             value = metrics.time_to_stable_s(jobs(row)[0]["value"], row["value"], planned(row)[0]["value"])
-            numbers = {"quantity": "time_to_stable_s", "value": value, "unit": "s"}
-            yield {**row, **numbers, "half_unit": _rounding(jobs(row)[0], row) * value}
+            yield _number(row, "time_to_stable_s", value, "s", _rounding(jobs(row)[0], row))
 
 
 # What the two sides of a printed ratio differ in: column, upper side, lower side.

@@ -110,9 +110,8 @@ def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
 def csv_text(rows: pd.DataFrame, **options: Any) -> str:
     """Return the rows as CSV with a header, with ' before each text that a spreadsheet would take for a formula."""
     texts = rows.select_dtypes(["object", "str"]).columns
-    return rows.assign(**{name: rows[name].map(_cell) for name in texts}).to_csv(
-        index=False, lineterminator="\n", **options
-    )
+    cells = rows.assign(**{name: rows[name].map(_cell) for name in texts})
+    return cells.to_csv(index=False, lineterminator="\n", **options)
 
 
 def _cell(value: object) -> object:

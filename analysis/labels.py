@@ -106,10 +106,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
 def assumptions(local: pd.DataFrame) -> list[str]:
     """Return a line for each experiment with the keys of its configuration that its report does not state."""
     keys = local.loc[local["assumed"].ne(""), ["experiment", "assumed"]].drop_duplicates()
-    return [
-        f"{experiment}, assumed, not stated by the report: {names}"
-        for experiment, names in keys.itertuples(index=False)
-    ]
+    return [f"{name}, assumed, not stated by the report: {names}" for name, names in keys.itertuples(index=False)]
 
 
 def image_sizes(local: pd.DataFrame) -> str:

@@ -145,12 +145,10 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:
     """Return the first epoch from which the accuracy (a fraction) stays within `tolerance` of its best.
 
-    Report 004 read it off a plot by eye, at a "relative maximum" that is stable; this is a rule for it. The window
-    includes all epochs to the end, so one late drop counts, and no smoothing is needed that would shift the epoch. The
-    tolerance covers what an accuracy over p = 0.9, n = 1,000 samples differs by from chance alone:
-    sqrt(p (1 - p) / n) = 0.0095. For one run it is a whole number without an uncertainty: that comes from repeats
-    (`estimate`), and the time until then is the sum of these epochs' times. Where only the last epoch qualifies, it is
-    the last one: the accuracy may still be rising.
+    Report 004 read it off a plot by eye, at a "relative maximum" that is stable; this is a rule for it. One late drop
+    counts, and no smoothing shifts the epoch. The tolerance covers what an accuracy over p = 0.9, n = 1,000 samples
+    differs by from chance alone: sqrt(p (1 - p) / n) = 0.0095. If only the last epoch qualifies, the accuracy may still
+    be rising.
     """
     accuracy = np.asarray(accuracies, dtype=float)
     outside = np.flatnonzero(accuracy < accuracy.max() - tolerance)

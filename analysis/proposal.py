@@ -108,11 +108,8 @@ def proposal(
     if models:
         local = local[local["model"].isin(models)]
     learned = calibration.published_curves(study.published)
-    curves = [
-        curve
-        for _, rows in local.groupby("experiment", sort=False)
-        for curve in _curves(rows, threshold, plan, to, learned)
-    ]
+    by_experiment = local.groupby("experiment", sort=False)
+    curves = [curve for _, rows in by_experiment for curve in _curves(rows, threshold, plan, to, learned)]
     if not curves:
         there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(
@@ -129,9 +126,11 @@ def _curves(
     rows: pd.DataFrame, threshold: float, plan: Plan, to: Sequence[int], learned: calibration.PublishedCurves
 ) -> list[Curve]:
     measured = rows[rows["kind"].eq("measured")]
-    predictable = {(curve.model, curve.series): curve for curve in reading.local(rows)} if len(measured) else {}
+    if measured.empty:
+        return []
+    predictable = {(curve.model, curve.series): curve for curve in reading.local(rows)}
     points: dict[tuple[str, str], list[summary.Point]] = {}
-    for point in summary.points(measured) if len(measured) else []:
+    for point in summary.points(measured):
         first = point.runs.iloc[0]
         points.setdefault((first["model"], first["series"]), []).append(point)
     return [
@@ -149,16 +148,16 @@ def _curve(
     verdicts = _verdicts(points, threshold)
     rows = [_measured(point, verdict, plan) for point, verdict in zip(points, verdicts, strict=True)]
     first = points[0].runs.iloc[0]
-    remarks = []
-    if predictable:
-        predicted, why = _predicted(predictable, rows, threshold, plan, to, learned)
-        rows, remarks = rows + predicted, why
     batches = [point.runs["global_batch"].iloc[0] for point in points]
-    strong = metrics.shared_batch([row.ranks for row in rows if not row.predicted], batches) == "global_batch"
+    strong = metrics.shared_batch([row.ranks for row in rows], batches) == "global_batch"
     series = points[0].series if len({point.series for point in points}) == 1 else ""
     series = ", ".join(filter(None, (series, f"global batch {batches[0]}" if strong else "")))
     kind: Kind = "strong" if strong else "weak"
-    return Curve(first["experiment"], kind, labels.name(first["model"]), series, rows, _supported(rows), remarks)
+    supported, remarks = _supported(rows), list[str]()
+    if predictable:
+        predicted, remarks = _predicted(predictable, rows, threshold, plan, to, learned)
+        rows += predicted
+    return Curve(first["experiment"], kind, labels.name(first["model"]), series, rows, supported, remarks)
 
 
 def _is_valid(point: summary.Point) -> bool:
@@ -167,8 +166,8 @@ def _is_valid(point: summary.Point) -> bool:
 
 def _verdicts(points: Sequence[summary.Point], threshold: float) -> list[str]:
     """Return what the efficiency of each point says of the threshold; all together are wrong at most 5 times in 100."""
-    efficiencies = [_number(point, "efficiency_throughput") for point in points]
-    judged = judge_all(efficiencies[1:], Bounds(low=threshold))
+    efficiencies = [point.numbers.get("efficiency_throughput", unknown()) for point in points[1:]]
+    judged = judge_all(efficiencies, Bounds(low=threshold))
     words = ["base of the curve", *(_words(verdict) for verdict in judged)]
     return [word if _is_valid(point) else "not valid" for word, point in zip(words, points, strict=True)]
 
@@ -180,20 +179,16 @@ def _words(verdict: Verdict) -> str:
     return "meets it" if verdict.outcome == "inside" else "below it"
 
 
-def _number(point: summary.Point, name: str) -> Number:
-    return point.numbers.get(name, unknown())
-
-
 def _measured(point: summary.Point, verdict: str, plan: Plan) -> Row:
     first, rate = point.runs.iloc[0], point.numbers["images_per_s"]
-    is_base = verdict == "base of the curve"
+    speedup, efficiency = (
+        exact(1.0) if verdict == "base of the curve" else point.numbers.get(f"{name}_throughput", unknown())
+        for name in ("speedup", "efficiency")
+    )
     counts = (f"{point.rounds} rounds, " if point.rounds else "") + counted(point.launches, "launch")
-    return Row(
-        int(first["nodes"]), int(first["ranks"]), int(first["batch_per_rank"]), rate,
-        exact(1.0) if is_base else _number(point, "speedup_throughput"),
-        exact(1.0) if is_base else _number(point, "efficiency_throughput"),
-        verdict, counts, _hours(rate, plan), _is_valid(point),
-    )  # fmt: skip
+    nodes, ranks, batch = (int(first[name]) for name in ("nodes", "ranks", "batch_per_rank"))
+    hours, valid = _hours(rate, plan), _is_valid(point)
+    return Row(nodes, ranks, batch, rate, speedup, efficiency, verdict, counts, hours, valid)
 
 
 def _hours(rate: Number, plan: Plan) -> Number:
@@ -228,9 +223,9 @@ def _predicted(
 
 
 def _supported(rows: Sequence[Row]) -> int | None:
-    """Return the largest measured number of nodes up to which every size meets the threshold; None without any."""
+    """Return the largest number of nodes up to which every measured size meets the threshold; None without any."""
     supported = None
-    for row in (row for row in rows if not row.predicted):
+    for row in rows:
         if not row.valid or row.verdict not in ("base of the curve", "meets it"):
             break
         supported = row.nodes
@@ -243,9 +238,8 @@ def sentence(curve: Curve, threshold: float) -> str:
     name = f"{curve.name}, {curve.kind} scaling"
     if curve.supported is None:
         return f"{name}: ranks disturbed each other on {counted(base.nodes, 'node')}: no number of nodes is supported."
-    text = (
-        f"{name}: the measurements support {counted(curve.supported, 'node')} at an efficiency of {100 * threshold:g} %"
-    )
+    supported = counted(curve.supported, "node")
+    text = f"{name}: the measurements support {supported} at an efficiency of {100 * threshold:g} %"
     after = [row for row in rest if row.nodes > curve.supported]
     if not after:
         return f"{text}: on {rest[-1].nodes}, the most that were measured, it is {rest[-1].efficiency.text('.2f')}."
@@ -311,9 +305,8 @@ def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence
     caveats: list[str] = []
     hosts = len({host.host for run in records if run.environment for host in run.environment.hosts})
     if local["cpus_per_node"].notna().any():
-        caveats.append(
-            "Nodes are emulated on one machine by CPU quotas: no network and no second machine was measured."
-        )
+        emulated = "Nodes are emulated on one machine by CPU quotas: no network and no second machine was measured."
+        caveats.append(emulated)
     elif hosts < max(row.nodes for curve in curves for row in curve.measured):
         caveats.append(f"Nodes are cores of {counted(hosts, 'host')}: no network between hosts was measured.")
     if note := controls.control_note(local, labels.name):
@@ -335,33 +328,21 @@ def sections(content: Proposal) -> list[Section]:
     """Return the parts of the document in order."""
     plan = content.plan
     run = f"{plan.images:,.0f} images" + ("" if plan.given else " (IMAGES= and EPOCHS= give those of your job)")
-    parts = [
-        Section(
-            "Result",
-            [*(sentence(curve, content.threshold) for curve in _in_order(content)), *content.caveats],
-            figure=True,
-        ),
-    ]
+    in_order = [*content.curves_in("weak"), *content.curves_in("strong")]
+    result = [*(sentence(curve, content.threshold) for curve in in_order), *content.caveats]
+    parts = [Section("Result", result, figure=True)]
     for kind in ("weak", "strong"):
         constant = "batch per rank" if kind == "weak" else "global batch"
         if curves := content.curves_in(kind):
             rows = [_cells(curve, row, content.threshold) for curve in curves for row in curve.rows]
             parts.append(Section(f"{kind.capitalize()} scaling (constant {constant})", rows=rows))
-    parts.append(
-        Section(
-            "Time and node hours",
-            [f"A run processes {run}; {plan.runs} of them are applied for. Time to start is not included."],
-            [_cost(curve, row, plan) for curve in _in_order(content) for row in curve.rows],
-        )
-    )
+    work = f"A run processes {run}; {plan.runs} of them are applied for. Time to start is not included."
+    costs = [_cost(curve, row, plan) for curve in in_order for row in curve.rows]
     facts_rows = [{"what": name, "value": text} for name, text in content.facts.items()]
+    parts.append(Section("Time and node hours", [work], costs))
     parts.append(Section("What was run on what", rows=facts_rows))
     parts.append(Section("How to read it", content.notes))
     return parts
-
-
-def _in_order(content: Proposal) -> list[Curve]:
-    return [*content.curves_in("weak"), *content.curves_in("strong")]
 
 
 def title(content: Proposal) -> str:

@@ -27,7 +27,6 @@ TITLES = {
     "local": "local records",
 }
 
-Derivation = Callable[[pd.DataFrame], Iterator[Derived]]
 _AGREES: dict[Outcome, bool | None] = {"inside": True, "outside": False, "undecided": None}
 
 
@@ -61,14 +60,17 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
 def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
     """Return a speedup over one base, or an efficiency."""
     times = row["ranks"] / first["ranks"]
-    ratio = combined(
-        lambda rate, one: metrics.efficiency(metrics.speedup(rate, one), times if share else 1.0),
-        {"rate": stated_number(rate), "one": stated_number(first)},
-    )
+    over = times if share else 1.0
+    ratio = _combined(lambda rate, one: metrics.efficiency(metrics.speedup(rate, one), over), rate=rate, one=first)
     if rate is first:
         ratio = exact(ratio.value)
     formula = f"{rate['value']:g} / {first['value']:g} images/s" + (f" / {times:g}" if share else "")
     return Derived(row, ratio, formula, first)
+
+
+def _combined(formula: Callable[..., float], **rows: Row) -> Number:
+    """Return what follows from the numbers of rows by a formula whose arguments have these names."""
+    return combined(formula, {name: stated_number(row) for name, row in rows.items()})
 
 
 def ratios(table: pd.DataFrame) -> Iterator[Derived]:
@@ -116,14 +118,14 @@ def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
     """Yield speedup and efficiency of one point over another: from times of the same work, or from speeds of a rank."""
     ratio = row["ranks"] / first["ranks"]
     for name, unit, over in (("speedup", "x", 1.0), ("efficiency", "fraction", ratio)):
-        both = {"here": stated_number(row), "there": stated_number(first)}
-        ratio_over = combined(lambda here, there, over=over: times_as_fast(row, first, here, there) / over, both)
-        if row is first:
-            ratio_over = exact(ratio_over.value)
-        shown: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}
-        yield Derived(
-            {**row, **shown}, ratio_over, f"from {row['quantity']}: {first['value']:g}, {row['value']:g}", first
+        times = _combined(
+            lambda here, there, over=over: times_as_fast(row, first, here, there) / over, here=row, there=first
         )
+        if row is first:
+            times = exact(times.value)
+        shown: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}
+        formula = f"from {row['quantity']}: {first['value']:g}, {row['value']:g}"
+        yield Derived({**row, **shown}, times, formula, first)
 
 
 def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
@@ -158,10 +160,7 @@ def changes(table: pd.DataFrame) -> Iterator[Derived]:
             if not before or not same(row):
                 continue
             old, new = before[0], same(row)[0]
-            fall = combined(
-                lambda old, new: -metrics.change_fraction(old, new),
-                {"old": stated_number(old), "new": stated_number(new)},
-            )
+            fall = _combined(lambda old, new: -metrics.change_fraction(old, new), old=old, new=new)
             speed = metrics.faster_fraction(old["value"], new["value"])
             formula = f"({old['value']:g} - {new['value']:g}) / {old['value']:g} s; as speed {speed:+.1%}"
             yield Derived(row, fall, formula, old)
@@ -172,17 +171,16 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
     parameters = lookup(table[table["quantity"].eq("parameters")], ["report", "model"])
     for row in table[table["quantity"].eq("model_bytes")].to_dict("records"):
         for count in parameters(row):
-            size = combined(lambda count: 4 * count, {"count": stated_number(count)})
+            size = _combined(lambda count: 4 * count, count=count)
             yield Derived(row, size, f"4 x {count['value']:.0f}", count)
     images, classes = (
         lookup(table[table["quantity"].eq(f"dataset_{what}")], ["report", "dataset", "run"])
         for what in ("images", "classes")
     )
     for row in table[table["quantity"].eq("dataset_images_per_class_mean")].to_dict("records"):
-        for all_images, all_classes in zip(images(row), classes(row), strict=False):
-            numbers = {"images": stated_number(all_images), "classes": stated_number(all_classes)}
-            formula = f"{all_images['value']:g} / {all_classes['value']:g}"
-            yield Derived(row, combined(lambda images, classes: images / classes, numbers), formula)
+        for every, kinds in zip(images(row), classes(row), strict=False):
+            mean = _combined(lambda every, kinds: every / kinds, every=every, kinds=kinds)
+            yield Derived(row, mean, f"{every['value']:g} / {kinds['value']:g}")
     for effective in stated(table, "effective_batch"):
         ranks, batch = effective["ranks"], effective["batch_per_rank"]
         yield Derived(effective, exact(float(batch * ranks)), f"{ranks} x {batch}")
@@ -231,10 +229,9 @@ def _training_s(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
     factors = {"epochs": planned(row), "images": images(row), "images_per_s": speed(row)}
     if absent := [name for name, rows in factors.items() if not rows]:
         return unknown(), f"{', '.join(absent)} of this training are not printed"
-    numbers = {name: stated_number(rows[0]) for name, rows in factors.items()}
-    return combined(
-        lambda epochs, images, images_per_s: epochs * images / images_per_s, numbers
-    ), "epochs x images / speed"
+    first = {name: rows[0] for name, rows in factors.items()}
+    training_s = _combined(lambda epochs, images, images_per_s: epochs * images / images_per_s, **first)
+    return training_s, "epochs x images / speed"
 
 
 def predictions(table: pd.DataFrame) -> Iterator[Derived]:
@@ -262,7 +259,7 @@ def accuracy_spreads(table: pd.DataFrame) -> Iterator[Derived]:
     """Yield how far apart final accuracies are, and the loss of accuracy against one rank."""
     for row in stated(table, "validation_accuracy_loss_fraction"):
         yield Derived(row, *_loss(table, row))
-    for final in _FINAL:
+    for final in ("train_accuracy", "validation_accuracy"):
         for row in stated(table, f"{final}_spread_fraction"):
             same = [stated_number(at) for at in measured(_experiment(table, row), final).to_dict("records")]
             if len(same) > 1:
@@ -277,8 +274,8 @@ def _loss(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
     mine, one = (final[final["ranks"].eq(ranks)].to_dict("records") for ranks in (row["ranks"], 1))
     if not mine or not one:
         return unknown(), "the accuracy on one GPU is not printed"
-    both = {"one": stated_number(one[0]), "here": stated_number(mine[0])}
-    return combined(lambda one, here: one - here, both), f"{one[0]['value']:g} - {mine[0]['value']:g}"
+    loss = _combined(lambda one, here: one - here, one=one[0], here=mine[0])
+    return loss, f"{one[0]['value']:g} - {mine[0]['value']:g}"
 
 
 def _experiment(table: pd.DataFrame, row: Row) -> pd.DataFrame:
@@ -295,11 +292,6 @@ def _points(curve: Sequence[Row], log: bool = False) -> list[tuple[float, float]
     return [(math.log2(row["ranks"]), math.log(row["value"]) if log else float(row["value"])) for row in curve]
 
 
-DERIVATIONS: tuple[Derivation, ...] = (
-    changes, epochs_to_stable, training_times, predictions, accuracy_spreads, sizes,
-)  # fmt: skip
-
-
 def derived_numbers(table: pd.DataFrame) -> Iterator[Derived]:
     """Yield every derived number of one report that can be recomputed, each once."""
     cells, plotted = [*speedups(table), *ratios(table)], [*scaling_of_times(table)]
@@ -307,7 +299,7 @@ def derived_numbers(table: pd.DataFrame) -> Iterator[Derived]:
     yield from medians(table, cells)
     yield from bounds(table, [*cells, *plotted])
     yield from plotted
-    for derive in DERIVATIONS:
+    for derive in (changes, epochs_to_stable, training_times, predictions, accuracy_spreads, sizes):
         yield from derive(table)
 
 
@@ -331,6 +323,3 @@ def recompute(published: pd.DataFrame) -> pd.DataFrame:
                 | {"difference": d.computed.value - d.row["value"], "agrees": agrees, "formula": d.formula}
             )
     return pd.DataFrame(rows).astype({"agrees": "boolean", "ranks": "Int64", "batch_per_rank": "Int64"})
-
-
-_FINAL = ("train_accuracy", "validation_accuracy")

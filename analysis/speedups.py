@@ -134,10 +134,9 @@ def curve(
     Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), another_low,
     another_high (the range in which the speedup of another launch is expected, NaN if launches do not tell), and rate,
     speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values); number is
-    the speedup with its interval at any level. A rate is
-    the harmonic mean, a speedup the median of the ratios within the pairs; without any pair it is the ratio of the
-    rates, and has no interval. Speedup and efficiency of the smallest size are 1 by definition; its scatter is in those
-    of the others.
+    the speedup as a number. A rate is the harmonic mean, a speedup the median of the ratios within the pairs; without
+    any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the smallest size are 1 by
+    definition; its scatter is in those of the others.
     """
     values = paired(runs, over, base)
     if values.empty:
@@ -193,7 +192,6 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
 
 
 def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool, spread: Spread | None) -> Number:
-    """Return the speedup of one size."""
     if is_base:
         return unknown(1.0, rate.n)
     ratios = by_launch(pairs, "speedup")

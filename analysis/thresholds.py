@@ -2,7 +2,6 @@
 
 import functools
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -37,12 +36,9 @@ def read(path: Path = THRESHOLDS) -> dict[str, Threshold]:
     return {name: Threshold(**entry) for name, entry in entries.items()}
 
 
-@functools.cache
-def _thresholds() -> Mapping[str, Threshold]:
-    return read()
+_read_once = functools.cache(read)
 
 
-@functools.cache
 def limit(name: str) -> float:
     """Return the value of a threshold, in its unit."""
-    return _thresholds()[name].value
+    return _read_once()[name].value

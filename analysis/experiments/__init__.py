@@ -105,19 +105,10 @@ def training_runs(local: pd.DataFrame) -> pd.DataFrame:
     for _, run in local[local["epoch"].notna()].groupby("record", sort=False):
         times = run[run["quantity"] == "epoch_s"]
         accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
-        stable = _stable(accuracy)
-        runs.append(
-            times.iloc[[0]].assign(
-                epoch_s=times["value"].median(),
-                epochs_to_stable=stable,
-                time_to_stable_s=math.nan if math.isnan(stable) else times.loc[times["epoch"] <= stable, "value"].sum(),
-            )
-        )
+        stable, until_s = math.nan, math.nan
+        if len(accuracy):
+            stable = float(metrics.epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()))
+            until_s = times.loc[times["epoch"] <= stable, "value"].sum()
+        numbers = zip(_TRAINING, (times["value"].median(), stable, until_s), strict=True)
+        runs.append(times.iloc[[0]].assign(**dict(numbers)))
     return pd.concat(runs) if runs else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
-
-
-def _stable(accuracy: pd.DataFrame) -> float:
-    """Return the epoch from which the accuracy is stable; NaN without one."""
-    if accuracy.empty:
-        return math.nan
-    return float(metrics.epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()))

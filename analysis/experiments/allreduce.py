@@ -78,7 +78,6 @@ def as_json(local: pd.DataFrame) -> list[AllreducePoint]:
 
 
 def _digits(value: float) -> str:
-    """Three digits, without an exponent for large numbers."""
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 

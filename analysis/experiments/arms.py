@@ -21,7 +21,7 @@ from analysis import labels, metrics, speedups
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES, Launches
-from analysis.stats.verdict import Bounds, Verdict, judge_at
+from analysis.stats.verdict import Bounds, judge_at
 from analysis.table import controls
 from analysis.table.identity import SCALING
 from train.record import recorded_config
@@ -86,9 +86,7 @@ def _server_labels(*arms: pd.DataFrame) -> Iterator[str]:
 
 def _name(series: Any) -> str:
     """Return the name of an arm, marked where it is asynchronous."""
-    return (
-        f"{series['arm']} (asynchronous)" if series["backend"] in recorded_config.ASYNCHRONOUS else str(series["arm"])
-    )
+    return str(series["arm"]) + " (asynchronous)" * (series["backend"] in recorded_config.ASYNCHRONOUS)
 
 
 _LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link", "position", "n", "step_s", "control_s", "min_s"]
@@ -222,9 +220,8 @@ def _contest(
     leading = max(rows.values(), key=lambda arm: statistics.median(_ratios(arm, base) or [-math.inf]))
     arms = []
     for name, arm_rows in rows.items():
-        run, ratio = runs[name], _ratio(arm_rows, base, level)
-        against_base = _arm_verdict(judge_at(ratio, Bounds(1.0, 1.0)))
-        outcome: ArmVerdict = "base" if name == base_name else against_base or _unfinished(arm_rows, leading)
+        run, ratio = runs[name], repeats.median(repeats.singles(_ratios(arm_rows, base)), level)
+        outcome: ArmVerdict = "base" if name == base_name else _arm_verdict(ratio, arm_rows, leading)
         settings = differing(run, runs[base_name])
         arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(arm_rows), ratio, outcome))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
@@ -256,20 +253,13 @@ def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
     return [value for launch in speedups.paired_ratios(runs, base) for value in launch]
 
 
-def _ratio(runs: pd.DataFrame, base: pd.DataFrame, level: float) -> Number:
-    """Return the median images/s of an arm over those of the base in the same repeat, with its interval at a level."""
-    return repeats.median(repeats.singles(_ratios(runs, base)), level)
-
-
-def _arm_verdict(verdict: Verdict) -> ArmVerdict | None:
-    """Return the verdict on an arm against the base; None where the ratio has no interval."""
+def _arm_verdict(ratio: Number, runs: pd.DataFrame, leading: pd.DataFrame) -> ArmVerdict:
+    """Return the verdict on an arm; the launcher drops those that are significantly slower than the leading one."""
+    verdict = judge_at(ratio, Bounds(1.0, 1.0))
     if verdict.outcome == "outside":
         return "faster" if verdict.above else "slower"
-    return None if verdict.why == "no interval" else "no difference"
-
-
-def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> ArmVerdict:
-    """Return why an arm has too few launches: the launcher drops those significantly slower than the leading one."""
+    if verdict.why != "no interval":
+        return "no difference"
     ratios = _ratios(runs, leading)
     fewer = runs["record"].nunique() < leading["record"].nunique()
     return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "too few launches"
@@ -307,14 +297,10 @@ def _conclusion(contest: Contest) -> str:
     """Return the conclusion from the ranking."""
     best = contest.winner
     if best is None:
-        unsure = [arm.name for arm in contest.arms if arm.verdict == "too few launches"]
-        if unsure:
-            more = f"too few launches of {', '.join(unsure)}: REPEATS=."
-            return f"No arm is significantly faster than {contest.base}; {more}"
-        return (
-            f"No arm is significantly faster than {contest.base}: keep it. 'no difference' means that none is "
-            "significant."
-        )
+        none = f"No arm is significantly faster than {contest.base}"
+        if unsure := [arm.name for arm in contest.arms if arm.verdict == "too few launches"]:
+            return f"{none}; too few launches of {', '.join(unsure)}: REPEATS=."
+        return f"{none}: keep it. 'no difference' means that none is significant."
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
     alike = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
     others = f" Faster too, and perhaps as fast: {', '.join(alike)}." if alike else ""
@@ -337,13 +323,17 @@ def system_file(contest: Contest, name: str, folder: Path) -> str:
     best = contest.winner
     assert best is not None
     exchange = {key.partition(".")[2]: value for key, value in best.exchange.items()}
+    # The file of the node: that of the contest, or the one that a file written like this is over.
+    system = str(contest.system["name"])
+    text = path.read_text() if (path := folder / f"{system}.yaml").exists() else ""
+    written = re.search(r"^  - (\w+)@system$", text, re.MULTILINE)
     than_base = f"{best.ratio.value:.3g} times as fast as {contest.base}, {best.ratio.low:.3g} to {best.ratio.high:.3g}"
     lines = [
         "# @package _global_",
         f"# {contest.machine}: the fastest settings for {contest.model} on {contest.ranks} ranks, as make tune found",
         f"# ({best.name}: {than_base})",
         "defaults:",
-        f"  - {_base_file(str(contest.system['name']), folder)}@system",
+        f"  - {written[1] if written else system}@system",
         "  - _self_",
         "system:",
         f"  name: {name}",
@@ -354,10 +344,3 @@ def system_file(contest: Contest, name: str, folder: Path) -> str:
     if "threads_per_rank" in best.settings:
         lines.append(f"threads_per_rank: {best.settings['threads_per_rank']}")
     return "\n".join(lines) + "\n"
-
-
-def _base_file(system: str, folder: Path) -> str:
-    """Return the file that describes the node: that of the contest, or the one that this one is written over."""
-    path = folder / f"{system}.yaml"
-    written = re.search(r"^  - (\w+)@system$", path.read_text(), re.MULTILINE) if path.exists() else None
-    return written[1] if written else system

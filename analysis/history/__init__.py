@@ -92,14 +92,13 @@ def provenance(run: RunRecord) -> Provenance:
 def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Launch]:
     """Return the launches that a local table has rows of, ascending by time; records: by path."""
     machine = table.drop_duplicates("record").set_index("record")["machine"]
-    launches = []
-    for path, name in machine.items():
-        run = records[str(path)]
-        key = (run.point, run.config_hash, run.repeat)
-        launches.append(
-            Launch(str(path), run.sha256, run.started_at, key, str(name), provenance(run), sets.provenance(run))
-        )
+    launches = [_launch(str(path), records[str(path)], str(name)) for path, name in machine.items()]
     return sorted(launches, key=lambda one: (one.started_at, one.path))
+
+
+def _launch(path: str, run: RunRecord, machine: str) -> Launch:
+    key = (run.point, run.config_hash, run.repeat)
+    return Launch(path, run.sha256, run.started_at, key, machine, provenance(run), sets.provenance(run))
 
 
 def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
@@ -123,13 +122,13 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
     by_machine: dict[str, list[Launch]] = defaultdict(list)
     for one in launches(table, records):
         by_machine[one.machine].append(one)
+
+    def session(number: int, launches: list[Launch]) -> Session:
+        rows = table[table["record"].isin([one.path for one in launches])]
+        return Session(number, tuple(launches), controls.attach(rows))
+
     return {
-        machine: [
-            Session(
-                number, tuple(launches), controls.attach(table[table["record"].isin([one.path for one in launches])])
-            )
-            for number, launches in enumerate(_split(ordered), 1)
-        ]
+        machine: [session(number, launches) for number, launches in enumerate(_split(ordered), 1)]
         for machine, ordered in by_machine.items()
     }
 

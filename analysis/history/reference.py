@@ -6,9 +6,10 @@ a record. docs/history.md explains each name.
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -93,17 +94,12 @@ def _point(key: Key, values: Values) -> Point:
 
 def provenances(launches: Iterable[Launch]) -> Provenances:
     """Return the provenance of some launches."""
-    distinct = list(dict.fromkeys(launch.provenance for launch in launches))
-    versions: dict[str, set[str]] = defaultdict(set)
-    for one in distinct:
-        for name, version in one.versions:
-            versions[name].add(version)
-    commit, driver, kernel, image = (
-        sorted({getattr(one, name) for one in distinct}) for name in ("commit", "driver", "kernel", "image")
-    )
-    return Provenances(
-        commit, driver, kernel, image, {name: sorted(numbers) for name, numbers in sorted(versions.items())}
-    )
+    distinct = {launch.provenance for launch in launches}
+    pairs = sorted({pair for one in distinct for pair in one.versions})
+    versions = {name: [version for _, version in group] for name, group in groupby(pairs, itemgetter(0))}
+    names = ("commit", "driver", "kernel", "image")
+    fields = {name: sorted({getattr(one, name) for one in distinct}) for name in names}
+    return Provenances(**fields, versions=versions)
 
 
 def dumps(reference: Reference) -> bytes:

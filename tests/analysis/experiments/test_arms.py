@@ -29,16 +29,6 @@ def test_overhead_is_the_ratio_of_the_arms_for_each_of_the_other_settings(result
 
 
 @pytest.mark.slow
-def test_arms_that_differ_in_anything_else_are_named(results):
-    for precision, step_s, role in (("fp32", 0.5, "base"), ("bf16", 0.4, "point")):
-        arm = {"arm": precision, "arm_keys": ["precision"], "role": role}
-        results.add(experiment="mine", step_s=step_s, precision=precision, swept={}, **arm)
-    (label,) = tick_labels("own-mine", results.table())
-    assert label.startswith("ResNet50, 1 rank: bf16 / fp32")
-    assert "median 1.250" in label  # 20 / 16 images/s
-
-
-@pytest.mark.slow
 def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_fewest(results):
     # 8 images a rank. Horovod 16 / 0.5 = 32 images/s, others 16 / 0.7 and 16 / 0.6, one rank alone 8 / 0.4 = 20: of the
     # ideal of two, 40, they reach 0.8, 0.571 and 0.667. The machine drifts, and all arms of a repeat with it.
