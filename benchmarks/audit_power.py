@@ -9,7 +9,6 @@ Prints the tables of docs/audit.md. Each line counts simulated records or studie
 
 from __future__ import annotations
 
-import argparse
 import copy
 import tempfile
 from collections import Counter
@@ -19,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import audit
 from analysis.audit import user_tables
@@ -29,12 +27,12 @@ from analysis.study import Study
 from analysis.table.checks import contradictions
 from analysis.table.checks.check import CHECKS
 from analysis.user_table import table as user_table
+from benchmarks.common import Rng, options, show
 from benchmarks.faults import record_attacks, record_edits, studies, study_edits
 from tests.helpers import noisy_records
 from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
 
-Rng = np.random.Generator
 SEED = 14
 
 
@@ -193,6 +191,10 @@ def _other_machine(run: RunRecord) -> RunRecord:
     return run
 
 
+def _counted(rng: Rng, repeat: int = 0, **shares: float) -> RunRecord:
+    return noisy_records.counted(rng, noisy_records.rounds(rng, number=24, repeat=repeat), **shares)
+
+
 CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
     "first 3 of 30 steps 1.15 times longer": (
         lambda rng: [_scaled(_launch(rng), lambda rank, i: 1.15 if i < 3 else 1.0)],
@@ -211,17 +213,14 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
         "arm_drift",
     ),
     "other processes take 5 % of the core of one rank, 24 rounds": (
-        lambda rng: [noisy_records.counted(rng, noisy_records.rounds(rng, number=24), others=0.05)],
+        lambda rng: [_counted(rng, others=0.05)],
         "other_load",
     ),
     "a hypervisor takes 4 % of the core of one rank, 24 rounds": (
-        lambda rng: [noisy_records.counted(rng, noisy_records.rounds(rng, number=24), stolen=0.04)],
+        lambda rng: [_counted(rng, stolen=0.04)],
         "stolen_time",
     ),
-    "clocks that fall by 12 % over 24 rounds": (
-        lambda rng: [noisy_records.counted(rng, noisy_records.rounds(rng, number=24), fell=0.12)],
-        "clocks_fell",
-    ),
+    "clocks that fall by 12 % over 24 rounds": (lambda rng: [_counted(rng, fell=0.12)], "clocks_fell"),
     "one of two launches 1.15 times slower in one arm": (
         lambda rng: [
             noisy_records.rounds(rng, repeat=0),
@@ -244,9 +243,7 @@ def record_findings(runs: int) -> Iterator[list[object]]:
     """False alarms of the rules over records on clean ones, and their power."""
     clean: dict[str, Callable[[Rng], list[RunRecord]]] = {
         "clean: three repeats of a launch of one point": lambda rng: [_launch(rng, repeat=i) for i in range(3)],
-        "clean: two launches of 24 rounds": lambda rng: [
-            noisy_records.counted(rng, noisy_records.rounds(rng, number=24, repeat=i)) for i in range(2)
-        ],
+        "clean: two launches of 24 rounds": lambda rng: [_counted(rng, i) for i in range(2)],
     }
     for name, made in clean.items():
         rules = _records(made, runs)
@@ -265,13 +262,8 @@ def _strong_and_weak(rng: Rng, factor: float) -> pd.DataFrame:
     rates = [row("images_per_s", noisy(v), n, repeat=i) for n, v in ((1, 100), (8, 700)) for i in range(3)]
     strong = {"batch": 8, "experiment": "strong_scaling"}
     stated = [(7.0, {}), (6.5 * factor, strong)]
-    return table(
-        *rates,
-        *(
-            row("speedup_throughput", round(noisy(v) / noisy(1.0), 2), 8, kind="stated", **of)  # type: ignore[arg-type]
-            for v, of in stated
-        ),
-    )
+    speedups = ((round(noisy(v) / noisy(1.0), 2), of) for v, of in stated)
+    return table(*rates, *(row("speedup_throughput", v, 8, kind="stated", **of) for v, of in speedups))
 
 
 def _two_devices(rng: Rng, gain: float) -> pd.DataFrame:
@@ -354,16 +346,14 @@ def _beside(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200, help="records and tables a line; a quarter as many folders")
-    parser.add_argument("--studies", type=int, default=200, help="studies a line; each takes about a second")
+    runs_help = "records and tables a line; a quarter as many folders"
+    parser = options("audit_power", __doc__, runs=(200, runs_help), studies=(200, "a line; each takes about a second"))
     parser.add_argument("--records", type=Path, nargs="+", help="folders of real records, to edit those alone")
-    options = parser.parse_args()
-    runs = options.runs
-    if options.records:
+    given = parser.parse_args()
+    runs = given.runs
+    if given.records:
         headers = ["edits of real launches", "studies", "found", "by", "with the files beside them"]
-        rows = power_rows(options.records, runs)
-        print(tabulate(rows, headers, tablefmt="github", disable_numparse=True))
+        show(power_rows(given.records, runs), headers)
         return
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
@@ -371,9 +361,9 @@ def main() -> None:
         (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], record_findings(runs)),
         (["tables", "named with a warning or worse, share of tables"], table_power(runs)),
-        (["studies in a file", "found, share of studies", "by"], study_power(cases(), options.studies)),
+        (["studies in a file", "found, share of studies", "by"], study_power(cases(), given.studies)),
     ):
-        print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), end="\n\n")
+        show(rows, headers, end="\n\n")
 
 
 if __name__ == "__main__":

@@ -13,24 +13,21 @@ benchmarks/rounds.csv has real rounds, of which some lines draw blocks: its firs
 
 from __future__ import annotations
 
-import argparse
 import csv
 import functools
-import itertools
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from tabulate import tabulate
 
+from benchmarks.common import Rng, Row, merged, options, show
 from train.record import intervals
 
 _BLOCK = 6  # rounds
 
-Rng = np.random.Generator
 Noise = Callable[[Rng, int], np.ndarray]  # n rounds -> the time of both arms in each, (n, 2), equal but for the noise
 
 
@@ -151,21 +148,23 @@ class Case:
     degrees: float = math.inf  # of Student's t, which the launches follow
 
 
+def _of_real_rounds(launches: int, between: float, drift: float) -> Case:
+    """A case of rounds that were measured; several launches are of three curves."""
+    name = f"real rounds, {launches} launch{'es' * (launches > 1)}, drift {100 * drift:g} %"
+    others = (between,) * 2 if launches > 1 else ()
+    return Case(name, real(drift), launches=launches, between=between, others=others)
+
+
 def _alike(launches: int, others: int, between: float, most: int = 0, scatter: float = 0.04) -> Case:
     """A case whose curves all have the same spread between launches, of 12 rounds each."""
     up_to, quiet = f" to {most}" if most else "", f", rounds scatter by {100 * scatter:g} %" if scatter < 0.04 else ""
     curves = f"{1 + others} curve{'s' * (others > 0)}"
-    return Case(
-        f"{launches}{up_to} launches, {curves}{quiet}",
-        proportional(scatter),
-        rounds=12,
-        launches=launches,
-        most=most,
-        between=between,
-        others=(between,) * others,
-    )
+    name = f"{launches}{up_to} launches, {curves}{quiet}"
+    counts = {"rounds": 12, "launches": launches, "most": most}
+    return Case(name, proportional(scatter), between=between, others=(between,) * others, **counts)
 
 
+OF_THREE = {"launches": 3, "between": 0.02, "others": (0.02, 0.02), "rounds": 12}
 CASES = [
     *(Case(f"proportional, {100 * spread:g} %", proportional(spread)) for spread in (0.02, 0.05, 0.10)),
     Case("proportional, 10 %, 12 rounds", proportional(0.10), rounds=12),
@@ -178,12 +177,9 @@ CASES = [
     Case("one arm 1.5 times slower for 5 rounds", disturbed(1.5, 5, 0.03)),
     Case("one arm 1.5 times slower for 10 rounds of 96", disturbed(1.5, 10, 0.03), rounds=96),
     *(
-        Case(
-            f"one arm {slower:g} times slower in half of 96 rounds, {run} in turn",
-            disturbed_in_turns(slower, run, 0.03),
-            rounds=96,
-        )
-        for slower, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
+        Case(f"one arm {by:g} times slower in half of 96 rounds, {run} in turn", disturbed_in_turns(by, run, 0.03),
+             rounds=96)
+        for by, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
     ),
     *(
         _alike(launches, others, between, most=most)
@@ -192,54 +188,20 @@ CASES = [
     ),
     *(_alike(3, 0, between, most=8, scatter=0.01) for between in (0.02, 0.03)),
     Case("6 launches of 24 rounds, 1 curve", proportional(0.03), launches=6, between=0.10),
-    Case(
-        "3 launches of 4 rounds, 3 curves",
-        proportional(0.04),
-        launches=3,
-        between=0.02,
-        others=(0.02, 0.02),
-        rounds=4,
-    ),
-    Case(
-        "3 launches, 3 curves, the other two by 1 and 2 %",
-        proportional(0.04),
-        launches=3,
-        between=0.03,
-        others=(0.01, 0.02),
-        rounds=12,
-    ),
-    Case(
-        "3 launches, 3 curves, Student's t with 3 degrees",
-        proportional(0.04),
-        launches=3,
-        between=0.02,
-        others=(0.02, 0.02),
-        rounds=12,
-        degrees=3,
-    ),
     *(
-        Case(
-            f"real rounds, {launches} launch{'es' * (launches > 1)}, drift {100 * drift:g} %",
-            real(drift),
-            launches=launches,
-            between=between,
-            others=(between,) * 2 if launches > 1 else (),
-        )
-        for launches, between, drift in (
-            (1, 0.0, 0.0),
-            (1, 0.0, 0.02),
-            (3, 0.0, 0.0),
-            (3, 0.01, 0.0),
-            (3, 0.03, 0.0),
-            (3, 0.0, 0.03),
-            (3, 0.02, 0.03),
+        Case(f"3 launches{name}", proportional(0.04), **OF_THREE | changes)
+        for name, changes in (
+            (" of 4 rounds, 3 curves", {"rounds": 4}),
+            (", 3 curves, the other two by 1 and 2 %", {"between": 0.03, "others": (0.01, 0.02)}),
+            (", 3 curves, Student's t with 3 degrees", {"degrees": 3}),
         )
     ),
-]
+    *(_of_real_rounds(1, 0.0, drift) for drift in (0.0, 0.02)),
+    *(_of_real_rounds(3, *of) for of in ((0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.0, 0.03), (0.02, 0.03))),
+]  # fmt: skip
 
 
 def launch(case: Case, rng: Rng) -> list[float]:
-    """The ratios of the rounds of one launch."""
     times = case.noise(rng, case.rounds)
     away = rng.normal() if math.isinf(case.degrees) else _student(rng, case.degrees)
     return (times[:, 0] / times[:, 1] * math.exp(case.between * away)).tolist()
@@ -262,7 +224,7 @@ def _student(rng: Rng, degrees: float) -> float:
     return float(rng.standard_t(degrees)) / math.sqrt(degrees / (degrees - 2))
 
 
-def simulate(case: Case, curves: int, rng: Rng) -> dict[str, str]:
+def simulate(case: Case, curves: int, rng: Rng) -> Row:
     """Return how often the intervals of one case hold the truth, and how wide they are."""
     held, foretold, widths, rounds = 0, 0, [], []
     for _ in range(curves):
@@ -284,25 +246,10 @@ def simulate(case: Case, curves: int, rng: Rng) -> dict[str, str]:
     }
 
 
-def merged(rows: Iterable[dict[str, str]], by: Collection[str]) -> list[dict[str, str]]:
-    """Return consecutive rows that agree in the columns `by` as one row, with all values of the others."""
-
-    def values(column: str, group: list[dict[str, str]]) -> str:
-        all_values = [row[column] for row in group]
-        return all_values[0] if len(set(all_values)) == 1 else ", ".join(all_values)
-
-    groups = [list(group) for _, group in itertools.groupby(rows, lambda row: [row[name] for name in by])]
-    return [{column: values(column, group) for column in group[0]} for group in groups]
-
-
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__.splitlines()[0])
-    parser.add_argument("--curves", type=int, default=2000, help="simulated for each line")
-    curves = parser.parse_args().curves
+    curves = options("coverage", __doc__, curves=(2000, "simulated for each line")).parse_args().curves
     rng = np.random.default_rng(0)
-    rows = merged((simulate(case, curves, rng) for case in CASES), by=["noise"])
-    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
+    show(merged((simulate(case, curves, rng) for case in CASES), by=["noise"]))
     print(f"\nnominal {intervals.LEVEL:.0%}; {curves} curves a line, standard error at most {0.5 / curves**0.5:.3f}")
 
 

@@ -8,7 +8,6 @@ the truth: the interval over all rounds must hold it, and be the wider one. docs
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 from pathlib import Path
 
 from benchmarks import launches
+from benchmarks.common import in_words, options
 from train.record import protocol, record, rounds
 from train.record.parts import read_part
 
@@ -25,9 +25,7 @@ _EVERY_S = 0.5
 
 
 def main() -> None:
-    """Measure, and print a line an arm."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.disturbed", description=__doc__.splitlines()[0])
-    parser.add_argument("--budget-s", type=float, default=300, help="of the curve (default: %(default)s)")
+    parser = options("disturbed", __doc__, budget_s=(300.0, "of the curve"))
     parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
     given = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,13 +70,11 @@ def finished(results: Path) -> int | None:
 
 
 def busy_loop(core: int) -> subprocess.Popen:
-    """A process that computes on this core without end."""
     code = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
     return subprocess.Popen([sys.executable, "-c", code])
 
 
 def end(loop: subprocess.Popen | None) -> None:
-    """End the loop, if there is one, and wait for it."""
     if loop is not None:
         loop.kill()
         loop.wait()
@@ -95,7 +91,7 @@ def compare(results: Path, disturbed: set[int]) -> list[str]:
         if index == base:
             continue
         quiet = [rate for number, rate in enumerate(rates) if number not in disturbed]
-        over_all, without = (launches.in_words(rounds.ratios(of, index, base)) for of in (rates, quiet))
+        over_all, without = (in_words(rounds.ratios(of, index, base)) for of in (rates, quiet))
         lines.append(f"{arm['name']}: speedup over all rounds {over_all}, over those without the loop {without}")
     return lines
 

@@ -13,7 +13,6 @@ is the share in which that point, and no other, is named.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,12 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import explain
+from benchmarks.common import Rng, Row, options, show
 
 FIXED_S, SPEED, BATCH, STEPS = 7.0, 170.0, 64, 500
-Rng = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -121,9 +119,8 @@ def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
     if design.twice is not None:
         done[design.twice] *= 2
     per_image = design.grows(ranks) / SPEED
-    proportional, additive_s, of_speed = (
-        noise.draw(deviation, len(ranks), rng) for deviation in (noise.proportional, noise.additive_s, noise.of_speed)
-    )
+    deviations = (noise.proportional, noise.additive_s, noise.of_speed)
+    proportional, additive_s, of_speed = (noise.draw(deviation, len(ranks), rng) for deviation in deviations)
     wall_s = (design.fixed_s + done * BATCH * per_image) * (1 + proportional) + additive_s
     speed = 1 / per_image * (1 + of_speed)
     runs = pd.DataFrame(
@@ -138,13 +135,12 @@ def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
     return runs, float(ranks.max() / ranks.min() * per_image[ranks.argmin()] / per_image[ranks.argmax()])
 
 
-def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> dict[str, str]:
+def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> Row:
     """A line of the table: over all kinds of noise, as many curves of each."""
     judged = [_judge(design, *curve(design, noise, rng)) for noise in kinds for _ in range(curves)]
     shares = pd.DataFrame(judged).mean()
-    return {"design": design.name} | {
-        name: "-" if math.isnan(share) else f"{share:.3f}" for name, share in shares.items()
-    }
+    texts = {name: "-" if math.isnan(share) else f"{share:.3f}" for name, share in shares.items()}
+    return {"design": design.name, **texts}
 
 
 def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, float]:
@@ -174,20 +170,17 @@ def _holds(low: float, truth: float, high: float) -> float:
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.explain_coverage", description=__doc__.splitlines()[0])
-    parser.add_argument("--curves", type=int, default=200, help="of each line and kind of noise")
+    parser = options("explain_coverage", __doc__, curves=(200, "of each line and kind of noise"))
     parser.add_argument("--only", default="", help="the designs whose name has these words")
-    options = parser.parse_args()
+    given = parser.parse_args()
     with ProcessPoolExecutor() as pool:
         jobs = [
-            pool.submit(simulate, design, kinds, options.curves, np.random.default_rng([0, number]))
+            pool.submit(simulate, design, kinds, given.curves, np.random.default_rng([0, number]))
             for number, (design, kinds) in enumerate(LINES)
-            if options.only in design.name
+            if given.only in design.name
         ]
-        rows = [job.result() for job in jobs]
-    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
-    print(f"\nnominal 95 %; {options.curves} curves of each kind of noise")
+        show(job.result() for job in jobs)
+    print(f"\nnominal 95 %; {given.curves} curves of each kind of noise")
 
 
 if __name__ == "__main__":

@@ -10,19 +10,16 @@ session, as a machine has good and bad days).
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from tabulate import tabulate
 
 from analysis import history
 from analysis.thresholds import limit
-from benchmarks.coverage import merged
+from benchmarks.common import Rng, Row, merged, options, show
 
 SEED = 19
 POINTS = 6
@@ -41,7 +38,7 @@ class Truth:
     older: int = 0  # sessions of an older state of the machine, each with as many launches
     lost: int = POINTS + TIMES  # how many of the values are slower: the last ones, which are the job times
 
-    def cells(self) -> dict[str, str]:
+    def cells(self) -> Row:
         """Return the truth as cells of a table."""
         return {
             "truly slower by": f"{self.slower:.0%}" + ("" if self.lost == POINTS + TIMES else ", job times alone"),
@@ -53,7 +50,7 @@ class Truth:
         }
 
 
-def study(rng: np.random.Generator, truth: Truth) -> list[history.VerdictName]:
+def study(rng: Rng, truth: Truth) -> list[history.VerdictName]:
     """The verdicts on the values of one made-up study."""
     number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
@@ -70,7 +67,7 @@ def study(rng: np.random.Generator, truth: Truth) -> list[history.VerdictName]:
     return [history.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
-def line(truth: Truth, studies: int) -> dict[str, str]:
+def line(truth: Truth, studies: int) -> Row:
     """Return the shares of studies that call any value slower or faster, and of values with each verdict."""
     rng = np.random.default_rng(SEED)
     verdicts_of_studies = [study(rng, truth) for _ in range(studies)]
@@ -107,19 +104,12 @@ TRUTHS = (
 )
 
 
-def lines(studies: int) -> Iterator[dict[str, str]]:
-    """Yield a line for each truth."""
-    with ProcessPoolExecutor() as pool:
-        yield from pool.map(line, TRUTHS, [studies] * len(TRUTHS))
-
-
 def main() -> None:
     """Print the table; studies that differ in the number of launches alone share a row."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=2000, help="studies a line")
-    options = parser.parse_args()
-    rows = merged(lines(options.studies), by=[name for name in TRUTHS[0].cells() if name != "launches"])
-    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
+    studies = options("history_power", __doc__, studies=(2000, "studies a line")).parse_args().studies
+    with ProcessPoolExecutor() as pool:
+        lines = pool.map(line, TRUTHS, [studies] * len(TRUTHS))
+        show(merged(lines, by=[name for name in TRUTHS[0].cells() if name != "launches"]))
 
 
 if __name__ == "__main__":

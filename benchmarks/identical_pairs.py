@@ -8,16 +8,14 @@ differ by a lognormal factor, and so do the rounds within them. At most 5 in 100
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import dataclass
 
 import numpy as np
-from tabulate import tabulate
 
 from analysis import history
 from analysis.stats import Number, repeats
-from benchmarks.coverage import merged
+from benchmarks.common import Rng, Row, merged, options, show
 from train.record import intervals
 
 _ROUNDS, _SCATTER = 12, 0.04  # of a launch; of a round
@@ -36,34 +34,25 @@ class Pair:
 
 PAIRS = [
     Pair(between, *launches, curves)
-    for launches, curves in (
-        ((1, 1), 1),
-        ((1, 1), 3),
-        ((2, 2), 1),
-        ((2, 2), 3),
-        ((1, 3), 1),
-        ((1, 3), 3),
-        ((3, 3), 1),
-        ((3, 3), 3),
-    )
+    for launches in ((1, 1), (2, 2), (1, 3), (3, 3))
+    for curves in (1, 3)
     for between in (0.0, 0.01, 0.02, 0.03)
 ]
 
 
-def speedups(rng: np.random.Generator, launches: int, between: float) -> list[list[float]]:
-    """The speedups in the rounds of some launches of a curve."""
+def speedups(rng: Rng, launches: int, between: float) -> list[list[float]]:
     means = rng.normal(0, between, launches)
     return np.exp(rng.normal(means[:, None], _SCATTER, (launches, _ROUNDS))).tolist()
 
 
-def speedup_ratio(rng: np.random.Generator, pair: Pair) -> Number:
+def speedup_ratio(rng: Rng, pair: Pair) -> Number:
     """The ratio of the speedups of the first curve, as `compare` makes it."""
     sides = [[speedups(rng, n, pair.between) for _ in range(pair.curves)] for n in (pair.a, pair.b)]
     spread = intervals.launch_spread([curve for side in sides for curve in side])
     return repeats.ratio_of_medians(sides[0][0], sides[1][0], spread, spread)
 
 
-def rate_ratio(rng: np.random.Generator, pair: Pair) -> Number:
+def rate_ratio(rng: Rng, pair: Pair) -> Number:
     """The ratio of the mean rates of the first curve, as `history` makes it."""
     scatter = max(pair.between, _MIN_SCATTER)
     sides = [[np.exp(rng.normal(0, scatter, n)).tolist() for _ in range(pair.curves)] for n in (pair.a, pair.b)]
@@ -79,8 +68,7 @@ def share(ratios: list[Number]) -> str:
     return f"{statistics.fmean(not one.contains(1.0) for one in judged):.3f}"
 
 
-def line(pair: Pair, pairs: int) -> dict[str, str]:
-    """A line of the table."""
+def line(pair: Pair, pairs: int) -> Row:
     rng = np.random.default_rng(7)
     return {
         "launches": f"{pair.a} and {pair.b}",
@@ -92,12 +80,8 @@ def line(pair: Pair, pairs: int) -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.identical_pairs", description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=2000, help="simulated for each line")
-    pairs = parser.parse_args().pairs
-    rows = merged((line(pair, pairs) for pair in PAIRS), by=["launches", "curves"])
-    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
+    pairs = options("identical_pairs", __doc__, pairs=(2000, "simulated for each line")).parse_args().pairs
+    show(merged((line(pair, pairs) for pair in PAIRS), by=["launches", "curves"]))
     print(f"\n{pairs} pairs a line, standard error at most {0.5 / pairs**0.5:.3f}")
 
 

@@ -1,4 +1,4 @@
-"""What benchmarks that launch curves and points share: the command, the names of both, and an interval in words."""
+"""What benchmarks that launch curves and points share: the command, and the names of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from train.launch.execute import this_machine
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import make
 from train.launch.plan.runs import Point
-from train.record import intervals
 
 
 def overrides(results: Path, given: Sequence[str], **measure: object) -> list[str]:
@@ -20,7 +19,7 @@ def overrides(results: Path, given: Sequence[str], **measure: object) -> list[st
 
 
 def command(asked: Sequence[str], only: str) -> list[str]:
-    """The command that launches one point or curve, by its name, of those that these overrides give."""
+    """The command that launches one point or curve of these overrides."""
     return [sys.executable, "-m", "train.launch", *asked, f"--only={only}"]
 
 
@@ -39,11 +38,3 @@ def points_of(asked: Sequence[str]) -> list[str]:
 
 def _planned(asked: Sequence[str]) -> Sequence[Point]:
     return make(asked, this_machine(), LAUNCHERS).points
-
-
-def in_words(values: Sequence[float]) -> str:
-    """The median with its 95 % interval; the values themselves where they are too few for one."""
-    known = intervals.median_interval(values)
-    if known is None:
-        return ", ".join(f"{value:.3f}" for value in values)
-    return f"{known.value:.3f} ({known.low:.3f} to {known.high:.3f})"

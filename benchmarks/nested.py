@@ -28,6 +28,7 @@ from statistics import median
 import psutil
 
 from benchmarks import launches
+from benchmarks.common import in_words, options
 from train.record import record, rounds
 from train.record.parts import Part
 from train.record.progress import Follower, launched_at
@@ -41,10 +42,8 @@ _PRECISION = 0.02
 
 
 def main() -> None:
-    """Measure, and print a line an arm."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nested", description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=30, help="of each launch (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=12, help="of a single point in a turn (default: %(default)s)")
+    numbers = {"turns": (30, "of each launch"), "steps": (12, "of a single point in a turn")}
+    parser = options("nested", __doc__, **numbers)
     parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
     given = parser.parse_intermixed_args()
     started: list[Launch] = []
@@ -99,7 +98,7 @@ def compare(nested: Sequence[dict[int, float]], alone: dict[int, list[float]]) -
 def _told(ratios: Sequence[float]) -> str:
     if not ratios:
         return "unknown: no turn held a whole step, raise --steps"
-    return f"{launches.in_words(ratios)}, n={len(ratios)} turns"
+    return f"{in_words(ratios)}, n={len(ratios)} turns"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ time between its lines is taken. docs/strategies.md says what the ratios are.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import launches
+from benchmarks.common import in_words, options
 from train.config.schema import PRETRAINED
 from train.rank import placement
 from train.record import record
@@ -47,13 +47,14 @@ class Setting:
 
 def main() -> None:
     """Run all in turn, and print the ratio of each arm of the kit to the script."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peer", description=__doc__.splitlines()[0])
+    numbers = {
+        "ranks": (2, "of each run"),
+        "batch": (4, "images of a rank in a step"),
+        "steps": (10, "timed, of a run"),
+    }
+    parser = options("peer", __doc__, **numbers, pairs=(6, "of runs; six have an interval"))
     parser.add_argument("--script", type=Path, required=True, help="tensorflow2_synthetic_benchmark.py of Horovod")
     parser.add_argument("--model", choices=_MODELS, default=_MODELS[0], help="default: %(default)s")
-    parser.add_argument("--ranks", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--batch", type=int, default=4, help="images of a rank in a step (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=10, help="timed, of each run (default: %(default)s)")
-    parser.add_argument("--pairs", type=int, default=6, help="of runs; six have an interval (default: %(default)s)")
     given = parser.parse_args()
     if not given.script.is_file():
         parser.error(f"--script {given.script}: no such file; it is in examples/tensorflow2 of Horovod's repository")
@@ -66,7 +67,7 @@ def main() -> None:
         for arm in _ARMS:
             found[arm].append(rates[arm] / rates[_SCRIPT])
     for arm, ratios in found.items():
-        print(f"{arm} / script: {launches.in_words(ratios)}")
+        print(f"{arm} / script: {in_words(ratios)}")
 
 
 def in_turn(setting: Setting, number: int) -> dict[str, float]:

@@ -11,20 +11,18 @@ told of an allreduce, but for the server.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from tabulate import tabulate
 
 from analysis.metrics import hops
 from analysis.predict import Curve, Learned, calibration, predict, reading, weak
 from analysis.predict.calibration import Check, PublishedCurves
 from analysis.study import Study
 from analysis.user_table import table as user_table
+from benchmarks.common import Rng, Row, options, show
 
-Rng = np.random.Generator
 StepTime = Callable[[np.ndarray], np.ndarray]  # ranks -> the time of a step, 1 where ranks only compute
 TABLES = Path("tests/analysis/user_table/published")
 POINTS, TARGETS = 2.0 ** np.arange(5), np.array([32.0, 64.0, 128.0])
@@ -45,10 +43,9 @@ def _set(check: Check) -> str:
     return "Azure" if source.startswith("Azure") else "DLPerf" if "dlperf" in source else names.get(source, source)
 
 
-def public(checks: list[Check]) -> Iterator[dict[str, str]]:
+def public(checks: list[Check]) -> Iterator[Row]:
     """A line for each set of curves, and for how far it was predicted."""
-    machines = dict.fromkeys(_set(check) for check in checks)
-    for machine in machines:
+    for machine in dict.fromkeys(map(_set, checks)):
         of_machine = [check for check in checks if _set(check) == machine]
         for name, least, most in (("one doubling or less", 0, 1), ("more", 1, 9)):
             rows = np.array(
@@ -131,7 +128,7 @@ def server(rng: Rng, per_node: int) -> StepTime:
 PHYSICS = (ring, hierarchical, stragglers, overlap, file_system, rack_uplink, server)
 
 
-def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: int, noise: float) -> dict[str, str]:
+def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: int, noise: float) -> Row:
     """A line of the table: the share of simulated measurements that the intervals hold."""
     rng, rows = np.random.default_rng(17), []
     for _ in range(curves):
@@ -139,18 +136,8 @@ def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: 
         sizes = np.append(POINTS, TARGETS)
         rates = sizes / physics(rng, per_node)(sizes) * np.exp(rng.normal(0, noise, len(sizes)))
         n, ones = len(POINTS), np.ones(len(POINTS))
-        curve = Curve(
-            "",
-            "",
-            "",
-            POINTS,
-            ones,
-            rates[:n],
-            np.full(n, np.nan),
-            ones,
-            float(per_node),
-            may_saturate=physics is server,
-        )
+        unknown, saturates = np.full(n, np.nan), physics is server
+        curve = Curve("", "", "", POINTS, ones, rates[:n], unknown, ones, float(per_node), may_saturate=saturates)
         predicted = predict(curve, weak(curve, TARGETS), learned)
         held = (predicted.low <= rates[n:]) & (rates[n:] <= predicted.high)
         rows.append((abs(predicted.images_per_s / rates[n:] - 1), held))
@@ -166,14 +153,11 @@ def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: 
 
 def main() -> None:
     """Print what the curves teach, and both tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__.splitlines()[0])
-    parser.add_argument("--curves", type=int, default=400, help="simulated for each line")
-    curves = parser.parse_args().curves
+    curves = options("prediction", __doc__, curves=(400, "simulated for each line")).parse_args().curves
     published = calibration.published_curves(Study().published)
     print(published.in_general, "\n")
-    print(tabulate(public(all_checks(published)), headers="keys", tablefmt="github", disable_numparse=True), "\n")
-    lines = [simulate(one, published.in_general, curves, noise) for one in PHYSICS for noise in (0.005, 0.03)]
-    print(tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True))
+    show(public(all_checks(published)), end="\n\n")
+    show(simulate(one, published.in_general, curves, noise) for one in PHYSICS for noise in (0.005, 0.03))
 
 
 if __name__ == "__main__":

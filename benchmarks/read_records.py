@@ -1,25 +1,20 @@
-"""Time and memory of reading, checking and tabulating many run records: `python benchmarks/read_records.py`.
+"""Time and memory of reading, checking and tabulating many run records: `python -m benchmarks.read_records`.
 
 The aim: 10,000 records of 100 steps x 8 ranks in under 3.4 s and 0.6 GiB on 2 cores, and linear in the number of
 records. `--rounds 30` reads records of launches in rounds, which are ten times as large. Every record is a file of its
 own, with step times that differ, with a checksum, and checked as one that was measured.
 """
 
-import argparse
-import os
 import random
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
-
-from analysis.table import loading  # noqa: E402
-from tests.helpers.own_records import Arm, make_record, make_rounds, save  # noqa: E402
-from train.record.record import RunRecord  # noqa: E402
+from analysis.table import loading
+from benchmarks.common import keep_cores, options
+from tests.helpers.own_records import Arm, make_record, make_rounds, save
+from train.record.record import RunRecord
 
 MODELS = ("vgg16", "resnet50")
 
@@ -50,23 +45,16 @@ def in_rounds(repeat: int, rounds: int, ranks: int) -> RunRecord:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    numbers = {"steps": (100, "of a launch"), "rounds": (0, "of a launch; 0: launches of one point")}
+    parser = options("read_records", __doc__, **numbers, ranks=(8, "of a launch"), cores=(2, "that it may use"))
     parser.add_argument("--records", type=int, nargs="+", default=[1_000, 10_000])
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=0, help="of each launch; 0: launches of one point")
-    parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--cores", type=int, default=2)
-    options = parser.parse_args()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
-    for count in options.records:
+    given = parser.parse_args()
+    keep_cores(given.cores)
+    make, length = (in_rounds, given.rounds) if given.rounds else (record_of_point, given.steps)
+    for count in given.records:
         with tempfile.TemporaryDirectory() as folder:
             for repeat in range(count):
-                run = (
-                    in_rounds(repeat, options.rounds, options.ranks)
-                    if options.rounds
-                    else record_of_point(repeat, options.steps, options.ranks)
-                )
-                save(run, Path(folder))
+                save(make(repeat, length, given.ranks), Path(folder))
             size = sum(path.stat().st_size for path in Path(folder).rglob("record.json"))
             start = time.perf_counter()
             local = loading.local(Path(folder))
@@ -75,10 +63,10 @@ def main() -> None:
         own_kib, worker_kib = (
             resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
-        peak = own_kib + options.cores * worker_kib
+        peak = own_kib + given.cores * worker_kib
         print(
             f"{count} records, {size / 1e6:.0f} MB: {runs} tabulated ({len(local.table)} rows) in {seconds:.1f} s, "
-            f"{1e3 * seconds / count:.2f} ms a record, at most {peak / 2**20:.2f} GiB with {options.cores} workers"
+            f"{1e3 * seconds / count:.2f} ms a record, at most {peak / 2**20:.2f} GiB with {given.cores} workers"
         )
 
 

@@ -9,7 +9,6 @@ weak scaling on whole cores.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +16,12 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
+from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.study import Study, record_files
+from benchmarks.common import ROOT, options
 from train.record.record import RunRecord
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs/results.md", ROOT / "README.md"
 _MARKED = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)", re.S)
 _SHOWN = ("tensorflow", "tensorflow-cpu", "horovod")  # of the versions
@@ -60,14 +60,23 @@ def origin(records: Sequence[RunRecord]) -> str:
     days = sorted({record.started_at[:10] for record in records})
     environments = [record.environment for record in records if record.environment]
     commits = sorted({(env.git_commit or "")[:7] + "+" * bool(env.git_dirty) for env in environments} - {""})
-    versions = sorted(
-        {f"{name} {env.versions[name]}" for env in environments for name in _SHOWN if name in env.versions}
-    )
+    shown = {f"{name} {env.versions[name]}" for env in environments for name in _SHOWN if name in env.versions}
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     loads = [host.state.load for env in environments for host in env.hosts if host.state]
     busy = [f"load when they began {min(loads):.1f} to {max(loads):.1f}"] if loads else []
-    counted = f"{len(records)} record{'s' * (len(records) > 1)}"
-    return "; ".join([when, cpus(records), f"commit {', '.join(commits)}", ", ".join(versions), counted, *busy]) + "."
+    return (
+        "; ".join(
+            [
+                when,
+                cpus(records),
+                f"commit {', '.join(commits)}",
+                ", ".join(sorted(shown)),
+                counted(len(records), "record"),
+                *busy,
+            ]
+        )
+        + "."
+    )
 
 
 def sections(study: Study) -> dict[str, str]:
@@ -98,7 +107,7 @@ def readme_table(study: Study) -> str:
 
 def main() -> None:
     """Write both files."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.results_page", description=__doc__.splitlines()[0])
+    parser = options("results_page", __doc__)
     parser.add_argument("results", nargs="+", type=Path, help="folders of records")
     given = parser.parse_args()
     study = Study(*(path for folder in given.results for path in record_files(folder)))

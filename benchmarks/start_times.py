@@ -9,94 +9,63 @@ the 95 % interval of the median ratio, by order statistics.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from tabulate import tabulate
 
 from analysis.__main__ import COMMANDS
-from train.record import intervals
+from benchmarks.common import ROOT, Row, Times, in_words, options, timed
 
-ROOT = Path(__file__).resolve().parent.parent
 DRAW = ("draw", "report", "bundle")  # these print no text of their own
 SEED = 1
 
 
-class Start(NamedTuple):
-    """Seconds that one process took."""
-
-    wall_s: float
-    cpu_s: float
-
-
-def start(checkout: Path, command: str) -> Start:
-    """Start a command in a checkout, with this interpreter."""
-    before, began = os.times(), time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "analysis", command, "--help"], cwd=checkout, stdout=subprocess.DEVNULL, check=True
-    )
-    wall_s, after = time.perf_counter() - began, os.times()
-    spent = (after.children_user + after.children_system) - (before.children_user + before.children_system)
-    return Start(wall_s, spent)
+def command_line(command: str) -> list[str]:
+    return [sys.executable, "-m", "analysis", command, "--help"]
 
 
 def has(checkout: Path, command: str) -> bool:
     """Return whether a checkout has a command: an older one may lack it."""
-    argv = [sys.executable, "-m", "analysis", command, "--help"]
+    argv = command_line(command)
     return subprocess.run(argv, cwd=checkout, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
-def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator[tuple[Start, Start]]:
+def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator[tuple[Times, Times]]:
     """Starts of a command here and in the other checkout, in random order within each pair."""
     for checkout in (ROOT, other):
-        start(checkout, command)  # compiles what is not compiled yet
+        timed(command_line(command), checkout)  # compiles what is not compiled yet
     for _ in range(count):
         turns = [ROOT, other]
         rng.shuffle(turns)
-        starts = {checkout: start(checkout, command) for checkout in turns}
+        starts = {checkout: timed(command_line(command), checkout) for checkout in turns}
         yield starts[ROOT], starts[other]
 
 
-def ratio(values: Sequence[tuple[float, float]]) -> str:
-    """The median of the ratios here / other, with its interval where there are enough pairs."""
-    ratios = [here / there for here, there in values]
-    interval = intervals.median_interval(ratios)
-    if interval is None:
-        return f"{statistics.median(ratios):.2f}"
-    return f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})"
-
-
-def row(command: str, starts: Sequence[tuple[Start, Start]]) -> dict[str, str]:
-    """One command as a row of the table."""
+def row(command: str, starts: Sequence[tuple[Times, Times]]) -> Row:
+    """One command as a row of the table: medians, and ratios here / other."""
     here, there = zip(*starts, strict=True)
     return {
         "command": command,
         "here [s]": f"{statistics.median(one.wall_s for one in here):.2f}",
         "other [s]": f"{statistics.median(one.wall_s for one in there):.2f}",
-        "ratio": ratio([(a.wall_s, b.wall_s) for a, b in starts]),
-        "ratio of CPU time": ratio([(a.cpu_s, b.cpu_s) for a, b in starts]),
+        "ratio": in_words([a.wall_s / b.wall_s for a, b in starts], 2),
+        "ratio of CPU time": in_words([a.cpu_s / b.cpu_s for a, b in starts], 2),
     }
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options("start_times", __doc__, pairs=(12, "of each command"))
     parser.add_argument("other", type=Path, help="another checkout of the kit")
-    parser.add_argument("--pairs", type=int, default=12, help="of each command (default: %(default)s)")
     parser.add_argument("--only", choices=[*COMMANDS], nargs="+", help="these commands alone")
-    options = parser.parse_args()
-    rng = random.Random(SEED)
-    other = options.other.resolve()
-    commands = options.only or [command for command in COMMANDS if command not in DRAW and has(other, command)]
-    rows = [row(command, [*pairs(command, other, options.pairs, rng)]) for command in commands]
+    given = parser.parse_args()
+    rng, other = random.Random(SEED), given.other.resolve()
+    commands = given.only or [command for command in COMMANDS if command not in DRAW and has(other, command)]
+    rows = [row(command, [*pairs(command, other, given.pairs, rng)]) for command in commands]
     print(tabulate(rows, headers="keys", disable_numparse=True))
 
 

@@ -9,7 +9,6 @@ follows.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import pickle
@@ -28,8 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tabulate import tabulate
-
+from benchmarks.common import options, show
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
@@ -55,25 +53,22 @@ _PATIENCE_S = 60.0
 _AT_LOGIN = 1024  # open files
 
 
-class Gather:
-    """The values of all ranks, which are threads here, on each of them."""
+def gathers(ranks: int) -> Callable[[int], roll_call.Gather]:
+    """Return what gives each of so many ranks, which are threads here, its function that gathers the values of all."""
+    values: list[Any] = [None] * ranks
+    barrier = threading.Barrier(ranks)
 
-    def __init__(self, ranks: int) -> None:
-        """For so many threads."""
-        self._values: list[Any] = [None] * ranks
-        self._barrier = threading.Barrier(ranks)
-
-    def gather_on(self, rank: int) -> Callable[[Any, Any], list[Any]]:
-        """Return the function that one rank calls."""
-
+    def gather_on(rank: int) -> roll_call.Gather:
         def gather(value: Any, kind: Any) -> list[Any]:
-            self._values[rank] = value
-            self._barrier.wait()
-            found = list(self._values)
-            self._barrier.wait()
-            return found
+            values[rank] = value
+            barrier.wait()
+            gathered = list(values)
+            barrier.wait()
+            return gathered
 
         return gather
+
+    return gather_on
 
 
 @dataclass(frozen=True)
@@ -83,11 +78,7 @@ class Job:
     present: list[Present]
     details: Details
     config: RunConfig
-
-    @property
-    def expected(self) -> Expected:
-        """What they must agree with."""
-        return Expected(hosts=self.config.nodes)
+    expected: Expected  # what they must agree with
 
 
 def job_of(ranks: int) -> Job:
@@ -102,17 +93,18 @@ def job_of(ranks: int) -> Job:
         host = Host(f"node{node:04d}", "CPU", 8, 2**36, "6.1", [])
         present.append(Present(rank, host, (2 * local, 2 * local + 1), None, None, "hash", digest, packages))
     present = [pickle.loads(pickle.dumps(one)) for one in present]  # as they reach a rank: none shares a text
-    return Job(present, Details({"nodes": config.nodes, "model": {"name": "tiny"}}, files, packages), config)
+    details = Details({"nodes": config.nodes, "model": {"name": "tiny"}}, files, packages)
+    return Job(present, details, config, Expected(hosts=config.nodes))
 
 
 def hold(job: Job) -> float:
     """The CPU time of a rank for a roll call that all ranks hold at once, each in a thread, and agree; the median."""
     ranks = len(job.present)
-    gather, seconds = Gather(ranks), [0.0] * ranks
+    gather_on, seconds = gathers(ranks), [0.0] * ranks
 
     def answer(rank: int) -> None:
         began = time.thread_time()
-        roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather.gather_on(rank))
+        roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather_on(rank))
         seconds[rank] = time.thread_time() - began
 
     _in_threads(ranks, answer)
@@ -220,7 +212,6 @@ def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path
 
 
 def _as_at_login() -> None:
-    """Allow this process as many open files as most systems do."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_AT_LOGIN, hard), hard))
 
@@ -250,9 +241,7 @@ def started_with(ranks: int) -> list[list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", type=int, default=1024)
-    ranks = parser.parse_args().ranks
+    ranks = options("thousand_ranks", __doc__, ranks=(1024, "of the job")).parse_args().ranks
     process.allow_open_files(ranks)
     rows, job = [], job_of(ranks)
     began = time.perf_counter()
@@ -271,7 +260,7 @@ def main() -> None:
     rows.append([f"rank groups meet ({ranks} processes)", f"{met_s:.2f} s", "TCP, a gather, a barrier"])
     rows.append([f"ranks of srun meet ({ranks} processes)", f"{meet_as_srun_does(ranks):.2f} s", "Horovod's server"])
     rows += started_with(ranks)
-    print(tabulate(rows, ["what", "time", "found"], tablefmt="github", disable_numparse=True))
+    show(rows, ["what", "time", "found"])
 
 
 if __name__ == "__main__":

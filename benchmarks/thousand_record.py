@@ -7,7 +7,6 @@ The parts are made up; all that reads them is the real code. docs/clusters.md sa
 
 from __future__ import annotations
 
-import argparse
 import resource
 import subprocess
 import sys
@@ -19,11 +18,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from tabulate import tabulate
 
 from analysis import audit
 from analysis.figures import registry
+from analysis.figures.files import draw
 from analysis.study import Study
+from benchmarks.common import Rng, options, show
 from tests.helpers.own_records import make_record
 from train.launch.supervise import presence
 from train.record import files, parts, progress, protocol, recorded_config
@@ -58,24 +58,18 @@ class Stages:
 
 
 def host_of(node: int) -> str:
-    """The name of a host."""
     return f"node{node:04d}"
 
 
-def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
+def fields_of(rng: Rng, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
     """What a rank adds to its part, phase by phase. `together`: the steps, for which all ranks wait for each other."""
     node, local = divmod(rank, RANKS_PER_NODE)
     warm_up, timed = np.split(together + rng.uniform(0, 1e-4, together.size), [10])
     phases = {name: mean * (1 + float(rng.exponential(0.05))) for name, mean in PHASES_S.items()}
     phases["warm_up"] = float(warm_up.sum()) + 0.05
     seconds = int(timed.sum())
-    begun = {
-        "rank": rank,
-        "local_rank": local,
-        "node": node,
-        "host": host_of(node),
-        "cores": [2 * local, 2 * local + 1],
-    }
+    begun = {"rank": rank, "local_rank": local, "node": node, "host": host_of(node)}
+    begun |= {"cores": [2 * local, 2 * local + 1]}
     begun |= {"began_at": STARTED_AT + phases["start"], "phase": "timed", "phases_s": phases}
     begun |= {"warm_up_step_times_s": warm_up.tolist()}
     measured: dict[str, Any] = {"step_times_s": timed.tolist(), "peak_memory_bytes": 3 * 2**30 + rank}
@@ -126,18 +120,15 @@ def assembled(folder: Path, ranks: int, steps: int) -> bytes:
     return dumps(assemble(left, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
-def megabytes(text: bytes) -> str:
-    """A size in words."""
-    return f"{len(text) / 2**20:.1f} MiB (at most 20)"
-
-
 def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
     """Parts to record, and all that the analysis makes of it."""
     folder = files.run_folder(home, 0, 1)
     folder.mkdir(parents=True)
     write_parts(folder, ranks, steps, computes)
     in_progress(stages, folder, ranks, steps)
-    text = stages.time("parts -> record", lambda: assembled(folder, ranks, steps), megabytes)
+    text = stages.time(
+        "parts -> record", lambda: assembled(folder, ranks, steps), lambda of: f"{len(of) / 2**20:.1f} MiB (at most 20)"
+    )
     stages.time("record written", lambda: write_once(folder / RECORD_NAME, text))
     results = home.parents[2]
     assert find(results)
@@ -147,12 +138,7 @@ def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes:
         sys.exit(str(study.notices[0]))
     stages.time("audited", lambda: audit.record_findings(study), lambda of: f"{len(of)} findings")
     figures = [entry for entry in registry.figures(study.local).values() if entry.published is None]
-    drawn = home.parents[2] / "figures"
-    stages.time(
-        "its figures drawn",
-        lambda: files.draw(figures, study, drawn),
-        lambda of: ", ".join(of),
-    )
+    stages.time("its figures drawn", lambda: draw(figures, study, results / "figures"), ", ".join)
 
 
 def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
@@ -178,17 +164,15 @@ def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", type=int, default=1024)
-    parser.add_argument("--steps", type=int, default=1000)
+    parser = options("thousand_record", __doc__, ranks=(1024, "of the job"), steps=(1000, "of each rank"))
     parser.add_argument("--cpu", action="store_true", help="ranks on CPUs: they also say when they had computed")
-    options = parser.parse_args()
+    given = parser.parse_args()
     stages = Stages()
-    made = example(options.ranks, options.steps)
+    made = example(given.ranks, given.steps)
     with tempfile.TemporaryDirectory() as place:
         home = files.point_folder(Path(place) / "results", made.experiment, made.point, made.config_hash)
-        profile_record(stages, home, options.ranks, options.steps, options.cpu)
-    print(tabulate(stages.rows, ["stage", "time", "goal", "what"], tablefmt="github", disable_numparse=True))
+        profile_record(stages, home, given.ranks, given.steps, given.cpu)
+    show(stages.rows, ["stage", "time", "goal", "what"])
     print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 

@@ -8,7 +8,6 @@ their step times, by the clock and by this process's CPU time. The clock also co
 that runs there, takes from the core.
 """
 
-import argparse
 import os
 import resource
 import statistics
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.stats.student import mean
+from benchmarks.common import options
 from train.config.compose import load
 from train.rank import placement
 from train.rank.sampler import Sampler
@@ -35,7 +35,6 @@ class Block:
 
 
 def make_step() -> Step:
-    """The training step, on one core from now on."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     placement.bind(placement.usable_cores()[-1:])
@@ -50,7 +49,6 @@ def make_step() -> Step:
 
 
 def plain_block(step: Step, block_s: float) -> Block:
-    """A block without the sampler."""
     steps, begin, cpu_begin = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - begin < block_s:
         step()
@@ -83,13 +81,10 @@ def measure(step: Step, pairs: int, block_s: float) -> list[tuple[Block, Block]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--block-s", type=float, default=5.0)
-    options = parser.parse_args()
+    given = options("usage_cost", __doc__, pairs=(12, "of blocks"), block_s=(5.0, "of a block")).parse_args()
     step = make_step()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    pairs = measure(step, options.pairs, options.block_s)
+    pairs = measure(step, given.pairs, given.block_s)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     for words, ratios in (
@@ -100,7 +95,7 @@ def main() -> None:
         median = f"median {statistics.median(ratios):.4f}, n={e.n}"
         print(f"{words}: step time with / without: mean {e.value:.4f}, 95 % {e.low:.4f} to {e.high:.4f}, {median}")
     taken = sum(on.samples for _, on in pairs)
-    print(f"sampler: {spent:.2f} s of CPU time in {options.pairs} starts and {taken} samples")
+    print(f"sampler: {spent:.2f} s of CPU time in {given.pairs} starts and {taken} samples")
 
 
 if __name__ == "__main__":

@@ -9,20 +9,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from benchmarks.common import Rng
+from benchmarks.faults.study_edits import scale, scale_counts, settle, windows_of
 from tests.helpers.noisy_records import study
 from tests.helpers.own_records import place_of
-from train.record import files, record, recorded_config, summary
-from train.record.record import CoreUse, Order, Rank, RunRecord, Usage, Window
+from train.record import files, record
+from train.record.record import CoreUse, Order, Rank, RunRecord, Window
 
-Rng = np.random.Generator
 Study = dict[Path, RunRecord]  # by the paths of their files, in the order of the launches
 _TIMES = ("wall_s", "own_s", "busy_s", "steal_s", "delay_s")
 
 
 def clean(rng: Rng) -> Study:
-    """Records as the launcher leaves them."""
     return {place_of(run): run for run in study(rng)}
 
 
@@ -30,16 +28,6 @@ def write(runs: Study, folder: Path) -> None:
     """Write the records with their checksums."""
     for place, run in runs.items():
         files.write_once(folder / place, record.dumps(run))
-
-
-def _settled(run: RunRecord) -> None:
-    """Compute what follows from the rest: the hash, the exit of each rank, the summary."""
-    run.config_hash = recorded_config.values_hash(run.config)
-    busy_s = [sum(s for name, s in rank.phases_s.items() if name != "exit") for rank in run.ranks]
-    run.job_s = max(run.job_s, max(busy_s))
-    for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
-        rank.phases_s["exit"] = run.job_s - of_rank_s
-    run.summary = summary.record_summary(run)
 
 
 def _launches(runs: Study) -> list[tuple[Path, RunRecord]]:
@@ -55,19 +43,10 @@ def _one(of: list[tuple[Path, RunRecord]], rng: Rng) -> tuple[Path, RunRecord]:
     return of[int(rng.integers(len(of)))]
 
 
-def _turns(run: RunRecord) -> dict[tuple[int, int], list[Window]]:
-    """The windows of all ranks by round and arm."""
-    found: dict[tuple[int, int], list[Window]] = {}
-    for rank in run.ranks:
-        for window in rank.windows:
-            found.setdefault((window.round, window.arm), []).append(window)
-    return found
-
-
 def _slow_rounds_dropped(runs: Study, rng: Rng) -> None:
     """A third of the rounds, those in which two nodes were slowest, with the others renumbered."""
     _, run = _one(_in_rounds(runs), rng)
-    turns = _turns(run)
+    turns = windows_of(run)
     rounds = sorted({number for number, _ in turns})
     slowest = sorted(rounds, key=lambda number: -turns[number, 1][0].window_s)[: len(rounds) // 3]
     kept = {number: place for place, number in enumerate(n for n in rounds if n not in slowest)}
@@ -75,7 +54,7 @@ def _slow_rounds_dropped(runs: Study, rng: Rng) -> None:
         rank.windows = [window for window in rank.windows if window.round in kept]
         for window in rank.windows:
             window.round = kept[window.round]
-    _settled(run)
+    settle(run)
 
 
 def _shortened(counters: bool, used: bool) -> Callable[[Study, Rng], None]:
@@ -83,26 +62,11 @@ def _shortened(counters: bool, used: bool) -> Callable[[Study, Rng], None]:
 
     def attack(runs: Study, rng: Rng) -> None:
         for _, run in _in_rounds(runs):
-            for window in (w for (_, arm), windows in _turns(run).items() if arm == 1 for w in windows):
-                _scale_window(window, 0.75)
-                if counters and window.cores:
-                    window.cores.wall_s *= 0.75
-                if used and window.cores:
-                    _scale_counts(window.cores, 0.75)
-            _settled(run)
+            for window in (w for (_, arm), windows in windows_of(run).items() if arm == 1 for w in windows):
+                scale(window, 0.75, counters, used)
+            settle(run)
 
     return attack
-
-
-def _scale_window(window: Window, factor: float) -> None:
-    window.window_s *= factor
-    window.step_times_s = [time_s * factor for time_s in window.step_times_s]
-    window.compute_times_s = [time_s * factor for time_s in window.compute_times_s]
-
-
-def _scale_counts(use: CoreUse, factor: float) -> None:
-    use.own_s *= factor
-    use.busy_s, use.steal_s = (round(time_s * factor, 2) for time_s in (use.busy_s, use.steal_s))
 
 
 def _scaled(run: RunRecord, factor: float, whole_ticks: bool) -> None:
@@ -112,22 +76,17 @@ def _scaled(run: RunRecord, factor: float, whole_ticks: bool) -> None:
         rank.phases_s = {name: time_s * factor for name, time_s in rank.phases_s.items()}
         for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s"):
             setattr(rank, name, [time_s * factor for time_s in getattr(rank, name)])
-        if rank.usage:
-            _scale_usage(rank.usage, factor)
+        for name in ("at_s", "cpu_s") if rank.usage else ():
+            setattr(rank.usage, name, [time_s * factor for time_s in getattr(rank.usage, name)])
         for window in rank.windows:
-            _scale_window(window, factor)
+            scale(window, factor, spans=False, counts=False)
         for use in _counters(rank):
             for name in _TIMES:
                 if getattr(use, name) is not None:
                     setattr(use, name, getattr(use, name) * factor)
             if whole_ticks:
-                _scale_counts(use, 1.0)
-    _settled(run)
-
-
-def _scale_usage(used: Usage, factor: float) -> None:
-    used.at_s = [time_s * factor for time_s in used.at_s]
-    used.cpu_s = [time_s * factor for time_s in used.cpu_s]
+                scale_counts(use, 1.0)
+    settle(run)
 
 
 def _counters(rank: Rank) -> Iterator[CoreUse]:
@@ -168,13 +127,12 @@ def _copied(factor: float, jitter: float) -> Callable[[Study, Rng], None]:
             rank.phases_s["timed"] = sum(rank.step_times_s) + 0.02
             for use in _counters(rank):
                 use.wall_s = rank.phases_s["timed"] + 0.002
-        _settled(made)
+        settle(made)
 
     return attack
 
 
 def _rounds_copied(runs: Study, rng: Rng) -> None:
-    """A launch in rounds once more as a further one, every time a little longer."""
     _scaled(_again(runs, _one(_in_rounds(runs), rng)[1]), 1.004, whole_ticks=True)
 
 
@@ -187,7 +145,6 @@ def _deleted(which: Callable[[RunRecord], bool]) -> Callable[[Study, Rng], None]
 
 
 def _slowest_of_three(runs: Study, rng: Rng) -> None:
-    """The slowest repeat of one point deleted."""
     place, _ = max(_launches(runs), key=lambda one: one[1].ranks[0].phases_s["timed"])
     repeat = runs[place].repeat
     for path in [p for p, run in runs.items() if run.point == runs[place].point and run.repeat == repeat]:
@@ -195,7 +152,6 @@ def _slowest_of_three(runs: Study, rng: Rng) -> None:
 
 
 def _replanned(runs: Study, rng: Rng) -> None:
-    """The slowest repeat of one point deleted, the others renumbered, and the plan shortened to them."""
     _slowest_of_three(runs, rng)
     places = sorted({run.order.position for run in runs.values() if run.order})
     repeats = sorted({run.repeat for run in runs.values() if run.point == "resnet50_nodes=2"})
@@ -204,7 +160,7 @@ def _replanned(runs: Study, rng: Rng) -> None:
         run.order = Order(run.order.seed, places.index(run.order.position), len(places))
         if run.point == "resnet50_nodes=2":
             run.config["measure"]["repeats"], run.repeat = len(repeats), repeats.index(run.repeat)
-            _settled(run)
+            settle(run)
             runs[place_of(run)] = runs.pop(place)
 
 
@@ -216,7 +172,7 @@ def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
             run.config |= values
             if "batch_per_rank" in values:
                 run.config["global_batch"] = values["batch_per_rank"] * len(run.ranks)
-            _settled(run)
+            settle(run)
             if moved:
                 runs[place_of(run)] = runs.pop(place)
 
@@ -227,15 +183,14 @@ def _in_a_round(change: Callable[[RunRecord, Rng], None]) -> Callable[[Study, Rn
     def attack(runs: Study, rng: Rng) -> None:
         for place, run in _in_rounds(runs):
             change(run, rng)
-            _settled(run)
+            settle(run)
             runs[place_of(run)] = runs.pop(place)
 
     return attack
 
 
 def _arms_exchanged(run: RunRecord, rng: Rng) -> None:
-    """With and without allreduce, on the same ranks: the numbers of the arms in all windows."""
-    for windows in _turns(run).values():
+    for windows in windows_of(run).values():
         for window in windows:
             window.arm = {1: 2, 2: 1}.get(window.arm, window.arm)
 
@@ -254,16 +209,15 @@ def _ranks_of_an_arm(run: RunRecord, rng: Rng) -> None:
 
 
 def _ranks_exchanged(run: RunRecord, rng: Rng) -> None:
-    """The windows of two ranks in one round, with their counters."""
     number = int(rng.integers(12))
-    for (turn, _), windows in _turns(run).items():
+    for (turn, _), windows in windows_of(run).items():
         if turn == number and len(windows) == 2:
             _exchange(*windows)
 
 
 def _rounds_exchanged(run: RunRecord, rng: Rng) -> None:
     """What was measured of one arm in two rounds, on all ranks."""
-    turns = _turns(run)
+    turns = windows_of(run)
     here, there = (int(n) for n in rng.permutation(12)[:2])
     for one, other in zip(turns[here, 1], turns[there, 1], strict=True):
         _exchange(one, other)
@@ -280,7 +234,7 @@ def _in_a_launch(change: Callable[[RunRecord], None]) -> Callable[[Study, Rng], 
     def attack(runs: Study, rng: Rng) -> None:
         _, run = _one(_launches(runs), rng)
         change(run)
-        _settled(run)
+        settle(run)
 
     return attack
 
@@ -297,28 +251,24 @@ def _other_processor(run: RunRecord) -> None:
 
 
 def _other_name(run: RunRecord) -> None:
-    """Everything of another host of the same kind."""
     assert run.environment
     run.environment.hosts[0].host = "fast-node"
     _other_host(run)
 
 
 def _job_shortened(run: RunRecord) -> None:
-    """The import by 3 s on all ranks, and the job by as much."""
     for rank in run.ranks:
         rank.phases_s["import"] -= 3.0
     run.job_s -= 3.0
 
 
 def _usage(run: RunRecord) -> None:
-    """Half of the CPU time that was sampled."""
     for rank in run.ranks:
         if rank.usage:
             rank.usage.cpu_s = [time_s / 2 for time_s in rank.usage.cpu_s]
 
 
 def _cores(run: RunRecord) -> None:
-    """Half of the time of other processes on the cores of each rank."""
     for rank in run.ranks:
         for use in _counters(rank):
             use.busy_s = round((use.busy_s + use.own_s) / 2, 2)

@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from benchmarks.common import Rng
 from train.record import summary
 from train.record.record import RunRecord
 
 LEAST = 0.05  # the smallest change
 _MOST = 10.0  # a factor, either way
 
-Rng = np.random.Generator
 Place = tuple[Any, Any]  # a container, and the key, index or attribute in it
 
 
@@ -169,7 +167,6 @@ def _steps_again(run: RunRecord, rng: Rng) -> RunRecord | None:
 
 
 def _steps_of_another_rank(run: RunRecord, rng: Rng) -> RunRecord | None:
-    """The timed steps of one rank in place of those of another."""
     changed = copy.deepcopy(run)
     if len(run.ranks[0].step_times_s) < 3:
         return None

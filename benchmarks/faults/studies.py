@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-Rng = np.random.Generator
+from benchmarks.common import Rng
+
 RANKS = (1, 2, 4, 8, 16, 32)
 
 
@@ -85,7 +86,6 @@ def _swapped(study: pd.DataFrame, ranks: int) -> None:
 
 
 def _copied(study: pd.DataFrame, ranks: int) -> None:
-    """The speed of the point before is given again."""
     before = study.loc[_at(study, ranks // 2), "images_per_s_per_rank"].to_numpy()
     study.loc[_at(study, ranks), "images_per_s_per_rank"] = before
 
@@ -161,6 +161,5 @@ def faulty(rng: Rng, name: str, truth: Truth = Truth()) -> pd.DataFrame:
 
 
 def write(study: pd.DataFrame, path: Path) -> Path:
-    """The study as a CSV file."""
     study.to_csv(path, index=False)
     return path

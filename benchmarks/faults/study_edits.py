@@ -12,12 +12,13 @@ from itertools import islice
 
 import numpy as np
 
+from benchmarks.common import Rng
 from train.record import recorded_config, rounds, summary
-from train.record.record import PHASES, Rank, RunRecord, Window
+from train.record.record import PHASES, CoreUse, Rank, RunRecord, Window
 
-Rng = np.random.Generator
 Launches = list[RunRecord]
 Edit = Callable[[Launches, Rng], bool]
+Change = Callable[[RunRecord, Rng], bool | None]  # False: there was nothing to change
 
 
 def settle(run: RunRecord) -> None:
@@ -30,16 +31,21 @@ def settle(run: RunRecord) -> None:
     run.summary = summary.record_summary(run)
 
 
-def scale(window: Window, factor: float, counts: bool = True) -> None:
-    """Make a window so many times as long, with its steps, and with what was counted in it."""
+def scale(window: Window, factor: float, spans: bool = True, counts: bool = True) -> None:
+    """Make a window so many times as long, with its steps; also the span of its counters, and what they counted."""
     window.window_s *= factor
     window.step_times_s = [time_s * factor for time_s in window.step_times_s]
     window.compute_times_s = [time_s * factor for time_s in window.compute_times_s]
     if use := window.cores:
-        use.wall_s *= factor
+        use.wall_s *= factor if spans else 1.0
         if counts:
-            use.own_s *= factor
-            use.busy_s, use.steal_s = round(use.busy_s * factor, 2), round(use.steal_s * factor, 2)
+            scale_counts(use, factor)
+
+
+def scale_counts(use: CoreUse, factor: float) -> None:
+    """Make what the kernel counted so many times as much, in whole ticks."""
+    use.own_s *= factor
+    use.busy_s, use.steal_s = round(use.busy_s * factor, 2), round(use.steal_s * factor, 2)
 
 
 def windows_of(run: RunRecord) -> dict[tuple[int, int], list[Window]]:
@@ -64,34 +70,41 @@ def one_alone(launches: Launches, rng: Rng, ranks: int = 1, steps: int = 1) -> R
     return alone[int(rng.integers(len(alone)))] if alone else None
 
 
-def _base_of(run: RunRecord) -> int:
-    return next((n for n, arm in enumerate(run.config["rounds"]) if arm["role"] == "base"), 0)
+def in_rounds(change: Change, least: int = 1, at_once: bool = False) -> Edit:
+    """Return the edit that changes one of the launches with so many rounds or more.
 
-
-def longer_base(counts: bool) -> Edit:
-    """The windows of the base 1.2 times as long, spans, phases and job with them; also what was counted, or not."""
+    at_once: also where rank groups run at once.
+    """
 
     def edit(launches: Launches, rng: Rng) -> bool:
-        run = one_in_rounds(launches, rng, 2)
-        if run is None or run.config.get("rank_groups_at_once"):
+        run = one_in_rounds(launches, rng, least)
+        if run is None or (not at_once and run.config.get("rank_groups_at_once")) or change(run, rng) is False:
             return False
-        more_s = 0.0
-        for (_, arm), windows in windows_of(run).items():
-            if arm == _base_of(run):
-                more_s += 0.2 * max(window.window_s for window in windows)
-                for window in windows:
-                    scale(window, 1.2, counts)
-        for rank in run.ranks:
-            rank.phases_s["timed"] += more_s
-        run.job_s += more_s
         settle(run)
         return True
 
     return edit
 
 
+def longer_base(counts: bool) -> Edit:
+    """The windows of the base 1.2 times as long, spans, phases and job with them; also what was counted, or not."""
+
+    def change(run: RunRecord, rng: Rng) -> None:
+        base = next((n for n, arm in enumerate(run.config["rounds"]) if arm["role"] == "base"), 0)
+        more_s = 0.0
+        for (_, arm), windows in windows_of(run).items():
+            if arm == base:
+                more_s += 0.2 * max(window.window_s for window in windows)
+                for window in windows:
+                    scale(window, 1.2, counts=counts)
+        for rank in run.ranks:
+            rank.phases_s["timed"] += more_s
+        run.job_s += more_s
+
+    return in_rounds(change, 2)
+
+
 def larger_batch(launches: Launches, rng: Rng) -> bool:
-    """The batch of a launch four times as large, in all that says it."""
     run = one_alone(launches, rng) if rng.random() < 0.5 else one_in_rounds(launches, rng)
     run = run or one_alone(launches, rng)
     if run is None or not run.config.get("batch_per_rank"):
@@ -108,15 +121,11 @@ def larger_batch(launches: Launches, rng: Rng) -> bool:
 def trailing_rounds(phases: bool) -> Edit:
     """The last third of the rounds removed; the timed phase, the job and the samples as they were, or without them."""
 
-    def edit(launches: Launches, rng: Rng) -> bool:
-        run = one_in_rounds(launches, rng, 6)
-        if run is None or run.config.get("rank_groups_at_once"):
-            return False
+    def change(run: RunRecord, rng: Rng) -> None:
         count = len({number for number, _ in windows_of(run)})
         _end_after(run, count - count // 3, phases)
-        return True
 
-    return edit
+    return in_rounds(change, 6)
 
 
 def _end_after(run: RunRecord, rounds: int, phases: bool = True) -> float:
@@ -148,11 +157,8 @@ def later(run: RunRecord, more_s: dict[str, float]) -> None:
     run.job_s *= times
 
 
-def more_rounds(launches: Launches, rng: Rng) -> bool:
+def more_rounds(run: RunRecord, rng: Rng) -> None:
     """A third more rounds, each step from a random one of its arm and rank, in a timed phase that is as much longer."""
-    run = one_in_rounds(launches, rng, 6)
-    if run is None or run.config.get("rank_groups_at_once"):
-        return False
     arms = [index for index, arm in enumerate(run.config["rounds"]) if arm["name"] not in run.arms_left_out]
     count = len({number for number, _ in windows_of(run)})
     orders = [[arms[n] for n in order] for order in islice(rounds.orders(run.config["seed"], run.repeat, len(arms)),
@@ -168,8 +174,6 @@ def more_rounds(launches: Launches, rng: Rng) -> bool:
                     scale(made, float(rng.uniform(0.97, 1.03)))
                     rank.windows.append(made)
     later(run, {"timed": round_s * (count // 3)})
-    settle(run)
-    return True
 
 
 def jittered_launch(rounds: bool, least: float = 0.05, most: float = 0.10) -> Edit:
@@ -235,14 +239,12 @@ def other_machine(part: str) -> Edit:
 
 
 def no_provenance(launches: Launches, rng: Rng) -> bool:
-    """Nothing of how the launches were made."""
     for run in launches:
         run.environment, run.source_digest, run.command = None, "", []
     return True
 
 
 def other_command(key: str, value: str) -> Edit:
-    """Another setting in the command of a launch."""
 
     def edit(launches: Launches, rng: Rng) -> bool:
         run = launches[int(rng.integers(len(launches)))]
@@ -253,7 +255,6 @@ def other_command(key: str, value: str) -> Edit:
 
 
 def other_variable(launches: Launches, rng: Rng) -> bool:
-    """Another cycle time in the variables of rank 0."""
     found = [run for run in launches if run.environment and "HOROVOD_CYCLE_TIME" in run.environment.variables]
     for run in found[:1]:
         assert run.environment
@@ -268,19 +269,14 @@ def late_rank(launches: Launches, rng: Rng) -> bool:
         return False
     run = found[int(rng.integers(len(found)))]
     rank = run.ranks[-1]
-    rank.phases_s[
-        str(rng.choice([name for name in ("build", "broadcast", "first_step") if name in rank.phases_s]))
-    ] += 2.5
+    late = rng.choice([name for name in ("build", "broadcast", "first_step") if name in rank.phases_s])
+    rank.phases_s[str(late)] += 2.5
     run.job_s += 2.5
     settle(run)
     return True
 
 
-def arms_exchanged(launches: Launches, rng: Rng) -> bool:
-    """With and without allreduce: exchanged in the settings of the arms."""
-    run = one_in_rounds(launches, rng)
-    if run is None:
-        return False
+def arms_exchanged(run: RunRecord, rng: Rng) -> bool:
     arms = run.config["rounds"]
     controls = [n for n, arm in enumerate(arms) if arm["role"] == "control"]
     points = [n for n, arm in enumerate(arms) if controls and arm["ranks"] == arms[controls[0]]["ranks"]]
@@ -289,25 +285,19 @@ def arms_exchanged(launches: Launches, rng: Rng) -> bool:
     one, other = (arms[n] for n in points[:2])
     one["allreduce"], other["allreduce"] = other["allreduce"], one["allreduce"]
     one["role"], other["role"] = other["role"], one["role"]
-    settle(run)
     return True
 
 
-def shorter_control(launches: Launches, rng: Rng) -> bool:
-    """The windows of the control shorter by a quarter, with all that was counted."""
-    run = one_in_rounds(launches, rng, 6)
-    if run is None:
-        return False
+def shorter_control(run: RunRecord, rng: Rng) -> bool:
+    """The windows of the control in 0.6 of their time, with all that was counted."""
     controls = {n for n, arm in enumerate(run.config["rounds"]) if arm["role"] == "control"}
     for (_, arm), windows in windows_of(run).items():
         for window in windows if arm in controls else ():
             scale(window, 0.6)
-    settle(run)
     return bool(controls)
 
 
 def energy(launches: Launches, rng: Rng) -> bool:
-    """Energy of 20 kW."""
     for run in launches:
         for use in [rank.timed_cores for rank in run.ranks] + [w.cores for rank in run.ranks for w in rank.windows]:
             if use:
@@ -317,7 +307,6 @@ def energy(launches: Launches, rng: Rng) -> bool:
 
 
 def more_gradients(launches: Launches, rng: Rng) -> bool:
-    """Twice as many gradients in one launch."""
     found = [run for run in launches if run.work]
     for run in found[:1]:
         assert run.work
@@ -325,11 +314,8 @@ def more_gradients(launches: Launches, rng: Rng) -> bool:
     return len(found) > 1
 
 
-def slow_windows(launches: Launches, rng: Rng) -> bool:
+def slow_windows(run: RunRecord, rng: Rng) -> None:
     """The windows of each arm that are slower than its median as long as that, by some thousandths more or less."""
-    run = one_in_rounds(launches, rng, 6)
-    if run is None or run.config.get("rank_groups_at_once"):
-        return False
     by_turn, cut_s = windows_of(run), 0.0
     for arm in range(len(run.config["rounds"])):
         longest_s = {turn: max(w.window_s for w in windows) for turn, windows in by_turn.items() if turn[1] == arm}
@@ -340,8 +326,6 @@ def slow_windows(launches: Launches, rng: Rng) -> bool:
                 for window in by_turn[turn]:
                     scale(window, factor)
     later(run, {"timed": -cut_s})
-    settle(run)
-    return True
 
 
 def faster_launch(launches: Launches, rng: Rng) -> bool:
@@ -355,13 +339,11 @@ def faster_launch(launches: Launches, rng: Rng) -> bool:
         rank.step_times_s = [time_s * 0.85 for time_s in rank.step_times_s]
         rank.compute_times_s = [time_s * 0.85 for time_s in rank.compute_times_s]
         if use := rank.timed_cores:
-            use.wall_s, use.own_s = use.wall_s * 0.85, use.own_s * 0.85
-            use.busy_s, use.steal_s = round(use.busy_s * 0.85, 2), round(use.steal_s * 0.85, 2)
+            use.wall_s *= 0.85
+            scale_counts(use, 0.85)
         if rank.usage:
             shift_s = 0.15 * timed_s[rank.rank]
-            rank.usage.at_s = [
-                at_s - min(shift_s, max(0.0, 0.15 * (at_s - began_s))) for at_s in rank.usage.at_s
-            ]  # fmt: skip
+            rank.usage.at_s = [at - min(shift_s, max(0.0, 0.15 * (at - began_s))) for at in rank.usage.at_s]
     later(run, {"timed": -0.15 * max(timed_s.values())})
     for rank in run.ranks:
         rank.phases_s["timed"] = timed_s[rank.rank] * 0.85
@@ -390,7 +372,6 @@ def moved_phase(launches: Launches, rng: Rng) -> bool:
 
 
 def larger_limits(launches: Launches, rng: Rng) -> bool:
-    """The matrix products and transfers of all launches five times as fast."""
     for rank in (rank for run in launches for rank in run.ranks):
         for product in rank.matrix_products:
             product.times_s = [time_s / 5 for time_s in product.times_s]
@@ -400,7 +381,6 @@ def larger_limits(launches: Launches, rng: Rng) -> bool:
 
 
 def less_memory(launches: Launches, rng: Rng) -> bool:
-    """A third of the memory of all ranks of a launch, also in the samples."""
     run = launches[int(rng.integers(len(launches)))]
     for rank in run.ranks:
         rank.peak_memory_bytes //= 3
@@ -410,7 +390,6 @@ def less_memory(launches: Launches, rng: Rng) -> bool:
 
 
 def gpus_added(launches: Launches, rng: Rng) -> bool:
-    """A GPU on all hosts and ranks of all launches."""
     for run in launches:
         for host in run.environment.hosts if run.environment else []:
             host.gpus = ["NVIDIA A100"] * 8
@@ -420,7 +399,6 @@ def gpus_added(launches: Launches, rng: Rng) -> bool:
 
 
 def other_software(commit: bool) -> Edit:
-    """Another commit and digest of the code in all launches, or other versions."""
 
     def edit(launches: Launches, rng: Rng) -> bool:
         for run in launches:
@@ -454,7 +432,6 @@ def cut_by_its_budget(run: RunRecord, rounds: int, rng: Rng) -> bool:
 
 
 def _sampled_until(rank: Rank, end_s: float) -> None:
-    """Remove the samples of a rank after its end."""
     if used := rank.usage:
         count = sum(at_s <= end_s for at_s in used.at_s)
         for name in ("at_s", "cpu_s", "memory_bytes", "gpu_fraction", "gpu_memory_bytes"):
@@ -468,8 +445,8 @@ EDITS: dict[str, tuple[Edit, Sequence[str]]] = {
     "batch four times as large": (larger_batch, ("beyond_limits", "names_and_settings", "one_plan")),
     "the last third of the rounds removed": (trailing_rounds(False), ("timed_phase_filled",)),
     "the same, and the phases shorter": (trailing_rounds(True), ("stopping_rule",)),
-    "a third more rounds, and the phases longer": (more_rounds, ("stopping_rule", "sampled_throughout")),
-    "slow windows cut to the median, and what was counted": (slow_windows, ("stopping_rule",)),
+    "a third more rounds, and the phases longer": (in_rounds(more_rounds, 6), ("stopping_rule", "sampled_throughout")),
+    "slow windows cut to the median, and what was counted": (in_rounds(slow_windows, 6), ("stopping_rule",)),
     "a launch of one point 15 % faster, and what was counted": (faster_launch, ("cpu_of_samples",)),
     "broadcast and first step halved": (halved_phases, ("stopping_rule", "clocks_forward")),
     "3 s of the import moved to the broadcast, on all ranks": (moved_phase, ()),
@@ -489,8 +466,11 @@ EDITS: dict[str, tuple[Edit, Sequence[str]]] = {
     "another number of nodes in the command": (other_command("nodes", "7"), ("command_and_config",)),
     "another cycle time in the variables": (other_variable, ("variables_and_config",)),
     "a rank 2.5 s late at a common barrier": (late_rank, ("barriers_together",)),
-    "two arms exchanged in the settings": (arms_exchanged, ("names_and_settings",)),
-    "windows of the control shorter, and what was counted": (shorter_control, ("cpu_of_steps", "above_ideal")),
+    "two arms exchanged in the settings": (in_rounds(arms_exchanged, at_once=True), ("names_and_settings",)),
+    "windows of the control shorter, and what was counted": (
+        in_rounds(shorter_control, 6, at_once=True),
+        ("cpu_of_steps", "above_ideal"),
+    ),
     "20 kW": (energy, ("impossible_power",)),
     "twice the gradients in one launch": (more_gradients, ("gradients_and_parameters", "unequal_models")),
 }

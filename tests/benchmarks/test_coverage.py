@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import coverage
+from benchmarks import common, coverage
 from benchmarks.coverage import Case
 
 
@@ -40,7 +40,7 @@ def test_a_disturbance_in_turns_is_there_in_half_of_the_rounds():
 
 def test_cases_of_one_kind_share_a_row():
     rows = [{"noise": noise, "differ by": by, "held": held} for noise, by, held in ("a1x", "a2x", "b1x")]
-    assert coverage.merged(rows, by=["noise"]) == [
+    assert common.merged(rows, by=["noise"]) == [
         {"noise": "a", "differ by": "1, 2", "held": "x"},
         {"noise": "b", "differ by": "1", "held": "x"},
     ]

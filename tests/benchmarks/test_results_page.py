@@ -21,10 +21,7 @@ def test_each_experiment_says_when_where_and_with_what_it_was_measured(tmp_path)
     assert environment.git_commit[:7] in origin
     assert "; 3 records" in origin
     header, _, row = table.splitlines()
-    cells = [cell.strip() for cell in header.strip("|").split("|")]
-    assert cells == [
-        "model", "nodes", "images/s", "speedup", "covers", "efficiency", "without allreduce", "another launch",
-    ]  # fmt: skip
+    assert [cell.strip() for cell in header.split("|")][-4:-1] == ["efficiency", "without allreduce", "another launch"]
     assert "1.58 (1.27 to 1.96)" in row
     assert "emulated" not in results_page.readme_table(results.study())
     assert row in results_page.readme_table(results.study())

@@ -4,23 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.study import Study
 from benchmarks import thousand_ranks, thousand_record
 from train.record import files, record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("computes", [False, True])
 def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, computes):
-    made = thousand_record.example(8, 30)
-    folder = files.run_folder(files.point_folder(tmp_path, made.experiment, made.point, made.config_hash), 0, 1)
-    folder.mkdir(parents=True)
-    thousand_record.write_parts(folder, 8, 30, computes)
-    text = thousand_record.assembled(folder, 8, 30)
-    run = record.loads(text, "here")
+    made, stages = thousand_record.example(8, 30), thousand_record.Stages()
+    home = files.point_folder(tmp_path, made.experiment, made.point, made.config_hash)
+    thousand_record.profile_record(stages, home, 8, 30, computes)
+    run = record.load(record.find(tmp_path)[0])
     assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
     assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
-    files.write_once(folder / record.RECORD_NAME, text)
-    assert Study(tmp_path).notices == []
+    assert {"parts of all ranks, next look", "audited", "its figures drawn"} <= {row[0] for row in stages.rows}
 
 
 def test_ranks_that_agree_and_one_that_does_not():
