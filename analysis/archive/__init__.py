@@ -83,7 +83,10 @@ def _attachments(
     """Return the files that records name, and lines for those left out. names: no file may contain them; None: any."""
     contents: dict[Path, bytes] = {}
     problems = []
-    for record_path, name, stated in _named(runs):
+    named = [(path, name, stated) for path, run in runs.items() for name, stated in run.attachments.items()]
+    for record_path, name, stated in named:
+        if Path(name).name != name:  # beside it, and nowhere else
+            continue
         path = results / record_path.parent / name
         try:
             content = path.read_bytes()
@@ -97,14 +100,6 @@ def _attachments(
         else:
             contents[record_path.parent / name] = content
     return contents, problems
-
-
-def _named(runs: Mapping[Path, RunRecord]) -> Iterator[tuple[Path, str, str]]:
-    """Yield the path of each record that names files beside it, the name of each file, and its SHA-256."""
-    for path, run in runs.items():
-        for name, stated in run.attachments.items():
-            if Path(name).name == name:  # beside it, and nowhere else
-                yield path, name, stated
 
 
 def _text(content: bytes) -> str:
@@ -252,7 +247,6 @@ class Scrubber:
         return self._text(value, structure)
 
     def _override(self, value: str, key: str) -> str:
-        """Return the scrubbed value of an override in a command."""
         if key in (*_FREE_TEXT, "account", "entity"):
             return "scrubbed"
         return self._string(value, "" if key == "hosts" else key, structure=False)

@@ -44,20 +44,15 @@ def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
     for name in sorted(records):
         run = records[name]
         program = programs.get(_commit(run)) or programs.setdefault(_commit(run), _program(crate, run))
-        left = [there[beside] for beside in _beside(name, run) if beside in there]
+        beside = sorted(f"{name.rpartition('/')[0]}/{attached}" for attached in run.attachments)
+        left = [there[one] for one in beside if one in there]
         crate.add_action(program, f"#{name}", result=[there[name], *left], properties=_launch(run))
     _drawn(crate, there, records, programs)
     text = json.dumps(crate.metadata.generate(), indent=1, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()
 
 
-def _beside(name: str, run: RunRecord) -> list[str]:
-    """Return the paths of the files that a launch left beside its record at `name`."""
-    return sorted(f"{name.rpartition('/')[0]}/{attached}" for attached in run.attachments)
-
-
 def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
-    """Return the properties of a file."""
     suffix = Path(name).suffix
     properties: dict[str, Any] = {"encodingFormat": _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "text/plain"}
     if run:

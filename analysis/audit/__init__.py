@@ -95,16 +95,12 @@ def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
         for name, check in RECORD_RULES.items():
             findings[run.experiment, name] += check(run, path)
         launches[run.experiment].append(launch(run, path))
-    yield from (_worst(same) for same in findings.values() if same)
+    for same in filter(None, findings.values()):  # of one rule in one experiment the worst, and how many more there are
+        worst = min(same, key=lambda one: (SEVERITIES.index(one.severity), -abs(one.off or 0)))
+        yield worst if len(same) == 1 else replace(worst, place=f"{worst.place}, and {len(same) - 1} more runs")
     for experiment in launches.values():
         for compare in EXPERIMENT_RULES.values():
             yield from compare(experiment)
-
-
-def _worst(same: list[Finding]) -> Finding:
-    """Return findings of one rule in one experiment as one: the worst, and how many more there are."""
-    worst = min(same, key=lambda finding: (SEVERITIES.index(finding.severity), -abs(finding.off or 0)))
-    return worst if len(same) == 1 else replace(worst, place=f"{worst.place}, and {len(same) - 1} more runs")
 
 
 def _left_out(study: Study) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from analysis.audit.findings import RECORD_RULES, Finding, finding, rule
 from analysis.stats import repeats
 from analysis.table.checks.check import Slack, resized
 from analysis.thresholds import limit
-from train.record.record import PHASES, CoreUse, Rank, RunRecord, Usage, Window
+from train.record.record import PHASES, Rank, RunRecord, Usage, Window
 from train.record.rounds import windows_by_turn
 
 Turns = dict[tuple[int, int], list[Window]]  # by round and arm
@@ -103,7 +103,9 @@ def _slowed(run: RunRecord) -> float:
     for rank in run.ranks if not run.node_quotas else ():
         uses = [window.cores for window in rank.windows if window.cores]
         spans_s = sum(use.wall_s for use in uses) * max(1, len(rank.cores))
-        shares += [sum(map(_taken_s, uses)) / spans_s] if spans_s else []
+        # Where the kernel counts it, only while the rank was ready.
+        taken_s = sum(use.steal_s + (use.busy_s - use.own_s if use.delay_s is None else use.delay_s) for use in uses)
+        shares += [taken_s / spans_s] if spans_s else []
     return 1 / (1 - min(max(shares), limit("most_taken")))
 
 
@@ -115,11 +117,6 @@ def _between_s(run: RunRecord, by_turn: Turns, untimed: set[int]) -> float:
     turn_s = limit("between_windows_s") + limit("barrier_cycles") * period_s + restored_s + joined_s
     steps_s = sum(step_s for (_, arm), step_s in _steps_s(by_turn).items() if arm in untimed)
     return len(by_turn) * turn_s * _slowed(run) + steps_s
-
-
-def _taken_s(use: CoreUse) -> float:
-    """Return how long others had the cores of a rank; where the kernel counts it, only while the rank was ready."""
-    return use.steal_s + (use.busy_s - use.own_s if use.delay_s is None else use.delay_s)
 
 
 @rule(RECORD_RULES)

@@ -225,7 +225,8 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     noisy = noises(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
         pairs = [*pairwise(row_dicts(curve))]
-        ratios = [_ratio(curve, before, after, table, noisy) for before, after in pairs]
+        both = [curve[curve["ranks"].isin([before["ranks"], after["ranks"]])] for before, after in pairs]
+        ratios = [_speedups(one, table, noisy)[0] for one in both]
         alleged = _alleged(ratios, pairs[0][0], _NO_LESS)
         for (before, after), ratio, slower in zip(pairs, ratios, alleged, strict=True):
             if slower:
@@ -244,24 +245,14 @@ def _differ(ratio: Number) -> str:
     return f"their ratio is {ratio}, whose 95 % interval leaves out 1"
 
 
-def _ratio(curve: pd.DataFrame, before: Row, after: Row, table: pd.DataFrame, noisy: Noises) -> Number:
-    """Return the work per second of a point of a curve over that of the point before, with its interval."""
-    both = curve[curve["ranks"].isin([before["ranks"], after["ranks"]])]
-    return _speedups(both, table, noisy)[0]
-
-
 def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield curves of times whose points divide the same work: training times, job times, or of the same epochs."""
-    points = [row for curve in _curves_of_steps(table) if _divides(curve) for row in row_dicts(curve)]
+    curves_of_steps = [c for c in _curves_of_steps(table) if _shortfall(_work(c)["in all"]) >= -limit("same_work")]
+    points = [row for curve in curves_of_steps for row in row_dicts(curve)]
     divided = lookup(pd.DataFrame(points, columns=table.columns))
     for quantity in ("wall_s", "job_s"):
         yield from (c for c in curves(table, quantity) if all(divided(row) for row in row_dicts(c)))
     yield from _equal_epochs(table)
-
-
-def _divides(curve: pd.DataFrame) -> bool:
-    """Return whether the points of a curve of steps share out one number of images."""
-    return _shortfall(_work(curve)["in all"]) >= -limit("same_work")
 
 
 @rule(TABLE_RULES)

@@ -58,7 +58,8 @@ class Launch:
 
 def launch(run: RunRecord, path: str) -> Launch:
     """Return what the rules compare of a complete record."""
-    environment, measure = run.environment, run.config["measure"]
+    environment, measure, ratios_by_arm = run.environment, run.config["measure"], ratios(run)
+    medians = {name: repeats.median([values]) for name, values in ratios_by_arm.items()}
     software = dict(environment.versions) if environment else {}
     if environment:
         software |= {
@@ -82,8 +83,8 @@ def launch(run: RunRecord, path: str) -> Launch:
         images_per_s=throughput(run),
         measure=measure["name"],
         repeat=run.repeat,
-        rounds=min(map(len, ratios(run).values()), default=0),
-        speedups=_speedups(run),
+        rounds=min(map(len, ratios_by_arm.values()), default=0),
+        speedups={name: median for name, median in medians.items() if median.has_interval},
         cores=frozenset((rank.host, core) for rank in run.ranks for core in rank.cores),
         order=run.order,
         planned=measure.get("repeats", 0),
@@ -91,16 +92,10 @@ def launch(run: RunRecord, path: str) -> Launch:
         began_at=_began_at(run),
         job_s=run.job_s,
         model=(run.config["model"]["name"], run.config["model"].get("image_size", 0)),
-        work=_work(run),
+        work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
         batches=_batches(run),
         scatters=_scatters(run),
     )
-
-
-def _speedups(run: RunRecord) -> dict[str, Number]:
-    """Return the median speedup of each arm in rounds that has an interval."""
-    medians = {name: repeats.median([values]) for name, values in ratios(run).items()}
-    return {name: median for name, median in medians.items() if median.has_interval}
 
 
 def _began_at(run: RunRecord) -> float | None:
@@ -136,11 +131,6 @@ def _batches(run: RunRecord) -> dict[str, int]:
             swept = ", ".join(f"{key}={value}" for key, value in arm["swept"].items())
             batches[f"{swept}, {arm.get('arm') or role}"].add(arm["batch_per_rank"])
     return {point: min(values) for point, values in batches.items() if len(values) == 1}
-
-
-def _work(run: RunRecord) -> tuple[Any, ...]:
-    """Return what an image needs, and the gradients of a step; empty where it was not counted."""
-    return (run.work.operations_per_image, run.work.gradient_bytes) if run.work else ()
 
 
 def _scatters(run: RunRecord) -> tuple[Scatter, Scatter]:
@@ -186,7 +176,7 @@ def one_repeat(runs: list[Launch]) -> Iterator[Finding]:
 
     Curves in rounds are left out, for their rounds are repeats, and so are single points launched beside them.
     """
-    single = [same[0] for same in _by(_without_rounds(runs), _point).values() if len(same) == 1]
+    single = [same[0] for same in grouped(_without_rounds(runs), _point).values() if len(same) == 1]
     if single:
         path = single[0].path + (f", and {len(single) - 1} more points" if len(single) > 1 else "")
         grade: Severity = "warning" if any(run.measure == "report" for run in single) else "note"
@@ -202,7 +192,7 @@ def repeats_apart(runs: list[Launch]) -> Iterator[Finding]:
     """
     spreads = [
         (metrics.change_fraction(min(speeds), max(speeds)), same[0], len(same))
-        for same in _by(_without_rounds(runs), _point).values()
+        for same in grouped(_without_rounds(runs), _point).values()
         if len(same) > 1 and min(speeds := [run.images_per_s for run in same]) > 0
     ]
     off, run, count = max(spreads, key=lambda one: one[0], default=(0.0, None, 0))
@@ -219,7 +209,7 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
     The 95 % intervals of two launches do not overlap, on the arm where they are furthest apart. From three launches on
     the interval of the curve covers it.
     """
-    for same in _by([run for run in runs if run.in_rounds], _point).values():
+    for same in grouped([run for run in runs if run.in_rounds], _point).values():
         for name in dict.fromkeys(name for run in same for name in run.speedups):
             medians = [(run.speedups[name], run) for run in same if name in run.speedups]
             (low, slow), (high, _) = min(medians, key=lambda m: m[0].high), max(medians, key=lambda m: m[0].low)
@@ -240,7 +230,7 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
 @rule(EXPERIMENT_RULES)
 def few_rounds(runs: list[Launch]) -> Iterator[Finding]:
     """Report a curve whose launches together have so few rounds that no interval can be given."""
-    for same in _by([run for run in runs if run.in_rounds], _point).values():
+    for same in grouped([run for run in runs if run.in_rounds], _point).values():
         rounds = sum(run.rounds for run in same)
         if 0 < rounds < MIN_VALUES:
             grade: Severity = "warning" if same[0].measure == "report" else "note"
@@ -254,8 +244,8 @@ def unequal_machines(runs: list[Launch]) -> Iterator[Finding]:
 
     The fewest are named: without them the others would have as many points and repeats as were planned.
     """
-    for same in _by(runs, lambda run: run.curve).values():
-        machines = _by(same, lambda run: run.machine)
+    for same in grouped(runs, lambda run: run.curve).values():
+        machines = grouped(same, lambda run: run.machine)
         (most, usual), *others = sorted(machines.items(), key=lambda item: -len(item[1]))
         for machine, strayed in others:
             more = f", and {len(strayed) - 1} more runs" if len(strayed) > 1 else ""
@@ -301,7 +291,7 @@ def unequal_cores(runs: list[Launch]) -> Iterator[Finding]:
     Otherwise the smallest point has the whole machine to itself, and every speedup is wrong. Points that divide a node
     differently on purpose, because that is swept, are not compared with each other.
     """
-    for (machine, _), same in _by(runs, lambda run: (run.machine, run.divided)).items():
+    for (machine, _), same in grouped(runs, lambda run: (run.machine, run.divided)).items():
         cores = sorted({number for run in same for number in run.cores_per_rank})
         if len(cores) > 1:
             stated = f"{', '.join(map(str, cores))} cores a rank"
@@ -319,8 +309,14 @@ def _without_rounds(runs: list[Launch]) -> list[Launch]:
     return [run for run in runs if run.curve not in curves]
 
 
-def _by(runs: list[Launch], key: Callable[[Launch], Any]) -> dict[Any, list[Launch]]:
+def grouped(runs: list[Launch], key: Callable[[Launch], Any]) -> dict[Any, list[Launch]]:
+    """Return launches by a key, in their order."""
     groups: dict[Any, list[Launch]] = defaultdict(list)
     for run in runs:
         groups[key(run)].append(run)
     return groups
+
+
+def plan_of(run: Launch) -> tuple[int | None, int] | None:
+    """Return the seed and the length of the plan of a launch, which tell it from others; None without one."""
+    return (run.order.seed, run.order.runs) if run.order else None

@@ -118,27 +118,23 @@ def above_ideal(run: RunRecord, path: str) -> Iterator[Finding]:
     measured = rounds.arms(run.config) if arms else []
     if not measured or not any(arm.role in ("base", "control") for arm in measured):
         return
-    base = rounds.base_of(measured)
+    first = arms[base := rounds.base_of(measured)]
     rates = rounds.rates(measured, (rank.windows for rank in run.ranks))
     for index, arm in enumerate(arms):
-        more = arm["rank_group"] == arms[base]["rank_group"] and arm["ranks"] > arms[base]["ranks"]
-        if arm["role"] != "control" or not more or not _same_work(arms[base], arm):
+        more = arm["rank_group"] == first["rank_group"] and arm["ranks"] > first["ranks"]
+        if arm["role"] != "control" or not more:
+            continue
+        times = first["batch_per_rank"] / arm["batch_per_rank"]
+        if times not in (1, arm["ranks"] / first["ranks"]):
             continue
         speedup = repeats.median([rounds.ratios(rates, index, base)])
-        efficiency: Number = speedup.scaled(arms[base]["ranks"] / arm["ranks"])
+        efficiency: Number = speedup.scaled(first["ranks"] / arm["ranks"])
         if efficiency.has_interval and efficiency.low > 1 + limit("above_ideal"):
             meaning = (
                 "More ranks do no more each. The windows of the base are too long, or those of this arm too short."
             )
             stated = f"{arm['name']}: efficiency {efficiency.text('.3g')}"
             yield finding(path, "serious", stated, "1 at most", efficiency.value - 1, meaning)
-
-
-def _same_work(base: dict[str, object], arm: dict[str, object]) -> bool:
-    """Return whether an arm keeps the batch of a rank, or the global batch."""
-    batches = [int(str(one["batch_per_rank"])) for one in (base, arm)]
-    ranks = [int(str(one["ranks"])) for one in (base, arm)]
-    return batches[0] == batches[1] or batches[0] * ranks[0] == batches[1] * ranks[1]
 
 
 @rule(RECORD_RULES)

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, Severity, finding, rule
-from analysis.audit.launches import Launch, Scatter, scatter
+from analysis.audit.launches import Launch, Scatter, grouped, plan_of, scatter
 from analysis.thresholds import limit
 from train.record import rounds
 from train.record.record import RECORD_NAME, RunRecord
@@ -79,30 +78,21 @@ def copied_scatter(runs: list[Launch]) -> Iterator[Finding]:
     does not remove it.
     """
     named: set[str] = set()
-    for same in _by_length(runs):
+    of_points = grouped(runs, lambda run: (run.point, run.config_hash))
+    as_long = grouped(runs, lambda run: (run.in_rounds, len(run.scatters[0])))
+    for same in [*of_points.values(), *as_long.values()]:
         for what, scatters in (
             ("steps", [run.scatters[0] for run in same]),
             ("windows", [run.scatters[1] for run in same]),
         ):
             if pair := _alike(scatters):
-                both = (same[pair.one], same[pair.other])
-                first, second = sorted(both, key=lambda run: (run.repeat, run.path))
-                stated = f"{pair.compared} differences of {what} that scatter as those of {first.path}"
+                *positions, compared, r = pair
+                first, second = sorted((same[one] for one in positions), key=lambda run: (run.repeat, run.path))
+                stated = f"{compared} differences of {what} that scatter as those of {first.path}"
                 meaning = "No two launches have that in common: one of them was made from the other."
                 if second.path not in named:
-                    yield finding(second.path, "serious", stated, f"no correlation, not {pair.r:.2f}", None, meaning)
+                    yield finding(second.path, "serious", stated, f"no correlation, not {r:.2f}", None, meaning)
                 named.add(second.path)
-
-
-def _by_length(runs: list[Launch]) -> Iterator[list[Launch]]:
-    """Yield the launches that are compared with each other: those of one point, and others of as many steps."""
-    by_point: dict[tuple[str, str], list[Launch]] = defaultdict(list)
-    by_steps: dict[tuple[bool, int], list[Launch]] = defaultdict(list)
-    for run in runs:
-        by_point[run.point, run.config_hash].append(run)
-        by_steps[run.in_rounds, len(run.scatters[0])].append(run)
-    yield from by_point.values()
-    yield from by_steps.values()
 
 
 @rule(RECORD_RULES)
@@ -115,36 +105,26 @@ def copied_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
     rounds_of = sorted({window.round for window in windows})
     pieces = [dict(of_arm) for of_arm in by_arm.values()]
     whole = [
-        (number, np.concatenate([one[number] for one in pieces])) for number in rounds_of if _in_all(number, pieces)
+        (number, np.concatenate([one[number] for one in pieces]))
+        for number in rounds_of
+        if all(number in one for one in pieces)
     ]
     for name, of_round in [*((f"arm {arm}", of_arm) for arm, of_arm in by_arm.items()), ("all arms", whole)]:
-        pair = _alike([scatter for _, scatter in of_round], within=True)
-        if pair:
-            first, second = sorted((of_round[pair.one][0], of_round[pair.other][0]))
-            stated = f"round {second}, {name}: {pair.compared} steps that scatter as those of round {first}"
+        if pair := _alike([scatter for _, scatter in of_round], within=True):
+            *positions, compared, r = pair
+            first, second = sorted(of_round[one][0] for one in positions)
+            stated = f"round {second}, {name}: {compared} steps that scatter as those of round {first}"
             meaning = "No two rounds have that in common: one of them was made from the other."
-            yield finding(path, "serious", stated, f"no correlation, not {pair.r:.2f}", None, meaning)
+            yield finding(path, "serious", stated, f"no correlation, not {r:.2f}", None, meaning)
             return
 
 
-def _in_all(number: int, pieces: list[dict[int, Scatter]]) -> bool:
-    return all(number in one for one in pieces)
-
-
-class _Alike(NamedTuple):
-    """Two of several lists that scatter alike: their positions, how many values were compared, and the correlation."""
-
-    one: int
-    other: int
-    compared: int
-    r: float
-
-
-def _alike(scatters: list[Scatter], within: bool = False) -> _Alike | None:
+def _alike(scatters: list[Scatter], within: bool = False) -> tuple[int, int, int, float] | None:
     """Return the two lists whose Spearman correlation is too large for chance; None for none, or too few values.
 
-    Fisher's transformation makes it normal, with a variance of 1.06 / (n - 3) (Fieller et al. 1957). `within`: of one
-    launch, whose windows share a course, which is their median.
+    That is their positions, how many values were compared, and the correlation. Fisher's transformation makes it
+    normal, with a variance of 1.06 / (n - 3) (Fieller et al. 1957). `within`: of one launch, whose windows share a
+    course, which is their median.
     """
     from scipy.stats import rankdata  # it takes longer to import than most commands to run
 
@@ -166,7 +146,7 @@ def _alike(scatters: list[Scatter], within: bool = False) -> _Alike | None:
     deviations = math.atanh(min(r, 1 - 1e-9)) * math.sqrt((shortest - 3) / 1.06)
     if deviations < limit("alike_deviations"):
         return None
-    return _Alike(usable[int(one)], usable[int(other)], shortest, r)
+    return usable[int(one)], usable[int(other)], shortest, r
 
 
 @rule(EXPERIMENT_RULES)
@@ -192,13 +172,11 @@ def _plans(runs: list[Launch]) -> list[dict[int, Launch]]:
     Plans in which two launches have one position are left out (they are two plans), and so are arms that compete:
     those significantly slower are not launched.
     """
-    plans: dict[tuple[Path, int | None, int], list[tuple[int, Launch]]] = defaultdict(list)
-    for run in runs:
-        if run.order and not run.compete and len(Path(run.path).parts) > 4:
-            plan = Path(run.path).parents[3], run.order.seed, run.order.runs
-            plans[plan].append((run.order.position, run))
-    by_position = [dict(sorted(launches, key=lambda one: one[0])) for launches in plans.values()]
-    return [one for one, launches in zip(by_position, plans.values(), strict=True) if len(one) == len(launches)]
+    planned = [run for run in runs if run.order and not run.compete and len(Path(run.path).parts) > 4]
+    plans = grouped(planned, lambda run: (Path(run.path).parents[3], plan_of(run))).values()
+    by_position = [{run.order.position: run for run in launches if run.order} for launches in plans]
+    whole = [one for one, launches in zip(by_position, plans, strict=True) if len(one) == len(launches)]
+    return [dict(sorted(one.items())) for one in whole]
 
 
 @rule(EXPERIMENT_RULES)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, finding, rule
-from analysis.audit.launches import Launch
+from analysis.audit.launches import Launch, grouped, plan_of
 from train.record import files, parts, protocol, record
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RunRecord
@@ -87,7 +87,6 @@ def _within(values: Any, like: Any) -> Any:
 
 
 def _differing(path: str, by: str, stated: Any, written: Any) -> Iterator[Finding]:
-    """Yield one finding on the values that differ, if any do."""
     differ = [*_differences(stated, written)]
     if differ:
         name, one, other = differ[0]
@@ -101,7 +100,6 @@ def _short(value: Any) -> str:
 
 
 def _differences(one: Any, other: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name and both values of what differs."""
     if one == other:
         return
     if isinstance(one, dict) and isinstance(other, dict):
@@ -182,7 +180,6 @@ def _configured(config: Mapping[str, Any], key: str) -> Any:
 
 
 def _same(given: str, stated: Any) -> bool:
-    """Return whether a setting as typed is a value of the configuration."""
     try:
         return float(given) == float(stated)
     except (TypeError, ValueError):
@@ -233,12 +230,8 @@ def gradients_and_parameters(run: RunRecord, path: str) -> Iterator[Finding]:
 @rule(EXPERIMENT_RULES)
 def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
     """Report launches of one model that need other operations for an image, or have other gradients, than the rest."""
-    models: dict[tuple[str, int], dict[tuple[Any, ...], list[Launch]]] = {}
-    for run in runs:
-        if run.work:
-            models.setdefault(run.model, {}).setdefault(run.work, []).append(run)
-    for (model, size), works in models.items():
-        usual, *others = sorted(works.items(), key=lambda one: -len(one[1]))
+    for (model, size), same in grouped([run for run in runs if run.work], lambda run: run.model).items():
+        usual, *others = sorted(grouped(same, lambda run: run.work).items(), key=lambda one: -len(one[1]))
         for work, strayed in others:
             stated = f"{model} at {size} pixels: {work}"
             meaning = "One model is one work: it was another model, or what the record says of it was changed."
@@ -273,10 +266,7 @@ def one_plan(runs: list[Launch]) -> Iterator[Finding]:
 
     Launches whose positions in the order are the same are of several plans, and are left out.
     """
-    plans: dict[tuple[int | None, int], list[Launch]] = {}
-    for run in runs:
-        if run.order:
-            plans.setdefault((run.order.seed, run.order.runs), []).append(run)
+    plans = grouped([run for run in runs if run.order], plan_of)
     for launches in plans.values():
         if len({run.order.position for run in launches if run.order}) < len(launches):
             continue

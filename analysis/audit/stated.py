@@ -56,7 +56,7 @@ def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
     Such a ratio is 1 at the smallest point whatever was measured, and hides any effect that all points share. A
     conclusion of "no effect" drawn from it says nothing about speed. Ratios that follow from neither are named as such.
     """
-    for ratio in RATIOS:
+    for ratio in [name for name in RATIOS if table["quantity"].eq(name).any()]:
         for report, printed in table[table["quantity"].eq(ratio) & table["kind"].eq("stated")].groupby("report"):
             rows = table[table["report"].eq(str(report))]
             raw, scaled = _agreement(printed, pairs(rows, ratio)), _agreement(printed, pairs(rows, ratio, True))
@@ -97,8 +97,9 @@ def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
     Fires if the gap around the median is the widest between any two neighbours, and wider than half of either group;
     once, however often the median is printed.
     """
-    for ratio, (column, *_) in RATIOS.items():
-        medians = table[table["quantity"].eq(f"median_{ratio}") & table["kind"].eq("stated") & table["ranks"].isna()]
+    stated = table[table["quantity"].str.startswith("median_") & table["kind"].eq("stated") & table["ranks"].isna()]
+    for ratio, (column, *_) in RATIOS.items() if len(stated) else ():
+        medians = stated[stated["quantity"].eq(f"median_{ratio}")]
         for row in medians.drop_duplicates("report").to_dict("records"):
             cells = table[table["quantity"].eq(ratio) & table["report"].eq(row["report"])].sort_values("value")
             values, half = cells["value"].to_numpy(), len(cells) // 2
@@ -207,6 +208,8 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
         "quantity"
     ]
     source = table[table["run"].eq(SOURCE_RUN)]
+    if source.empty:
+        return
     copied = measured(table, *source["quantity"].unique())
     both = copied.merge(source[[*key, "value", "place"]], on=key, suffixes=("", "_source"))
     both = both[both["value"].ne(both["value_source"])]

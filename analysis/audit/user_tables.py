@@ -41,10 +41,6 @@ def _at(run: pd.Series) -> str:
     return f"{run['place']}: {ranks_in_words(float(run['ranks']))}"
 
 
-def _grade(ratio: float) -> Severity:
-    return "serious" if not 0.5 < ratio < 2 else "warning"
-
-
 @rule(RUN_RULES)
 def rate_times_time(table: UserTable) -> Iterator[Finding]:
     """Report a rate that does not give, over the time beside it, the images of that time.
@@ -76,7 +72,8 @@ def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, what: str) -> Ite
         run, ratio = runs.loc[index], float(ratios[index])
         stated = f"{run['images_per_s']:.6g} images/s x {run[time]:.6g} s = {ratio * images[index]:.6g} images"
         meaning = "The rate, the time or its unit, or whose batch or rate it is, is not as the table says."
-        yield finding(_at(run), _grade(ratio), stated, f"{images[index]:.6g} {what}", ratio - 1, meaning)
+        grade: Severity = "warning" if 0.5 < ratio < 2 else "serious"
+        yield finding(_at(run), grade, stated, f"{images[index]:.6g} {what}", ratio - 1, meaning)
 
 
 @rule(RUN_RULES)
@@ -96,10 +93,8 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
             bases = pd.concat([rows[rows["ranks"].eq(rows["ranks"].min())], ones])
             pairs = [(base, time) for _, base in bases.iterrows() for time in times]
             for _, run in rows.iterrows():
-                half, options = (
-                    _half(table, run, name),
-                    [option for base, time in pairs for option in _options(table, run, base, time, name)],
-                )
+                half = _half(table, run, name)
+                options = [option for base, time in pairs for option in _options(table, run, base, time, name)]
                 if any(low - half <= run[name] <= high + half for low, high in options):
                     fitting.add((run["file"], run["line"]))
                 elif options:

@@ -71,7 +71,6 @@ def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _contradictory(table: pd.DataFrame, kind: str) -> Iterator[Finding]:
-    """Yield the findings of one kind of contradictions of `analysis.explain.runs`."""
     for one, run, rows in _contradictions(table):
         if one.kind == kind:
             yield finding(_row(run, rows), "serious", one.stated, one.follows, one.off, one.says)
