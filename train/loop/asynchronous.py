@@ -148,7 +148,6 @@ def _measured(steps: Steps) -> _Measured:
 
 
 def _note(context: Context) -> str:
-    """Return the note of the record on asynchronous training."""
     settings = context.config.distribution
     servers = f"{settings.servers} parameter server{'s' * (settings.servers > 1)}"
     which = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"

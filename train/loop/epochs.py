@@ -7,12 +7,12 @@ the run is complete. Rank 0 writes and reads it; the others get all by broadcast
 
 import os
 import time
-import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
@@ -26,16 +26,8 @@ from train.task import Context
 
 _KEPT = 2
 _HEAD = "head"
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    KeyError,
-    ValueError,
-    RuntimeError,
-    zlib.error,
-    zipfile.BadZipFile,
-    msgspec.MsgspecError,
-)
+# What NumPy, its archive and msgspec raise for a damaged file.
+_UNREADABLE = (OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, BadZipFile, msgspec.MsgspecError)
 
 
 @dataclass(frozen=True)
@@ -97,8 +89,6 @@ def record_progress(context: Context, progress: Progress) -> None:
 
 
 class _Run:
-    """Training with one compiled step."""
-
     def __init__(self, context: Context, learner: Learner, commit: Commit) -> None:
         self._context, self._learner, self._commit = context, learner, commit
         self._traced = False

@@ -94,7 +94,6 @@ def multiply(precision: str, burst_s: float) -> MatrixProduct:
 
 
 def _time(product: tf.types.experimental.PolymorphicFunction, a: tf.Tensor, b: tf.Tensor, count: int) -> float:
-    """Return seconds that so many products take, one after the other."""
     begin = time.perf_counter()
     for _ in range(count):
         product(a, b)
@@ -155,14 +154,12 @@ def products(layer: tf_keras.layers.Layer) -> int:
 
 
 def _output_size(layer: tf_keras.layers.Layer) -> tuple[int, int]:
-    """Return height and width of the output of a convolution."""
     shape = layer.output_shape
     height, width = shape[2:4] if layer.data_format == "channels_first" else shape[1:3]
     return height, width
 
 
 def _before(layer: tf_keras.layers.Layer) -> list[tf_keras.layers.Layer]:
-    """Return the layers whose outputs a layer takes."""
     layers = []
     for node in layer.inbound_nodes:
         inbound = node.inbound_layers

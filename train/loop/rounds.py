@@ -45,12 +45,6 @@ class _Report:
     elapsed_s: float  # now
 
 
-def arm_sets(config: RunConfig) -> list[ArmSet]:
-    """Return the arms in the order of a round: one by one, or all together if rank groups measure at the same time."""
-    indices = range(len(config.launch.rounds))
-    return [tuple(indices)] if config.launch.rank_groups_at_once else [(index,) for index in indices]
-
-
 def measure_rounds(context: Context, learner: Learner) -> None:
     """Measure all arms, round after round, until the time of the launch is over.
 
@@ -141,7 +135,8 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
     config = context.config
     times_s: dict[ArmSet, float] = {}
     round_s, step_s, before = 0.0, 0.0, None
-    for arms in arm_sets(config):
+    indices = range(len(config.launch.rounds))
+    for arms in [tuple(indices)] if config.launch.rank_groups_at_once else [(index,) for index in indices]:
         arm = config.launch.rounds[arms[0]]
         larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
         if before and larger and len(times_s) >= _MIN_ARMS:

@@ -69,7 +69,6 @@ class ComputedTape(tf.GradientTape):
 def _exchange(
     distribution: Distribution, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
 ) -> list[tf.Tensor]:
-    """Return the gradients of the whole job, from those of this rank."""
     return distribution.tape(ComputedTape()).gradient(gradients, variables)
 
 

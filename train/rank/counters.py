@@ -9,8 +9,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from train.rank import placement
 from train.rank.gpus import NOT_COUNTED, GpuCount
@@ -74,8 +75,6 @@ def _package_folders(power: Path) -> list[Path]:
 
 def why_no_energy(power: Path = POWER) -> str | None:
     """Return why the energy of this host's processors cannot be read; None if it can."""
-    if energy_counters(power):
-        return None
     folders = _package_folders(power) if power.is_dir() else []
     if not folders:
         return f"no RAPL counter in {power}: a virtual machine, or a processor or kernel without one"
@@ -92,8 +91,7 @@ def why_no_energy(power: Path = POWER) -> str | None:
 def processors_j(begin: Sequence[Counter], end: Sequence[Counter]) -> float | None:
     """Return the energy of all packages between two readings, in J; None without counters, or if one is unknown."""
     used = [_between(b, e) for b, e in zip(begin, end, strict=False)]
-    counted = [joules for joules in used if joules is not None]
-    return sum(counted) if counted and len(counted) == len(begin) == len(end) else None
+    return _sum(used) if used and len(begin) == len(end) else None
 
 
 def gpu_j(begin: float | None, end: float | None) -> float | None:
@@ -153,21 +151,15 @@ def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
 
 
 def total(uses: Sequence[CoreUse | None]) -> CoreUse | None:
-    """Return the sum over several spans; None where one of them was not counted."""
+    """Return the sum over several spans, and the mean of clocks; None where one of them was not counted."""
     counted = [use for use in uses if use]
     if not counted or len(counted) < len(uses):
         return None
-    return CoreUse(
-        wall_s=sum(use.wall_s for use in counted),
-        own_s=sum(use.own_s for use in counted),
-        busy_s=sum(use.busy_s for use in counted),
-        steal_s=sum(use.steal_s for use in counted),
-        delay_s=_sum([use.delay_s for use in counted]),
-        frequency_mhz=known_mean([use.frequency_mhz for use in counted]),
-        energy_j=_sum([use.energy_j for use in counted]),
-        gpu_energy_j=_sum([use.gpu_energy_j for use in counted]),
-        gpu_clock_mhz=known_mean([use.gpu_clock_mhz for use in counted]),
-    )
+    sums: dict[str, Any] = {}
+    for name in (item.name for item in fields(CoreUse)):
+        values = [getattr(use, name) for use in counted]
+        sums[name] = known_mean(values) if name.endswith("_mhz") else _sum(values)
+    return CoreUse(**sums)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

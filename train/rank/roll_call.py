@@ -154,7 +154,6 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
 
 
 def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return each key whose value differs, with both values."""
     return [
         f"{key}={other.get(key)} instead of {reference.get(key)}"
         for key in sorted({*reference, *other})

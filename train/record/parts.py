@@ -11,33 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from train.record import protocol, summary
-from train.record.record import (
-    SCHEMA_VERSION,
-    AllreduceTimes,
-    CoreUse,
-    Environment,
-    Epoch,
-    Failure,
-    MatrixProduct,
-    NodeQuota,
-    Order,
-    PrintedRate,
-    Rank,
-    RankTimeline,
-    Resize,
-    Role,
-    RunRecord,
-    Server,
-    Transfer,
-    Usage,
-    Window,
-    Work,
-)
+from train.record import record as records
+from train.record.record import Failure, Rank, RunRecord, Server, Usage
+
+Process = TypeVar("Process", Rank, Server)
 
 # Fields of the whole job, from rank 0's part.
 _OF_THE_JOB = (
@@ -64,21 +46,21 @@ class Part:
     step_times_s: list[float] = field(default_factory=list)
     compute_times_s: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
-    epochs: list[Epoch] = field(default_factory=list)
-    allreduces: list[AllreduceTimes] = field(default_factory=list)
-    transfers: list[Transfer] = field(default_factory=list)
-    windows: list[Window] = field(default_factory=list)
-    exchanges: list[Window] = field(default_factory=list)
-    timed_cores: CoreUse | None = None
-    matrix_products: list[MatrixProduct] = field(default_factory=list)
-    timeline: RankTimeline | None = None
+    epochs: list[records.Epoch] = field(default_factory=list)
+    allreduces: list[records.AllreduceTimes] = field(default_factory=list)
+    transfers: list[records.Transfer] = field(default_factory=list)
+    windows: list[records.Window] = field(default_factory=list)
+    exchanges: list[records.Window] = field(default_factory=list)
+    timed_cores: records.CoreUse | None = None
+    matrix_products: list[records.MatrixProduct] = field(default_factory=list)
+    timeline: records.RankTimeline | None = None
     samples: list[summary.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
-    environment: Environment | None = None
-    resizes: list[Resize] = field(default_factory=list)
+    environment: records.Environment | None = None
+    resizes: list[records.Resize] = field(default_factory=list)
     weights_differ: bool | None = None
-    work: Work | None = None
-    printed: PrintedRate | None = None
+    work: records.Work | None = None
+    printed: records.PrintedRate | None = None
     notes: list[str] = field(default_factory=list)
     arms_left_out: dict[str, str] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256
@@ -211,9 +193,9 @@ class Identity:
     learning_rate: float | None
     swept: dict[str, Any]
     arm: str | None = None
-    role: Role | None = "point"
+    role: records.Role | None = "point"
     arm_keys: Sequence[str] = ()
-    order: Order | None = None
+    order: records.Order | None = None
     rounds_end_s: float | None = None
 
 
@@ -226,7 +208,7 @@ class JobEnd:
     cores_shared: bool  # ranks competed for a core
     supervised: bool = True  # by a launcher: phases add up to job_s; by hand they end with the rank's last line
     failure: Failure | None = None
-    node_quotas: Sequence[NodeQuota] = ()
+    node_quotas: Sequence[records.NodeQuota] = ()
     attachments: Mapping[str, str] = field(default_factory=dict)  # beside those of rank 0
 
 
@@ -254,9 +236,9 @@ def assemble(parts: Sequence[Part], identity: Identity, job_end: JobEnd) -> RunR
             _rank(part, used, job_end)
             for part, used in zip(trained, summary.thinned_usage([part.usage for part in trained]), strict=True)
         ],
-        servers=[_server(part) for part in parts if not part.workers],
+        servers=[_process(Server, part) for part in parts if not part.workers],
         node_quotas=list(job_end.node_quotas),
-        schema_version=SCHEMA_VERSION,
+        schema_version=records.SCHEMA_VERSION,
         **{name: getattr(first, name) for name in _OF_THE_JOB},
     )
     record.attachments |= job_end.attachments
@@ -264,8 +246,10 @@ def assemble(parts: Sequence[Part], identity: Identity, job_end: JobEnd) -> RunR
     return record
 
 
-def _server(part: Part) -> Server:
-    return Server(**{item.name: getattr(part, item.name) for item in fields(Server)})
+def _process(kind: type[Process], part: Part, **others: Any) -> Process:
+    """Return a rank or a server of a record: these fields, and the others from its part."""
+    names = [item.name for item in fields(kind) if item.name not in others]
+    return kind(**{name: getattr(part, name) for name in names}, **others)
 
 
 def _rank(part: Part, used: Usage | None, job_end: JobEnd) -> Rank:
@@ -277,5 +261,4 @@ def _rank(part: Part, used: Usage | None, job_end: JobEnd) -> Rank:
     if job_end.supervised:
         phase = "exit" if part.finished or part.failure else part.phase
         phases_s[phase] = phases_s.get(phase, 0.0) + max(0.0, job_end.job_s - sum(phases_s.values()))
-    values = {item.name: getattr(part, item.name) for item in fields(Rank) if item.name not in ("phases_s", "usage")}
-    return Rank(**values, phases_s=phases_s, usage=used)
+    return _process(Rank, part, phases_s=phases_s, usage=used)

@@ -45,14 +45,7 @@ class Predictions:
         """Return predictions without any answer yet."""
         return cls(np.zeros((classes, classes), np.int64), class_names)
 
-    def add(
-        self,
-        images: Array,
-        labels: Array,
-        weights: Array,
-        predicted: Array,
-        probabilities: Array,
-    ) -> None:
+    def add(self, images: Array, labels: Array, weights: Array, predicted: Array, probabilities: Array) -> None:
         """Count one batch, each of its arrays (batch, ...); samples of weight 0 are padding and do not count."""
         counted = weights > 0
         np.add.at(self.confusion, (labels[counted], predicted[counted]), 1)

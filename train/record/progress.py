@@ -89,7 +89,6 @@ def launched_at(part: Part) -> float:
 
 
 def _since(part: Part) -> float:
-    """Return when the rank entered the phase that it is in."""
     return launched_at(part) + sum(part.phases_s.values())
 
 
@@ -201,7 +200,6 @@ def _step(progress: RunProgress, now: float) -> str:
 
 
 def _left(progress: RunProgress, seconds: float) -> str:
-    """Return how long the run will go on."""
     if seconds >= 0:
         return f"{'at most' if progress.at_most else 'about'} {duration(seconds)} left"
     return "ends with this round" if progress.at_most and progress.phase == "timed" else "longer than expected"

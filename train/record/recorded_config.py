@@ -30,69 +30,25 @@ _Name = Annotated[str, Meta(max_length=1000)]
 Swept = dict[str, str | int | float | bool | list[Any] | None]
 # Names, paths, estimates, repeats: dotted keys (of a section, all below it) that do not change what is measured.
 NOT_MEASURED = frozenset(
-    {
-        "experiment",
-        "tracking",
-        "results",
-        "assumed",
-        "derived",
-        "model.parameters",
-        "model.activation_bytes_per_image",
-        "dataset.ordered",
-        "dataset.data_dir",
-        "measure.name",
-        "measure.repeats",
-        "measure.batch_per_rank",
-        "measure.global_batch",
-        "measure.total_steps",
-        "measure.usage_period_s",
-        "measure.design",
-        "measure.precision_fraction",
-        "measure.budget_s",
-        "measure.control",
-        "measure.curve_budget_s",
-        "measure.compete",
-        "launcher.timeout_s",
-        "launcher.by_hand",
-        "launcher.cores_fraction",
-        "launcher.flat_within_fraction",
-        "launcher.hosts",
-        "launcher.order",
-        "launcher.split",
-        "launcher.assumed_run_s",
-        "launcher.time_limit_s",
-        "container.image",
-        "container.mpi_home",
-        "system.name",
-        "system.emulate",
-        "system.account",
-        "system.longest_s",
-        "system.remark",
-        "distribution.port",
-        "rounds.role",
-    }
+    (
+        *("experiment", "tracking", "results", "assumed", "derived", "distribution.port", "rounds.role"),
+        *("model.parameters", "model.activation_bytes_per_image", "dataset.ordered", "dataset.data_dir"),
+        *("measure.name", "measure.repeats", "measure.batch_per_rank", "measure.global_batch", "measure.total_steps"),
+        *("measure.usage_period_s", "measure.design", "measure.precision_fraction", "measure.budget_s"),
+        *("measure.control", "measure.curve_budget_s", "measure.compete"),
+        *("launcher.timeout_s", "launcher.by_hand", "launcher.cores_fraction", "launcher.flat_within_fraction"),
+        *("launcher.hosts", "launcher.order", "launcher.split", "launcher.assumed_run_s", "launcher.time_limit_s"),
+        *("container.image", "container.mpi_home"),
+        *("system.name", "system.emulate", "system.account", "system.longest_s", "system.remark"),
+    )
 )
 # What a launcher adds to a configuration that measures several points in one launch.
 LAUNCH_PLAN = frozenset({"rounds", "rank_groups", "rank_groups_at_once", "join_in_turn"})
 # Keys that a run does not use that only sweeps allreduces.
-TRAINING_ONLY = LAUNCH_PLAN | frozenset(
-    {
-        "model",
-        "dataset",
-        "optimizer",
-        "measure",
-        "precision",
-        "batch_per_rank",
-        "global_batch",
-        "seed",
-        "weights",
-        "distribution.compression",
-        "distribution.backward_passes_per_step",
-        "distribution.op",
-        "distribution.autotune",
-        "distribution.timeline",
-        "distribution.onednn",
-    }
+TRAINING_ONLY = LAUNCH_PLAN.union(
+    ("model", "dataset", "optimizer", "measure", "precision", "batch_per_rank", "global_batch", "seed", "weights"),
+    ("distribution.compression", "distribution.backward_passes_per_step", "distribution.op", "distribution.autotune"),
+    ("distribution.timeline", "distribution.onednn"),
 )
 
 

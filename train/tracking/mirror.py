@@ -197,7 +197,7 @@ def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str
                 record = load(path)
                 asked = wandb_runs.run_name(record, path.parent, tracking)
                 run = wandb_runs.begin(wandb, asked, path.parent, tracking, mode="offline")
-                wandb_runs.complete(wandb, run, record, path, wandb_runs.record_rows(record))
+                wandb_runs.complete(wandb, run, record, path, Logged().left(record))
             except Exception as error:  # whatever W&B raises, the other records are mirrored
                 failures.append(f"{path}: not mirrored to W&B: {error}")
     return failures

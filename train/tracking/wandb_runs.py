@@ -23,6 +23,7 @@ from train.record.summary import HasUsage, usage_by_second
 
 INIT_WITHIN_S = 30.0  # the answer of a server
 _START_WITHIN_S = 300.0  # wandb's own process, on busy cores
+MARKER_NAME, LIVE_NAME = "wandb-run-id", "wandb-live-id"
 AXES = ("timed/step", "epochs/epoch", "usage/time_s")  # what the rows that begin like these are drawn over
 
 Row = dict[str, Any]
@@ -134,7 +135,7 @@ def complete(wandb: Any, run: Any, record: RunRecord, path: Path, left: Sequence
         run.log_artifact(artifact)
     finally:
         run.finish(exit_code=0 if record.status == "complete" else 1)
-    mark_complete(path.parent, run.id)
+    files.write_whole(path.with_name(MARKER_NAME), run.id.encode())
 
 
 def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> None:
@@ -187,13 +188,8 @@ def wandb_module(folder: Path) -> Iterator[Any]:
                 os.environ[key] = value
 
 
-def record_rows(record: RunRecord) -> list[Row]:
-    """Return all rows of a run: one a timed step (s, of the slowest rank), one an epoch, one a second with samples."""
-    return step_rows(record) + epoch_rows(record.epochs) + usage_rows(record.ranks)
-
-
 def step_rows(record: RunRecord) -> list[Row]:
-    """Return a row a timed step.
+    """Return a row a timed step: its time on the slowest rank, in s, and its loss.
 
     A run that resumed training has the losses of the launches before it, but only its own times: the last ones.
     """
@@ -237,10 +233,6 @@ def phases(by_rank: Sequence[dict[str, float]]) -> dict[str, float]:
     }
 
 
-MARKER_NAME = "wandb-run-id"
-LIVE_NAME = "wandb-live-id"
-
-
 def home(run_folder: Path) -> Path:
     """Return the folder of all W&B runs of an experiment, beside <point>/<hash8>/r<repeat>; an absolute path."""
     return run_folder.resolve().parents[2] / "wandb"
@@ -274,11 +266,6 @@ def remove_runs(run_folder: Path, name: str) -> None:
     """Remove what there is of the run with this ID."""
     for begun in home(run_folder).glob(f"*-{name}*"):
         shutil.rmtree(begun, ignore_errors=True)
-
-
-def mark_complete(run_folder: Path, name: str) -> None:
-    """Say that the run of the record in this folder is complete. Raises OSError."""
-    files.write_whole(run_folder / MARKER_NAME, name.encode())
 
 
 def is_complete(run_folder: Path) -> bool:
