@@ -99,10 +99,6 @@ class _Run:
     provenance: dict[str, str]
 
     @property
-    def rates(self) -> dict[str, float]:
-        return self.arm.rates
-
-    @property
     def measured_alike(self) -> tuple[str, ...]:
         """The experiment and machine of a run: launches that share them scatter alike."""
         machine = (self.provenance.get(f"environment.hosts.{name}", "") for name in ("cpu_model", "cores"))
@@ -265,8 +261,9 @@ def _scatter(*sides: Sequence[_Run]) -> Scatter:
         for runs in largest.values():
             alike = scatter[runs[0].measured_alike]
             alike.speedups.append([run.arm.speedups for run in runs])
-            for by in runs[0].rates:
-                alike.rates[by].append((runs[0].config_hash, [run.rates[by] for run in runs if by in run.rates]))
+            for by in runs[0].arm.rates:
+                values = [run.arm.rates[by] for run in runs if by in run.arm.rates]
+                alike.rates[by].append((runs[0].config_hash, values))
     return scatter
 
 
@@ -278,8 +275,8 @@ def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[tuple[Se
     remark = remark if few < _ENOUGH_LAUNCHES else ""
     lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
     note = "; ".join(dict.fromkeys(lost))
-    for by in (by for by in speedups.BY if all(by in run.rates for run in (*a, *b))):
-        rates_a, rates_b = ([run.rates[by] for run in runs] for runs in (a, b))
+    for by in (by for by in speedups.BY if all(by in run.arm.rates for run in (*a, *b))):
+        rates_a, rates_b = ([run.arm.rates[by] for run in runs] for runs in (a, b))
         means = [unknown(statistics.fmean(values), len(values)) for values in (rates_a, rates_b)]
         own = {run.config_hash for run in (*a, *b)}
         others = [values for hash_, values in alike[0].rates[by] if hash_ not in own] if remark else []

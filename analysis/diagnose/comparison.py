@@ -13,7 +13,7 @@ from tabulate import tabulate
 from analysis import labels
 from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import PARTS, Part, Split, Step
-from analysis.diagnose.text import NAMES, WIDTH, milliseconds
+from analysis.diagnose.text import NAMES, milliseconds, page
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
@@ -125,14 +125,8 @@ def report(comparison: Comparison) -> str:
     """Return the whole comparison as text: table and sentences."""
     curve = comparison.curve
     point = f"{comparison.nodes} nodes, batch {comparison.split.point.batch_per_rank}"
-    lines = [
-        f"== {labels.name(curve.model)} on {curve.machine}: {point}; {len(comparison.arms)} arms, launched in turn",
-        "",
-        table(comparison),
-        "",
-        *(textwrap.fill(sentence, WIDTH) for sentence in sentences(comparison)),
-    ]
-    return "\n".join(lines)
+    title = f"{labels.name(curve.model)} on {curve.machine}: {point}; {len(comparison.arms)} arms, launched in turn"
+    return page(title, table(comparison), sentences(comparison))
 
 
 def table(comparison: Comparison) -> str:
@@ -145,15 +139,10 @@ def table(comparison: Comparison) -> str:
 
 
 def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
-    for part in parts:
-        absent = "none" if part == "waiting" and not curve.waits else "not known"
-        yield _in_two_lines(milliseconds(split.part(part))) if part in split.parts else absent
-    yield _in_two_lines(milliseconds(split.measured))
-    yield _in_two_lines(split.efficiency.text(".2f"))
-
-
-def _in_two_lines(number: str) -> str:
-    return number.replace(" (", "\n(")
+    absent = {part: "none" if part == "waiting" and not curve.waits else "not known" for part in parts}
+    numbers = [milliseconds(split.part(part)) if part in split.parts else absent[part] for part in parts]
+    numbers += [milliseconds(split.measured), split.efficiency.text(".2f")]
+    yield from (number.replace(" (", "\n(") for number in numbers)  # the interval below it
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from tabulate import tabulate
@@ -49,14 +49,13 @@ def report(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: La
     rounds = sum(map(len, splits[-1].launches))
     design = f"{rounds} rounds in {len(curve.launches)}" if curve.in_rounds else f"{rounds} repeats of single"
     launches = f"launch{'es' * (len(curve.launches) > 1 or not curve.in_rounds)}"
-    lines = [
-        f"== {_title(curve)} on {curve.machine}: {design} {launches}",
-        "",
-        table(splits),
-        "",
-        *(textwrap.fill(sentence, WIDTH) for sentence in sentences(curve, splits[-1], loss, slowest)),
-    ]
-    return "\n".join(lines)
+    title = f"{_title(curve)} on {curve.machine}: {design} {launches}"
+    return page(title, table(splits), sentences(curve, splits[-1], loss, slowest))
+
+
+def page(title: str, table: str, sentences: Iterable[str]) -> str:
+    """Return a title, a table and sentences as text."""
+    return "\n".join([f"== {title}", "", table, "", *(textwrap.fill(sentence, WIDTH) for sentence in sentences)])
 
 
 def _title(curve: Curve) -> str:

@@ -94,11 +94,6 @@ class Linear:
         """The degrees of freedom."""
         return self.basis.degrees
 
-    @property
-    def n(self) -> int:
-        """How many times it was made from."""
-        return len(self.fitted.explained_s)
-
     def combination(self, factors: Array) -> Mixture:
         """Return the sum of the coefficients times `factors` (shapes, p)."""
         each = np.repeat(factors, len(self.coefficients) // len(factors), axis=0)
@@ -119,10 +114,10 @@ class Linear:
         they with one degree of freedom: then the noise of the draws is as large as one residual.
         """
         centres, errors = estimate(self.fitted)
-        weights = self._weights(self.fitted, errors)
+        weights, n = self._weights(self.fitted, errors), len(self.fitted.explained_s)
         if truths is None or self.degrees < _CALIBRATED_DEGREES:
-            return Mixture(centres, errors, weights, self.degrees, self.n, lambda: _LEVEL)
-        return Mixture(centres, errors, weights, self.degrees, self.n, lambda: self._level(estimate, truths, weights))
+            return Mixture(centres, errors, weights, self.degrees, n, lambda: _LEVEL)
+        return Mixture(centres, errors, weights, self.degrees, n, lambda: self._level(estimate, truths, weights))
 
     def _weights(self, fitted: Fitted, errors: Array) -> Array:
         if self.degrees < 1:
@@ -151,7 +146,7 @@ class Linear:
         """
         fitted_s = np.einsum("knp,kp->kn", self.basis.designs, self.coefficients)
         noise_s = np.sqrt(self.fitted.scales_s2[:, None] * self.basis.relative_s2)
-        wall_errors, speed_errors = normal_errors(2, len(fitted_s), self.n)
+        wall_errors, speed_errors = normal_errors(2, *fitted_s.shape)
         part = np.tile(_SPEED_NOISE, len(fitted_s) // len(MIXES))[:, None] * self.by_speeds
         walls_s = fitted_s[:, None] + (np.sqrt(1 - part) * noise_s)[:, None] * wall_errors
         speeds_s = (np.sqrt(part) * noise_s)[:, None] * speed_errors
