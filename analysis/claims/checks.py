@@ -55,7 +55,8 @@ def stated(data: Data, numbers: Selection) -> Result:
 def _printed(row: Row) -> Bounds:
     """Return what counts as the number that is stated: within 5 % of it."""
     value = float(row["value"])
-    return Bounds(min(value * (1 - MARGIN), value * (1 + MARGIN)), max(value * (1 - MARGIN), value * (1 + MARGIN)))
+    low, high = sorted((value * (1 - MARGIN), value * (1 + MARGIN)))
+    return Bounds(low, high)
 
 
 def formula(
@@ -125,10 +126,8 @@ def order(
     It has if its ratio to each of the others says so; all these ratios together are wrong at most 5 times in 100.
     `need`: so many values of `at` are enough.
     """
-    if lowest is None:
-        name, bounds = highest, Bounds(low=1.0, strict=True)
-    else:
-        name, bounds = lowest, Bounds(high=1.0, strict=True)
+    name = highest if lowest is None else lowest
+    bounds = Bounds(low=1.0, strict=True) if lowest is None else Bounds(high=1.0, strict=True)
     where, ratios, texts = [], [], []
     for place, rows in groups(data.select(numbers), at):
         mine, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]

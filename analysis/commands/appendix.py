@@ -78,8 +78,8 @@ def declare_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
                         help="also measure these experiments of the appendix")  # fmt: skip
     parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="the archive must be signed with this key")
-    arguments.add_results(parser)
-    arguments.add_out(parser, "figures/evaluation.md")
+    arguments.add(parser, "--results")
+    arguments.add(parser, "--out", default=Path("figures/evaluation.md"))
 
 
 def run_evaluate(options: argparse.Namespace) -> int:

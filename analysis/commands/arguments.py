@@ -7,7 +7,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pandas as pd
 
@@ -17,72 +17,6 @@ from analysis.table.runs import Notice
 from train.record.printable import escaped
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def add_results(parser: argparse.ArgumentParser) -> None:
-    """Declare --results."""
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), metavar="FOLDER", help="local records (default: %(default)s)"
-    )
-
-
-def add_format(parser: argparse.ArgumentParser, *forms: str) -> None:
-    """Declare --format, with one of these forms; the first is the default."""
-    parser.add_argument("--format", choices=forms, default=forms[0], help="default: %(default)s")
-
-
-def add_out(parser: argparse.ArgumentParser, default: str = "figures") -> None:
-    """Declare --out: the folder, or file, to write into."""
-    parser.add_argument("--out", type=Path, default=Path(default), metavar="PATH", help="default: %(default)s")
-
-
-def add_draw(parser: argparse.ArgumentParser) -> None:
-    """Declare --draw, and --out for where."""
-    parser.add_argument("--draw", action="store_true", help="draw the figures of it")
-    add_out(parser)
-
-
-def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """Declare the name of an experiment."""
-    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
-
-
-def add_models(parser: argparse.ArgumentParser) -> None:
-    """Declare --models: a list of names, None for all."""
-    names = "only these models (default: all)"
-    parser.add_argument("--models", type=lambda text: text.split(","), metavar="A,B", help=names)
-
-
-def add_strict(parser: argparse.ArgumentParser, failure: str) -> None:
-    """Declare --strict; failure: what then is an error."""
-    parser.add_argument("--strict", action="store_true", help=f"exit status 1 if {failure}")
-
-
-def add_junit(parser: argparse.ArgumentParser) -> None:
-    """Declare --junit: the file that a CI system reads."""
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results to this file as JUnit, too")
-
-
-def add_job(parser: argparse.ArgumentParser) -> None:
-    """Declare --images and --epochs: the job whose wall time or node hours are predicted."""
-    parser.add_argument("--images", type=positive, metavar="N", help="images of the job, in each epoch")
-    parser.add_argument("--epochs", type=positive, default=1, metavar="N", help="default: %(default)s")
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Declare --columns: what the headers of a user's table mean."""
-    parser.add_argument(
-        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
-    )
-
-
-def add_period(parser: argparse.ArgumentParser) -> None:
-    """Declare --since and --within, for the commands over time."""
-    parser.add_argument("--since", type=day, metavar="DAY", help="leave out sessions that began earlier")
-    parser.add_argument(
-        "--within", type=fraction, metavar="FRACTION",
-        help="up to this far off a value counts as the same (default: as_before of analysis/thresholds.toml)",
-    )  # fmt: skip
 
 
 def ranks(text: str) -> tuple[int, ...]:
@@ -124,6 +58,31 @@ def day(text: str) -> str:
     if not _DAY.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text} given, must be a day, as 2026-11-01")
     return text
+
+
+_SHARED: dict[str, dict[str, Any]] = {
+    "experiment": {"help": "its name in conf/experiment, as weak_scaling"},
+    "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER",
+                  "help": "local records (default: %(default)s)"},
+    "--format": {"choices": ("text", "json"), "default": "text", "help": "default: %(default)s"},
+    "--out": {"type": Path, "default": Path("figures"), "metavar": "PATH", "help": "default: %(default)s"},
+    "--draw": {"action": "store_true", "help": "draw the figures of it"},
+    "--models": {"type": lambda text: text.split(","), "metavar": "A,B", "help": "only these models (default: all)"},
+    "--strict": {"action": "store_true", "help": "exit status 1 if a point is slower"},
+    "--junit": {"type": Path, "metavar": "FILE", "help": "write the results to this file as JUnit, too"},
+    "--images": {"type": positive, "metavar": "N", "help": "images of the job, in each epoch"},
+    "--epochs": {"type": positive, "default": 1, "metavar": "N", "help": "default: %(default)s"},
+    "--columns": {"default": "", "metavar": "HEADER=NAME,...", "help": "what headers of FILE mean (docs/tables.md)"},
+    "--since": {"type": day, "metavar": "DAY", "help": "leave out sessions that began earlier"},
+    "--within": {"type": fraction, "metavar": "FRACTION", "help": "up to this far off a value counts as the same "
+                 "(default: as_before of analysis/thresholds.toml)"},
+}  # fmt: skip
+
+
+def add(parser: argparse.ArgumentParser, *names: str, **changes: Any) -> None:
+    """Declare shared arguments; changes: of what argparse is told about them."""
+    for name in names:
+        parser.add_argument(name, **(_SHARED[name] | changes))
 
 
 def study(options: argparse.Namespace) -> Study:

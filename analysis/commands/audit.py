@@ -80,10 +80,10 @@ def declare_audit(parser: argparse.ArgumentParser) -> None:
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
     )
     parser.add_argument("--file", type=Path, metavar="FILE", help="a scaling study: any table (docs/tables.md)")
-    arguments.add_columns(parser)
-    arguments.add_format(parser, "table", "markdown", "json")
-    arguments.add_strict(parser, "a finding in FILE or in the records is serious")
-    arguments.add_junit(parser)
+    arguments.add(parser, "--columns")
+    arguments.add(parser, "--format", choices=FORMATS, default="table")
+    arguments.add(parser, "--strict", help="exit status 1 if a finding in FILE or in the records is serious")
+    arguments.add(parser, "--junit")
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -114,7 +114,6 @@ def _audit_file(options: argparse.Namespace) -> Audit:
 
 
 def _audit_all(options: argparse.Namespace) -> Audit:
-    """Audit the published numbers and local records."""
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
     judged = [one.as_json() for one in claims.judge(claims.read(), study)]
@@ -184,8 +183,8 @@ CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": cla
 
 def declare_claims(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_results(parser)
-    arguments.add_format(parser, "table", "markdown", "json")
+    arguments.add(parser, "--results")
+    arguments.add(parser, "--format", choices=CLAIMS_FORMATS, default="table")
 
 
 def run_claims(options: argparse.Namespace) -> int:

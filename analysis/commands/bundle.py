@@ -118,10 +118,10 @@ def _describe(folder: Path, collected: Collected) -> None:
 
 def declare_bundle(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_results(parser)
+    arguments.add(parser, "--results")
     parser.add_argument("--scrub", action="store_true", help="without names, paths, addresses, free text")
     parser.add_argument("--sign-key", type=Path, metavar="KEY", help="sign the manifest with this SSH key")
-    arguments.add_out(parser, "figures/bundle.tar.gz")
+    arguments.add(parser, "--out", default=Path("figures/bundle.tar.gz"))
 
 
 def _confirmed(remains: list[str]) -> bool:

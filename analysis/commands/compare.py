@@ -30,13 +30,12 @@ def declare_compare(parser: argparse.ArgumentParser) -> None:
         metavar="A=FOLDER B=FOLDER",
         help="two sets of local records, or two tables of any kind (docs/tables.md); without them, local and published",
     )
-    arguments.add_columns(parser)
-    arguments.add_results(parser)
+    arguments.add(parser, "--columns", "--results")
     parser.add_argument(
         "--tolerances", type=Path, default=tolerances.TOLERANCES, metavar="FILE.toml",
         help="value, lower, upper, unit of each quantity (default: %(default)s)",
     )  # fmt: skip
-    arguments.add_format(parser, "table", "markdown", "json")
+    arguments.add(parser, "--format", choices=("table", "markdown", "json"), default="table")
 
 
 def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:

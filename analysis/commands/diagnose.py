@@ -40,11 +40,7 @@ class Diagnosis(Document):
 
 def declare_diagnose(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_experiment(parser)
-    arguments.add_models(parser)
-    arguments.add_format(parser, "text", "json")
-    arguments.add_draw(parser)
-    arguments.add_results(parser)
+    arguments.add(parser, "experiment", "--models", "--format", "--draw", "--out", "--results")
 
 
 def run_diagnose(options: argparse.Namespace) -> int:
@@ -98,7 +94,6 @@ def _chosen(options: argparse.Namespace, study: Study) -> pd.DataFrame:
 
 
 def _why_not(shown: pd.DataFrame) -> str:
-    """Return why nothing can be split."""
     axes = sorted(set(shown["axis"]) - {""})
     if "nodes" not in axes:
         return f"it varies {', '.join(axes) or 'nothing'}; a step is split along the number of nodes"
@@ -106,7 +101,6 @@ def _why_not(shown: pd.DataFrame) -> str:
 
 
 def _draw(options: argparse.Namespace, study: Study) -> None:
-    """Draw the figure of the study's rows, and say where it is."""
     from analysis.figures import LOCAL, Entry, files
     from analysis.figures.diagnosis import DIAGNOSIS
 
@@ -118,10 +112,7 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_models(parser)
-    arguments.add_format(parser, "text", "json")
-    arguments.add_results(parser)
-    arguments.add_out(parser)
+    arguments.add(parser, "--models", "--format", "--results", "--out")
 
 
 def run_timeline(options: argparse.Namespace) -> int:

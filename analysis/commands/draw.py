@@ -29,8 +29,7 @@ if TYPE_CHECKING:  # Matplotlib and Jinja are imported by what draws: `list` doe
 def declare_draw(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="which figures (see `list`); without any, all")
-    arguments.add_results(parser)
-    arguments.add_out(parser)
+    arguments.add(parser, "--results", "--out")
 
 
 def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry], list[str]]:
@@ -68,7 +67,7 @@ def run_draw(options: argparse.Namespace) -> int:
 
 def declare_list(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_results(parser)
+    arguments.add(parser, "--results")
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -116,10 +115,10 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
 
 def declare_report(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_results(parser)
+    arguments.add(parser, "--results")
     parser.add_argument("--figures", type=Path, help="also write the figures into this folder, as `draw` does")
     parser.add_argument("--report", choices=schema.REPORTS, help="one report alone, beside its runs")
-    arguments.add_out(parser, "figures/report.html")
+    arguments.add(parser, "--out", default=Path("figures/report.html"))
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -141,13 +140,12 @@ def declare_proposal(parser: argparse.ArgumentParser) -> None:
                         help="experiments with records (default: %(default)s)")  # fmt: skip
     parser.add_argument("--threshold", type=arguments.fraction, default=0.75, metavar="FRACTION",
                         help="the least efficiency that the centre asks for (default: %(default)s)")  # fmt: skip
-    arguments.add_models(parser)
+    arguments.add(parser, "--models")
     parser.add_argument("--to", type=arguments.ranks, default=(), metavar="N,N",
                         help="nodes to predict (default: twice and four times the largest)")  # fmt: skip
-    arguments.add_job(parser)
+    arguments.add(parser, "--images", "--epochs")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="runs that are applied for (default: 1)")
-    arguments.add_out(parser)
-    arguments.add_results(parser)
+    arguments.add(parser, "--out", "--results")
 
 
 def run_proposal(options: argparse.Namespace) -> int:

@@ -46,9 +46,7 @@ def declare_explain(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
     what.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
-    arguments.add_columns(parser)
-    arguments.add_format(parser, "text", "json")
-    arguments.add_results(parser)
+    arguments.add(parser, "--columns", "--format", "--results")
 
 
 def run_explain(options: argparse.Namespace) -> int:

@@ -29,6 +29,9 @@ class Machine:
     histories: dict[Key, Values]
 
 
+JudgedMachines = list[tuple[Machine, list[Row]]]
+
+
 def measured(results: Path, experiment: str | None, since: str | None = None) -> list[Machine]:
     """Load the history of an experiment (None: of all) from the records below a folder, by machine.
 
@@ -61,13 +64,8 @@ def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str 
 
 def declare_history(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_experiment(parser)
-    arguments.add_results(parser)
-    arguments.add_period(parser)
-    arguments.add_strict(parser, "a point is slower")
-    arguments.add_junit(parser)
-    arguments.add_format(parser, "text", "json")
-    arguments.add_draw(parser)
+    arguments.add(parser, "experiment", "--results", "--since", "--within", "--strict", "--junit", "--format")
+    arguments.add(parser, "--draw", "--out")
 
 
 def run_history(options: argparse.Namespace) -> int:
@@ -76,66 +74,61 @@ def run_history(options: argparse.Namespace) -> int:
     within = options.within or limit("as_before")
     changes_by_machine = [history.newest_changes(one.histories, one.sessions) for one in machines]
     rows = iter(history.verdict_rows([change for changes in changes_by_machine for change in changes], within))
-    rows_by_machine = [[next(rows) for _ in changes] for changes in changes_by_machine]
-    every = [row for machine_rows in rows_by_machine for row in machine_rows]
+    judged = [
+        (machine, [next(rows) for _ in changes]) for machine, changes in zip(machines, changes_by_machine, strict=True)
+    ]
+    every = [row for _, machine_rows in judged for row in machine_rows]
     if options.format == "json":
-        _print_json(machines, rows_by_machine, within)
+        _print_json(judged, within)
     else:
-        _print(machines, rows_by_machine, within)
+        _print(judged, within)
     if options.junit:
         arguments.write_junit(options.junit, "history", text.failures(every))
     if options.draw:
-        _draw(options, machines, rows_by_machine, within)
+        _draw(options, judged, within)
     return 1 if options.strict and any(row.verdict == "slower" for row in every) else 0
 
 
-def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
-    for machine, machine_rows in zip(machines, rows, strict=True):
+def _print(judged: JudgedMachines, within: float) -> None:
+    for machine, rows in judged:
         print(text.session_table(machine.name, machine.sessions), "", sep="\n")
         if len(machine.sessions) == 1:
             print("one session: nothing to compare with yet; FORCE=1 measures the same points again\n")
             continue
         base = history.session_states(machine.sessions[:-1])[-1]
-        print(
-            text.compared_sessions(base, machine.sessions[-1].number),
-            "",
-            text.table(machine_rows, "before", "newest"),
-            "",
-            sep="\n",
-        )
-    every = [row for machine_rows in rows for row in machine_rows]
+        sessions = text.compared_sessions(base, machine.sessions[-1].number)
+        print(sessions, "", text.table(rows, "before", "newest"), "", sep="\n")
+    every = [row for _, rows in judged for row in rows]
     print(text.how(within), text.counts(every), sep="\n\n")
 
 
-def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
+def _print_json(judged: JudgedMachines, within: float) -> None:
     histories = [
         text.MachineHistory(
             machine=machine.name,
             sessions=[text.session_json(machine.sessions, nth) for nth in range(len(machine.sessions))],
-            points=[text.point_history(row, machine.histories[row.change.key]) for row in machine_rows],
+            points=[text.point_history(row, machine.histories[row.change.key]) for row in rows],
         )
-        for machine, machine_rows in zip(machines, rows, strict=True)
+        for machine, rows in judged
     ]
     print(documents.text(text.History(within=within, machines=histories)))
 
 
-def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[Row]], within: float) -> None:
-    """Draw one figure a machine, and say where they are."""
+def _draw(options: argparse.Namespace, judged: JudgedMachines, within: float) -> None:
     from analysis.figures import files
     from analysis.figures import history as figure
 
     ids = []
-    for nth, (machine, machine_rows) in enumerate(zip(machines, rows, strict=True), 1):
+    for nth, (machine, rows) in enumerate(judged, 1):
         ids.append(f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else ""))
-        points = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
+        points = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in rows]
         files.save(ids[-1], partial(figure.draw, machine.sessions, points, within), options.out)
     arguments.print_figures(options, ids)
 
 
 def _add_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of the reference, as owens-2026-11")
-    arguments.add_results(parser)
-    arguments.add_period(parser)
+    arguments.add(parser, "--results", "--since", "--within")
     parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
 
 
@@ -151,12 +144,9 @@ def run_reference(options: argparse.Namespace) -> int:
     file = reference.path(options.name, options.folder)
     if file.exists() and not options.force:
         raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
-    all_sessions: list[Session] = []
-    histories: dict[Key, Values] = {}
-    for machine in measured(options.results, options.experiment, options.since):
-        chosen = machine.sessions if options.since else machine.sessions[-1:]
-        all_sessions += chosen
-        histories |= history.histories(chosen)
+    machines = measured(options.results, options.experiment, options.since)
+    chosen = [machine.sessions if options.since else machine.sessions[-1:] for machine in machines]
+    all_sessions, histories = _all(chosen)
     new = reference.new_reference(options.name, all_sessions, histories, options.within or limit("as_before"))
     if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
@@ -172,6 +162,14 @@ def run_reference(options: argparse.Namespace) -> int:
     return 0
 
 
+def _all(by_machine: list[list[Session]]) -> tuple[list[Session], dict[Key, Values]]:
+    """Return the sessions on all machines, and the values of each point."""
+    histories: dict[Key, Values] = {}
+    for sessions in by_machine:
+        histories |= history.histories(sessions)
+    return [session for sessions in by_machine for session in sessions], histories
+
+
 def _why_no_point(histories: dict[Key, Values]) -> str:
     return "; ".join(dict.fromkeys(why for values in histories.values() for why in values.lost.values()))
 
@@ -179,20 +177,15 @@ def _why_no_point(histories: dict[Key, Values]) -> str:
 def declare_check_reference(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _add_reference(parser)
-    arguments.add_junit(parser)
-    arguments.add_format(parser, "text", "json")
+    arguments.add(parser, "--junit", "--format")
 
 
 def run_check_reference(options: argparse.Namespace) -> int:
     """Print each point beside its reference; 1 where one is slower. Raises TableError without a reference."""
     stored = reference.load(reference.path(options.name, options.folder))
     within = options.within or stored.within
-    histories: dict[Key, Values] = {}
-    all_sessions: list[Session] = []
-    for machine in measured(options.results, None, options.since):
-        newest = _newest(machine, stored, options.since)
-        all_sessions += newest
-        histories |= history.histories(newest)
+    machines = measured(options.results, None, options.since)
+    all_sessions, histories = _all([_newest(machine, stored, options.since) for machine in machines])
     rows = history.verdict_rows(reference.reference_changes(stored, histories), within)
     if options.format == "json":
         check = filled(

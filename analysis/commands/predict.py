@@ -42,8 +42,7 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
         "--exchange", choices=reading.EXCHANGES,
         help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",
     )  # fmt: skip
-    arguments.add_columns(parser)
-    arguments.add_models(parser)
+    arguments.add(parser, "--columns", "--models")
     parser.add_argument(
         "--to", type=arguments.ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)"
     )
@@ -52,13 +51,11 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
     )
     only = "use points of at most N ranks; larger ones that were measured check the prediction"
     parser.add_argument("--up-to", type=arguments.positive, default=math.inf, metavar="N", help=only)
-    arguments.add_job(parser)
+    arguments.add(parser, "--images", "--epochs")
     parser.add_argument(
         "--price", type=arguments.positive, metavar="P", help="of an hour of a node: what that job costs"
     )
-    arguments.add_format(parser, "text", "json")
-    arguments.add_draw(parser)
-    arguments.add_results(parser)
+    arguments.add(parser, "--format", "--draw", "--out", "--results")
 
 
 def run_predict(options: argparse.Namespace) -> int:
@@ -151,7 +148,6 @@ def _say_next(options: argparse.Namespace, predictions: list[Answer], published:
 
 
 def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
-    """Draw the figure, and say where it is."""
     from analysis.figures import files
     from analysis.figures import prediction as figure
 

@@ -26,11 +26,9 @@ from train.record.files import write_once
 
 def declare_summary(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_experiment(parser)
-    arguments.add_format(parser, "text", "json")
+    arguments.add(parser, "experiment", "--format")
     parser.add_argument("--brief", action="store_true", help="only speedups over the nodes, in 100 columns")
-    arguments.add_draw(parser)
-    arguments.add_results(parser)
+    arguments.add(parser, "--draw", "--out", "--results")
 
 
 def run_summary(options: argparse.Namespace) -> int:
@@ -78,7 +76,6 @@ def _largest_losses(study: Study, shown: pd.DataFrame) -> list[str]:
 
 
 def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
-    """Return the lines to print about an experiment."""
     lines = [f"{experiment} on {'; '.join(shown['machine'].unique())}", *_intervals(shown), ""]
     pairs = equivalence.pairs(shown) if shown["arm"].nunique() > 1 else []
     if pairs:
@@ -96,7 +93,6 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
 
 
 def _intervals(shown: pd.DataFrame) -> list[str]:
-    """Return how to read the intervals."""
     lines = [f"in brackets: the 95 % interval; none of fewer than {intervals.MIN_VALUES} values"]
     in_rounds = shown[shown["round"].notna()]
     if in_rounds.empty:
@@ -111,7 +107,6 @@ def _intervals(shown: pd.DataFrame) -> list[str]:
 
 
 def _draw(options: argparse.Namespace, shown: pd.DataFrame, study: Study) -> None:
-    """Draw the figures that show these rows, and say where they are."""
     from analysis.figures import files, registry
 
     figures, these = registry.figures(study.local), study.narrowed(shown)
@@ -133,12 +128,11 @@ class Tuning(Document):
 def declare_tune(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
-    arguments.add_models(parser)
+    arguments.add(parser, "--models")
     parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="only check that --write could write NAME")
     parser.add_argument("--conf", type=Path, default=CONF, metavar="DIR", help="folder of the configuration")
-    arguments.add_format(parser, "text", "json")
-    arguments.add_results(parser)
+    arguments.add(parser, "--format", "--results")
 
 
 def run_tune(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ _FOLLOWS = {True: "yes", False: "no"}
 
 def declare_tables(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    arguments.add_out(parser, "figures/tables")
+    arguments.add(parser, "--out", default=Path("figures/tables"))
 
 
 def run_tables(options: argparse.Namespace) -> int:
@@ -60,8 +60,8 @@ def _open(row: dict) -> dict[str, str]:
 def declare_table(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="any table, a folder of them, or - for standard input")
-    arguments.add_columns(parser)
-    arguments.add_out(parser, "figures/tables/read.csv")
+    arguments.add(parser, "--columns")
+    arguments.add(parser, "--out", default=Path("figures/tables/read.csv"))
 
 
 def run_table(options: argparse.Namespace) -> int:

@@ -25,23 +25,10 @@ LOCAL = "own"
 CAPTIONS = Path(__file__).with_name("captions.toml")
 
 
-@dataclass(frozen=True)
-class Caption:
-    """A line on what a figure shows, and its caption."""
-
-    shows: str
-    caption: str
-
-
 @functools.cache
-def captions() -> dict[str, Caption]:
-    """Return the texts of all figures, by id, and of all kinds of figures of experiments."""
-    texts = tomllib.loads(CAPTIONS.read_text())
-    return {key: Caption(one["shows"], _paragraphs(one["caption"])) for key, one in texts.items()}
-
-
-def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+def captions() -> dict[str, dict[str, str]]:
+    """Return the texts of all figures, by id, and of all kinds of figures of experiments: `shows` and `caption`."""
+    return tomllib.loads(CAPTIONS.read_text())
 
 
 @dataclass(frozen=True)
@@ -87,13 +74,14 @@ class Entry:
     @property
     def shows(self) -> str:
         """A line on what the figure shows; for a figure of an experiment after its name."""
-        shows = captions()[self.texts or self.id].shows
+        shows = captions()[self.texts or self.id]["shows"]
         return f"{self.local['experiment']}: {shows}" if self.texts and self.local else shows
 
     @property
     def caption(self) -> str:
         """The caption: paragraphs, with an empty line between them."""
-        return captions()[self.texts or self.id].caption
+        paragraphs = captions()[self.texts or self.id]["caption"].split("\n\n")
+        return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
     @property
     def report(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,6 @@ Pair = tuple["Axes", "Axes"]
 
 
 def _points(axes: Pair, curve: Curve, points: list[Split], label: str) -> None:
-    """Draw the points of one curve."""
     _stack(axes[0], points)
     _bounds(axes[1], points)
     axes[0].set_title(_title(curve, points[-1]), loc="left")
@@ -114,21 +113,16 @@ def _stack(axes: Axes, points: list[Split]) -> None:
         heights = np.array([split.part(part).value * 1e3 if part in split.parts else 0.0 for split in points])
         axes.bar(range(len(points)), heights, 0.7, np.where(heights < 0, down, up), color=shade, label=NAMES[part])
         up, down = up + np.maximum(heights, 0), down + np.minimum(heights, 0)
-    measured = [split.measured for split in points]
-    ends = [[(m.value - m.low) * 1e3 for m in measured], [(m.high - m.value) * 1e3 for m in measured]]
-    axes.errorbar(
-        range(len(points)), [m.value * 1e3 for m in measured], ends, fmt="none", ecolor=plots.BLACK, elinewidth=1
-    )
+    measured = list(enumerate(split.measured for split in points))
+    _intervals(axes, measured, 1e3, fmt="none", ecolor=plots.BLACK, elinewidth=1)
     axes.axhline(0, color=plots.BLACK, linewidth=0.5)
     axes.set_ylabel("time of a step [ms]")
 
 
 def _bounds(axes: Axes, points: list[Split]) -> None:
     """Draw the efficiency of each point, and that without each of its parts."""
-    _marks(axes, [{part: split.efficiency_without(part) for part in split.parts if part in LOSSES} for split in points])
-    for x, split in enumerate(points):
-        axes.plot([x - 0.42, x + 0.42], [split.efficiency.value] * 2, color=plots.BLACK, linewidth=1.2)
-    axes.plot([], [], color=plots.BLACK, linewidth=1.2, label="efficiency as measured")
+    parts = [{part: split.efficiency_without(part) for part in split.parts if part in LOSSES} for split in points]
+    _marks(axes, parts, [split.efficiency.value for split in points], "efficiency as measured")
     axes.axhline(1, color=plots.GREY, linestyle=":")
     axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))
     axes.set_ylabel("efficiency without a part")
@@ -136,25 +130,28 @@ def _bounds(axes: Axes, points: list[Split]) -> None:
 
 def _longer(axes: Axes, compared: Comparison) -> None:
     """By how many ms a step of each arm is longer than one of the base, in all and part by part."""
-    _marks(axes, [{part: number.over(1e-3) for part, number in other.parts.items()} for other in compared.others])
-    for x, other in enumerate(compared.others):
-        axes.plot([x - 0.42, x + 0.42], [other.longer.value * 1e3] * 2, color=plots.BLACK, linewidth=1.2)
-    axes.plot([], [], color=plots.BLACK, linewidth=1.2, label="whole step (right)")
+    parts = [{part: number.over(1e-3) for part, number in other.parts.items()} for other in compared.others]
+    _marks(axes, parts, [other.longer.value * 1e3 for other in compared.others], "whole step (right)")
     axes.axhline(0, color=plots.GREY, linestyle=":")
     axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
 
 
-def _marks(axes: Axes, points: Sequence[Mapping[Part, Number]]) -> None:
-    """Draw the losses of each point on the x axis side by side, with their intervals."""
+def _marks(axes: Axes, points: Sequence[Mapping[Part, Number]], wholes: Sequence[float], label: str) -> None:
+    """Draw the losses of each point on the x axis side by side, with their intervals, and a bar at the whole."""
     shown = [part for part in LOSSES if any(part in numbers for numbers in points)]
     for nth, part in enumerate(shown, 1):
         beside = _BESIDE * (nth - (len(shown) + 1) / 2)
         at = [(x + beside, numbers[part]) for x, numbers in enumerate(points) if part in numbers]
-        ends = [[e.value - e.low for _, e in at], [e.high - e.value for _, e in at]]
-        axes.errorbar(
-            [x for x, _ in at], [e.value for _, e in at], ends, fmt=_MARKERS[part], color=_SHADES[part], markersize=3.5,
-            elinewidth=0.8,
-        )  # fmt: skip
+        _intervals(axes, at, fmt=_MARKERS[part], color=_SHADES[part], markersize=3.5, elinewidth=0.8)
+    for x, whole in enumerate(wholes):
+        axes.plot([x - 0.42, x + 0.42], [whole] * 2, color=plots.BLACK, linewidth=1.2)
+    axes.plot([], [], color=plots.BLACK, linewidth=1.2, label=label)
+
+
+def _intervals(axes: Axes, numbers: Sequence[tuple[float, Number]], scale: float = 1.0, **look: Any) -> None:
+    x, values = [x for x, _ in numbers], [number.value * scale for _, number in numbers]
+    ends = [(scale * (number.value - number.low), scale * (number.high - number.value)) for _, number in numbers]
+    axes.errorbar(x, values, np.transpose(ends), **look)
 
 
 DIAGNOSIS = Kind("diagnosis", "diagnosis", _diagnosis, WITH_CONTROL, reads_records=True)

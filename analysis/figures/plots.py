@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -194,27 +194,31 @@ def setting(axes: Axes, values: Sequence[float], label: str) -> None:
     axes.set_xlabel(f"{label} ({spaced})" if spaced and label else label)
 
 
-def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
-    """Set up a logarithmic x axis with a tick at each of the points."""
+def log_axis(
+    axes: Axes, which: Literal["x", "y"], base: int = 10, subs: Sequence[float] = (1,), ticks: Sequence[float] = (),
+    name: Callable[[float], str] = "{:g}".format,
+) -> None:  # fmt: skip
+    """Make an axis logarithmic, with ticks at `subs` times the powers of the base, or at `ticks`; name: of a tick."""
     from matplotlib import ticker
 
+    axis, set_scale = (axes.xaxis, axes.set_xscale) if which == "x" else (axes.yaxis, axes.set_yscale)
+    set_scale("log", base=base)
+    axis.set_major_locator(ticker.FixedLocator(ticks) if len(ticks) else ticker.LogLocator(base, subs=subs))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: name(value)))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
+    """Set up a logarithmic x axis with a tick at each of the points."""
     ticks = sorted(set(ticks))
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(ticker.FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(ticker.FixedFormatter([f"{t:g}" for t in ticks]))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    log_axis(axes, "x", 2, ticks=ticks)
     axes.set_xlim(min(ticks) / 1.25, max(ticks) * 1.25)
     axes.set_xlabel(label)
 
 
 def logarithmic(axes: Axes, label: str, base: int = 10) -> None:
     """Set up a logarithmic y axis with plain numbers: 1, 2, 5, 10, ... or the powers of another base."""
-    from matplotlib import ticker
-
-    axes.set_yscale("log", base=base)
-    axes.yaxis.set_major_locator(ticker.LogLocator(base, subs=(1, 2, 5) if base == 10 else (1,)))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:g}"))
-    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    log_axis(axes, "y", base, (1, 2, 5) if base == 10 else (1,))
     axes.set_ylabel(label)
 
 

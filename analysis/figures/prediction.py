@@ -45,7 +45,6 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figu
 
 
 def _panel(axes: Axes, answer: Answer, learned: Learned) -> None:
-    """Draw one curve with its prediction."""
     curve = answer.curve
     targets = [target for target in answer.targets if target.supported]
     ranks = np.array([target.ranks for target in targets], float)

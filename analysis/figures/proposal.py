@@ -81,9 +81,9 @@ def _line(
     label: str, rows: Sequence, quantity: str, colour: str, marker: str, style: str, hollow: bool = False
 ) -> Line:
     numbers: list[Number] = [getattr(row, quantity) for row in rows]
-    x, y = [row.nodes for row in rows], [number.value for number in numbers]
-    low, high = [number.low for number in numbers], [number.high for number in numbers]
-    return Line(label, x, y, colour, marker, style, low, high, [hollow or not row.valid for row in rows])
+    y, low, high = ([getattr(number, end) for number in numbers] for end in ("value", "low", "high"))
+    hollows = [hollow or not row.valid for row in rows]
+    return Line(label, [row.nodes for row in rows], y, colour, marker, style, low, high, hollows)
 
 
 def write_pdf(content: Proposal, sections: Sequence[Section], title: str, path: Path) -> int:

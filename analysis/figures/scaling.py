@@ -195,14 +195,10 @@ def _distribution(axes: Axes, times: Times, style: SeriesStyle, line: str) -> No
 
 def _time_axis(axes: Axes, last: bool) -> None:
     """Axes of a distribution over times in ms."""
-    from matplotlib import ticker
-
-    axes.set_xscale("log")
+    axes.set_xscale("log")  # on which the limits follow from the times
     low, high = axes.get_xlim()
     subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high / low < 3 else (1, 2, 3, 5) if high / low < 10 else (1, 2, 5)
-    axes.xaxis.set_major_locator(ticker.LogLocator(10, subs=subs if high / low < 100 else (1,)))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    plots.log_axis(axes, "x", subs=subs if high / low < 100 else (1,))
     axes.set_ylim(-0.02, 1.02)
     axes.set_yticks([0.05, 0.5, 0.95])
     axes.set_ylabel("share of the steps")

@@ -200,12 +200,10 @@ def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
     """Draw share and exposed communication of one series; a logarithmic axis does not show 0 or less."""
     model = rows["model"].iloc[0]
     label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.n_range(rows['n'])}"
+    look = plots.colour(model), plots.nth_marker(nth), "--"
     for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
         y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
-        colour, marker = plots.colour(model), plots.nth_marker(nth)
-        plots.draw(
-            axes, [Line(label, rows["position"].tolist(), y, colour, marker, "--", low, high, rows["invalid"].tolist())]
-        )  # fmt: skip
+        plots.draw(axes, [Line(label, rows["position"].tolist(), y, *look, low, high, rows["invalid"].tolist())])
 
 
 def _link_rates(points: Points) -> Figure:
@@ -268,30 +266,21 @@ def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale:
 
 def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
     """Set up a logarithmic axis of message sizes in binary units."""
-    from matplotlib import ticker
-
-    axes.set_xscale("log", base=2)
     low, high = int(sizes.min()).bit_length() - 1, int(sizes.max()).bit_length() - 1
-    axes.xaxis.set_major_locator(ticker.FixedLocator([1 << k for k in range(low, high + 1, max(1, (high - low) // 5))]))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: size_label(x)))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    ticks = [1 << k for k in range(low, high + 1, max(1, (high - low) // 5))]
+    plots.log_axis(axes, "x", 2, ticks=ticks, name=size_label)
     axes.set_xlabel(label)
 
 
 def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
     """Return one panel for each number of ranks; the axes, each with the rows of the local table that it shows."""
-    from matplotlib import ticker
-
     runs = rounds(points.local)
     ranks = sorted(runs["ranks"].unique())
     fig, panels = plots.canvas(len(ranks), 1, height_mm=40 + 42 * len(ranks), sharex=True, sharey=True)
     shown = []
     for axes, number in zip(panels, ranks, strict=True):
         plots.draw(axes, _allreduce_lines(runs[runs["ranks"] == number], runs, value, scale))
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(ticker.LogLocator(10))
-        axes.yaxis.set_minor_locator(ticker.NullLocator())
-        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:g}"))
+        plots.log_axis(axes, "y")
         axes.set_ylabel(label)
         axes.set_title(f"{number} ranks", loc="left")
         _sizes(axes, runs["message_bytes"], "message size" if axes is panels[-1] else "")

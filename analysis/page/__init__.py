@@ -114,16 +114,10 @@ def _number(value: Any) -> str:
 
 
 def _findings(findings: Sequence[Finding]) -> list[Row]:
+    names = ("severity", "rule", "place", "stated", "follows", "off", "meaning")
     return [
-        {
-            "severity": f.severity,
-            "rule": f.rule.replace("_", " "),
-            "place": f.place,
-            "stated": f.stated,
-            "follows": f.follows,
-            "off": "" if f.off is None else f"{f.off:+.1%}",
-            "meaning": f.meaning,
-        }
+        {name: getattr(f, name) for name in names}
+        | {"rule": f.rule.replace("_", " "), "off": "" if f.off is None else f"{f.off:+.1%}"}
         for f in findings
     ]
 

@@ -46,14 +46,15 @@ def _speedup(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=88)
     gpus = [*points.published["ranks"], *points.local["ranks"]]
     plots.ideal(axes, gpus, label="theoretical")
-    plots.draw(
-        axes, [_line(points.published, "images_per_s_per_rank", "speedup", Line("by speed", [], [], plots.BLUE, "o"))]
-    )
-    plots.draw(axes, [_line(points.published, "wall_s", "speedup", Line("by wall time", [], [], plots.RED, "s"))])
-    for by, name, colour in (("throughput", "by speed", plots.BLUE), ("wall time", "by wall time", plots.RED)):
+    looks = [Line("by speed", [], [], plots.BLUE, "o"), Line("by wall time", [], [], plots.RED, "s")]
+    for quantity, look in zip(("images_per_s_per_rank", "wall_s"), looks, strict=True):
+        plots.draw(axes, [_line(points.published, quantity, "speedup", look)])
+    for by, look in zip(("throughput", "wall time"), looks, strict=True):
         for line in plots.local_lines(points.local, by, "speedup"):
-            label = line.label.replace(f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {name}", 1)
-            plots.draw(axes, [replace(line, label=label, colour=colour)])
+            label = line.label.replace(
+                f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {look.label}", 1
+            )
+            plots.draw(axes, [replace(line, label=label, colour=look.colour)])
     plots.doubling(axes, gpus, _GPUS)
     plots.logarithmic(axes, "speedup", 2)
     time = axes.twinx()
@@ -111,17 +112,12 @@ def _explained(points: Points) -> Figure:
 
 FIGURES = [
     *(Entry(f"000-{model}", _speedup, _published(model), _local(model)) for model in _MODELS),
-    Entry(
-        "000-efficiency-speed",
-        partial(_efficiency, quantity="images_per_s_per_rank", by="throughput", stated=0.94),
-        _published(_MODELS),
-        _local(_MODELS),
-    ),
-    Entry(
-        "000-efficiency-wall-time",
-        partial(_efficiency, quantity="wall_s", by="wall time", stated=0.4),
-        _published(_MODELS),
-        _local(_MODELS),
+    *(
+        Entry(id, partial(_efficiency, quantity=name, by=by, stated=bound), _published(_MODELS), _local(_MODELS))
+        for id, name, by, bound in (
+            ("000-efficiency-speed", "images_per_s_per_rank", "throughput", 0.94),
+            ("000-efficiency-wall-time", "wall_s", "wall time", 0.4),
+        )
     ),
     Entry(
         "000-explained",

@@ -22,10 +22,6 @@ _EPOCHS = {"fruit": 10, "caltech256": 30}
 _FINAL = ("validation_accuracy", "train_accuracy", "epochs_to_stable")
 
 
-def _final(run: str) -> dict[str, object]:
-    return {"report": "004", "run": run, "quantity": _FINAL, "kind": "measured"}
-
-
 def _local(experiment: str, ranks: int | None = None) -> dict[str, object]:
     return {"experiment": experiment} | ({} if ranks is None else {"ranks": ranks})
 
@@ -119,9 +115,6 @@ def _prediction(axes: Axes, rows: pd.DataFrame) -> None:
         axes.plot(row["ranks"], row["value"], "*", color=plots.PINK, markersize=6, label="predicted for 16 V100")
 
 
-_TWO = ("fruit", "caltech256")
-
-
 def _epoch_time(points: Points) -> Figure:
     return _times(points, "epoch_s", training_runs(points.local), "time per epoch [s]")
 
@@ -129,9 +122,6 @@ def _epoch_time(points: Points) -> Figure:
 def _job_time(points: Points) -> Figure:
     local = points.local[points.local["quantity"] == "job_s"]
     return _times(points, "job_s", local.assign(job_s=local["value"]), "job time [s]")
-
-
-_STABLE = {"report": "004", "quantity": "epochs_to_stable", "kind": ("measured", "predicted", "stated")}
 
 
 def _epochs_to_stable(points: Points) -> Figure:
@@ -166,41 +156,36 @@ def _time_to_stable(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
+_MODELS = (("fruit", 2), ("fruit", 4), ("caltech256", 2), ("caltech256", 4), ("caltech256", 4), ("caltech256", 8))
+_TO_STABLE = (*(f"model {nth}" for nth in (3, 4, 5, 6)), "prediction")
+
+
+def _published(quantity: str | tuple[str, ...], *kinds: str, **more: object) -> dict[str, object]:
+    return {"report": "004", "quantity": quantity, "kind": kinds, **more}
+
+
 FIGURES = [
-    Entry("004-model-1", _accuracy, _final("model 1"), _local("fruit", 2)),
-    Entry("004-model-2", _accuracy, _final("model 2"), _local("fruit", 4)),
-    Entry("004-model-3", _accuracy, _final("model 3"), _local("caltech256", 2)),
-    Entry("004-model-4", _accuracy, _final("model 4"), _local("caltech256", 4)),
-    Entry("004-model-5", _accuracy, _final("model 5"), _local("caltech256", 4)),
-    Entry("004-model-6", _accuracy, _final("model 6"), _local("caltech256", 8)),
-    Entry(
-        "004-gpu-use",
-        _gpu_use,
-        {"report": "004", "run": "model 2", "quantity": ("job_s", "epoch_s"), "kind": "measured"},
-        _local("fruit", 4),
+    *(
+        Entry(f"004-model-{nth}", _accuracy, _published(_FINAL, "measured", run=f"model {nth}"), _local(*model))
+        for nth, model in enumerate(_MODELS, 1)
+    ),
+    Entry("004-gpu-use", _gpu_use, _published(("job_s", "epoch_s"), "measured", run="model 2"), _local("fruit", 4)),
+    *(
+        Entry(
+            id, draw, _published(quantity, "measured", "predicted"), {"experiment": tuple(_NAMES), "quantity": quantity}
+        )
+        for id, draw, quantity in (("004-epoch-time", _epoch_time, "epoch_s"), ("004-job-time", _job_time, "job_s"))
     ),
     Entry(
-        "004-epoch-time",
-        _epoch_time,
-        {"report": "004", "quantity": "epoch_s", "kind": ("measured", "predicted")},
-        {"experiment": _TWO, "quantity": ("epoch_s",)},
+        "004-epochs-to-stable",
+        _epochs_to_stable,
+        _published("epochs_to_stable", "measured", "predicted", "stated"),
+        _local("caltech256"),
     ),
-    Entry(
-        "004-job-time",
-        _job_time,
-        {"report": "004", "quantity": "job_s", "kind": ("measured", "predicted")},
-        {"experiment": _TWO, "quantity": ("job_s",)},
-    ),
-    Entry("004-epochs-to-stable", _epochs_to_stable, _STABLE, _local("caltech256")),
     Entry(
         "004-time-to-stable",
         _time_to_stable,
-        {
-            "report": "004",
-            "run": ("model 3", "model 4", "model 5", "model 6", "prediction"),
-            "quantity": ("epochs_to_stable", "job_s"),
-            "kind": ("measured", "predicted"),
-        },
+        _published(("epochs_to_stable", "job_s"), "measured", "predicted", run=_TO_STABLE),
         _local("caltech256"),
     ),
 ]
