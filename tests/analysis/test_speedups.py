@@ -26,21 +26,6 @@ def test_a_curve_worked_by_hand():
     assert curve([], []).empty
 
 
-def test_a_curve_in_rounds_has_a_speedup_over_the_launches_and_a_control_over_its_smallest_point(results):
-    """Ends of intervals: tests/analysis/experiments/test_summary.py."""
-    curve_in_rounds(results.folder)
-    runs = speedups.rates(results.table())
-    measured, control = (runs[runs["kind"].eq(kind)] for kind in ("measured", "control"))
-    c = speedups.curve(measured, "nodes").set_index("size")
-    assert c[["n", "launches"]].values.tolist() == [[12, 2], [12, 2]]
-    # the single launches, of which that of two nodes has 25.6 images/s, do not count
-    assert c.loc[1, "rate"] == pytest.approx(8 / (0.5 * 1.25))  # 8 images over the mean step
-    assert (c.loc[1, "speedup"], math.isnan(c.loc[1, "speedup_low"])) == (1, True)
-    c = speedups.curve(control, "nodes", speedups.base_of(control, runs))
-    assert c[["size", "speedup", "efficiency"]].values.tolist() == [pytest.approx([2, 1.9, 0.95])]
-    assert speedups.base_of(measured, runs) is None
-
-
 def test_launches_of_other_models_tell_how_far_launches_differ(results):
     # Four launches of two models have two degrees of freedom: Student's t of 4.303 instead of 12.706.
     curve_in_rounds(results.folder)

@@ -80,14 +80,9 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
         launch.take_turn(1)
 
 
-def test_the_points_of_a_plan_are_distinguished_from_its_curve():
-    asked = launches.overrides(Path("unused"), ["experiment=weak_scaling", "model=tiny", "nodes=2"])
-    assert launches.curve_of(asked) == "tiny-rounds"
-    assert launches.points_of([*asked, "measure.design=launches"]) == ["tiny-nodes1", "tiny-nodes2"]
-
-
-def test_the_controls_of_emulated_nodes_are_no_points(monkeypatch):
+def test_a_curve_and_its_points_are_distinguished_from_each_other_and_from_controls_of_emulated_nodes(monkeypatch):
     monkeypatch.setattr(launches, "this_machine", lambda: Machine(2, None))
     given = ["experiment=weak_scaling", "model=tiny", "nodes=4", "launcher=emulated"]
+    assert launches.curve_of(launches.overrides(Path("unused"), given)) == "tiny-rounds"
     asked = launches.overrides(Path("unused"), given, design="launches")
     assert launches.points_of(asked) == ["tiny-nodes1", "tiny-nodes2", "tiny-nodes4"]

@@ -102,10 +102,11 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     curve_in_rounds(results.folder)
     one, two, control = rows(results)
     assert [(row["rounds"], row["launches"]) for row in (one, two, control)] == [(12, 2)] * 3
-    assert one["images/s"].startswith("12.8 (")
-    assert (two[SPEEDUP], two[EFFICIENCY]) == ("1.58 (1.27 to 1.96)", "0.79 (0.64 to 0.98)")
-    assert (control[SPEEDUP], control["note"]) == ("1.900 (1.900 to 1.900)", "without allreduce")
-    assert control[BY_WALL_TIME] == ""
+    # 8 images over the mean step; the single launches, of which that of two nodes has 25.6 images/s, do not count
+    assert one["images/s"].startswith(f"{8 / (0.5 * 1.25):g} (")
+    assert (one[SPEEDUP], two[SPEEDUP], two[EFFICIENCY]) == ("1.00", "1.58 (1.27 to 1.96)", "0.79 (0.64 to 0.98)")
+    assert (control[SPEEDUP], control[EFFICIENCY]) == ("1.900 (1.900 to 1.900)", "0.950 (0.950 to 0.950)")
+    assert (control["note"], control[BY_WALL_TIME]) == ("without allreduce", "")
     # The launch of one node takes 9.4 s for 56 images. The first launch in rounds has steps of 2 x 0.5 s (1 + 0.1 n) /
     # ratio on two nodes, so a job of two nodes takes 0.4 s + 6 s + 6 steps for 112 images.
     step_s = fmean((1 + 0.1 * n) / ratio for n, ratio in enumerate((1.50, 1.61, 1.51, 1.62, 1.60, 1.52)))
@@ -128,7 +129,7 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     assert {name for name in two if name.endswith("_time")} == {
         f"{name}_{by}_time" for name in ("speedup", "efficiency") for by in ("wall", "job")
     }
-    assert (control["arm"], control["speedup_throughput"]["value"]) == ("without-allreduce", pytest.approx(1.9))
+    assert control["arm"] == "without-allreduce"
     assert not [name for name in control if name.endswith("_time")]
 
 
