@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 from train.config.program import filled, host_slots
@@ -101,7 +102,7 @@ def _run(
     config = task.config
     assert config.program is not None
     argv = container + filled(config.program.command, values(config, hosts, task.repeat))
-    log = protocol.rank_log(folder, 0)
+    log, failed = protocol.rank_log(folder, 0), partial(Failure, rank=0, host=socket.gethostname())
     started_at = time.time()
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
@@ -111,18 +112,16 @@ def _run(
         status = _wait(argv, log)
     except OSError as error:
         why = f"{argv[0]}: {error.strerror}; give its path, or add its folder to PATH (docs/program.md)"
-        return Failure(why, rank=0, host=socket.gethostname(), phase="start")
+        return failed(why, phase="start")
     for part in parts:
         part.add(phases_s={"timed": time.perf_counter() - began})
     if status:
         why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
-        return Failure(
-            f"the command ended with {why}", rank=0, host=socket.gethostname(), phase="timed", exit_code=status
-        )
+        return failed(f"the command ended with {why}", phase="timed", exit_code=status)
     try:
         printed = logs.printed_rate(log.read_text(errors="replace"), config.program.rate, config.global_batch or 1)
     except logs.RateError as error:
-        return Failure(str(error), rank=0, host=socket.gethostname(), phase="timed")
+        return failed(str(error), phase="timed")
     parts[0].add(printed=printed)
     return None
 

@@ -15,18 +15,10 @@ from train.config import program
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, Rule, check, check_section, limits
 from train.models import MODELS
+from train.models.applications import PRETRAINED
 from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
 
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
-
-# Models whose ImageNet weights tf_keras.applications has: its module, and the name there.
-PRETRAINED = {
-    "inceptionv3": ("inception_v3", "InceptionV3"),
-    "resnet101v2": ("resnet_v2", "ResNet101V2"),
-    "resnet50": ("resnet", "ResNet50"),
-    "vgg16": ("vgg16", "VGG16"),
-    "vgg19": ("vgg19", "VGG19"),
-}
 
 
 @dataclass(frozen=True)
