@@ -7,7 +7,7 @@ from typing import Annotated
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.compare import published, sets, text, tolerances
+from analysis.compare import published, sets, text
 from analysis.compare.published import ReportComparison
 from analysis.documents import Document, about, filled
 
@@ -32,7 +32,7 @@ def declare_compare(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add(parser, "--columns", "--results")
     parser.add_argument(
-        "--tolerances", type=Path, default=tolerances.TOLERANCES, metavar="FILE.toml",
+        "--tolerances", type=Path, default=published.TOLERANCES, metavar="FILE.toml",
         help="value, lower, upper, unit of each quantity (default: %(default)s)",
     )  # fmt: skip
     arguments.add(parser, "--format", choices=("table", "markdown", "json"), default="table")
@@ -57,7 +57,7 @@ def run_compare(options: argparse.Namespace) -> int:
         if not options.results.is_dir():
             raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
         study = arguments.study(options)
-        compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
+        compared = published.compare(study.published, study.local, published.read_tolerances(options.tolerances))
         sections, notes = text.published_sections(compared)
         left_out, failed = ([str(notice) for notice in notices] for notices in (study.left_out, study.failed))
         content = filled(ReportComparisons, compared, comparisons=compared.rows, left_out=left_out, failed=failed)

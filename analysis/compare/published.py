@@ -1,27 +1,125 @@
-"""Local records beside the published numbers of the same experiment, each number with its verdict."""
+"""Local records beside the published numbers of the same experiment, each number with its verdict.
+
+It is by tolerances, which are written as in ReFrame: (value, lower, upper, unit).
+"""
 
 import math
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from msgspec import structs
 
-from analysis import metrics, speedups
-from analysis.compare import tolerances
+from analysis import TableError, metrics, speedups
 from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
-from analysis.compare.tolerances import VERDICT_NAMES, Tolerance, VerdictName
 from analysis.curves import uncertain
 from analysis.derived import stated_number
 from analysis.documents import D, Document, NumberField, PValue, about, filled
 from analysis.experiments import final_values, training_runs
 from analysis.stats import Number, between, combined, common_covers, exact, student, unknown
 from analysis.stats.repeats import median
-from analysis.stats.verdict import Bounds, Verdict, apart, holm
+from analysis.stats.verdict import Bounds, Outcome, Verdict, apart, holm, leaning
+from analysis.table import schema
 from analysis.thresholds import limit
+
+TOLERANCES = Path(__file__).with_name("tolerances.toml")
+
+VerdictName = Literal["within", "outside", "not decidable", "not judged", "for information"]
+VERDICTS: tuple[VerdictName, ...] = ("outside", "not decidable", "within", "not judged", "for information")
+VERDICT_NAMES: dict[Outcome, VerdictName] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
+
+# Quantities of comparisons that the tidy table does not have, with their units.
+COMPARED = {
+    "efficiency_throughput_per_doubling": "fraction",
+    "efficiency_wall_time_per_doubling": "fraction",
+    "efficiency_job_time_per_doubling": "fraction",
+    "relative_throughput": "x",
+    "order_by_throughput": "fraction",
+    "order_by_efficiency": "fraction",
+}
+_SELECTORS = ("experiment", "model", "device", "at")
+
+
+def unit(quantity: str) -> str | None:
+    """Return the unit of a quantity of the tidy table or of a comparison; None for an unknown quantity."""
+    definition = schema.quantity(quantity)
+    return definition.unit if definition else COMPARED.get(quantity)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """One reference: its value (None: the published number), and how far below and above it is allowed, relative."""
+
+    quantity: str
+    unit: str
+    value: float | None
+    lower: float | None
+    upper: float | None
+    where: dict[str, Any] = field(default_factory=dict)
+
+    def bounds(self, published: float) -> Bounds:
+        """Return the allowed values, in the unit of the quantity."""
+        value = published if self.value is None else self.value
+        low = -math.inf if self.lower is None else value * (1 + self.lower)
+        high = math.inf if self.upper is None else value * (1 + self.upper)
+        return Bounds(low, high)
+
+    def judge(self, local: Number, published: Number) -> Verdict:
+        """Return whether a local number is inside or outside the tolerance, and how often that is by chance.
+
+        Inside: around every value that the published number may be rounded from. Outside: around none of them.
+        """
+        low, high = self.bounds(published.low), self.bounds(published.high)
+        return leaning(local, Bounds(low.low, high.high), Bounds(high.low, low.high))
+
+
+def _tolerance(entry: dict[str, Any], where: str) -> Tolerance:
+    def need(held: bool, key: str, allowed: str) -> None:
+        if not held:
+            raise TableError(f"{where}: {key} = {entry.get(key, 'nothing')!r} given, {allowed}")
+
+    keys = ("quantity", "value", "lower", "upper", "unit", *_SELECTORS)
+    if unknown := [key for key in entry if key not in keys]:
+        raise TableError(f"{where}: '{unknown[0]}' is not known (allowed: {', '.join(keys)})")
+    quantity, value = entry.get("quantity"), entry.get("value")
+    expected = unit(quantity) if isinstance(quantity, str) else None
+    need(expected is not None, "quantity", "must be one of the tidy table or of a comparison")
+    need(entry.get("unit") == expected, "unit", f"must be '{expected}'")
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    need(value == "published" or number, "value", "must be 'published' or a number")
+    limits = {}
+    for key, sign, allowed in (("lower", -1, "0 or negative"), ("upper", 1, "0 or positive")):
+        limit = limits[key] = entry.get(key)
+        fits = limit is None or (
+            isinstance(limit, int | float) and not isinstance(limit, bool) and 0 <= sign * limit < math.inf
+        )
+        need(fits, key, f"must be a fraction of the value, {allowed}")
+    selectors = {key: entry[key] for key in _SELECTORS if key in entry}
+    stated = None if value == "published" else float(value)  # type: ignore[arg-type]
+    return Tolerance(str(quantity), str(expected), stated, limits["lower"], limits["upper"], selectors)
+
+
+def read_tolerances(path: Path = TOLERANCES) -> list[Tolerance]:
+    """Return the tolerances in the TOML file `path`, in its order.
+
+    Raises TableError naming the file, the entry, what was given and what is allowed.
+    """
+    try:
+        entries = tomllib.loads(path.read_text())["tolerance"]
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise TableError(f"{path}: not a readable list of [[tolerance]]: {error}") from error
+    return [_tolerance(dict(entry), f"{path}: entry {number}") for number, entry in enumerate(entries, 1)]
+
+
+def find_tolerance(tolerances: Sequence[Tolerance], quantity: str, **point: Any) -> Tolerance | None:
+    """Return the first tolerance for a quantity at a point (experiment, model, device, at), or None."""
+    fitting = (one for one in tolerances if one.quantity == quantity and one.where.items() <= point.items())
+    return next(fitting, None)
 
 
 class AllowedRange(Document):
@@ -77,7 +175,7 @@ class Subject:
         """Return the tolerance for a quantity at this point."""
         mine = self.local
         point = {"experiment": mine.experiment, "model": mine.model, "device": mine.device, "at": self.at}
-        return tolerances.find(limits, quantity, **point)
+        return find_tolerance(limits, quantity, **point)
 
     def limit(self, limits: Sequence[Tolerance]) -> Tolerance | None:
         """Return its tolerance; none for an efficiency whose speedup has one, as both are one measurement."""
@@ -112,9 +210,8 @@ def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance
     lost = what.why_lost()
     judged = limit.judge(local, value) if limit and not lost else None
     remarks = [note, lost, judged.why if judged and judged.why == "no interval" else ""]
-    unit = tolerances.unit(what.quantity)
-    assert unit is not None
-    theirs, mine = what.published, what.local
+    quantity_unit, theirs, mine = unit(what.quantity), what.published, what.local
+    assert quantity_unit is not None
     return ReportComparison(
         report=theirs.report,
         experiment=mine.experiment,
@@ -122,7 +219,7 @@ def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance
         published_on=theirs.on,
         local_on=mine.on,
         quantity=what.quantity,
-        unit=unit,
+        unit=quantity_unit,
         axis=mine.axis,
         at=what.at,
         published=value,

@@ -9,9 +9,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 from analysis.compare.curves import SIZES
-from analysis.compare.published import AllowedRange, Comparisons, ReportComparison
+from analysis.compare.published import VERDICTS, AllowedRange, Comparisons, ReportComparison
 from analysis.compare.sets import SetComparisons
-from analysis.compare.tolerances import VERDICTS
 from analysis.documents import tally
 from analysis.stats import Number
 

@@ -19,7 +19,7 @@ from analysis import PUBLISHED, audit, claims, reports
 from analysis.audit.findings import SEVERITIES, Finding, point_label
 from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as beside
-from analysis.compare import sets, tolerances
+from analysis.compare import sets
 from analysis.compare.published import Comparisons
 from analysis.compare.text import published_sections
 from analysis.documents import counted, tally
@@ -74,7 +74,7 @@ def analyse(study: Study) -> Analysed:
         audit.table_findings(study.published),
         audit.record_findings(study),
         reports.recompute(study.published),
-        beside.compare(study.published, study.local, tolerances.read()),
+        beside.compare(study.published, study.local, beside.read_tolerances()),
     )
 
 
@@ -87,7 +87,7 @@ def about(analysed: Analysed, report: str) -> Analysed:
         judged=[one for one in analysed.judged if one.claim.report == report],
         findings=[one for one in analysed.findings if one.report == report],
         recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
-        comparisons=beside.compare(own, analysed.study.local, tolerances.read()),
+        comparisons=beside.compare(own, analysed.study.local, beside.read_tolerances()),
     )
 
 

@@ -3,9 +3,12 @@ import math
 
 import pytest
 
+from analysis import TableError
 from analysis.audit import machine
-from analysis.compare import published, tolerances
+from analysis.compare import published
 from analysis.compare.curves import published_curves
+from analysis.stats import between, exact
+from analysis.stats.verdict import Bounds
 from analysis.study import Study
 from tests.helpers.own_records import QUOTA, Arm, make_record, make_rounds, save
 from train.record.record import Epoch
@@ -23,7 +26,7 @@ def curves_of_the_reports_are_found_once(monkeypatch):
 
 
 def compare(local, limits=None):
-    return published.compare(Study().published, local, tolerances.read() if limits is None else limits)
+    return published.compare(Study().published, local, published.read_tolerances() if limits is None else limits)
 
 
 def rows(compared, quantity, **where):
@@ -213,8 +216,8 @@ def test_what_has_no_counterpart_is_named(results):
 @pytest.mark.slow
 def test_a_value_that_the_tolerances_state_needs_no_report(results):
     limits = [
-        tolerances.Tolerance("images_per_s", "images/s", 20.0, -0.1, None, {"experiment": "overhead", "at": 1}),
-        tolerances.Tolerance("efficiency_throughput", "fraction", 0.85, -0.1, None, {"at": 2}),
+        published.Tolerance("images_per_s", "images/s", 20.0, -0.1, None, {"experiment": "overhead", "at": 1}),
+        published.Tolerance("efficiency_throughput", "fraction", 0.85, -0.1, None, {"at": 2}),
     ]
     for repeats, verdicts in ((1, ("not decidable", "not decidable")), (8, ("within", "outside"))):
         for repeat in range(repeats):
@@ -236,3 +239,78 @@ def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
     assert (speedup.local.n, speedup.verdict) == (12, "within")
     shape = only(results, "efficiency_throughput_per_doubling")
     assert shape.local.interval == pytest.approx([(ratio / 8) ** (1 / 3) for ratio in (6.6453, 6.9547)], abs=1e-4)
+
+
+ENTRY = {"quantity": '"efficiency_throughput"', "unit": '"fraction"', "value": '"published"'}
+
+
+def read_tolerances(folder, *entries):
+    path = folder / "t.toml"
+    tables = ["\n".join(["[[tolerance]]", *(f"{key} = {value}" for key, value in entry.items())]) for entry in entries]
+    path.write_text("\n".join(tables))
+    return published.read_tolerances(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "upper", "bounds"),
+    [(None, 0.25, (pytest.approx(7.2), pytest.approx(10.0))), (4.0, None, (pytest.approx(3.6), math.inf))],
+)
+def test_the_bounds_are_fractions_of_the_reference(value, upper, bounds):
+    assert published.Tolerance("speedup_throughput", "x", value, -0.1, upper).bounds(8.0) == Bounds(*bounds)
+
+
+# A published number carries its rounding: 7 is 6.5 to 7.5. Within is what is allowed around both, 6.75 to 7.15; outside
+# what is around neither.
+EIGHT, SEVEN = exact(8.0), between(7.0, 6.5, 7.5)
+
+
+@pytest.mark.parametrize(
+    ("stated", "low", "high", "verdict"),
+    [
+        (EIGHT, 7.3, 8.7, "within"),  # 7.2 to 8.8 around 8
+        (EIGHT, 5.0, 9.0, "not decidable"),  # wider than the tolerance
+        (EIGHT, 7.0, 7.5, "not decidable"),  # across the lower bound
+        (EIGHT, 6.0, 7.1, "outside"),
+        (EIGHT, 8.9, 9.5, "outside"),
+        (EIGHT, math.nan, math.nan, "not decidable"),  # no interval, no verdict
+        (SEVEN, 6.8, 7.1, "within"),
+        (SEVEN, 6.5, 6.7, "not decidable"),  # around 6.5 it would be, around 7.5 not
+        (SEVEN, 8.2, 8.3, "not decidable"),
+        (SEVEN, 8.3, 8.4, "outside"),
+    ],
+)
+def test_the_whole_interval_decides(stated, low, high, verdict):
+    allowed = published.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
+    judged = allowed.judge(between((low + high) / 2, low, high), stated)
+    assert published.VERDICT_NAMES[judged.outcome] == verdict
+
+
+def test_the_first_entry_that_fits_counts(tmp_path):
+    special = ENTRY | {"value": 0.9, "lower": -0.05, "model": '"vgg16"', "at": 2}
+    entries = read_tolerances(tmp_path, special, ENTRY | {"lower": -0.1})
+    assert published.find_tolerance(entries, "efficiency_throughput", model="vgg16", at=2).value == 0.9
+    assert published.find_tolerance(entries, "efficiency_throughput", model="vgg16", at=4).value is None
+    assert published.find_tolerance(entries, "images_per_s", model="vgg16", at=4) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (None, "not a readable list"),
+        ({"quantity": '"efficiency"'}, "quantity = 'efficiency' given"),
+        ({"unit": '"x"'}, "unit = 'x' given, must be 'fraction'"),
+        ({"value": '"publshed"'}, "value = 'publshed' given, must be 'published' or a number"),
+        ({"value": "nan"}, "value = nan given"),
+        ({"lower": 0.1}, "lower = 0.1 given, must be a fraction of the value, 0 or negative"),
+        ({"upper": -0.1}, "upper = -0.1 given"),
+        ({"uper": 0.1}, "'uper' is not known"),
+    ],
+)
+def test_a_wrong_entry_is_named(tmp_path, wrong, error):
+    with pytest.raises(TableError, match=rf"t\.toml: .*{error}"):
+        read_tolerances(tmp_path, *([] if wrong is None else [ENTRY | wrong]))
+
+
+def test_the_tolerances_of_the_kit_are_well_formed():
+    quantities = {tolerance.quantity for tolerance in published.read_tolerances()}
+    assert quantities >= {"speedup_throughput", "speedup_wall_time", "order_by_throughput"}
