@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
-import pandas as pd
 import pytest
 
-from analysis.audit.findings import RECORD_RULES, Finding
+from analysis import audit  # noqa: F401 - adds its rules to the lists
+from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding
 from tests.helpers.tidy_rows import table
 from train.record.record import RunRecord
 
@@ -17,9 +17,9 @@ def record_findings(name: str, run: RunRecord) -> list[Finding]:
     return list(RECORD_RULES[name](run, "the/record.json"))
 
 
-def row_findings(rule: Callable[[pd.DataFrame], Iterator[Finding]], *rows: dict) -> list[Finding]:
-    """The findings of one rule over the rows of a table."""
-    return list(rule(table(*rows)))
+def row_findings(name: str, *rows: dict) -> list[Finding]:
+    """The findings of one rule over the rows of a table, by its name."""
+    return list(TABLE_RULES[name](table(*rows)))
 
 
 def check(findings: Sequence[Finding], expected: Sequence[str | float | None]) -> None:

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.audit import records  # noqa: F401 - adds its rules to the list
 from analysis.audit.findings import RECORD_RULES
 from tests.helpers.findings import check, record_findings
 from tests.helpers.own_records import make_record, make_rounds, settle

@@ -1,7 +1,5 @@
 import pytest
 
-from analysis import audit  # noqa: F401 - adds its rules to the list
-from analysis.audit.findings import TABLE_RULES
 from tests.helpers.findings import check, row_findings
 from tests.helpers.tidy_rows import curve, row
 
@@ -51,9 +49,9 @@ CONTRADICTIONS = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "rows", "expected"), SPLIT.values(), ids=SPLIT)
 def test_a_fixed_cost_and_a_cost_per_step_explain_wall_times(rule, rows, expected):
-    check(row_findings(TABLE_RULES[rule], *rows), expected)
+    check(row_findings(rule, *rows), expected)
 
 
 @pytest.mark.parametrize(("rule", "rows", "expected"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_wall_times_and_speeds_agree(rule, rows, expected):
-    check(row_findings(TABLE_RULES[rule], *rows), expected)
+    check(row_findings(rule, *rows), expected)
