@@ -121,16 +121,10 @@ def pooled_ratio_of_means(a: Sequence[float], b: Sequence[float], others: Sequen
     if not groups:
         return unknown(value, n)
     degrees = sum(len(group) - 1 for group in groups)
-    error = _scatter(groups, degrees) * math.sqrt(1 / len(a) + 1 / len(b))
-    return exponential(student(math.log(value), error, degrees, n))
-
-
-def _scatter(groups: Sequence[Sequence[float]], degrees: int) -> float:
-    """Return the pooled standard deviation of the logarithms within some groups."""
     logarithms = [[math.log(value) for value in group] for group in groups]
-    return math.sqrt(
-        math.fsum((x - math.fsum(group) / len(group)) ** 2 for group in logarithms for x in group) / degrees
-    )
+    square = math.fsum((x - math.fsum(group) / len(group)) ** 2 for group in logarithms for x in group)
+    error = math.sqrt(square / degrees) * math.sqrt(1 / len(a) + 1 / len(b))
+    return exponential(student(math.log(value), error, degrees, n))
 
 
 @dataclass(frozen=True)
