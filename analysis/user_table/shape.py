@@ -620,11 +620,15 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
     stated: set[str] = {cells.header.unit.kind} if cells.header.unit else set()
     kinds = stated & {*_BY_UNIT} or cells.unit_kinds & {*_BY_UNIT}
     by_unit = _BY_UNIT[min(kinds)] if len(kinds) == 1 else ""
+    points = [pair for pair in zip(sizes, numbers.values(cells.cells), strict=False) if math.isfinite(pair[1])]
+    too_large = any(value > 3 * max(sizes) for _, value in points)  # for speedups
     for text in texts:
         header = headers.read(text)
         header = replace(header, name="wall_s") if header.why == headers.TIME_OF else header
         named = header.name in _MEASURED - {"scaling"} and len(text.split()) <= _TITLE
         quantity = header if named else _quantity_in(text)
+        if quantity and quantity.name == "speedup" and too_large and not by_unit:
+            continue
         if quantity and (not by_unit or quantity.name.startswith(_BY_UNIT_OR[by_unit])):
             unit = cells.header.unit if kinds and cells.header.unit else quantity.unit
             header = replace(cells.header, name=quantity.name, unit=unit, why="")
@@ -632,7 +636,6 @@ def _cells_named(texts: Sequence[str], sizes: Sequence[int], cells: Column) -> t
             return replace(cells, header=header), (f"the cells are {quantity.name}, by '{quoted}' above",)
     if by_unit:
         return cells.named(by_unit), (f"the cells are {by_unit}, by their unit",)
-    points = [pair for pair in zip(sizes, numbers.values(cells.cells), strict=False) if math.isfinite(pair[1])]
     grow = [after > before for (small, before), (large, after) in pairwise(points) if large > small]
     balance = 2 * sum(grow) - len(grow)
     if 3 * abs(balance) <= len(grow):  # neither grow nor fall

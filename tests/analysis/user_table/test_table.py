@@ -195,6 +195,8 @@ def test_a_table_is_read(tmp_path, text, columns):
          "'1,180' is read with a thousands mark: a guess; if not, say"),
         ("model,ranks,images_per_s\na,1,100\n,2,190\nb,1,50\n,2,97\n", {"model": ["a", "a", "b", "b"]},
          "blank cells have the value above them"),
+        ("Speedup of the solver\n\nGPUs,1,2,4\nsmall,437,237,154\nlarge,800,420,230\n",  # no speedup is 437
+         {"wall_s": [437, 237, 154, 800, 420, 230]}, "the cells are times, for they fall with the ranks"),
     ],
 )  # fmt: skip
 def test_a_table_is_read_by_a_guess_that_is_reported(tmp_path, text, columns, guess):
