@@ -17,11 +17,10 @@ FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
 INSTANCE = "MIG-33333333-cccc"
 
 
-NOT_SUPPORTED = pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 SETTINGS = {("PersistenceMode",): 1, ("ClockInfo", "SM"): 1189, ("MaxClockInfo", "SM"): 1480}
 # What nvmlDeviceGet... returns of two GPUs and a MIG instance, which reports memory and no utilisation: in mW, percent,
 # mJ since the driver was loaded. The first is of before Volta, and counts no energy.
-ANSWERS = {
+DEVICES = {
     FIRST: {
         ("UUID",): FIRST,
         ("Name",): "Tesla P100-PCIE-16GB",
@@ -40,15 +39,21 @@ ANSWERS = {
     },
     INSTANCE: {("MemoryInfo", "v2"): SimpleNamespace(used=2**21, reserved=2**29), **SETTINGS},
 }
+ANSWERS = {
+    ("SystemGetDriverVersion",): "550.54.15",
+    ("DeviceGetCount",): 2,
+    ("DeviceGetHandleByIndex", 0): FIRST,
+    ("DeviceGetHandleByIndex", 1): SECOND,
+    **{("DeviceGetHandleByUUID", device): device for device in DEVICES},
+    **{(f"DeviceGet{key[0]}", device, *key[1:]): DEVICES[device][key] for device in DEVICES for key in DEVICES[device]},
+}
 
 
 class FakeNvml:
-    """Answers of these devices, and of no others."""
+    """Answers what is listed, and nothing else."""
 
     nvmlMemory_v2, NVML_CLOCK_SM = "v2", "SM"
-
-    def __init__(self):
-        self.open = 0
+    open = 0
 
     def nvmlInit(self):
         self.open += 1
@@ -56,28 +61,11 @@ class FakeNvml:
     def nvmlShutdown(self):
         self.open -= 1
 
-    def nvmlSystemGetDriverVersion(self):
-        return "550.54.15"
-
-    def nvmlDeviceGetCount(self):
-        return 2
-
-    def nvmlDeviceGetHandleByIndex(self, index):
-        if index > 1:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        return (FIRST, SECOND)[index]
-
-    def nvmlDeviceGetHandleByUUID(self, uuid):
-        if uuid not in ANSWERS:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
-        return uuid
-
     def __getattr__(self, name):
-        def answer(handle, *arguments, **options):
-            key = (name.removeprefix("nvmlDeviceGet"), *arguments, *options.values())
-            if key not in ANSWERS[handle]:
-                raise NOT_SUPPORTED
-            return ANSWERS[handle][key]
+        def answer(*arguments, **options):
+            if (asked := (name.removeprefix("nvml"), *arguments, *options.values())) in ANSWERS:
+                return ANSWERS[asked]
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 
         return answer
 
