@@ -4,15 +4,15 @@ Without a driver there are none. `nvml` is the module pynvml of the package nvid
 """
 
 import ctypes
-import json
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pynvml
 
 from train.record.record import GpuState
@@ -72,10 +72,7 @@ def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
         process.kill()  # without waiting for its end
         print(f"warning: NVIDIA's driver did not answer within {timeout_s:g} s: GPUs are not named", file=sys.stderr)
         return Gpus([])
-    if process.returncode != 0:
-        return Gpus([])
-    fields = json.loads(answer)
-    return Gpus([GpuState(**state) for state in fields["states"]], fields["topology"])
+    return Gpus([]) if process.returncode else msgspec.json.decode(answer, type=Gpus)
 
 
 def query_driver(nvml: Any = pynvml) -> Gpus:
@@ -181,4 +178,4 @@ def _or_none(read: Callable[[], Any]) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(query_driver())))
+    print(msgspec.json.encode(query_driver()).decode())

@@ -5,7 +5,7 @@ Nothing else is shared: not the command line, not the output, not the ranks' own
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,7 +68,7 @@ measured_path = _rank_file("rank-{}.measured")  # a rank's marker: it measures n
 
 def write_assignment(folder: Path, assignment: Assignment) -> None:
     """Write the assignment into the run folder, before any rank is started. Raises OSError."""
-    text = msgspec.json.format(msgspec.json.encode(asdict(assignment)), indent=1)
+    text = msgspec.json.format(msgspec.json.encode(assignment), indent=1)
     assignment_path(folder).write_bytes(text)
 
 
