@@ -85,11 +85,6 @@ def add(parser: argparse.ArgumentParser, *names: str, **changes: Any) -> None:
         parser.add_argument(name, **(_SHARED[name] | changes))
 
 
-def study(options: argparse.Namespace) -> Study:
-    """Return the study of the records in --results."""
-    return Study(options.results)
-
-
 def experiment_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
     """Return the local rows of the experiment. Raises TableError without any, naming the experiments that have some."""
     name = options.experiment.replace("-", "_")

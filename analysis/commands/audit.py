@@ -189,6 +189,6 @@ def declare_claims(parser: argparse.ArgumentParser) -> None:
 
 def run_claims(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; the exit status."""
-    judged = claims.judge(claims.read(), arguments.study(options))
+    judged = claims.judge(claims.read(), Study(options.results))
     print(CLAIMS_FORMATS[options.format](judged))
     return 0

@@ -10,6 +10,7 @@ from analysis.commands import arguments
 from analysis.compare import published, sets, text
 from analysis.compare.published import ReportComparison
 from analysis.documents import Document, about, filled
+from analysis.study import Study
 
 
 class ReportComparisons(Document):
@@ -56,7 +57,7 @@ def run_compare(options: argparse.Namespace) -> int:
     else:
         if not options.results.is_dir():
             raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
-        study = arguments.study(options)
+        study = Study(options.results)
         compared = published.compare(study.published, study.local, published.read_tolerances(options.tolerances))
         sections, notes = text.published_sections(compared)
         left_out, failed = ([str(notice) for notice in notices] for notices in (study.left_out, study.failed))

@@ -45,7 +45,7 @@ def declare_diagnose(parser: argparse.ArgumentParser) -> None:
 
 def run_diagnose(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
-    study = arguments.study(options)
+    study = Study(options.results)
     arguments.print_notices(study.left_out)
     shown = _chosen(options, study)
     split_curves = [(curve, points) for curve in curves(shown, study.records) if (points := splits(curve))]
@@ -117,7 +117,7 @@ def declare_timeline(parser: argparse.ArgumentParser) -> None:
 
 def run_timeline(options: argparse.Namespace) -> int:
     """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
-    records = arguments.study(options).records
+    records = Study(options.results).records
     paths = find_launches(records, options.models)
     if not paths:
         models = f" of {','.join(options.models)}" if options.models else ""

@@ -49,7 +49,7 @@ def run_draw(options: argparse.Namespace) -> int:
     """Draw what was asked for, say what was left out; the exit status."""
     from analysis.figures import files
 
-    study = arguments.study(options)
+    study = Study(options.results)
     figures = registry.figures(study.local)
     entries, missing = chosen(options.ids, figures)
     if not options.results.exists():
@@ -72,7 +72,7 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
 
 def run_list(options: argparse.Namespace) -> int:
     """Print the figures as a table; the exit status."""
-    study = arguments.study(options)
+    study = Study(options.results)
     rows = []
     for entry in registry.figures(study.local).values():
         points = entry.points(study)
@@ -127,7 +127,7 @@ def run_report(options: argparse.Namespace) -> int:
 
     if not options.results.exists():
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
-    study = arguments.study(options)
+    study = Study(options.results)
     only = report_scope(options.report, study.published, options.results) if options.report else None
     arguments.print_notices(write_page(study, options.out, options.figures, only))
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
@@ -154,7 +154,7 @@ def run_proposal(options: argparse.Namespace) -> int:
 
     if options.runs < 1:
         raise TableError(f"--runs: {options.runs} given, must be at least 1")
-    study = arguments.study(options)
+    study = Study(options.results)
     arguments.print_notices(study.left_out)
     experiments = [name.replace("-", "_") for name in options.experiment.split(",")]
     plan = contents.Plan((options.images or contents.MILLION) * options.epochs, options.runs, bool(options.images))

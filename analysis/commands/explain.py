@@ -13,6 +13,7 @@ from analysis.commands import arguments
 from analysis.documents import Document, about
 from analysis.explain import runs, text
 from analysis.explain.text import ExplainedCurve
+from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
@@ -82,7 +83,7 @@ def _file_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], 
 
 def _experiment_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """Return the points of the records of an experiment, and what was left out. Raises TableError without a record."""
-    study = arguments.study(options)
+    study = Study(options.results)
     rows = arguments.experiment_rows(options, study)
     points, notes = runs.points(rows[rows["kind"].eq("measured")], f"{options.results}, {options.experiment}")
     return points, notes + [f"left out: {notice}" for notice in study.notices], []

@@ -64,7 +64,7 @@ def run_predict(options: argparse.Namespace) -> int:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
-    study = arguments.study(options)
+    study = Study(options.results)
     curves, costs = _asked(options, study)
     curves = _model_curves(curves, options.models)
     # This takes a second: it comes after all that may be wrong in the arguments.

@@ -33,7 +33,7 @@ def declare_summary(parser: argparse.ArgumentParser) -> None:
 
 def run_summary(options: argparse.Namespace) -> int:
     """Print the table, draw on request, and say where the figures are; 1 where there is no complete run."""
-    study = arguments.study(options)
+    study = Study(options.results)
     arguments.print_notices(study.left_out)
     folder = options.results / options.experiment
     arguments.print_notices(one for one in study.failed if Path(one.path).is_relative_to(folder))
@@ -144,7 +144,7 @@ def run_tune(options: argparse.Namespace) -> int:
     path = _settings_path(options.conf / "system", options.write) if options.write else None
     if options.dry_run:
         return 0
-    study = arguments.study(options)
+    study = Study(options.results)
     arguments.print_notices(study.left_out)
     rows = study.local[study.local["experiment"].eq(options.experiment)]
     if options.models:

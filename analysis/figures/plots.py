@@ -264,16 +264,6 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
     return figure
 
 
-def stacked(axes: Axes, parts: pd.DataFrame, shades: Mapping[str, str], shared: Sequence[bool]) -> None:
-    """Draw stacked bars, one a row of `parts`, one layer a labelled column; hatched where cores were shared."""
-    bottom = np.zeros(len(parts))
-    for layer in parts.columns:
-        bars = axes.bar(range(len(parts)), parts[layer], 0.7, bottom, color=shades[layer], label=layer)
-        for bar, hollow in zip(bars, shared, strict=True):
-            bar.set(edgecolor="white", linewidth=0.3, hatch="////" if hollow else None)
-        bottom += parts[layer].to_numpy()
-
-
 @dataclass(frozen=True)
 class SeriesStyle:
     """The label, the colour and the number of a series, which gives its marker and line style."""

@@ -1,5 +1,6 @@
 """All figures: those of the reports, and those that fit the quantities and axes of the local records."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pandas as pd
@@ -22,11 +23,9 @@ def figures(local: pd.DataFrame) -> dict[str, Entry]:
     Raises ValueError where two figures have one id.
     """
     entries = [entry for report in REPORTS for entry in report.FIGURES] + experiment_figures(local)
-    by_id = {entry.id: entry for entry in entries}
-    if len(by_id) < len(entries):
-        twice = sorted(id for id in by_id if sum(entry.id == id for entry in entries) > 1)
+    if twice := sorted(id for id, n in Counter(entry.id for entry in entries).items() if n > 1):
         raise ValueError(f"two figures are called {', '.join(twice)}")
-    return by_id
+    return {entry.id: entry for entry in entries}
 
 
 def experiment_figures(local: pd.DataFrame) -> list[Entry]:

@@ -144,18 +144,19 @@ def _phases(points: Points) -> Figure:
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
-    """Draw the phases of one series as stacked bars, one a point."""
+    """Draw the phases of one series as stacked bars, one a point; hatched where cores were shared."""
     mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
-    parts = pd.DataFrame({label: _sum(mean, names) for label, (names, _) in _PHASES.items()})
     shared = controls.invalid(rows).groupby(rows[over]).any().tolist()
-    plots.stacked(axes, parts, {label: shade for label, (_, shade) in _PHASES.items()}, shared)
-    axes.set_xticks(range(len(parts)), [f"{x}" for x in parts.index])
+    bottom = np.zeros(len(mean))
+    for label, (names, shade) in _PHASES.items():
+        heights = mean.reindex(columns=[f"phase_{name}_s" for name in names]).sum(axis=1).to_numpy()
+        bars = axes.bar(range(len(mean)), heights, 0.7, bottom, color=shade, label=label)
+        for bar, hollow in zip(bars, shared, strict=True):
+            bar.set(edgecolor="white", linewidth=0.3, hatch="////" if hollow else None)
+        bottom += heights
+    axes.set_xticks(range(len(mean)), [f"{x}" for x in mean.index])
     axes.set_xlabel(_axis_label(over))
     axes.grid(False, axis="x")
-
-
-def _sum(mean: pd.DataFrame, phases: tuple[str, ...]) -> pd.Series:
-    return mean.reindex(columns=[f"phase_{name}_s" for name in phases]).sum(axis=1)
 
 
 PERCENTILES = (5, 50, 95, 99)

@@ -230,9 +230,7 @@ def _link_rates(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(measured))
 
 
-_COLOURS = {"gloo": plots.BLUE, "mpi": plots.RED, "nccl": plots.GREEN}
-_MARKERS = {"gloo": "o", "mpi": "s", "nccl": "^"}
-_NAMES = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}
+_OPERATIONS = {"gloo": ("Gloo", plots.BLUE, "o"), "mpi": ("MPI", plots.RED, "s"), "nccl": ("NCCL", plots.GREEN, "^")}
 _STYLES = ("-", (0, (1, 1)), "--", "-.")
 _BOUNDS = {
     "tcp_ring_bytes_per_s": (plots.BLACK, "--", "plain TCP, all ranks to the next one"),
@@ -248,16 +246,17 @@ def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale:
     lines = []
     for names, line_rows in shown.groupby(key):
         everywhere = runs[(runs[key] == list(names)).all(axis=1)]
-        operations, cycle_ms = str(names[0]), names[1]
+        operations, colour, marker = _OPERATIONS[str(names[0])]
+        cycle_ms = names[1]
         counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
-        label = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", labels.n_range(counts)]
+        label = [f"{operations}, cycle {cycle_ms:g} ms", labels.n_range(counts)]
         label += labels.distinctions(line_rows, runs, "cycle_time_ms")
         sizes = line_rows.groupby("message_bytes")
         mean, low, high = ((sizes[value].agg(statistic) * scale).tolist() for statistic in ("mean", "min", "max"))
         lines.append(
             Line(
                 ", ".join(label), [int(str(size)) for size in sizes.groups], mean,
-                _COLOURS[operations], _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
+                colour, marker, _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
                 sizes["cores_shared"].any().tolist(),
             )
         )  # fmt: skip

@@ -31,7 +31,7 @@ from analysis.study import Study
 from analysis.table import schema
 from train.record import reproduction
 from train.record.progress import duration
-from train.record.reproduction import Outcome, Reproduction
+from train.record.reproduction import Reproduction
 
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 MAX_RUNS = 200  # of one experiment that the page lists one by one
@@ -290,14 +290,10 @@ class Scope:
                 "outcome": one.status,
                 "launches": f"{one.runs} of {one.planned}" if one.planned else "",
                 "took": duration(one.took_s) if one.took_s >= 1 else "",
-                "why": _why(one),
+                "why": "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out)))),
             }
             for one in sorted(outcomes, key=lambda one: _OUTCOMES.index(one.status))
         ]
-
-
-def _why(one: Outcome) -> str:
-    return "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out))))
 
 
 def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:

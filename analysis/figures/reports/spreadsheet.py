@@ -74,9 +74,7 @@ _EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
 def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=82)
     ratios = ratios_of_settings(points.published, ratio, speedups)
-    same = [name for name in KEY[:-1] if name != RATIOS[ratio][0]]
-    for (cells, rows), (colour, marker) in zip(ratios.groupby(same), _EIGHT, strict=True):
-        names = [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True)]
+    for (names, rows), (colour, marker) in zip(_by_cell(ratios, ratio), _EIGHT, strict=True):
         plots.draw(axes, [Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
@@ -90,14 +88,19 @@ def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figur
 def _own_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[Line]:
     """Yield the ratios of own throughputs or speedups: a line for each strategy and all else that is the same."""
     rows = measured(local, "images_per_s")
-    same = [name for name in KEY[:-1] if name != RATIOS[ratio][0]]
     for nth, (_, strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
         exchange = labels.distinctions(strategy, rows, "swept", *KEY)
-        for cells, ratios in ratios_of_settings(strategy, ratio, speedups).groupby(same):
-            names = [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True) if cell]
+        for names, ratios in _by_cell(ratios_of_settings(strategy, ratio, speedups), ratio):
             label = ", ".join(["local", *names, labels.n_range(ratios["n"]), *exchange])
             x, y, low, high = (ratios[name].tolist() for name in ("ranks", "ratio", "low", "high"))
             yield Line(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
+
+
+def _by_cell(ratios: pd.DataFrame, ratio: str) -> Iterator[tuple[list[str], pd.DataFrame]]:
+    """Yield the ratios of all that is the same but for what is compared, with its names."""
+    same = [name for name in KEY[:-1] if name != RATIOS[ratio][0]]
+    for cells, rows in ratios.groupby(same):
+        yield [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True) if cell], rows
 
 
 def _cell_name(column: str, cell: object) -> str:
