@@ -5,6 +5,7 @@ from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record.record import CoreUse, Failure, Order, Usage
 
 EVEN, SHORT = (0.5, 0.8, 0.55), (0.41, 0.8, 0.45)
+FIRST = Order(0, 0, 1)
 SECONDS = [float(at_s) for at_s in range(4, 17)]
 
 
@@ -17,7 +18,7 @@ def in_rounds(rounds=12, times_s=EVEN, others=None, failure=None):
     return run
 
 
-def late(late_s=1.3, others=0.0, host="host0", order=Order(0, 0, 1)):  # noqa: B008 - it is not changed
+def late(late_s=1.3, others=0.0, host="host0", order=FIRST):
     """Rank 1 builds its model for longer."""
     run = in_rounds(6, others=others)
     run.order, run.ranks[1].host = order, host

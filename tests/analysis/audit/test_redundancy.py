@@ -11,7 +11,7 @@ from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import CoreUse, GpuState, Order, Work
 
 SOURCE = {"train/a.py": "12"}
-DIGEST = files.source_digest(SOURCE)
+DIGEST = f"{files.source_digest(SOURCE)[:57]}..."
 
 
 def alleged(name, run, path="the/record.json"):
@@ -22,7 +22,7 @@ def alleged(name, run, path="the/record.json"):
 def launched(tmp_path):
     """A run folder as a launch of two ranks leaves it; the path of its record."""
     planned = make_record(nodes=2)
-    planned.source_digest = DIGEST
+    planned.source_digest = files.source_digest(SOURCE)
     asked = {**planned.config, "measure": {**planned.config["measure"], "budget_s": 60.0}, "program": None}
     protocol.write_assignment(tmp_path, protocol.Assignment(asked, planned.config_hash, 0, SOURCE, False, False))
     for rank in (0, 1):
@@ -71,11 +71,7 @@ def test_files_that_cannot_be_read_are_named(launched, line):
         ({"batch_per_rank": 32}, {}, [("config.batch_per_rank: 32", "8, in run.json beside it")]),
         ({}, {"rounds_end_s": 60.0}, []),
         ({}, {"rounds_end_s": 40.0}, [("rounds_end_s: 40", "60, in run.json beside it")]),
-        (
-            {},
-            {"source_digest": "5" * 64},
-            [(f"source_digest: {'5' * 57}...", f"{DIGEST[:57]}..., in run.json beside it")],
-        ),
+        ({}, {"source_digest": "5" * 64}, [(f"source_digest: {'5' * 57}...", f"{DIGEST}, in run.json beside it")]),
     ],
 )
 def test_a_record_has_what_its_ranks_were_given(launched, config, changes, expected):
