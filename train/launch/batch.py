@@ -103,14 +103,10 @@ def separate_idle_node_s(planned: Planned, durations: Durations) -> float:
 
 def cost(planned: Planned, durations: Durations) -> str:
     """Return what a job will take, as text. durations: of earlier runs, which the estimate comes from."""
-    measured = durations.count
-    nodes = planned.job.nodes
-    config = planned.runs[0].point.config
-    source = (
-        f"from {measured} earlier runs of this experiment"
-        if measured
-        else f"each run taken as {config.launcher.assumed_run_s} s (launcher.assumed_run_s): none was measured yet"
-    )
+    nodes, assumed_s = planned.job.nodes, planned.runs[0].point.config.launcher.assumed_run_s
+    source = f"each run taken as {assumed_s} s (launcher.assumed_run_s): none was measured yet"
+    if durations.count:
+        source = f"from {durations.count} earlier runs of this experiment"
     return (
         f"{planned.job.name}: {len(planned.runs)} runs on at most {nodes} nodes, about "
         f"{math.ceil(planned.estimate_s / 60)} min, {planned.estimate_s * nodes / 3600:.1f} node-hours, {source}; "
@@ -120,11 +116,9 @@ def cost(planned: Planned, durations: Durations) -> str:
 
 def _idle(planned: Planned, durations: Durations) -> str:
     """Return how many of the node-hours nodes spend waiting, where points are measured in rounds; "" elsewhere."""
-    in_rounds, separate = (
-        node_seconds(planned, durations) / 3600 for node_seconds in (idle_node_s, separate_idle_node_s)
-    )
     if not any(run.point.config.launch.rounds for run in planned.runs):
         return ""
+    in_rounds, separate = idle_node_s(planned, durations) / 3600, separate_idle_node_s(planned, durations) / 3600
     return (
         f"; nodes wait for {in_rounds:.1f} node-hours of it in rounds, while fewer measure, and for {separate:.1f} "
         "in launches of single points"

@@ -77,11 +77,6 @@ def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
     return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
 
 
-def least_weight(version: int) -> tuple[str, str]:
-    """Return the file of a group, and what to write into it, for the least CPU time that the kernel allows."""
-    return ("cpu.weight", "1") if version == 2 else ("cpu.shares", "2")
-
-
 def statistics(text: str) -> tuple[int, int, float]:
     """Return periods, throttled periods and seconds throttled, from a group's cpu.stat of either version."""
     values = {key: int(value) for key, value in (line.split() for line in text.splitlines())}
@@ -116,10 +111,10 @@ def find() -> Means | str:
     """Return how quotas are set here, tried out; or why they cannot be. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
         reasons = []
-        own = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
-        if not all(path.exists() for path in own):
+        own, mounts = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
+        if not (own.exists() and mounts.exists()):
             return "this system has no control groups (/proc/self/cgroup)"
-        for version, parent in hierarchies(own[1].read_text(), own[0].read_text()):
+        for version, parent in hierarchies(mounts.read_text(), own.read_text()):
             means = Means(version, parent)
             try:
                 try_out(means)
@@ -182,8 +177,8 @@ class Groups:
         Only after `limit`, and by means that keep awake.
         """
         self._behind.mkdir()
-        file, text = least_weight(self._means.version)
-        (self._behind / file).write_text(text)
+        file, least = ("cpu.weight", "1") if self._means.version == 2 else ("cpu.shares", "2")
+        (self._behind / file).write_text(least)
         for pid in pids:
             (self._behind / "cgroup.procs").write_text(str(pid))
 

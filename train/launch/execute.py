@@ -72,7 +72,9 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     if not options.dry_run:
         check_machine(plan)
         if not in_allocation:
-            check_input(runs, plan, options.force, console)
+            to_do, _ = remaining(runs, options.force)
+            points = {run.home: run.point for run in to_do}
+            show_lines("", checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
     if system and not in_allocation:
         submit(runs, system, options, console)
         return 0
@@ -93,13 +95,6 @@ def check_machine(plan: Plan) -> None:
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)
-
-
-def check_input(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> None:
-    """Show what the runs that are still to be made will read. Raises ConfigError where they would fail."""
-    to_do, _ = remaining(runs, force)
-    points = {run.home: run.point for run in to_do}
-    show_lines("", checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
 
 
 def print_commands(plan: Plan) -> None:
@@ -159,17 +154,12 @@ def run_all(
             if why := queue.why_not(run):
                 screen.skip(run, why)
                 continue
-            if force:
-                remove_checkpoints(run)
+            if force:  # it begins from the beginning, and not where an earlier generation left off
+                shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
             record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds_end_s(run))
             queue.add(run, record, problem)
             screen.end(run, record, problem)
     return queue.failed
-
-
-def remove_checkpoints(run: Run) -> None:
-    """Remove what earlier generations of a run have left, so that it begins from the beginning."""
-    shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
 
 
 def records_of(runs: Sequence[Run]) -> list[Path]:

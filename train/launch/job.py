@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train.config import identity
-from train.config.schema import Container, Distribution, RunConfig
+from train.config.schema import Container, RunConfig
 from train.rank import environment, placement, process
 from train.record import protocol
 from train.record.files import ROOT
@@ -165,14 +165,11 @@ def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
 
 
 def _exchange(config: RunConfig, setting: Setting) -> Exchange:
-    controller = "none" if config.program else _controller(config.distribution)
+    settings = config.distribution
+    controller = "elastic" if settings.elastic else settings.controller
+    if config.program or settings.backend == "none" or settings.in_one_process:
+        controller = "none"
     return Exchange(controller, config.launcher.interface, setting.mpirun, config.system.mpi)
-
-
-def _controller(settings: Distribution) -> str:
-    if settings.backend == "none" or settings.in_one_process:
-        return "none"
-    return "elastic" if settings.elastic else settings.controller
 
 
 def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | None) -> dict[str, str]:

@@ -8,16 +8,19 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import msgspec
+import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from train.config import compose
 from train.config.checks import ConfigError, check_results
-from train.config.compose import choices, load
+from train.config.compose import load
 from train.config.schema import Reproduced
 from train.launch import execute
 from train.launch.launchers import LAUNCHERS
@@ -40,11 +43,15 @@ class Part:
     experiment: str
     shows: str  # its description
     reproduced: Reproduced
-    on_nodes: bool = True  # some point has several: others have one, whatever NODES= says of the rest
+
+    @cached_property
+    def on_nodes(self) -> bool:
+        """Return whether some point has several nodes: else all have one, whatever NODES= says of other experiments."""
+        return compose.read_experiment([f"experiment={self.experiment}"]).max_nodes > 1
 
     def asked(self, overrides: Sequence[str]) -> list[str]:
         """Return the overrides of the user that are meant for it, with its name."""
-        fitting = [line for line in overrides if self.on_nodes or not line.startswith("nodes=")]
+        fitting = [line for line in overrides if not line.startswith("nodes=") or self.on_nodes]
         return [f"experiment={self.experiment}", *fitting]
 
     @property
@@ -99,14 +106,24 @@ class Planned:
 
 
 def parts() -> dict[str, list[Part]]:
-    """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError."""
+    """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError.
+
+    What an experiment reproduces stands in its file alone: Hydra, which takes 0.1 s for each, is not asked.
+    """
     by_report: dict[str, list[Part]] = {}
-    for name in choices("experiment"):
-        composed = compose.read_experiment([f"experiment={name}"])
-        for one in composed.config.reproduces:
-            part = Part(name, composed.config.description, one, on_nodes=composed.max_nodes > 1)
-            by_report.setdefault(one.report, []).append(part)
-    return {report: sorted(parts_of, key=_place) for report, parts_of in sorted(by_report.items())}
+    for path in sorted((compose.CONF / "experiment").glob("*.yaml")):
+        try:
+            values = yaml.safe_load(path.read_bytes())
+            reproduces = msgspec.convert(values.get("reproduces", ()), list[Reproduced])
+        except (yaml.YAMLError, msgspec.ValidationError) as error:
+            raise ConfigError(f"conf/experiment/{path.name}: {error}") from error
+        for one in reproduces:
+            by_report.setdefault(one.report, []).append(Part(path.stem, values.get("description", ""), one))
+
+    def place(part: Part) -> tuple[int, str]:
+        return min(part.reproduced.figures, default=sys.maxsize), part.experiment
+
+    return {report: sorted(by_report[report], key=place) for report in sorted(by_report)}
 
 
 def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
@@ -125,10 +142,6 @@ def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
     except ConfigError as error:
         return str(error)
     return ""
-
-
-def _place(part: Part) -> tuple[int, str]:
-    return min(part.reproduced.figures, default=sys.maxsize), part.experiment
 
 
 def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
@@ -172,7 +185,7 @@ def show(planned: Sequence[Planned], console: Console) -> None:
 def measure(one: Planned, overrides: Sequence[str], force: bool, console: Console) -> Outcome:
     """Carry out the plan of an experiment; returns what came of it. Raises Interrupted."""
     if one.plan is None:
-        return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
+        return outcome(one)
     began = time.monotonic()
     execute.show(one.plan, console)
     try:
@@ -182,26 +195,24 @@ def measure(one: Planned, overrides: Sequence[str], force: bool, console: Consol
         status = 2
     if status > 128:
         raise Interrupted(status - 128)
-    return _outcome(one, time.monotonic() - began, status)
+    return outcome(one, status, time.monotonic() - began)
 
 
-def _outcome(one: Planned, took_s: float, status: int) -> Outcome:
+def outcome(one: Planned, status: int | None = None, took_s: float = 0.0) -> Outcome:
+    """Return what came of an experiment. status: of `execute.carry_out`; None where it was not begun."""
+    if one.plan is None:
+        return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
     left, _ = remaining(one.runs, force=False)
     count = len(one.runs) - len(left)
-    submitted = one.plan is not None and isinstance(one.plan.launcher, BatchLauncher)
+    submitted = isinstance(one.plan.launcher, BatchLauncher)
+    came: Status = "submitted" if submitted and status == 0 else "failed"
+    why = f"{len(left)} of {len(one.runs)} launches have no complete record"
     # Launches for which its time did not suffice are left when it ends well.
-    is_measured = not left or (status == 0 and count > 0 and not submitted)
-    came: Status = "measured" if is_measured else "submitted" if submitted and status == 0 else "failed"
-    why = "" if came == "measured" else f"{len(left)} of {len(one.runs)} launches have no complete record"
+    if not left or (status == 0 and count > 0 and not submitted):
+        came, why = "measured", ""
+    elif status is None:
+        came, why = "not run", "interrupted before it"
     return Outcome(one.part.experiment, one.part.shows, came, why, one.left_out, count, len(one.runs), round(took_s, 1))
-
-
-def unmeasured(one: Planned) -> Outcome:
-    """Return what is known of an experiment that was not begun."""
-    if one.why_not:
-        return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
-    outcome = _outcome(one, 0.0, status=1)
-    return outcome if outcome.status == "measured" else replace(outcome, status="not run", why="interrupted before it")
 
 
 def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
@@ -217,7 +228,7 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
     except Interrupted as interruption:
         status = 128 + interruption.signal
         print("interrupted: the same command goes on from here")
-    outcomes += [unmeasured(one) for one in planned[len(outcomes) :]]
+    outcomes += [outcome(one) for one in planned[len(outcomes) :]]
     reproduction.write(Reproduction(report, outcomes), results)
     return status or int(any(one.status == "failed" for one in outcomes))
 

@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -25,14 +24,6 @@ from train.record import files, progress, protocol, record
 from train.record.printable import printable_output
 
 STATES = ("done", "running", "queued", "failed", "to do")
-
-
-@dataclass(frozen=True)
-class Jobs:
-    """The batch jobs of the experiments, and the queues that they are in."""
-
-    submitted: Sequence[Submitted]
-    queue: Mapping[str, str]  # job id -> state, of those that a batch system still has
 
 
 def state_of(home: Path, repeat: int, job: str | None) -> str:
@@ -60,13 +51,8 @@ def homes(results: Path) -> list[Path]:
     return sorted({path.parent for path in results.glob("*/*/*/r*") if path.is_dir()})
 
 
-def repeats_of(home: Path, planned: Mapping[str, int]) -> int:
-    """Return the number of repeats of a point: as a job planned them, or more where it has more."""
-    return max([planned.get(str(home), 0), *(number + 1 for number in files.repeats(home))])
-
-
-def find_jobs(results: Path) -> Jobs:
-    """Return the jobs that every batch system was given for these results."""
+def find_jobs(results: Path) -> tuple[list[Submitted], dict[str, str]]:
+    """Return the jobs that batch systems were given for these results, and the states of those still in a queue."""
     submitted_jobs: list[Submitted] = []
     queue: dict[str, str] = {}
     for launcher in LAUNCHERS.values():
@@ -76,17 +62,18 @@ def find_jobs(results: Path) -> Jobs:
                 queue |= launcher.queue()
             except ConfigError as error:
                 print(f"warning: {error}; the state of its jobs is not known", file=sys.stderr)
-    return Jobs(submitted_jobs, queue)
+    return submitted_jobs, queue
 
 
-def counts(results: Path, jobs: Jobs) -> dict[Path, Counter[str]]:
-    """Return how many runs of each point are in each state."""
-    in_queue = batch.states_of_points(jobs.submitted, jobs.queue)
-    planned = {home: job.repeats for job in jobs.submitted for home in job.homes}
-    return {
-        home: Counter(state_of(home, repeat, in_queue.get(home)) for repeat in range(repeats_of(home, planned)))
-        for home in sorted({*homes(results), *map(Path, planned)})
-    }
+def counts(results: Path, submitted: Sequence[Submitted], queue: Mapping[str, str]) -> dict[Path, Counter[str]]:
+    """Return how many runs of each point are in each state. submitted, queue: as of `find_jobs`."""
+    in_queue = batch.states_of_points(submitted, queue)
+    planned = {home: job.repeats for job in submitted for home in job.homes}
+    by_point = {}
+    for home in sorted({*homes(results), *map(Path, planned)}):
+        repeats = max([planned.get(str(home), 0), *(number + 1 for number in files.repeats(home))])
+        by_point[home] = Counter(state_of(home, repeat, in_queue.get(home)) for repeat in range(repeats))
+    return by_point
 
 
 def table(by_point: Mapping[Path, Counter[str]]) -> Table:
@@ -105,16 +92,15 @@ def table(by_point: Mapping[Path, Counter[str]]) -> Table:
 
 def under_way(homes: Iterable[Path], now: float) -> list[str]:
     """Return a line for each run in progress: how far it has come. now: seconds since the epoch."""
-    folders = sorted(folder for home in homes for folder in home.glob("r*") if in_progress(folder))
-    return [f"{folder.parts[-4]} {folder.parts[-3]} {folder.name}: {_seen(folder, now)}" for folder in folders]
+    folders = sorted(folder for home in homes for folder in home.glob("r*") if presence.is_on(folder))
+    return [
+        f"{folder.parts[-4]} {folder.parts[-3]} {folder.name}: {_progress(folder, now)}"
+        for folder in folders
+        if not (folder / record.RECORD_NAME).exists()
+    ]
 
 
-def in_progress(folder: Path) -> bool:
-    """Return whether the run in a folder is in progress."""
-    return presence.is_on(folder) and not (folder / record.RECORD_NAME).exists()
-
-
-def _seen(folder: Path, now: float) -> str:
+def _progress(folder: Path, now: float) -> str:
     try:
         state = progress.run_progress(progress.Follower(folder), protocol.read_assignment(folder).config)
     except (OSError, msgspec.DecodeError) as error:
@@ -127,8 +113,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m train.launch.status", description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
-    jobs = find_jobs(results)
-    by_point = counts(results, jobs)
+    submitted, queue = find_jobs(results)
+    by_point = counts(results, submitted, queue)
     if not by_point:
         print(f"{results}: nothing was measured or submitted yet")
         return 0
@@ -136,9 +122,9 @@ def main() -> int:
     console.print(table(by_point))
     for line in under_way(by_point, time.time()):
         console.print(line, highlight=False, markup=False)
-    for job in jobs.submitted:
-        if job.job_id in jobs.queue:
-            console.print(f"job {job.job_id}: {jobs.queue[job.job_id]}, {job.nodes} nodes", highlight=False)
+    for job in submitted:
+        if job.job_id in queue:
+            console.print(f"job {job.job_id}: {queue[job.job_id]}, {job.nodes} nodes", highlight=False)
     return 0
 
 

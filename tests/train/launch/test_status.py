@@ -5,7 +5,7 @@ import pytest
 from train.config.compose import load
 from train.config.identity import values
 from train.launch.batch import Submitted
-from train.launch.status import Jobs, counts, state_of, under_way
+from train.launch.status import counts, state_of, under_way
 from train.launch.supervise import presence
 from train.record import progress, protocol
 from train.record.parts import PartWriter
@@ -35,8 +35,8 @@ def test_runs_are_counted_that_are_there_or_that_a_job_will_make(tmp_path):
     begun, waiting = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-nodes1", "tiny-nodes2"))
     for name in ("r0", "r1", "r1.2"):
         (begun / name).mkdir(parents=True)
-    jobs = Jobs([Submitted("7", 2, 3, [str(waiting)])], {"7": "PENDING"})
-    assert counts(tmp_path, jobs) == {begun: {"failed": 2}, waiting: {"queued": 3}}
+    jobs = [Submitted("7", 2, 3, [str(waiting)])]
+    assert counts(tmp_path, jobs, {"7": "PENDING"}) == {begun: {"failed": 2}, waiting: {"queued": 3}}
 
 
 @pytest.fixture

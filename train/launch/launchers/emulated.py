@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment
-from train.config.schema import Distribution, RunConfig
+from train.config.schema import RunConfig
 from train.launch import cgroups, networks
 from train.launch.cgroups import Groups, Means
 from train.launch.job import Job, Nodes
@@ -65,22 +65,23 @@ class QuotaEnforcer:
                 if self._job.limits.separate_networks:
                     networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)
                 protocol.limited_path(folder).touch()
-        elif self._job.limits.separate_networks and (rate := self._wanted(folder)):
+        elif self._job.limits.separate_networks and (rate := _next_rate(folder)):
             networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
             protocol.write_message(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
             cgroups.stop_spinning(self._awake)
             self.quotas = self._groups.lift()
 
-    def _wanted(self, folder: Path) -> LinkRate | None:
-        """Return the rate that the links need next; None where they have it."""
-        wanted = protocol.read_message(protocol.link_wanted_path(folder), LinkRate)
-        return wanted if wanted != protocol.read_message(protocol.link_set_path(folder), LinkRate) else None
-
     def remove(self) -> None:
         """Remove the control groups, once the processes of the job have ended."""
         cgroups.stop_spinning(self._awake)
         self._groups.remove()
+
+
+def _next_rate(folder: Path) -> LinkRate | None:
+    """Return the rate that the links need next; None where they have it."""
+    wanted = protocol.read_message(protocol.link_wanted_path(folder), LinkRate)
+    return wanted if wanted != protocol.read_message(protocol.link_set_path(folder), LinkRate) else None
 
 
 @functools.cache
@@ -96,17 +97,23 @@ class Emulated(Local):
     quotas = True
 
     def check(self, config: RunConfig) -> None:
-        """Raise ConfigError where a quota means nothing, or separate networks cannot be used."""
+        """Raise ConfigError where a quota means nothing or cannot hold, or separate networks cannot be used."""
         super().check(config)
         check(config.device == "cpu", "device", config.device, "launcher=emulated divides CPU time; use device=cpu")
         timed = config.measure.epochs == 0 and config.allreduce_sweep is None
         why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
         check(timed, "launcher", self.name, why)
-        _check_backend(config.distribution)
+        backend = config.distribution
+        possible = ", ".join(name for name in BACKENDS if name not in TOWERS | ASYNCHRONOUS)
+        instead = f"with launcher=emulated allowed are {possible}, or take launcher=local"
+        why = f"its one process cannot be held to the quotas of several nodes; {instead}"
+        check(not backend.in_one_process, "distribution.backend", backend.backend, why, LeftOut)
+        why = f"it has no run without allreduce, the control that shows whether the quotas held; {instead}"
+        check(not backend.asynchronous, "distribution.backend", backend.backend, why, LeftOut)
         separate = config.launcher.separate_networks
-        possible = config.distribution.controller == "gloo" and config.container.name == "none"
+        joined = backend.controller == "gloo" and config.container.name == "none"
         why = "works with distribution.controller=gloo and container=none"
-        check(possible or not separate, "launcher.separate_networks", separate, why)
+        check(joined or not separate, "launcher.separate_networks", separate, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """Return local where quotas are not available. Raises ConfigError where separate networks need them."""
@@ -154,16 +161,6 @@ class Emulated(Local):
             enforcer.remove()
             if job.limits.separate_networks:
                 networks.remove(networks.own_name())
-
-
-def _check_backend(settings: Distribution) -> None:
-    """Raise LeftOut where the backend cannot be held to quotas, or nothing can show whether they held."""
-    possible = [name for name in BACKENDS if name not in TOWERS | ASYNCHRONOUS]
-    instead = f"with launcher=emulated allowed are {', '.join(possible)}, or take launcher=local"
-    why = f"its one process cannot be held to the quotas of several nodes; {instead}"
-    check(not settings.in_one_process, "distribution.backend", settings.backend, why, LeftOut)
-    why = f"it has no run without allreduce, the control that shows whether the quotas held; {instead}"
-    check(not settings.asynchronous, "distribution.backend", settings.backend, why, LeftOut)
 
 
 def in_networks(job: Job, name: str) -> list[str]:

@@ -73,7 +73,8 @@ def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
         return host, f"did not answer within {_TIMEOUT_S} s"
     if done.returncode == 0:
         return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
-    message = _without(host, (done.stderr.strip().splitlines() or ["no message"])[-1])
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    message = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, last)  # so other hosts may say the same
     if done.returncode == 255:
         fix = next((fix for sign, fix in _FIXES.items() if sign in done.stderr), "see `man ssh`")
         return host, f"ssh: {message}: {fix}"
@@ -81,11 +82,6 @@ def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
         f"cannot run {sys.executable} in {ROOT} ({message}); the folder of the kit, with its "
         "environment, must be on all hosts under the same path: on a shared file system, or copied to each"
     )
-
-
-def _without(host: str, message: str) -> str:
-    """Return the message with a placeholder for the name of the host: so other hosts may say the same."""
-    return re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, message)
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:

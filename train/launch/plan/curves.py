@@ -10,8 +10,10 @@ start, build, first step. For the largest point the launches in rounds do. Emula
 build without quotas, so their wall time is not valid.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -63,21 +65,21 @@ def design(
             curves.append(curve)
             if _axis(group[0]) == _NODES and group[0].config.system.cpus_per_node is None:
                 smaller = [p for p in group if p.config.nodes < curve.config.nodes]
-                single += [_launched(p) for p in smaller if p.config.distribution.allreduce]
+                smaller = [p for p in smaller if p.config.distribution.allreduce]
+                single += [_measured(p, repeats=max(1, p.config.measure.repeats // 2)) for p in smaller]
     names = [point.name for point in points]
     ordered = sorted(single, key=lambda p: names.index(p.name))
-    return Design(tuple(ordered), tuple(_with_budgets(curves)), tuple(reasons))
+    budgets_s = [curve.config.measure.budget_s for curve in curves]  # of the command, where the user gave one
+    shared = [
+        curve if budget_s is None else _measured(curve, curve_budget_s=budget_s / len(curves))
+        for curve, budget_s in zip(curves, budgets_s, strict=True)
+    ]
+    return Design(tuple(ordered), tuple(shared), tuple(reasons))
 
 
-def _with_budgets(curves: Sequence[Point]) -> list[Point]:
-    """Return the curves, each with its share of the budget of the command where the user gave one."""
-    budgeted = []
-    for curve in curves:
-        measure = curve.config.measure
-        if measure.budget_s is not None:
-            measure = replace(measure, curve_budget_s=measure.budget_s / len(curves))
-        budgeted.append(replace(curve, config=replace(curve.config, measure=measure)))
-    return budgeted
+def _measured(point: Point, **changes: Any) -> Point:
+    """Return the point with other values of `measure`."""
+    return replace(point, config=replace(point.config, measure=replace(point.config.measure, **changes)))
 
 
 def _axis(point: Point) -> str:
@@ -148,7 +150,8 @@ def _not_in_turn(settings: Distribution) -> str:
 def _curve(group: Sequence[Point], cores: int) -> Point:
     """Return the launch that measures all points of a group: the configuration of the largest, with its plan."""
     axis = _axis(group[0])
-    ordered = _base_first(group) if group[0].arm_keys else list(group)
+    # Of arms the base of the ratios is first, then the one that does least.
+    ordered = sorted(group, key=lambda arm: (arm.role != "base", *work(arm))) if group[0].arm_keys else list(group)
     setups = list(dict.fromkeys(_process(point.config) for point in ordered))
     members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
     largest = [_largest(in_setup) for in_setup in members]
@@ -167,12 +170,9 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
     )
     config = replace(first.config, launch=launch)
     swept = {key: value for key, value in first.swept.items() if key not in (axis, LINK)}
-    name = point_name(config, swept, _arms_name(first) if first.arm_keys else "rounds")
+    ranks = f"ranks{config.ranks}-" if first.arm_keys and not config.launcher.separate_networks else ""
+    name = point_name(config, swept, f"{ranks}rounds")
     return replace(first, name=name, config=config, swept=swept, arm=None, role=None)
-
-
-def _arms_name(point: Point) -> str:
-    return "rounds" if point.config.launcher.separate_networks else f"ranks{point.config.ranks}-rounds"
 
 
 def _largest(points: Sequence[Point]) -> Point:
@@ -180,16 +180,11 @@ def _largest(points: Sequence[Point]) -> Point:
     return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
 
 
-def _base_first(arms: Sequence[Point]) -> list[Point]:
-    """Return the arms from the base of the ratios on, then from the one that does least."""
-    return sorted(arms, key=lambda arm: (arm.role != "base", *work(arm)))
-
-
 def _rank_groups(launch: RunConfig, configs: Sequence[RunConfig]) -> tuple[RankGroup, ...]:
-    firsts = [sum(config.ranks for config in configs[:number]) for number in range(len(configs))]
+    firsts = itertools.accumulate((config.ranks for config in configs), initial=0)
     return tuple(
         RankGroup(identity.settings(launch, config), first, config.ranks)
-        for config, first in zip(configs, firsts, strict=True)
+        for config, first in zip(configs, firsts, strict=False)
     )
 
 
@@ -238,8 +233,9 @@ def _arm(point: Point, group: int) -> RoundArm:
     assert config.batch_per_rank is not None
     assert point.role is not None
     exchanges, beside = config.distribution.allreduce, _BESIDE.get(point.role)
+    on_nodes = f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}{f'-{beside}' if beside else ''}"
     return RoundArm(
-        name=point.name if _axis(point) != _NODES else "-".join(filter(None, (_name(config), beside))),
+        name=on_nodes if _axis(point) == _NODES else point.name,
         nodes=config.nodes,
         ranks=config.ranks,
         batch_per_rank=config.batch_per_rank,
@@ -252,13 +248,3 @@ def _arm(point: Point, group: int) -> RoundArm:
         reads=exchanges and _reads(config),
         backward_passes_per_step=config.distribution.backward_passes_per_step,
     )
-
-
-def _name(config: RunConfig) -> str:
-    return f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}"
-
-
-def _launched(point: Point) -> Point:
-    """Return the point with half as many launches, which measure the fixed overhead of a job."""
-    measure = replace(point.config.measure, repeats=max(1, point.config.measure.repeats // 2))
-    return replace(point, config=replace(point.config, measure=measure))

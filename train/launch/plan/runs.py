@@ -159,8 +159,8 @@ def expected_s(run: Run, durations: Durations) -> float | None:
 
 def left_s(runs: Sequence[Run], durations: Durations) -> float | None:
     """Return how long the runs will take, in s; None if that is not known of one of them."""
-    expected = [expected_s(run, durations) for run in runs]
-    return None if None in expected else sum(s for s in expected if s is not None)
+    expected = [s for run in runs if (s := expected_s(run, durations)) is not None]
+    return sum(expected) if len(expected) == len(runs) else None
 
 
 def time_left(runs: Sequence[Run], durations: Durations) -> str:

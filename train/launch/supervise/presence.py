@@ -80,10 +80,8 @@ def _lock(file: BinaryIO) -> bool:
     """Lock the file; return whether it is now, or cannot be, locked by this process."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
+    except OSError as error:  # another one is that of a file system without locks
+        return not isinstance(error, BlockingIOError)
     return True
 
 
