@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import programs
 from train.launch.start import containers
 
 
@@ -18,13 +19,10 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
     monkeypatch.setenv("PATH", str(folder))
 
     def put(name: str, output: str = "", status: int = 0) -> Path:
-        path = folder / name
-        prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
-        path.write_text(f'#!/bin/sh\necho "$@" >{folder}/arguments\n{prints}\nexit {status}\n')
-        path.chmod(0o755)
         containers._digest.cache_clear()
         containers._implementation.cache_clear()
-        return path
+        prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
+        return programs.program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
 
     yield put
     containers._implementation.cache_clear()

@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.own_records import make_record
+from train.config import compose
 from train.config.checks import ConfigError
 from train.config.schema import Reproduced
 from train.launch import reproduce
@@ -36,6 +37,14 @@ def test_the_experiments_of_a_report_are_those_whose_files_name_it_in_the_order_
     assert sorted(experiments) == ["000", "001", "002", "003", "004"]
     assert experiments["001"] == ["ranks_threads", "batch_sweep", "weak_scaling", "strong_scaling", "imdb_wiki"]
     assert experiments["002"] == ["bnl_throughput"]
+
+
+def test_a_list_of_what_is_reproduced_that_is_malformed_is_an_error_that_names_its_file(tmp_path, monkeypatch):
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment/own.yaml").write_text("reproduces: [{report: 1}]")
+    monkeypatch.setattr(compose, "CONF", tmp_path)
+    with pytest.raises(ConfigError, match=r"conf/experiment/own\.yaml: .*report"):
+        reproduce.parts()
 
 
 def test_nodes_are_asked_for_where_an_experiment_has_them(parts):

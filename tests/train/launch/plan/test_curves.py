@@ -93,6 +93,12 @@ def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     assert not alone.config.launch.join_in_turn  # one rank
 
 
+def test_a_curve_on_one_node_has_no_launches_of_single_points():
+    plan = planned("experiment=batch_sweep", "model=tiny", "batch_per_rank=1,8")
+    assert (plan.points, plan.curves[0].config.launch.rank_groups) == ((), ())
+    assert plan.curves[0].config.launch.rounds[-1].swept == {"model": "tiny", "batch_per_rank": 8}
+
+
 @pytest.mark.parametrize("override", ["distribution.fusion_threshold_bytes=1000000", "distribution.autotune=true"])
 def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches(override):
     plan = emulated(*WEAK, override)
@@ -110,13 +116,6 @@ def test_precision_and_budget_make_no_other_curve():
     changes = ("seed=0", "measure.precision_fraction=0.01", "measure.control=none")
     one, same, other = (curves.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
     assert one == same != other
-
-
-def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_points():
-    plan = planned("experiment=batch_sweep", "model=tiny", "batch_per_rank=1,2,8")
-    assert plan.points == ()
-    launch = plan.curves[0].config.launch
-    assert (launch.rounds[-1].swept, launch.rank_groups) == ({"model": "tiny", "batch_per_rank": 8}, ())
 
 
 def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate_rank_group():

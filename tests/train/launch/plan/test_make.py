@@ -56,10 +56,10 @@ def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
     assert names(*plain, f"{key}=first run, quiet node") == names(*plain)
 
 
-@pytest.mark.parametrize(("cores", "largest", "expected"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
-def test_a_node_is_the_same_machine_at_every_point(cores, largest, expected):
+@pytest.mark.parametrize(("cores", "largest", "each"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
+def test_a_node_is_the_same_machine_at_every_point(cores, largest, each):
     points = points_of("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
-    assert {(p.config.system.cores_per_node, p.config.threads_per_rank) for p in points} == {(expected, expected)}
+    assert {(p.config.system.cores_per_node, p.config.threads_per_rank) for p in points} == {(each, each)}
 
 
 def test_the_arms_of_the_overhead_experiment():
@@ -267,11 +267,8 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
         assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
     assert all(p.config.distribution.allreduce == (p.arm != "without-allreduce") for p in points)
     assert {point.arm_keys for point in points} == {()}
-
-
-def test_a_model_that_is_asked_for_is_emulated_as_it_is():
-    points = points_of("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
-    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in points} == {(224, 1)}
+    asked_for = points_of("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
+    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in asked_for} == {(224, 1)}  # as it is
 
 
 @pytest.mark.parametrize(

@@ -48,16 +48,13 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     known.add(first, 10.0)
     known.add(first, 20.0)
     assert (expected_s(first, known), expected_s(second, known)) == (15, 15)
-
-
-def test_how_long_rounds_took_says_nothing_of_a_single_point():
     plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2")
     nested = curves.design(plan.points, 2)
     single, in_rounds = (runs_of(points, plan.launcher)[0] for points in (nested.points, nested.curves))
     known = Durations()
     assert expected_s(in_rounds, known) == 220 / 3  # its share of the budget of the curve
     known.add(in_rounds, 200.0)
-    assert (expected_s(in_rounds, known), expected_s(single, known)) == (200, None)
+    assert (expected_s(in_rounds, known), expected_s(single, known)) == (200, None)  # it says nothing of that
 
 
 def test_a_point_says_what_the_experiment_and_the_command_line_sweep():

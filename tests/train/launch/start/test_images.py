@@ -71,12 +71,6 @@ OPEN_MPI_SAYS = "mpirun (Open MPI) 4.1.4"
 MPICH_SAYS = "HYDRA build details:\n    Version:                                 4.3.2"
 
 
-@pytest.mark.parametrize(("says", "expected"), [(OPEN_MPI_SAYS, OPEN_MPI), (MPICH_SAYS, MPICH)])
-def test_mpirun_is_asked_whose_it_is(program, says, expected):
-    program("mpirun", says)
-    assert containers.mpi_implementation(containers.NO_CONTAINER) == expected
-
-
 def test_in_a_container_that_of_the_image_is_asked(program):
     singularity = program("singularity", MPICH_SAYS)
     contained = config(container=Container("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2"))

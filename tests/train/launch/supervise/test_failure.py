@@ -69,12 +69,8 @@ def in_group(number: int, output: str, code: int) -> str:
     return "\n".join([*lines, f"group {number} failed with exit status {code}\n"])
 
 
-def outcome(exit_code: int = 1, output: str = "", ended_by: str | None = None) -> Outcome:
-    return Outcome(0.0, 1.0, exit_code, ended_by, output)
-
-
-def find(job: Job, outcome: Outcome, parts: list[Part], launcher: str = "local") -> Failure | None:
-    return failure.find(job, LAUNCHERS[launcher], outcome, parts, 60)
+def find(job: Job, parts: Sequence[Part], output="", exit_code=0, ended_by=None, launcher="local") -> Failure | None:
+    return failure.find(job, LAUNCHERS[launcher], Outcome(0.0, 1.0, exit_code, ended_by, output), parts, 60)
 
 
 LOST_0 = failed(0, "HorovodInternalError: peer closed", consequence=True)
@@ -209,7 +205,7 @@ def test_the_failure_of_a_job(tmp_path, case):
     if case.launcher == "here":
         made = replace(made, nodes=Nodes(("localhost",) * case.ranks))
     launcher = "local" if case.launcher == "here" else case.launcher
-    result = find(made, outcome(case.exit_code, case.output, case.ended_by), list(case.parts), launcher)
+    result = find(made, case.parts, case.output, case.exit_code, case.ended_by, launcher)
     fields = case.fields | ({"log": str(tmp_path / str(case.fields["log"]))} if "log" in case.fields else {})
     assert {name: getattr(result, name) for name in fields} == fields
     assert re.search(case.reason, result.reason)
@@ -239,14 +235,14 @@ def test_what_each_launcher_says_of_the_rank_that_ended_first(output, expected):
     ],
 )
 def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path, exit_code, output, parts, expected):
-    result = find(side_by_side(tmp_path), outcome(exit_code, output), parts)
+    result = find(side_by_side(tmp_path), parts, output, exit_code)
     assert (result.rank, result.exit_code, result.host) == (*expected, f"host-of-{expected[0]}")
 
 
 def test_all_ranks_done_is_no_failure_whatever_came_then(tmp_path):
     for ended_by in (None, "SIGTERM"):
-        assert find(job(tmp_path), outcome(0, ended_by=ended_by), [done(0), done(1)]) is None
+        assert find(job(tmp_path), [done(0), done(1)], ended_by=ended_by) is None
     resized = replace(done(0), resizes=[Resize(3.0, 1, 10, 2, 1, "lost n2")])
-    assert find(job(tmp_path, "elastic"), outcome(0), [resized, running(1)], "ssh") is None  # done at its end
-    assert find(side_by_side(tmp_path), outcome(0), [done(0), done(1), done(2)]) is None
-    assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), outcome(0), [done(0), done(1)]).reason
+    assert find(job(tmp_path, "elastic"), [resized, running(1)], launcher="ssh") is None  # done at its end
+    assert find(side_by_side(tmp_path), [done(0), done(1), done(2)]) is None
+    assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), [done(0), done(1)]).reason
