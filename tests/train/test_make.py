@@ -5,14 +5,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from tests.helpers import ROOT
+from tests.helpers.kit import END_S, ROOT, wait_for
 from train import make
 from train.config.compose import parse
 
@@ -147,9 +146,7 @@ def test_sigterm_ends_the_command_and_the_target(tmp_path):
         [sys.executable, "-c", f"import sys; from train import make; sys.exit(make.run({steps}))"],
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}"},
     )
-    end = time.monotonic() + 60
-    while not began.exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for(began.exists)
     child.send_signal(signal.SIGTERM)
-    assert child.wait(timeout=60) == 128 + signal.SIGTERM
+    assert child.wait(timeout=END_S) == 128 + signal.SIGTERM
     assert not later.exists()

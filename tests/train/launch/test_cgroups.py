@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.helpers.kit import wait_for
 from train.launch import cgroups
 
 
@@ -130,13 +131,6 @@ def used_s(pid: int) -> float:
     return times.user + times.system
 
 
-def until(holds, within_s=60):
-    end = time.monotonic() + within_s
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
-
-
 @pytest.mark.slow
 def test_a_group_holds_a_process_to_its_quota(means, busy):
     groups = cgroups.Groups(means, "test", 1)
@@ -161,12 +155,12 @@ def test_a_core_is_kept_awake_as_long_as_the_process_lives_that_wanted_it():
     starts += "print(cgroups.start_spinning([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
     parent = subprocess.Popen([sys.executable, "-c", starts, str(CORE)], stdout=subprocess.PIPE, text=True)
     spins = int(parent.stdout.readline())
-    assert until(lambda: os.sched_getscheduler(spins) == os.SCHED_IDLE)
+    wait_for(lambda: os.sched_getscheduler(spins) == os.SCHED_IDLE)
     assert os.sched_getaffinity(spins) == {CORE}
-    assert until(lambda: used_s(spins) > 0.1)
+    wait_for(lambda: used_s(spins) > 0.1)
     parent.kill()
     parent.wait()
-    assert until(lambda: not psutil.pid_exists(spins))
+    wait_for(lambda: not psutil.pid_exists(spins))
 
 
 @pytest.mark.slow
@@ -175,11 +169,11 @@ def test_a_group_behind_all_others_leaves_them_their_core(own_means, busy):
     groups = cgroups.Groups(own_means, "test-awake", 1)
     try:
         # Behind the node it hardly starts.
-        assert until(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
+        wait_for(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
         groups.limit([[busy.pid]], busy.pid, 1.0)
         groups.put_behind([one.pid])
         before = used_s(one.pid), used_s(busy.pid)
-        assert until(lambda: used_s(busy.pid) > before[1] + 1)
+        wait_for(lambda: used_s(busy.pid) > before[1] + 1)
         assert used_s(one.pid) - before[0] < 0.1 * (used_s(busy.pid) - before[1])
     finally:
         cgroups.stop_spinning([busy, *started])
