@@ -13,9 +13,10 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -95,7 +96,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         folder = _unpack(options.file, Path(temporary))
         steps = _run_steps(appendix, Path(temporary) / "kit")
         archive = bundle.pack(collect(folder / "results", scrubbed=False))
-        steps += [_measure(one.command, options.results) for one in experiments]
+        steps += [_run(one.command, (), {"RESULTS": str(options.results)}) for one in experiments]
         result, minutes = _evaluation(appendix, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(options.out, page.evaluation_text(result).encode())
@@ -128,29 +129,19 @@ def _run_steps(appendix: Appendix, kit: Path) -> list[StepResult]:
     kit.mkdir()
     for name in ("analysis", "train", "conf"):
         (kit / name).symlink_to(ROOT / name)
-    return [_run_step(step, kit) for step in appendix.steps if step.prints]
+    return [_run(step.command, step.prints, cwd=kit, capture_output=True) for step in appendix.steps if step.prints]
 
 
-def _run_step(step: contents.Step, kit: Path) -> StepResult:
-    print(f"{step.command} ...", flush=True)
-    began = time.monotonic()
-    done = subprocess.run(
-        _command(step.command), cwd=kit, env=_environment(step.command), capture_output=True, text=True
-    )
-    printed = " ".join(done.stdout.split())
-    missing = tuple(line for line in step.prints if line not in printed)
-    good = not missing and done.returncode == 0
-    minutes = (time.monotonic() - began) / 60
-    return StepResult(step.command, minutes, "reproduced" if good else "not reproduced", missing)
-
-
-def _measure(command: str, results: Path) -> StepResult:
-    """Run the command of an experiment as a user types it; its records go to `results`."""
+def _run(command: str, prints: Sequence[str], variables: dict[str, str] | None = None, **how: Any) -> StepResult:
+    """Run a command as a user types it; `prints` are lines that its output, which `how` captures, should have."""
     print(f"{command} ...", flush=True)
     began = time.monotonic()
-    done = subprocess.run(_command(command), env=_environment(command) | {"RESULTS": str(results)})
+    done = subprocess.run(_command(command), env=_environment(command) | (variables or {}), text=True, **how)
     minutes = (time.monotonic() - began) / 60
-    return StepResult(command, minutes, "not reproduced" if done.returncode else "reproduced")
+    printed = " ".join((done.stdout or "").split())
+    missing = tuple(line for line in prints if line not in printed)
+    good = not missing and done.returncode == 0
+    return StepResult(command, minutes, "reproduced" if good else "not reproduced", missing)
 
 
 def _command(command: str) -> list[str]:

@@ -121,8 +121,7 @@ def _draw(options: argparse.Namespace, judged: JudgedMachines, within: float) ->
     ids = []
     for nth, (machine, rows) in enumerate(judged, 1):
         ids.append(f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else ""))
-        points = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in rows]
-        files.save(ids[-1], partial(figure.draw, machine.sessions, points, within), options.out)
+        files.save(ids[-1], partial(figure.draw, machine.sessions, rows, machine.histories, within), options.out)
     arguments.print_figures(options, ids)
 
 

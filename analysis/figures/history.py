@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,19 +25,11 @@ _PAIRS: tuple[tuple[Quantity, Quantity], ...] = (
     ("images_per_s", "speedup"), ("wall_s", "job_s"), ("allreduce_s", "bus_bandwidth_bytes_per_s"),
 )  # fmt: skip
 
+RowAndValues = tuple[Row, Values]
 Marks = dict[str, str]  # point, in words -> its marker
 
 
-@dataclass(frozen=True)
-class PointHistory:
-    """One point over time, with its verdict."""
-
-    key: Key
-    values: Values
-    row: Row
-
-
-def draw(history: Sequence[Session], points: Sequence[PointHistory], within: float) -> Figure:
+def draw(history: Sequence[Session], rows: Sequence[Row], values: Mapping[Key, Values], within: float) -> Figure:
     """Return a figure of each quantity of each point over the sessions, beside those before the newest one.
 
     One is the mean of what the newest session is judged by: those before it that were made alike.
@@ -47,34 +38,35 @@ def draw(history: Sequence[Session], points: Sequence[PointHistory], within: flo
     The colour of the last mark is the verdict on it. Band: what counts as before.
     Vertical lines: something that made the launches changed (commit, driver, image, versions, kernel).
     """
-    rows = _rows(points)
-    labels = dict.fromkeys(point.key.point for point in points)
+    lines = _lines([row.change.key for row in rows])
+    labels = dict.fromkeys(row.change.key.point for row in rows)
     marks = {label: plots.nth_marker(nth) for nth, label in enumerate(labels)}
-    figure, panels = plots.canvas(len(rows), 2, height_mm=26 + 44 * len(rows), sharex=True)
-    for nth, (subject, pair) in enumerate(rows):
+    figure, panels = plots.canvas(len(lines), 2, height_mm=26 + 44 * len(lines), sharex=True)
+    for nth, (subject, pair) in enumerate(lines):
         for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
-            shown = [one for one in points if (text.subject(one.key), one.key.quantity) == (subject, quantity)]
+            keys = {key for key in values if (text.subject(key), key.quantity) == (subject, quantity)}
+            shown = [(row, values[row.change.key]) for row in rows if row.change.key in keys]
             _panel(axes, history, shown, within, marks)
             axes.set_ylabel(textwrap.fill(f"{text.SHOWN[quantity][0]}, over before", _LABEL))
         panels[2 * nth].set_title(subject, loc="left")
     return plots.legend(figure, _note(history, within), columns=2)
 
 
-def _rows(points: Sequence[PointHistory]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
+def _lines(keys: Sequence[Key]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
     """Return the rows of the figure: what was measured, and its two quantities."""
-    there = dict.fromkeys((text.subject(point.key), point.key.quantity) for point in points)
+    there = dict.fromkeys((text.subject(key), key.quantity) for key in keys)
     subjects = dict.fromkeys(subject for subject, _ in there)
     return [(one, pair) for one in subjects for pair in _PAIRS if any((one, quantity) in there for quantity in pair)]
 
 
-def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[PointHistory], within: float, marks: Marks) -> None:
+def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[RowAndValues], within: float, marks: Marks) -> None:
     axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
     axes.axhline(1, color=plots.GREY, linestyle=":")
     position = {one.number: x for x, one in enumerate(history)}
     for number in _changed(history):
         axes.axvline(position[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
-    for nth, point in enumerate(shown):
-        _point(axes, point, position, (nth - (len(shown) - 1) / 2) * _APART, marks[point.key.point])
+    for nth, (row, values) in enumerate(shown):
+        _point(axes, row, values, position, (nth - (len(shown) - 1) / 2) * _APART, marks[row.change.key.point])
     if not shown:
         plots.write(axes, 0.5, 0.5, "no smaller point to compare with", ha="center")
     step = -(-len(history) // _DAYS)
@@ -84,22 +76,24 @@ def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[PointHistory]
     axes.grid(False, axis="x")
 
 
-def _point(axes: Axes, point: PointHistory, position: dict[int, int], aside: float, marker: str) -> None:
+def _point(axes: Axes, row: Row, values: Values, position: dict[int, int], aside: float, marker: str) -> None:
     """Draw one point: its launches, and their mean on each session."""
-    by_session = point.values.by_session
-    first = launch_mean(point.row.change.before or by_session[min(by_session)]).value
+    by_session = values.by_session
+    first = launch_mean(row.change.before or by_session[min(by_session)]).value
     x = np.array([position[number] for number in by_session]) + aside
     levels = [launch_mean(values) for values in by_session.values()]
     middle = np.array([level.value for level in levels]) / first
     ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
-    for at, values in zip(x, by_session.values(), strict=True):
-        axes.plot([at] * len(values), np.array(values) / first, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0)
+    for at, launches in zip(x, by_session.values(), strict=True):
+        axes.plot(
+            [at] * len(launches), np.array(launches) / first, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0
+        )
     axes.errorbar(x, middle, np.abs(ends).T, fmt="none", ecolor=plots.GREY, elinewidth=0.8)
     axes.plot(x, middle, color=plots.GREY, linewidth=0.7)
     axes.plot(x, middle, marker, color=plots.BLACK, mfc="white", mew=0.8)
-    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=point.key.point)
-    verdict = point.row.verdict
-    if point.row.change.now:
+    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=row.change.key.point)
+    verdict = row.verdict
+    if row.change.now:
         axes.plot(x[-1], middle[-1], marker, color=_VERDICTS[verdict], mew=0.8)
         axes.plot([], [], "s", color=_VERDICTS[verdict], linestyle="none", label=verdict)
 
