@@ -4,8 +4,6 @@ import pandas as pd
 
 from analysis.table import schema
 
-UNITS = {"images_per_s": "images/s", "images_per_s_per_rank": "images/s", "speedup_throughput": "x"}
-
 
 def row(quantity: str, value: float, ranks: int | None = None, batch: int | None = 64, **other: object) -> dict:
     """One number of a made-up report; what is not given is the same in every row."""

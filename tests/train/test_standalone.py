@@ -1,7 +1,12 @@
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
+from tests.helpers import ROOT, shell
 from train.config.compose import load
 from train.config.identity import swept_values
 from train.distribution import Single
@@ -111,3 +116,32 @@ def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
     assert run.swept == {"model": "tiny", "nodes": 2}
     assert run.command == ["python", "-m", "train", *OVERRIDES]
     assert (run.order, run.arm) == (None, None)
+
+
+BUSY = """
+import hashlib, os, sys
+from train.standalone import when_ended
+
+def handle(by):
+    print("handled", by.name, flush=True)
+    os._exit(7)
+
+when_ended(handle)
+print("busy", flush=True)
+hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without a look at Python's signal handlers
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_handled_while_the_main_thread_is_in_native_code(number):
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=shell.heed_ctrl_c
+    )
+    try:
+        assert process.stdout.readline() == "busy\n"
+        os.kill(process.pid, number)
+        output, _ = process.communicate(timeout=240)
+    finally:
+        process.kill()
+    assert (process.returncode, output) == (7, f"handled {number.name}\n")

@@ -1,6 +1,12 @@
+import os
+import shutil
 import socket
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +19,7 @@ from train.transport.rendezvous import Secret
 from train.transport.tcp_group import connect_joined, connect_on_machine, group_from_connections
 
 KEY = b"k" * 64
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
 @pytest.fixture
@@ -148,6 +155,82 @@ def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch
 
     result = together(work, 3)
     assert result[0] is end if end else result == [[0, 1, 2]] * 3
+
+
+# What another user of the machine tries: to read the secret and the port, then to get in without the secret. Prints
+# what he got hold of.
+ATTACK = """
+import pickle, os, socket, sys, time
+port, folder = int(sys.argv[1]), sys.argv[2]
+for name in ("rendezvous", ".private/secret"):
+    try:
+        print("read", name, open(os.path.join(folder, name)).read())
+    except PermissionError:
+        pass
+class Payload:
+    def __reduce__(self):
+        return os.system, ("touch " + sys.argv[3],)
+pickled = pickle.dumps(Payload())
+for frame in (len(pickled).to_bytes(4, "big"), len(pickled).to_bytes(8, "big"), b"\\0" * 200, b""):
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(frame + pickled)
+        connection.settimeout(10)
+        try:
+            while got := connection.recv(1000):
+                if len(got) > 32:
+                    print("was answered", got)
+        except ConnectionResetError:
+            pass
+silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
+print("done", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs to become another user")
+def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, monkeypatch):
+    for parent in (folder, *folder.parents[:-2]):  # as results folders are: all may look
+        parent.chmod(0o755)
+    ports, listen = [], connections.listen
+
+    def listening(*address):
+        listener = listen(*address)
+        ports.append(listener.getsockname())
+        return listener
+
+    monkeypatch.setattr(connections, "listen", listening)
+    with_attacker = threading.Event()
+    loot = Path(f"/tmp/kit-test-{os.getpid()}")
+
+    def work(rank):
+        if rank:
+            with_attacker.wait(60)
+        return connect_on_machine(folder, rank, 2).gather(rank, int)
+
+    def attack(found):
+        while not ports:
+            time.sleep(0.01)
+        command = [*NOBODY, sys.executable, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
+        ) as attacker:
+            for line in attacker.stdout:
+                found.append(line.strip())
+                if line == "done\n":
+                    break
+            with_attacker.set()
+            ranks.join(60)  # while he holds twenty connections
+            attacker.kill()
+
+    gathered, got = [], []
+    ranks = threading.Thread(target=lambda: gathered.extend(together(work, 2)))
+    ranks.start()
+    attack(got)
+    assert got == ["done"]
+    assert gathered == [[0, 1]] * 2
+    assert not loot.exists()
+    assert ports[0][0] == "127.0.0.1"
 
 
 def test_no_module_of_the_ranks_unpickles_what_comes_from_another_process():
