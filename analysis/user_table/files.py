@@ -250,8 +250,9 @@ def _json_rows(content: Any, where: str) -> list[list[str]]:
     """Return the headers and rows of a list of objects, or of an object of lists or of objects, at any depth."""
 
     def of_columns(one: Any) -> bool:
-        sizes = {len(value) if isinstance(value, list) else -1 for value in one.values()}
-        return len(sizes) == 1 and sizes != {-1}
+        lists = [value for value in one.values() if isinstance(value, list)]
+        objects = any(isinstance(cell, dict) for cells in lists for cell in cells)
+        return not objects and len(lists) == len(one) and len({*map(len, lists)}) == 1
 
     while isinstance(content, dict) and not of_columns(content):
         inner = [value for value in content.values() if isinstance(value, list | dict) and value]

@@ -35,6 +35,7 @@ def grid(text):
         ),
         ('[{"GPUs": 1, "img/s": 100},\n {"GPUs": 2, "img/s": 190.0}]', (0, 1, 2)),
         ('{"GPUs": [1, 2], "img/s": [100, 190]}', (0, 1, 2)),
+        ('{"runs": [{"GPUs": 1, "img/s": 100}, {"GPUs": 2, "img/s": 190}]}', (0, 1, 2)),
         ('{"GPUs": 1, "img/s": 100}\n{"GPUs": 2, "img/s": 190}', (0, 1, 2)),
         (
             "\\begin{tabular}{rr}\n\\hline\n"
