@@ -227,6 +227,7 @@ ANOTHER_KIND = "one.txt is not a regular file"
         (zipped().replace(b"content", b"changed", 1), "CRC"),
         (encrypted(), "password"),
     ],
+    ids=("elsewhere", "link", "hard link", "pipe", "device", "another checksum", "cut off", "changed", "encrypted"),
 )
 def test_an_archive_that_is_damaged_or_unsafe_is_not_unpacked(server, tmp_path, archive, problem):
     server.content = archive
