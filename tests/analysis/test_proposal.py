@@ -6,7 +6,7 @@ from analysis.figures import plots
 from analysis.figures import proposal as figures
 from analysis.proposal import Plan
 from analysis.study import Study
-from tests.helpers.own_records import Arm, make_rounds, save
+from tests.helpers.own_records import QUOTA, Arm, make_rounds, save
 from tests.helpers.own_studies import long_curve
 
 pytestmark = pytest.mark.slow
@@ -76,6 +76,12 @@ def test_points_that_shared_cores_support_nothing(tmp_path):
     (curve,) = made(tmp_path).curves
     assert curve.supported is None
     assert "no number of nodes is supported" in proposal.sentence(curve, 0.75)
+
+
+def test_emulated_nodes_are_no_cluster(tmp_path):
+    long_curve(tmp_path, "weak_scaling", (1, 0.95, 0.91, 0.88), **QUOTA)
+    content = proposal.proposal(Study(tmp_path), ("weak_scaling",), 0.75, MILLION, ())
+    assert content.caveats[0].startswith("Nodes are emulated on one machine by CPU quotas: no network")
 
 
 def test_without_a_curve_it_says_what_there_is(results):

@@ -61,6 +61,11 @@ def test_a_file_that_is_not_whole_is_named(tmp_path, text):
         timeline.read_horovod(path)
 
 
+def test_a_file_that_is_not_there_is_named_with_who_writes_it(tmp_path):
+    with pytest.raises(TableError, match=r"horovod-timeline.json: .*; rank 0 writes it"):
+        timeline.read_horovod(tmp_path / "horovod-timeline.json")
+
+
 STEP = StepAt("timed", 100.0, 100.5, 101.0)
 
 
