@@ -87,7 +87,8 @@ def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
     measure(tmp_path, *TINY, "batch_per_rank=4", changes={"train.loop.windows.run_steps": LATE})
     curve = diagnosed(tmp_path)
     adds_up(curve)
-    assert curve["largest_loss"] == "waiting", curve["sentences"]
+    # Where other processes share its core too, which of both is larger may stay open.
+    assert "waiting for the slowest rank" in curve["sentences"][0], curve["sentences"]
     late = curve["slowest_rank"]
     assert (late["rank"], late["certain"]) == (1, True)
     assert late["cores"] == records(tmp_path)[0].ranks[1].cores

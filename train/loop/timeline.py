@@ -9,6 +9,7 @@ half of the round trip off. The quickest one counts.
 
 import gzip
 import json
+import math
 import socket
 import struct
 import tempfile
@@ -59,8 +60,11 @@ def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[in
 
 
 def _steps(phase: StepPhase, steps: Steps, on_cpu: bool) -> Iterator[StepAt]:
-    for begun_at, time_s, computed_at in zip(steps.begun_at, steps.times_s, steps.computed_at, strict=True):
-        yield StepAt(phase, begun_at, float(computed_at) if on_cpu else None, begun_at + time_s)
+    """Yield when each step was made. Two clocks are read at its begin: preempted in between, it would end too late."""
+    next_begun_at = [*steps.begun_at[1:], math.inf]
+    moments = zip(steps.begun_at, steps.times_s, steps.computed_at, next_begun_at, strict=True)
+    for begun_at, time_s, computed_at, next_at in moments:
+        yield StepAt(phase, begun_at, float(computed_at) if on_cpu else None, min(begun_at + time_s, next_at))
 
 
 def profile(run: Callable[[int], Steps], path: Path) -> Steps:
