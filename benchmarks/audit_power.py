@@ -349,11 +349,11 @@ def main() -> None:
     runs_help = "records and tables a line; a quarter as many folders"
     parser = options("audit_power", __doc__, runs=(200, runs_help), studies=(200, "a line; each takes about a second"))
     parser.add_argument("--records", type=Path, nargs="+", help="folders of real records, to edit those alone")
-    given = parser.parse_args()
-    runs = given.runs
-    if given.records:
+    arguments = parser.parse_args()
+    runs = arguments.runs
+    if arguments.records:
         headers = ["edits of real launches", "studies", "found", "by", "with the files beside them"]
-        show(power_rows(given.records, runs), headers)
+        show(power_rows(arguments.records, runs), headers)
         return
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
@@ -361,7 +361,7 @@ def main() -> None:
         (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], record_findings(runs)),
         (["tables", "named with a warning or worse, share of tables"], table_power(runs)),
-        (["studies in a file", "found, share of studies", "by"], study_power(cases(), given.studies)),
+        (["studies in a file", "found, share of studies", "by"], study_power(cases(), arguments.studies)),
     ):
         show(rows, headers, end="\n\n")
 

@@ -15,12 +15,12 @@ from benchmarks.common import keep_cores, options, timed
 def main() -> None:
     parser = options("draw_figures", __doc__, repeats=(3, "of each command"), cores=(2, "that it may use"))
     parser.add_argument("--results", type=Path, default=Path("/nonexistent"), help="local records; default: none")
-    given = parser.parse_args()
-    keep_cores(given.cores)
-    for _ in range(given.repeats):
+    arguments = parser.parse_args()
+    keep_cores(arguments.cores)
+    for _ in range(arguments.repeats):
         with tempfile.TemporaryDirectory() as folder:
             for name, out in (("draw", folder), ("report", f"{folder}/report.html")):
-                records = ["--results", str(given.results.absolute())]
+                records = ["--results", str(arguments.results.absolute())]
                 times = timed([sys.executable, "-m", "analysis", name, *records, "--out", out])
                 print(f"{name}: {times.wall_s:.1f} s, {times.cpu_s:.1f} s of CPU", flush=True)
 

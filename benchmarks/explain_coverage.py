@@ -34,7 +34,7 @@ class Noise:
     name: str
     additive_s: float = 0.0
     proportional: float = 0.0
-    of_speed: float = 0.005
+    speed_deviation: float = 0.005
     tails: float = math.inf  # the degrees of freedom of Student's t that it has; none: normal
 
     def draw(self, deviation: float, n: int, rng: Rng) -> np.ndarray:
@@ -119,10 +119,10 @@ def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
     if design.twice is not None:
         done[design.twice] *= 2
     per_image = design.grows(ranks) / SPEED
-    deviations = (noise.proportional, noise.additive_s, noise.of_speed)
-    proportional, additive_s, of_speed = (noise.draw(deviation, len(ranks), rng) for deviation in deviations)
+    deviations = (noise.proportional, noise.additive_s, noise.speed_deviation)
+    proportional, additive_s, speed_deviation = (noise.draw(deviation, len(ranks), rng) for deviation in deviations)
     wall_s = (design.fixed_s + done * BATCH * per_image) * (1 + proportional) + additive_s
-    speed = 1 / per_image * (1 + of_speed)
+    speed = 1 / per_image * (1 + speed_deviation)
     runs = pd.DataFrame(
         {
             "ranks": ranks.astype(int),
@@ -172,15 +172,15 @@ def _holds(low: float, truth: float, high: float) -> float:
 def main() -> None:
     parser = options("explain_coverage", __doc__, curves=(200, "of each line and kind of noise"))
     parser.add_argument("--only", default="", help="the designs whose name has these words")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with ProcessPoolExecutor() as pool:
         jobs = [
-            pool.submit(simulate, design, kinds, given.curves, np.random.default_rng([0, number]))
+            pool.submit(simulate, design, kinds, arguments.curves, np.random.default_rng([0, number]))
             for number, (design, kinds) in enumerate(LINES)
-            if given.only in design.name
+            if arguments.only in design.name
         ]
         show(job.result() for job in jobs)
-    print(f"\nnominal 95 %; {given.curves} curves of each kind of noise")
+    print(f"\nnominal 95 %; {arguments.curves} curves of each kind of noise")
 
 
 if __name__ == "__main__":

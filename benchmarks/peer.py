@@ -55,15 +55,17 @@ def main() -> None:
     parser = options("peer", __doc__, **numbers, pairs=(6, "of runs; six have an interval"))
     parser.add_argument("--script", type=Path, required=True, help="tensorflow2_synthetic_benchmark.py of Horovod")
     parser.add_argument("--model", choices=_MODELS, default=_MODELS[0], help="default: %(default)s")
-    given = parser.parse_args()
-    if not given.script.is_file():
-        parser.error(f"--script {given.script}: no such file; it is in examples/tensorflow2 of Horovod's repository")
-    setting = Setting(given.script.resolve(), given.model, given.ranks, given.batch, given.steps)
+    arguments = parser.parse_args()
+    if not arguments.script.is_file():
+        parser.error(
+            f"--script {arguments.script}: no such file; it is in examples/tensorflow2 of Horovod's repository"
+        )
+    setting = Setting(arguments.script.resolve(), arguments.model, arguments.ranks, arguments.batch, arguments.steps)
     found: dict[str, list[float]] = {arm: [] for arm in _ARMS}
-    for number in range(given.pairs):
+    for number in range(arguments.pairs):
         rates = in_turn(setting, number)
         shown = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
-        print(f"{number + 1} of {given.pairs}, images/s: {shown}", flush=True)
+        print(f"{number + 1} of {arguments.pairs}, images/s: {shown}", flush=True)
         for arm in _ARMS:
             found[arm].append(rates[arm] / rates[_SCRIPT])
     for arm, ratios in found.items():

@@ -48,13 +48,13 @@ def main() -> None:
     numbers = {"steps": (100, "of a launch"), "rounds": (0, "of a launch; 0: launches of one point")}
     parser = options("read_records", __doc__, **numbers, ranks=(8, "of a launch"), cores=(2, "that it may use"))
     parser.add_argument("--records", type=int, nargs="+", default=[1_000, 10_000])
-    given = parser.parse_args()
-    keep_cores(given.cores)
-    make, length = (in_rounds, given.rounds) if given.rounds else (record_of_point, given.steps)
-    for count in given.records:
+    arguments = parser.parse_args()
+    keep_cores(arguments.cores)
+    make, length = (in_rounds, arguments.rounds) if arguments.rounds else (record_of_point, arguments.steps)
+    for count in arguments.records:
         with tempfile.TemporaryDirectory() as folder:
             for repeat in range(count):
-                save(make(repeat, length, given.ranks), Path(folder))
+                save(make(repeat, length, arguments.ranks), Path(folder))
             size = sum(path.stat().st_size for path in Path(folder).rglob("record.json"))
             start = time.perf_counter()
             local = loading.local(Path(folder))
@@ -63,10 +63,10 @@ def main() -> None:
         own_kib, worker_kib = (
             resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
-        peak = own_kib + given.cores * worker_kib
+        peak = own_kib + arguments.cores * worker_kib
         print(
             f"{count} records, {size / 1e6:.0f} MB: {runs} tabulated ({len(local.table)} rows) in {seconds:.1f} s, "
-            f"{1e3 * seconds / count:.2f} ms a record, at most {peak / 2**20:.2f} GiB with {given.cores} workers"
+            f"{1e3 * seconds / count:.2f} ms a record, at most {peak / 2**20:.2f} GiB with {arguments.cores} workers"
         )
 
 

@@ -109,8 +109,8 @@ def main() -> None:
     """Write both files."""
     parser = options("results_page", __doc__)
     parser.add_argument("results", nargs="+", type=Path, help="folders of records")
-    given = parser.parse_args()
-    study = Study(*(path for folder in given.results for path in record_files(folder)))
+    arguments = parser.parse_args()
+    study = Study(*(path for folder in arguments.results for path in record_files(folder)))
     written = sections_of(PAGE.read_text()) | sections(study)
     PAGE.write_text("\n".join([HEAD, *(f"## {title}\n\n{written[title]}" for title in sorted(written))]))
     if rows := readme_table(study):

@@ -62,10 +62,10 @@ def main() -> None:
     parser = options("start_times", __doc__, pairs=(12, "of each command"))
     parser.add_argument("other", type=Path, help="another checkout of the kit")
     parser.add_argument("--only", choices=[*COMMANDS], nargs="+", help="these commands alone")
-    given = parser.parse_args()
-    rng, other = random.Random(SEED), given.other.resolve()
-    commands = given.only or [command for command in COMMANDS if command not in DRAW and has(other, command)]
-    rows = [row(command, [*pairs(command, other, given.pairs, rng)]) for command in commands]
+    arguments = parser.parse_args()
+    rng, other = random.Random(SEED), arguments.other.resolve()
+    commands = arguments.only or [command for command in COMMANDS if command not in DRAW and has(other, command)]
+    rows = [row(command, [*pairs(command, other, arguments.pairs, rng)]) for command in commands]
     print(tabulate(rows, headers="keys", disable_numparse=True))
 
 

@@ -102,19 +102,19 @@ def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
 
 def example(ranks: int, steps: int) -> RunRecord:
     """A record of the same point with two steps, which says what was asked for."""
-    made = make_record(
+    example_run = make_record(
         nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=2, **{"measure.timed_steps": steps}
     )
-    made.config["measure"] |= {"epochs": 0, "warm_up_steps": 10, "budget_s": 300}
-    made.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
-    made.config_hash = recorded_config.values_hash(made.config)
-    return made
+    example_run.config["measure"] |= {"epochs": 0, "warm_up_steps": 10, "budget_s": 300}
+    example_run.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
+    example_run.config_hash = recorded_config.values_hash(example_run.config)
+    return example_run
 
 
 def assembled(folder: Path, ranks: int, steps: int) -> bytes:
     """The text of the record that the launcher makes of the parts in a folder."""
-    made = example(ranks, steps)
-    identity = Identity(**{name: getattr(made, name) for name in Identity.__dataclass_fields__})
+    example_run = example(ranks, steps)
+    identity = Identity(**{name: getattr(example_run, name) for name in Identity.__dataclass_fields__})
     left = parts.read(folder)
     job_s = max(sum(part.phases_s.values()) for part in left) + 1.0
     return dumps(assemble(left, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
@@ -143,15 +143,17 @@ def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes:
 
 def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
     """The progress line and `make status`, as while the run lasts."""
-    made = example(ranks, steps)
-    protocol.write_assignment(folder, protocol.Assignment(made.config, made.config_hash, 0, {}, True, False))
+    example_run = example(ranks, steps)
+    protocol.write_assignment(
+        folder, protocol.Assignment(example_run.config, example_run.config_hash, 0, {}, True, False)
+    )
     follower = progress.Follower(folder)
     stages.time(
         "progress line, first look",
-        lambda: progress.run_progress(follower, made.config),
+        lambda: progress.run_progress(follower, example_run.config),
         lambda seen: seen.phase if seen else "",
     )
-    stages.time("progress line, next look", lambda: progress.run_progress(follower, made.config))
+    stages.time("progress line, next look", lambda: progress.run_progress(follower, example_run.config))
     stages.time("parts of all ranks, first look", follower.parts, lambda found: f"{len(found)} ranks")
     stages.time("parts of all ranks, next look", follower.parts)
     presence.begin(folder)
@@ -166,12 +168,14 @@ def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
 def main() -> None:
     parser = options("thousand_record", __doc__, ranks=(1024, "of the job"), steps=(1000, "of each rank"))
     parser.add_argument("--cpu", action="store_true", help="ranks on CPUs: they also say when they had computed")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     stages = Stages()
-    made = example(given.ranks, given.steps)
+    example_run = example(arguments.ranks, arguments.steps)
     with tempfile.TemporaryDirectory() as place:
-        home = files.point_folder(Path(place) / "results", made.experiment, made.point, made.config_hash)
-        profile_record(stages, home, given.ranks, given.steps, given.cpu)
+        home = files.point_folder(
+            Path(place) / "results", example_run.experiment, example_run.point, example_run.config_hash
+        )
+        profile_record(stages, home, arguments.ranks, arguments.steps, arguments.cpu)
     show(stages.rows, ["stage", "time", "goal", "what"])
     print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 

@@ -81,10 +81,10 @@ def measure(step: Step, pairs: int, block_s: float) -> list[tuple[Block, Block]]
 
 
 def main() -> None:
-    given = options("usage_cost", __doc__, pairs=(12, "of blocks"), block_s=(5.0, "of a block")).parse_args()
+    arguments = options("usage_cost", __doc__, pairs=(12, "of blocks"), block_s=(5.0, "of a block")).parse_args()
     step = make_step()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    pairs = measure(step, given.pairs, given.block_s)
+    pairs = measure(step, arguments.pairs, arguments.block_s)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     for words, ratios in (
@@ -95,7 +95,7 @@ def main() -> None:
         median = f"median {statistics.median(ratios):.4f}, n={e.n}"
         print(f"{words}: step time with / without: mean {e.value:.4f}, 95 % {e.low:.4f} to {e.high:.4f}, {median}")
     taken = sum(on.samples for _, on in pairs)
-    print(f"sampler: {spent:.2f} s of CPU time in {given.pairs} starts and {taken} samples")
+    print(f"sampler: {spent:.2f} s of CPU time in {arguments.pairs} starts and {taken} samples")
 
 
 if __name__ == "__main__":

@@ -78,9 +78,9 @@ def copied_scatter(runs: list[Launch]) -> Iterator[Finding]:
     does not remove it.
     """
     named: set[str] = set()
-    of_points = grouped(runs, lambda run: (run.point, run.config_hash))
+    by_point = grouped(runs, lambda run: (run.point, run.config_hash))
     as_long = grouped(runs, lambda run: (run.in_rounds, len(run.scatters[0])))
-    for same in [*of_points.values(), *as_long.values()]:
+    for same in [*by_point.values(), *as_long.values()]:
         for what, scatters in (
             ("steps", [run.scatters[0] for run in same]),
             ("windows", [run.scatters[1] for run in same]),

@@ -297,8 +297,8 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     gradients are exchanged, that holds from the largest point on.
     """
     future, largest = continued(curve, at, learned), curve.only(curve.ranks == curve.largest)
-    of_largest = continued(curve, Sizes(largest.ranks[:1], largest.batch[:1]), learned)
-    reach, noise = future.reach(), float(of_largest.reach()[0])
+    from_largest = continued(curve, Sizes(largest.ranks[:1], largest.batch[:1]), learned)
+    reach, noise = future.reach(), float(from_largest.reach()[0])
     ideal_s = np.log(metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks)))
     value = np.maximum(future.ln_s, ideal_s)
     fastest = np.maximum(value - reach, ideal_s - noise)
