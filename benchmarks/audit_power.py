@@ -192,7 +192,7 @@ def _other_machine(run: RunRecord) -> RunRecord:
 
 
 def _counted(rng: Rng, repeat: int = 0, **shares: float) -> RunRecord:
-    return noisy_records.counted(rng, noisy_records.rounds(rng, number=24, repeat=repeat), **shares)
+    return noisy_records.with_counters(rng, noisy_records.rounds(rng, number=24, repeat=repeat), **shares)
 
 
 CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
@@ -213,14 +213,14 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
         "arm_drift",
     ),
     "other processes take 5 % of the core of one rank, 24 rounds": (
-        lambda rng: [_counted(rng, others=0.05)],
+        lambda rng: [_counted(rng, other_processes=0.05)],
         "other_load",
     ),
     "a hypervisor takes 4 % of the core of one rank, 24 rounds": (
         lambda rng: [_counted(rng, stolen=0.04)],
         "stolen_time",
     ),
-    "clocks that fall by 12 % over 24 rounds": (lambda rng: [_counted(rng, fell=0.12)], "clocks_fell"),
+    "clocks that fall by 12 % over 24 rounds": (lambda rng: [_counted(rng, clock_drop=0.12)], "clocks_fell"),
     "one of two launches 1.15 times slower in one arm": (
         lambda rng: [
             noisy_records.rounds(rng, repeat=0),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.table import loading
 from benchmarks.common import keep_cores, options
-from tests.helpers.own_records import Arm, make_record, make_rounds, save
+from tests.helpers.run_records import Arm, make_record, make_rounds, save
 from train.record.record import RunRecord
 
 MODELS = ("vgg16", "resnet50")

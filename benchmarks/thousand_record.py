@@ -24,7 +24,7 @@ from analysis.figures import registry
 from analysis.figures.files import draw
 from analysis.study import Study
 from benchmarks.common import Rng, options, show
-from tests.helpers.own_records import make_record
+from tests.helpers.run_records import make_record
 from train.launch.supervise import presence
 from train.record import files, parts, progress, protocol, recorded_config
 from train.record.files import write_once

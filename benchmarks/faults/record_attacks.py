@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.common import Rng
 from benchmarks.faults.study_edits import scale, scale_counts, settle, windows_of
 from tests.helpers.noisy_records import study
-from tests.helpers.own_records import place_of
+from tests.helpers.run_records import record_path
 from train.record import files, record
 from train.record.record import CoreUse, Order, Rank, RunRecord, Window
 
@@ -21,7 +21,7 @@ _TIMES = ("wall_s", "own_s", "busy_s", "steal_s", "delay_s")
 
 
 def clean(rng: Rng) -> Study:
-    return {place_of(run): run for run in study(rng)}
+    return {record_path(run): run for run in study(rng)}
 
 
 def write(runs: Study, folder: Path) -> None:
@@ -108,7 +108,7 @@ def _again(runs: Study, source: RunRecord) -> RunRecord:
     made.repeat = 1 + max(run.repeat for run in runs.values() if run.config_hash == source.config_hash)
     began = datetime.fromisoformat(last.started_at) + timedelta(seconds=last.job_s + 5)
     made.started_at = began.isoformat(timespec="seconds")
-    runs[place_of(made)] = made
+    runs[record_path(made)] = made
     return made
 
 
@@ -161,7 +161,7 @@ def _replanned(runs: Study, rng: Rng) -> None:
         if run.point == "resnet50_nodes=2":
             run.config["measure"]["repeats"], run.repeat = len(repeats), repeats.index(run.repeat)
             settle(run)
-            runs[place_of(run)] = runs.pop(place)
+            runs[record_path(run)] = runs.pop(place)
 
 
 def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
@@ -174,7 +174,7 @@ def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
                 run.config["global_batch"] = values["batch_per_rank"] * len(run.ranks)
             settle(run)
             if moved:
-                runs[place_of(run)] = runs.pop(place)
+                runs[record_path(run)] = runs.pop(place)
 
     return attack
 
@@ -184,7 +184,7 @@ def _in_a_round(change: Callable[[RunRecord, Rng], None]) -> Callable[[Study, Rn
         for place, run in _in_rounds(runs):
             change(run, rng)
             settle(run)
-            runs[place_of(run)] = runs.pop(place)
+            runs[record_path(run)] = runs.pop(place)
 
     return attack
 

@@ -13,7 +13,7 @@ from analysis import audit, claims, explain, reports
 from analysis.claims import Claim, Judged
 from analysis.predict import calibration
 from analysis.table import loading
-from tests.helpers.own_records import Results
+from tests.helpers.run_records import Results
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from analysis.curves import (
     noises,
     other_points_noise,
 )
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
 VGG16_AT_2 = row("images_per_s", 2.0, 2, model="vgg16")

@@ -9,7 +9,7 @@ import pytest
 from analysis import documents
 from analysis.__main__ import main
 from analysis.stats import between, exact, from_ends, unknown
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 from train.record.record import Failure
 
 

@@ -6,8 +6,8 @@ from analysis.figures import plots
 from analysis.figures import proposal as figures
 from analysis.proposal import Plan
 from analysis.study import Study
-from tests.helpers.own_records import QUOTA, Arm, make_rounds, save
-from tests.helpers.own_studies import long_curve
+from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
+from tests.helpers.studies import long_curve
 
 pytestmark = pytest.mark.slow
 MILLION = Plan()

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from analysis import speedups
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.studies import curve_in_rounds
 
 
 def curve(sizes, rates, *pairs):

@@ -8,8 +8,8 @@ from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study, record_files
 from analysis.table import loading
-from tests.helpers.own_records import make_record, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import make_record, save
+from tests.helpers.studies import curve_in_rounds
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
 

@@ -2,7 +2,7 @@ import psutil
 import pytest
 
 from benchmarks import disturbed
-from tests.helpers.own_records import make_rounds, save
+from tests.helpers.run_records import make_rounds, save
 
 QUIET = [1.58, 1.59, 1.60, 1.61, 1.62, 1.63, 1.64, 1.65]
 

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import launches
 from benchmarks.nested import Launch, Turn, compare, rates_of_arms, rates_of_point
 from tests.helpers.kit import wait_for
-from tests.helpers.own_records import make_record, make_rounds
+from tests.helpers.run_records import make_record, make_rounds
 from train.launch.launchers.base import Machine
 from train.record import files, record
 from train.record.parts import Part

@@ -1,8 +1,8 @@
 import pytest
 
 from benchmarks import results_page
-from tests.helpers.own_records import QUOTA, Arm, Results, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import QUOTA, Arm, Results, make_rounds, save
+from tests.helpers.studies import curve_in_rounds
 
 
 @pytest.mark.slow

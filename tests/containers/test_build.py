@@ -5,7 +5,7 @@ import re
 import pytest
 
 from containers import build
-from tests.helpers.programs import program
+from tests.helpers.programs import write_program
 
 BUILD = build.Build("cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1", "abc changed", "sha256:12")
 DOCKERFILE, DEFINITION, IGNORE = (
@@ -87,7 +87,7 @@ def test_docker_builds_with_buildkit_and_a_newer_one_needs_its_plugin(monkeypatc
 def test_the_first_engine_that_works_is_taken_and_others_are_listed_with_their_own_words(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CONTAINER", raising=False)
-    program(tmp_path / "docker", "echo Client:\necho 'Cannot connect to the Docker daemon' >&2\nexit 1")
+    write_program(tmp_path / "docker", "echo Client:\necho 'Cannot connect to the Docker daemon' >&2\nexit 1")
     with pytest.raises(SystemExit) as error:
         build.chosen(("docker", "podman"), "make image")
     assert str(error.value).splitlines() == [
@@ -95,7 +95,7 @@ def test_the_first_engine_that_works_is_taken_and_others_are_listed_with_their_o
         "  docker: Cannot connect to the Docker daemon",
         "  podman: not installed",
     ]
-    program(tmp_path / "podman", "echo Client:")
+    write_program(tmp_path / "podman", "echo Client:")
     assert build.chosen(build.BUILDERS, "make image") == "podman"
 
 

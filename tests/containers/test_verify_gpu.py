@@ -10,7 +10,7 @@ from containers import verify_gpu
 from containers.verify import Skipped
 from containers.verify_gpu import Gpu
 from tests.helpers import GOLDEN
-from tests.helpers.own_records import as_sweep, make_record
+from tests.helpers.run_records import as_sweep, make_record
 from train.rank.gpus import GpuUse
 from train.record import record
 from train.record.record import Usage

@@ -11,7 +11,7 @@ import yaml
 
 from tests.helpers import ROOT, shell
 from tests.helpers.kit import make_command, needs_setup, records, run
-from tests.helpers.patched import patched, rounds
+from tests.helpers.patched_ranks import patch_ranks, rounds
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,8 @@ def test_the_model_is_measured_in_the_experiment(kit):
     (kit / "conf/model/mymodel.yaml").write_text(values)
     short = "measure.precision_fraction=0.9 measure.budget_s=1 measure.repeats=1"
     arguments = ("MODELS=mymodel", f"ARGS=tracking=none ranks_per_node=1,2 {short}")
-    status, output = run(*make_command(kit, "ranks-on-a-node", *arguments), variables=patched(kit / "patch", rounds(6)))
+    command = make_command(kit, "ranks-on-a-node", *arguments)
+    status, output = run(*command, variables=patch_ranks(kit / "patch", rounds(6)))
     assert status == 0, output
     [record] = records(kit / "results")
     assert record.config["model"] == yaml.safe_load(values) | {"train_layers": "all"}

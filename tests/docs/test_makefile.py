@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.programs import program
+from tests.helpers.programs import write_program
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,7 +47,7 @@ def kit(tmp_path, monkeypatch):
         (tmp_path / part).symlink_to(ROOT / part)
     programs = [f".venv/bin/{name}" for name in ("python", "ruff", "mypy", "lint-imports")]
     for name in (*programs, ".venv/uv/bin/uv", ".ci/pythons", "requirements/setup.sh", "requirements/lock.sh"):
-        program(tmp_path / name, STUB)
+        write_program(tmp_path / name, STUB)
     return tmp_path
 
 
@@ -99,7 +99,7 @@ def test_what_is_not_known_is_refused_and_not_run(kit, words, error):
 
 
 def test_python_may_have_a_space_in_its_path(kit):
-    program(kit / "my python", STUB)
+    write_program(kit / "my python", STUB)
     assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["containers/build.py", "image", "cpu"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import END_S, QUICK, gloo, in_phase, ranks, records, run, start, succeed, wait_for
+from tests.helpers.kit import QUICK, TIMEOUT_S, gloo, in_phase, ranks, records, run, start, succeed, wait_for
 from train.record import parts
 
 pytestmark = pytest.mark.end_to_end
@@ -48,7 +48,7 @@ def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tm
     child = start(*TRAIN, *given, f"results={tmp_path}")
     wait_for(lambda: in_phase(tmp_path, "timed"))
     child.send_signal(signal.SIGINT)
-    output, _ = child.communicate(timeout=END_S)
+    output, _ = child.communicate(timeout=TIMEOUT_S)
     assert child.returncode == 130, output
     (record,) = records(tmp_path)
     assert (record.failure.reason, record.failure.phase) == ("ended by SIGINT", "timed")
@@ -62,7 +62,7 @@ def test_a_rank_that_is_killed_in_the_second_epoch_leaves_the_first_one(tmp_path
     child = start(*gloo(2), *TRAIN, *DIGITS, "measure.epochs=100000", f"results={tmp_path}")
     wait_for(lambda: any(part.epochs for path in tmp_path.rglob("rank-0.*") if (part := parts.read_part(path))))
     ranks(tmp_path)[1].kill()
-    child.communicate(timeout=END_S)
+    child.communicate(timeout=TIMEOUT_S)
     assert child.returncode != 0
     (record,) = records(tmp_path)
     assert record.status == "failed"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import mpi
 from tests.helpers.kit import LAUNCH, QUICK, ROOT, records, wait_for
-from tests.helpers.patched import patched, rounds
+from tests.helpers.patched_ranks import patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
 
@@ -115,7 +115,7 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     assert not cluster.queue()
 
     jobs_may_start(cluster, False)
-    sent = cluster.on("n0", *LAUNCH, *asked, variables=patched(results / "patch", rounds(2)))
+    sent = cluster.on("n0", *LAUNCH, *asked, variables=patch_ranks(results / "patch", rounds(2)))
     assert sent.returncode == 0, sent.stdout
     assert "2 runs on at most 2 nodes, about " in sent.stdout
     twice = cluster.on("n0", *LAUNCH, *asked)

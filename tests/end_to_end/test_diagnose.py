@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.kit import END_S, LAUNCH, analyse, in_phase, records, start, succeed, wait_for
-from tests.helpers.patched import patched, rounds
+from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, in_phase, records, start, succeed, wait_for
+from tests.helpers.patched_ranks import patch_ranks, rounds
 from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
@@ -64,7 +64,7 @@ def command(results: Path, *overrides: str) -> list[str]:
 
 def measure(results: Path, *overrides: str, changes: Mapping[str, str] | None = None) -> None:
     """Measure them, with these changes of the ranks."""
-    variables = patched(results / "patch", {**ROUNDS, **(changes or {})})
+    variables = patch_ranks(results / "patch", {**ROUNDS, **(changes or {})})
     succeed(*command(results, *overrides), variables=variables)
 
 
@@ -96,7 +96,7 @@ def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
 
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
-    variables = patched(tmp_path / "patch", ROUNDS)
+    variables = patch_ranks(tmp_path / "patch", ROUNDS)
     launcher = start(*command(tmp_path, *TINY, "batch_per_rank=512"), variables=variables)
     wait_for(lambda: in_phase(tmp_path, "warm_up"))
     core = str(sorted(os.sched_getaffinity(0))[1])
@@ -105,7 +105,7 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     # Each in a session of its own, which many kernels give the same time as the whole job (sched(7), autogroup).
     loops = [subprocess.Popen(busy, start_new_session=True) for _ in range(LOOPS)]
     try:
-        output, _ = launcher.communicate(timeout=END_S)
+        output, _ = launcher.communicate(timeout=TIMEOUT_S)
     finally:
         for loop in loops:
             loop.kill()

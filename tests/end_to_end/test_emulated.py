@@ -7,8 +7,8 @@ from statistics import median
 
 import pytest
 
-from tests.helpers.kit import END_S, anything, launch_command, records, start, succeed, wait_for
-from tests.helpers.patched import ROUNDS_END, Hold, patched, rounds
+from tests.helpers.kit import TIMEOUT_S, command_lines, launch_command, records, start, succeed, wait_for
+from tests.helpers.patched_ranks import ROUNDS_END, Hold, patch_ranks, rounds
 from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
@@ -38,7 +38,7 @@ def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joine
     short = ("measure.precision_fraction=0.9", "measure.budget_s=1")  # windows, and no second launch
     emulated = ("launcher=emulated", "system.cpus_per_node=0.4")
     command = launch_command(tmp_path / "results", *strong, *emulated, *short)
-    succeed(*command, variables=patched(tmp_path / "patch", rounds(1)))
+    succeed(*command, variables=patch_ranks(tmp_path / "patch", rounds(1)))
     [curve] = records(tmp_path / "results")
     batches = [(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in curve.config["rounds"]]
     assert batches == [(1, 8, "base"), (1, 4, "control"), (2, 4, "point"), (2, 4, "control")]
@@ -57,11 +57,11 @@ def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_pat
     assert len(awake) == (len(os.sched_getaffinity(0)) if means.keeps_awake else 0)
     assert left_by(launcher.pid, means)
     os.kill(launcher.pid, signal.SIGINT)
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 130
     assert "each is limited to 30 % of a core" in output
     assert left_by(launcher.pid, means) == []
-    assert anything(tmp_path) == []
+    assert command_lines(tmp_path) == []
 
     [curve] = records(tmp_path)
     assert curve.failure.reason == "interrupted by SIGINT"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import wandb_log
-from tests.helpers.kit import END_S, LAUNCH, anything, make_command, needs_setup, records, run, succeed, wait_for
-from tests.helpers.patched import Hold
+from tests.helpers import kit, wandb_log
+from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, succeed, wait_for
+from tests.helpers.patched_ranks import Hold
 from tests.helpers.terminal import Terminal
 from tests.helpers.wandb_runs import history, run_files
 from train.record import files
@@ -65,7 +65,7 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     command = make_command(tmp_path / "kit", "accuracy-digits", *given)
     terminal = Terminal(*command, variables=hold.variables | {"TMPDIR": str(temporary)})
     wait_for(hold.holds)
-    wait_for(lambda: re.search(rf"epoch [34] of {EPOCHS}", terminal.shown))
+    wait_for(lambda: re.search(rf"epoch [34] of {EPOCHS}", terminal.output))
     wait_for(lambda: list(results.rglob("wandb-live-id")))
     status, table = run(sys.executable, "-m", "train.launch.status", str(results))
     assert status == 0, table
@@ -75,15 +75,15 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
         table,
     )
     terminal.press("\x03")
-    assert terminal.wait(END_S) != 0, terminal.shown
-    assert "the same command resumes from here" in terminal.shown
-    assert anything(results) == []
+    assert terminal.wait(kit.TIMEOUT_S) != 0, terminal.output
+    assert "the same command resumes from here" in terminal.output
+    assert command_lines(results) == []
     assert [path for path in temporary.iterdir() if "wandb" not in path.name] == []  # an interrupted W&B leaves its own
-    live = [line for line in terminal.shown.split("\n") if "nodes2 r0: epoch" in line]
-    assert len(live) <= 2, terminal.shown  # it was written over, again and again; one line is left
+    live = [line for line in terminal.output.split("\n") if "nodes2 r0: epoch" in line]
+    assert len(live) <= 2, terminal.output  # it was written over, again and again; one line is left
     shown = [line.replace("^C", "") for line in terminal.lines()]  # which the terminal shows where the cursor is
     assert [line for line in shown if "r0: epoch" in line and len(line) > 100] == []
-    assert "images/s" in terminal.shown
+    assert "images/s" in terminal.output
 
     *_, older, newest = sorted(results.rglob("epoch-*.npz"))
     done = int(older.stem.removeprefix("epoch-"))

@@ -14,7 +14,7 @@ from analysis import audit
 from analysis.study import Study
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
-from tests.helpers.patched import ROUNDS_END, Hold
+from tests.helpers.patched_ranks import ROUNDS_END, Hold
 from train.launch import cgroups
 from train.record.parts import read_part
 
@@ -81,7 +81,7 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     wait_for(hold.holds)
     begin = time.monotonic()
     cluster.on("n2", "pkill", "-KILL", "-f", "sshd: root@notty")
-    output, _ = child.communicate(timeout=kit.END_S)
+    output, _ = child.communicate(timeout=kit.TIMEOUT_S)
     print(f"the launch ended {time.monotonic() - begin:.1f} s after its connection was cut")
     [record] = records(results)
     assert (record.failure.rank, record.failure.host) == (1, "n2"), output
@@ -103,7 +103,7 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, r
     cluster.crash("n4")
     try:
         for launcher in (silent, dead):
-            launcher.communicate(timeout=kit.END_S)
+            launcher.communicate(timeout=kit.TIMEOUT_S)
             assert launcher.returncode == 1
             print(f"its launch ended after {time.monotonic() - begin:.1f} s at the latest")
     finally:
@@ -141,7 +141,7 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
         slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.1)
         hosts.write_text(with_another_key(cluster, known))
         hold.off()
-        output, _ = child.communicate(timeout=kit.END_S)
+        output, _ = child.communicate(timeout=kit.TIMEOUT_S)
     finally:
         hosts.write_text(known)
         slow.remove()
@@ -195,7 +195,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)])
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
-    child.communicate(timeout=kit.END_S)
+    child.communicate(timeout=kit.TIMEOUT_S)
     wait_for(lambda: not cluster.processes(simcluster.RANKS, *hosts))
     [record] = records(results)
     assert [(resize.cause, resize.ranks_after) for resize in record.resizes] == [

@@ -10,10 +10,10 @@ from analysis.history import reference
 from analysis.table.checks import contradictions
 from tests.helpers import mpi
 from tests.helpers.kit import (
-    END_S,
     OTHER_JOB,
     ROOT,
-    anything,
+    TIMEOUT_S,
+    command_lines,
     in_phase,
     launch_command,
     make_command,
@@ -25,7 +25,7 @@ from tests.helpers.kit import (
     succeed,
     wait_for,
 )
-from tests.helpers.patched import Hold
+from tests.helpers.patched_ranks import Hold
 from train.record import record as run_record
 from train.record.parts import read_part
 
@@ -62,7 +62,7 @@ def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary
     modes = [path.stat().st_mode & 0o777 for path in (private, private / "secret")]
     secret = (private / "secret").read_text()
     hold.off()
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 0, output
 
     assert any("HOROVOD_RANK=1" in line and str(results) in line for line in lines)  # Horovod's shell was looked at
@@ -92,14 +92,14 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     assert (status, len(list(measured.rglob("run.json")))) == (2, 1), output
     assert f"another launch is in progress there: process {launcher.pid} on {os.uname().nodename}, since " in output
     ranks(measured)[1].kill()
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 1
     alone, pair = records(measured)
     assert (pair.status, pair.failure.rank, pair.failure.exit_code) == ("failed", 1, 137)
     assert (pair.failure.phase, pair.failure.host) == ("timed", os.uname().nodename)
     assert "killed by SIGKILL" in pair.failure.reason
     assert pair.failure.log in output
-    assert anything(measured) == []
+    assert command_lines(measured) == []
 
     output = run_again_with_keys(command, measured, hold, tmp_path)
     assert "1 of 2 runs are measured already" in output
@@ -163,8 +163,8 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     launcher = start(*launch_command(tmp_path, *asked))
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     launcher.kill()
-    launcher.communicate(timeout=END_S)
-    wait_for(lambda: anything(tmp_path) == [])
+    launcher.communicate(timeout=TIMEOUT_S)
+    wait_for(lambda: command_lines(tmp_path) == [])
     assert records(tmp_path) == []
 
     alone = ("nodes=1", "distribution=none", "optimizer.learning_rate=1e30", "measure.timed_steps=3")
@@ -190,7 +190,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_
         left = os.statvfs(disk)
         (disk / "other").write_bytes(bytes((left.f_bavail - 1) * left.f_bsize))  # the part fits, the record does not
         hold.off()
-        output, _ = launcher.communicate(timeout=END_S)
+        output, _ = launcher.communicate(timeout=TIMEOUT_S)
         assert launcher.returncode == 1
         assert "record.json: No space left on device; the record was not written" in output
         (part,) = disk.rglob("rank-0.*.jsonl")
@@ -216,7 +216,7 @@ def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path)
     for phase, jump_s in (("warm_up", "3600"), ("timed", "-3600")):
         wait_for(lambda phase=phase: in_phase(results, phase))
         clock.write_text(jump_s)
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 0, output
     (record,) = records(results)
     (rank,) = record.ranks
@@ -231,11 +231,11 @@ def test_a_rank_that_stands_still_is_named_and_not_said_to_lack_memory(tmp_path:
     launcher = start(*command, "--only=tiny-nodes2", variables={"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"})
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     ranks(tmp_path)[1].suspend()
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     (record,) = records(tmp_path)
     assert record.failure.reason.startswith(f"rank 1 ({os.uname().nodename}) stopped answering: "), output
     assert "memory" not in record.failure.reason
-    assert anything(tmp_path) == []
+    assert command_lines(tmp_path) == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a launch a /dev/shm of its own")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.helpers.kit import make_command, needs_setup, run
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 
 pytestmark = [pytest.mark.end_to_end, needs_setup]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from analysis.study import Study
-from tests.helpers import podman
-from tests.helpers.kit import END_S, LAUNCH, anything, make_command, needs_setup, records, run, start, succeed, wait_for
+from tests.helpers import kit, podman
+from tests.helpers.kit import LAUNCH, command_lines, make_command, needs_setup, records, run, start, succeed, wait_for
 from train.config import quoted
 from train.make import Variables, steps
 
@@ -178,8 +178,8 @@ def test_with_the_launcher_ends_a_program_in_a_container_that_heeds_no_signal(se
     launcher = start(*in_container(tmp_path / "results", code, "ARGS=tracking=none"), variables=settings)
     wait_for(lambda: any(mark in log.read_text() for log in (tmp_path / "results").rglob("rank-0.log")))
     launcher.kill()
-    launcher.communicate(timeout=END_S)
-    wait_for(lambda: not anything(mark))
+    launcher.communicate(timeout=kit.TIMEOUT_S)
+    wait_for(lambda: not command_lines(mark))
 
 
 def over_hosts(results, start, *overrides):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kit import (
-    END_S,
     LAUNCH,
+    TIMEOUT_S,
     analyse,
-    anything,
+    command_lines,
     make_command,
     needs_setup,
     ranks,
@@ -19,7 +19,7 @@ from tests.helpers.kit import (
     succeed,
     wait_for,
 )
-from tests.helpers.patched import ROUNDS_END, Hold, patched, rounds
+from tests.helpers.patched_ranks import ROUNDS_END, Hold, patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
 
@@ -46,7 +46,7 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
     kit = tmp_path / "kit"
     short = f"ARGS=tracking=none batch_per_rank=4 {' '.join(SHORT)}"
     command = make_command(kit, "diagnose", "NODES=2", "MODELS=tiny", short)
-    output = succeed(*command, variables=patched(tmp_path / "patch", ENOUGH))
+    output = succeed(*command, variables=patch_ranks(tmp_path / "patch", ENOUGH))
     assert "computing, as one node alone does" in output
     assert "where the time of a whole job goes" in output
     assert (kit / "figures/own-diagnose-diagnosis.png").exists()
@@ -78,20 +78,20 @@ def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_a
     wait_for(hold.holds)
     ranks(tmp_path)[1].suspend()
     hold.off()
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 1, output
     [failed] = records(tmp_path)
     assert failed.failure.reason.startswith(f"rank 1 ({os.uname().nodename}) did not come to the next window within ")
     assert (failed.failure.rank, failed.failure.phase) == (1, "timed")
     assert [{window.round for window in rank.windows} for rank in failed.ranks] == [{0, 1, 2}] * 2
-    assert anything(tmp_path) == []
+    assert command_lines(tmp_path) == []
 
 
 RANK_GROUPS = ("experiment=overhead", "--only=tiny-ranks1-rounds")
 
 
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
-    succeed(*LAUNCH, *SMALL, *RANK_GROUPS, *SHORT, f"results={tmp_path}", variables=patched(tmp_path, ENOUGH))
+    succeed(*LAUNCH, *SMALL, *RANK_GROUPS, *SHORT, f"results={tmp_path}", variables=patch_ranks(tmp_path, ENOUGH))
     [made] = records(tmp_path)
     assert made.config["rank_groups_at_once"]
     without, with_horovod = made.ranks
@@ -112,7 +112,7 @@ def test_a_rank_of_one_rank_group_that_is_killed_ends_the_other_group_and_is_nam
     by_group = {process.environ()["KIT_RANK_GROUP"]: process for process in ranks(tmp_path)}
     by_group["1"].kill()
     hold.off()
-    output, _ = launcher.communicate(timeout=END_S)
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 1, output
     [failed] = records(tmp_path)
     assert (failed.failure.rank, failed.failure.exit_code) == (1, 137)

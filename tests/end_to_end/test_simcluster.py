@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.helpers import shell, simcluster
-from tests.helpers.kit import END_S, wait_for
+from tests.helpers.kit import TIMEOUT_S, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
@@ -60,4 +60,4 @@ def test_a_cluster_ends_with_all_its_processes(tmp_path):
     cluster.start()
     sleeper = cluster.popen("n1", "sleep", "1000")
     cluster.stop()
-    assert sleeper.wait(timeout=END_S) != 0
+    assert sleeper.wait(timeout=TIMEOUT_S) != 0

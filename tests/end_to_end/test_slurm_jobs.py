@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kit import LAUNCH, OTHER_JOB, QUICK, analyse, records, wait_for
-from tests.helpers.patched import Hold
+from tests.helpers.patched_ranks import Hold
 from train.config import quoted
 
 pytestmark = pytest.mark.end_to_end

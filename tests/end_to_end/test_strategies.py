@@ -12,7 +12,7 @@ import pytest
 from analysis.table.checks import contradictions
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, analyse, gloo, launch_command, records, start, succeed, wait_for
-from tests.helpers.patched import Hold
+from tests.helpers.patched_ranks import Hold
 
 pytestmark = pytest.mark.end_to_end
 
@@ -100,7 +100,7 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path):
     wait_for(lambda: kit.in_phase(tmp_path, "timed"))
     begin = time.monotonic()
     kit.ranks(tmp_path)[1].suspend()
-    child.communicate(timeout=kit.END_S)
+    child.communicate(timeout=kit.TIMEOUT_S)
     print(f"it ended after {time.monotonic() - begin:.1f} s")
     assert child.returncode == 1
     [made] = records(tmp_path)
@@ -108,7 +108,7 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path):
     assert made.failure.phase in ("warm_up", "timed")  # "timed" is announced before the barrier that begins it
     assert made.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), made.failure
     assert "does not answer" in made.failure.reason
-    assert kit.anything(tmp_path) == []
+    assert kit.command_lines(tmp_path) == []
 
 
 def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
@@ -118,7 +118,7 @@ def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
     child = start(*gloo(2), sys.executable, "-m", "train", *asked, f"results={results}", variables=hold.variables)
     wait_for(hold.holds)
     kit.ranks(results)[1].suspend()
-    output, _ = child.communicate(timeout=kit.END_S)
+    output, _ = child.communicate(timeout=kit.TIMEOUT_S)
     assert child.returncode != 0
     [made] = records(results)
     assert (made.status, made.failure.phase) == ("failed", "warm_up"), output
@@ -141,7 +141,7 @@ def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster,
     cluster.on("n2", "pkill", "-9", "-f", simcluster.RANKS)
     try:
         for name, child in children.items():
-            child.communicate(timeout=kit.END_S)
+            child.communicate(timeout=kit.TIMEOUT_S)
             print(f"{name} ended after {time.monotonic() - at:.1f} s at the latest")
     finally:
         cluster.link("n4", up=True)

@@ -102,14 +102,10 @@ class Browser:
         urls = [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
         return [url for url in urls[1:] if not url.startswith("data:")]
 
-    def complaints(self) -> list[str]:
+    def console_messages(self) -> list[str]:
         """What stands in the console: messages, exceptions, and what Chromium itself has to say."""
         output = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
         return [json.dumps(event["params"]) for event in self.events if event["method"] in output]
-
-    def screenshot(self) -> bytes:
-        """The whole page as PNG."""
-        return base64.b64decode(self.ask("Page.captureScreenshot", captureBeyondViewport=True)["data"])
 
     def pdf(self) -> bytes:
         """The page as it prints, on the paper that it asks for."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 
-def changed(section: Any, values: dict[str, Any]) -> Any:
+def with_values(section: Any, values: dict[str, Any]) -> Any:
     """The configuration, or a section of it, with these values by dotted key; it is checked again."""
     parts: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
@@ -12,5 +12,5 @@ def changed(section: Any, values: dict[str, Any]) -> Any:
         parts.setdefault(name, {})[rest] = value
     return replace(
         section,
-        **{name: part[""] if "" in part else changed(getattr(section, name), part) for name, part in parts.items()},
+        **{name: part[""] if "" in part else with_values(getattr(section, name), part) for name, part in parts.items()},
     )

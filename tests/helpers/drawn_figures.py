@@ -18,7 +18,7 @@ def lines(figure):
     ]
 
 
-def study_of(local, published=None):
+def make_study(local, published=None):
     """A study with this local table and the records that it names; published: None for the true numbers."""
     study = Study(*map(Path, local["record"].unique() if "record" in local else ())).narrowed(local)
     if published is not None:
@@ -26,8 +26,8 @@ def study_of(local, published=None):
     return study
 
 
-def drawn(id, local, published=None):
+def draw(id, local, published=None):
     """The figure `id`, drawn from a local table and the published numbers."""
     entry = registry.figures(local)[id]
     with mpl.rc_context(fname=plots.STYLE):
-        return entry.draw(entry.points(study_of(local, published)))
+        return entry.draw(entry.points(make_study(local, published)))

@@ -22,7 +22,7 @@ from train.record.record import RunRecord
 ROOT = Path(__file__).parents[2]
 # No test judges how long anything takes: where others use the machine, many times as long. This only ends a test that
 # would hang.
-END_S = 900
+TIMEOUT_S = 900
 _started: list[subprocess.Popen] = []
 # What the ranks of another job have in their environment.
 OTHER_JOB = {
@@ -66,7 +66,7 @@ def end_started() -> None:
 def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
     """The exit status and the output of a command."""
     child = start(*command, variables=variables)
-    output, _ = child.communicate(timeout=END_S)
+    output, _ = child.communicate(timeout=TIMEOUT_S)
     return child.returncode, output
 
 
@@ -129,7 +129,7 @@ def ranks(results: Path) -> list[psutil.Process]:
     return [process for _, process in sorted(result, key=lambda pair: pair[0])]
 
 
-def anything(results: Path | str) -> list[str]:
+def command_lines(results: Path | str) -> list[str]:
     """The command lines of all processes that name `results`, launchers and shells too, but not of this test."""
     lines = []
     for process in psutil.process_iter():
@@ -147,12 +147,12 @@ def wait_for(condition) -> None:
 
     A file or folder that goes while the condition looks at it means: not yet.
     """
-    end = time.monotonic() + END_S
+    end = time.monotonic() + TIMEOUT_S
     while True:
         with suppress(FileNotFoundError):
             if condition():
                 return
-        assert time.monotonic() < end, f"waited in vain for {END_S} s"
+        assert time.monotonic() < end, f"waited in vain for {TIMEOUT_S} s"
         time.sleep(0.1)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.helpers.bare_record import bare_record
-from tests.helpers.launches import points_of
+from tests.helpers.launches import plan_points
 from train.config.identity import config_hash, resolved
 from train.launch.plan import curves
 from train.launch.plan.runs import Point, Run
@@ -16,7 +16,7 @@ from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, loa
 def curve(results: Path, *overrides: str) -> Point:
     """The curve of a small model on two nodes, with a budget of 100 s."""
     asked = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
-    [result] = curves.design(points_of(*asked, *overrides, cores=2), cores=2).curves
+    [result] = curves.design(plan_points(*asked, *overrides, cores=2), cores=2).curves
     return result
 
 

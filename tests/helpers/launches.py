@@ -9,14 +9,14 @@ from train.launch.plan.make import Plan, expand
 from train.launch.plan.runs import Point
 
 
-def planned(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:
+def make_plan(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:
     """The experiment on a machine with so many cores; without quotas unless `no_quotas` is None."""
     return expand(overrides, Machine(cores, no_quotas), LAUNCHERS)
 
 
-def points_of(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> list[Point]:
+def plan_points(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> list[Point]:
     """The points of that experiment."""
-    return list(planned(*overrides, cores=cores, no_quotas=no_quotas).points)
+    return list(make_plan(*overrides, cores=cores, no_quotas=no_quotas).points)
 
 
 def job(controller: str = "gloo", nodes: int = 2, ranks_per_node: int = 1, folder: Path = Path("/r")) -> Job:

@@ -12,7 +12,7 @@ def losses(*values):
     return lambda images, labels: (tf.constant(next(sequence)), tf.constant(1.0), tf.timestamp())
 
 
-class Endless:
+class EndlessData:
     """One batch of nothing, again and again: the step under test decides what it costs."""
 
     step_batch = 2

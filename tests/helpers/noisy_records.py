@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.helpers.own_records import WEAK, Arm, make_record, make_rounds
+from tests.helpers.run_records import WEAK, Arm, make_record, make_rounds
 from train.record import rounds as in_rounds
 from train.record.parts import Identity, JobEnd, Part, assemble
 from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, Order, RunRecord, Window
@@ -159,13 +159,15 @@ def sweep(
     return _assembled(rng, made, _parts(rng, nodes, timed, more))
 
 
-def counted(rng: Rng, run: RunRecord, others: float = 0.0, stolen: float = 0.0, fell: float = 0.0) -> RunRecord:
+def with_counters(
+    rng: Rng, run: RunRecord, other_processes: float = 0.0, stolen: float = 0.0, clock_drop: float = 0.0
+) -> RunRecord:
     """The record with what the kernel counted on each core; the shares that others took of that of the last rank.
 
     The system itself takes up to a hundredth of a core, counts end within a tick either way, clocks scatter by 3 %. All
     ranks but the last to come wait in the barrier before the steps.
 
-    fell: the share by which clocks are lower in the last round than in the first.
+    clock_drop: the share by which clocks are lower in the last round than in the first.
     """
     last, rounds = run.ranks[-1], 1 + max((window.round for window in run.ranks[0].windows), default=0)
     first_to_come = {turn: int(rng.integers(len(run.ranks))) for turn in range(rounds)}
@@ -174,10 +176,11 @@ def counted(rng: Rng, run: RunRecord, others: float = 0.0, stolen: float = 0.0, 
         for holder, timed_s, turn in timed or [(rank, rank.phases_s["timed"], 0)]:
             waited_s = 0.02 if len(run.ranks) > 1 and first_to_come[turn] == rank.rank else 0.0
             wall_s, late = timed_s + float(rng.uniform(1e-4, 2e-3)) + waited_s, rank is last
-            own_s = timed_s * (float(rng.uniform(0.9, 0.98)) - (others + stolen) * late)
-            busy_s = own_s + timed_s * (float(rng.uniform(0, 0.01)) + others * late) + float(rng.uniform(-0.01, 0.01))
+            own_s = timed_s * (float(rng.uniform(0.9, 0.98)) - (other_processes + stolen) * late)
+            busy_s = own_s + timed_s * (float(rng.uniform(0, 0.01)) + other_processes * late)
+            busy_s += float(rng.uniform(-0.01, 0.01))
             steal_s = timed_s * stolen * late + float(rng.uniform(0, 0.01))
-            clock = 3000.0 * float(rng.uniform(0.97, 1)) * (1 - fell * turn / max(1, rounds - 1))
+            clock = 3000.0 * float(rng.uniform(0.97, 1)) * (1 - clock_drop * turn / max(1, rounds - 1))
             use = CoreUse(wall_s, own_s, _ticks(busy_s), _ticks(steal_s), frequency_mhz=clock)
             setattr(holder, "cores" if isinstance(holder, Window) else "timed_cores", use)
     return run
@@ -208,7 +211,7 @@ def study(rng: Rng) -> list[RunRecord]:
     for run in runs:
         run.started_at = _at(at_s)
         at_s += run.job_s + float(rng.uniform(2, 10))
-    return [run if run.failure else counted(rng, run) for run in runs]
+    return [run if run.failure else with_counters(rng, run) for run in runs]
 
 
 def _at(at_s: float) -> str:

@@ -44,7 +44,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     @property
-    def shown(self) -> str:
+    def output(self) -> str:
         """All that was shown, as it came."""
         return self._shown.decode(errors="replace")
 
@@ -52,7 +52,7 @@ class Terminal:
         """What is left on the lines of the screen: what was written over is not."""
         lines = [""]
         at = 0
-        for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.shown):
+        for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.output):
             if token == "\n":
                 at += 1
                 if at == len(lines):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 
-class Threads:
+class ThreadRank:
     """One of them, with what probing needs of a distribution."""
 
     def __init__(self, rank: int, size: int, table: dict, meet: threading.Barrier):
@@ -24,9 +24,9 @@ class Threads:
         self._meet.wait()
 
 
-def on_all_ranks(size: int, work: Callable[[Threads], object]) -> list:
+def on_all_ranks(size: int, work: Callable[[ThreadRank], object]) -> list:
     """What `work` returns on each rank."""
     table: dict = {}
     meet = threading.Barrier(size, timeout=240)
     with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(work, [Threads(rank, size, table, meet) for rank in range(size)]))
+        return list(pool.map(work, [ThreadRank(rank, size, table, meet) for rank in range(size)]))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.timeline import Launch, load_launch
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 from train.record import protocol, record
 from train.record.record import RankTimeline, StepAt
 
@@ -52,16 +52,16 @@ def load(path: Path) -> Launch:
     return load_launch(path, record.load(path))
 
 
-def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = True, **more) -> Path:
-    """Save such a launch of two ranks; the path of its record. apart: rank 1 is on a host with a clock of its own."""
+def launch_with_timeline(results: Path, model: str = "resnet50", separate_hosts: bool = True, **more) -> Path:
+    """Save a launch of two ranks; return its record's path. separate_hosts: rank 1 is on a host with another clock."""
     distribution = {"backend": "horovod", "allreduce": True, "controller": "gloo", "gradients": "flat"}
     distribution |= {"cycle_time_ms": 20.0, "timeline": True}
     run = make_record("timeline", model, nodes=2, steps=STEPS, step_s=1.0, distribution=distribution, **more)
     files = {"horovod-timeline.json": json.dumps(horovod_events()).encode()}
     phases = ["first_step", "warm_up", "warm_up", *["timed"] * STEPS]
     for rank in run.ranks:
-        own_s = AHEAD_S if apart and rank.rank else 0.0
-        rank.host = f"host{rank.rank}" if apart else "host0"
+        own_s = AHEAD_S if separate_hosts and rank.rank else 0.0
+        rank.host = f"host{rank.rank}" if separate_hosts else "host0"
         steps = [
             StepAt(phase, at := begin_s(n) - own_s, at + 0.5 + 0.1 * rank.rank, at + 1.0)
             for n, phase in enumerate(phases)
@@ -69,7 +69,7 @@ def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = T
         rank.timeline = RankTimeline(BEGAN_S - own_s, own_s, 0.0002 if own_s else 0.0, steps)
         profile = {"began_at": begin_s(12) - own_s, "operations": [["worker", "Conv2D", 10.0, 300.0]]}
         files[f"operations-{rank.rank}.json.gz"] = gzip.compress(json.dumps(profile).encode(), mtime=0)
-    if apart and run.environment:
+    if separate_hosts and run.environment:
         run.environment.hosts = [replace(run.environment.hosts[0], host=rank.host) for rank in run.ranks]
     run.attachments = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     path = save(run, results)

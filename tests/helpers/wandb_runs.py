@@ -52,7 +52,7 @@ def run_record(**changes: Any) -> RunRecord:
     return RunRecord(**values | changes)
 
 
-def put(results: Path, record: RunRecord) -> Path:
+def save_record(results: Path, record: RunRecord) -> Path:
     path = results / record.experiment / record.point / record.config_hash[:8] / f"r{record.repeat}" / "record.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(dumps(record))

@@ -25,7 +25,7 @@ class Server(ThreadingHTTPServer):
         self.up = threading.Event()
         self.up.set()
         self.lines: dict[int, dict[str, Any]] = {}  # of the history, by number: a client may send one again
-        self.asked_in_vain = threading.Event()
+        self.request_unanswered = threading.Event()
 
     @property
     def url(self) -> str:
@@ -36,11 +36,11 @@ class Server(ThreadingHTTPServer):
         """The values of the history under this name."""
         return [line[name] for _, line in sorted(self.lines.items()) if name in line]
 
-    def cut(self) -> None:
+    def stop_answering(self) -> None:
         """From now on requests get no answer, as of a link that went down: nobody is told that it did."""
         self.up.clear()
 
-    def keep(self, stream: dict[str, Any]) -> None:
+    def record_history(self, stream: dict[str, Any]) -> None:
         """Keep what a run sends of its history."""
         sent = stream.get("files", {}).get("wandb-history.jsonl")
         for number, line in enumerate(sent["content"] if sent else [], sent["offset"] if sent else 0):
@@ -55,12 +55,12 @@ class _Handler(BaseHTTPRequestHandler):
         """A query, or lines of a file of the run."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self.server.up.is_set():
-            self.server.asked_in_vain.set()
+            self.server.request_unanswered.set()
             self.server.up.wait()
         if self.path == "/graphql":
             answer: dict[str, Any] = {"data": _answer(asked["query"], asked.get("variables") or {})}
         else:
-            self.server.keep(asked)
+            self.server.record_history(asked)
             answer = {}
         text = json.dumps(answer).encode()
         self.send_response(200)

@@ -8,7 +8,7 @@ from collections import namedtuple
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.programs import program
+from tests.helpers.programs import write_program
 
 sys.path.insert(0, str(ROOT / "requirements"))
 import compile_horovod
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.slow  # starts processes
 @pytest.fixture
 def machine(tmp_path):
     """The environment variables of a machine with a compiler and no MPI."""
-    program(tmp_path / "c++", "echo c++ 12.2")
+    write_program(tmp_path / "c++", "echo c++ 12.2")
     return {"PATH": str(tmp_path)}
 
 
 def test_horovod_is_built_with_mpi_where_its_compiler_is(machine, tmp_path):
     without = compile_horovod.build_settings(tmp_path, machine)
-    program(tmp_path / "mpicc", "")
+    write_program(tmp_path / "mpicc", "")
     both = compile_horovod.build_settings(tmp_path, machine)
     assert [settings.get("HOROVOD_WITH_MPI") for settings in (without, both)] == [None, "1"]
     assert [settings.get("HOROVOD_WITHOUT_MPI") for settings in (without, both)] == ["1", None]
@@ -76,8 +76,8 @@ def test_what_is_compiled_is_the_same_in_another_clone_and_environment(machine, 
 
 TENSORFLOW = namedtuple("Distribution", "name version")("tensorflow_cpu", "2.22.0")
 CHANGES = {
-    "compiler": lambda machine, folder, patch: program(folder / "c++", "echo c++ 14.2"),
-    "MPI": lambda machine, folder, patch: program(folder / "mpicxx", "echo g++ -lmpi"),
+    "compiler": lambda machine, folder, patch: write_program(folder / "c++", "echo c++ 14.2"),
+    "MPI": lambda machine, folder, patch: write_program(folder / "mpicxx", "echo g++ -lmpi"),
     "option": lambda machine, folder, patch: machine.update(HOROVOD_DEBUG="1"),
     "flags": lambda machine, folder, patch: machine.update(CXXFLAGS="-O3"),
     "TensorFlow": lambda machine, folder, patch: patch.setattr(
@@ -125,7 +125,7 @@ def set_up(monkeypatch, tmp_path):
     """Runs main() with a uv that ends so, and a check of what was compiled that ends so; returns what uv did."""
 
     def run(ending, check):
-        uv = program(tmp_path / "uv", UV.format(folder=tmp_path, ending=ending))
+        uv = write_program(tmp_path / "uv", UV.format(folder=tmp_path, ending=ending))
         monkeypatch.setattr(compile_horovod, "_CHECK", check)
         monkeypatch.setattr(compile_horovod.sys, "argv", ["compile_horovod.py", str(uv), str(tmp_path / "horovod.txt")])
         monkeypatch.setattr(compile_horovod.sys, "prefix", str(tmp_path))

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.programs import program
+from tests.helpers.programs import write_program
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -35,7 +35,7 @@ def kit(tmp_path, monkeypatch):
         "import os; open(os.environ['LOG'], 'a').write('horovod\\n')"
     )
     shutil.copy(ROOT / "uv.lock", tmp_path)
-    program(tmp_path / "bin/uv", UV)
+    write_program(tmp_path / "bin/uv", UV)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("FOUND", sys.executable)
@@ -61,7 +61,7 @@ def refused(kit, *groups, **variables):
 def python(kit, version):
     """A Python that says that it has this version, and does nothing else."""
     says = f'case "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;; esac'
-    return str(program(kit / f"bin/python{version}", says))
+    return str(write_program(kit / f"bin/python{version}", says))
 
 
 def test_groups_are_installed_once(kit):
@@ -149,7 +149,7 @@ def test_an_environment_whose_python_is_gone_is_refused(kit):
 
 def test_nothing_is_installed_where_a_check_fails(kit):
     doctor = "import sys; print('compiler  FAILURE  no g++:', *sys.argv[1:]); sys.exit(1)"
-    program(kit / "train/tools/doctor.py", f"#!{sys.executable}\n{doctor}")
+    write_program(kit / "train/tools/doctor.py", f"#!{sys.executable}\n{doctor}")
     output = refused(kit, "dev", "cpu")
     assert output.splitlines()[0] == "compiler  FAILURE  no g++: --before-setup cpu"
     assert "nothing was installed" in output
@@ -158,7 +158,7 @@ def test_nothing_is_installed_where_a_check_fails(kit):
 def test_without_uv_its_wheel_is_asked_for_by_hash(kit):
     """The one that is asked for here is not there: what is missing is named, and nothing else happens."""
     (kit / "bin/uv").unlink()
-    program(kit / "bin/python3", 'echo "$@" >>"$LOG"\nexit 1')
+    write_program(kit / "bin/python3", 'echo "$@" >>"$LOG"\nexit 1')
     status, did, output = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
     assert (status, did) == (1, ["-m venv --clear .venv/uv"])
     assert "put it on PATH (docs.astral.sh/uv), or: sudo apt-get install python3-venv" in output

@@ -1,1 +1,1 @@
-from tests.helpers.compositions import compositions_are_kept  # noqa: F401
+from tests.helpers.composition_cache import cache_compositions  # noqa: F401

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from tests.helpers.kit import END_S, ROOT, wait_for
+from tests.helpers.kit import ROOT, TIMEOUT_S, wait_for
 from train import make
 from train.config.compose import parse
 
@@ -148,5 +148,5 @@ def test_sigterm_ends_the_command_and_the_target(tmp_path):
     )
     wait_for(began.exists)
     child.send_signal(signal.SIGTERM)
-    assert child.wait(timeout=END_S) == 128 + signal.SIGTERM
+    assert child.wait(timeout=TIMEOUT_S) == 128 + signal.SIGTERM
     assert not later.exists()

@@ -7,7 +7,7 @@ import pytest
 from analysis import TableError, archive
 from analysis.study import Study
 from analysis.timeline import find_launches
-from tests.helpers.own_records import make_record, named_run, save
+from tests.helpers.run_records import make_record, run_with_names, save
 from tests.helpers.timelines import launch_with_timeline, load
 from train.record import files, record
 from train.record.record import Failure, Server
@@ -74,7 +74,7 @@ def scrubbed(run):
 
 
 def test_no_name_is_left_and_the_record_loads_again():
-    run = named_run()
+    run = run_with_names()
     text = "connect to owens-ib2 failed: /home/jdoe42/x"
     run.failure = Failure(text, host="owens-ib2", log="/home/jdoe42/r/rank-1.log")
     text = record.dumps(scrubbed(run))
@@ -90,7 +90,7 @@ def test_the_host_of_a_server_is_a_name_too():
 
 
 def test_what_measures_stays_as_it_is():
-    run = named_run()
+    run = run_with_names()
     done = scrubbed(run)
     assert [rank.host for rank in done.ranks] == ["host0", "host1"]
     assert done.environment.hosts[0].host == "host0"  # one host, one name
@@ -124,7 +124,7 @@ UNTOUCHED = ("3 images/s and/or 4", "https://example.org/a/b", "1/2", "a ~ b", "
     ],
 )
 def test_names_addresses_and_options_in_a_text(text, left):
-    run = named_run()
+    run = run_with_names()
     run.notes = [text]
     assert scrubbed(run).notes[0] == left
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from analysis.archive import crate
-from tests.helpers.own_records import make_record, settle
+from tests.helpers.run_records import make_record, update_derived
 from train.record import record
 from train.record.record import Failure
 
@@ -39,7 +39,7 @@ def archive(tmp_path):
     runs = {}
     for repeat, failure in enumerate((None, Failure("killed"))):
         name = f"results/weak_scaling/resnet50_nodes=1/0a1b2c3d/r{repeat}/record.json"
-        runs[name] = settle(make_record(repeat=repeat, failure=failure))
+        runs[name] = update_derived(make_record(repeat=repeat, failure=failure))
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(record.dumps(runs[name]))
     [first, _] = runs

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.helpers.findings import check, record_findings
-from tests.helpers.own_records import make_record, make_rounds, settle
+from tests.helpers.run_records import make_record, make_rounds, update_derived
 from train.record.record import CoreUse, Failure, Order, Usage
 
 EVEN, SHORT = (0.5, 0.8, 0.55), (0.41, 0.8, 0.45)
@@ -11,7 +11,7 @@ SECONDS = [float(at_s) for at_s in range(4, 17)]
 
 def in_rounds(rounds=12, times_s=EVEN, others=None, failure=None):
     """A launch in rounds of this precision; base, point and control a round. Others had this share of its cores."""
-    run = settle(make_rounds([times_s] * rounds, failure=failure))
+    run = update_derived(make_rounds([times_s] * rounds, failure=failure))
     run.config["measure"] |= {"precision_fraction": 0.05}
     for window in (window for rank in run.ranks for window in rank.windows if others is not None):
         window.cores = CoreUse(window.window_s, window.window_s * (1 - others), window.window_s, 0.0)
@@ -48,7 +48,7 @@ def ending(end_s, **rounds):
 
 def sampled(at_s, rate=1.0, cores=(0,), gpu=None):
     """A rank that ends after 15.5 s and takes this CPU time in a second; between samples there may be 2.5 s."""
-    run, nothing = settle(make_record()), [None] * len(at_s)
+    run, nothing = update_derived(make_record()), [None] * len(at_s)
     run.ranks[0].usage = Usage(at_s, [4 + (one - 4) * rate for one in at_s], [2**20] * len(at_s), nothing, nothing)
     run.ranks[0].cores, run.ranks[0].gpu = [*cores], gpu
     return run

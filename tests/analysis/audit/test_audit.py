@@ -4,8 +4,8 @@ import pytest
 
 from analysis.audit import record_findings
 from analysis.study import Study
-from tests.helpers.own_records import make_record, make_rounds, save, save_as_it_is, settle
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import make_record, make_rounds, save, save_unchanged, update_derived
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 
 
@@ -28,9 +28,9 @@ def test_an_unreadable_record_is_named_and_left_out(results):
 
 
 def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
-    run = settle(make_record(nodes=2, batch_per_rank=8))
+    run = update_derived(make_record(nodes=2, batch_per_rank=8))
     run.config["global_batch"], run.config_hash = 32, "0" * 64
-    path = save_as_it_is(run, results.folder)
+    path = save_unchanged(run, results.folder)
     results.add(nodes=4)
     own = Study(results.folder)
     assert str(path) not in set(own.local["record"])

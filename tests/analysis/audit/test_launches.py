@@ -6,7 +6,7 @@ from analysis import audit
 from analysis.audit.findings import EXPERIMENT_RULES
 from analysis.audit.launches import launch
 from tests.helpers.findings import check
-from tests.helpers.own_records import make_record, make_rounds
+from tests.helpers.run_records import make_record, make_rounds
 
 
 def made(path="p", hosts=None, cores=None, mpi=None, versions=None, **run):

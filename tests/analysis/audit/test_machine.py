@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit.machine import emulated_nodes_disturbed
 from tests.helpers.findings import check, record_findings
-from tests.helpers.own_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds, settle
+from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds, update_derived
 from train.record.record import CoreUse, HostState, MatrixProduct, Transfer, Usage, Work
 
 
@@ -35,7 +35,7 @@ def powered(energy_j):
 
 def ratios(point_s, control_s):
     """Twelve rounds of a base that takes 0.5 s a step, a point and a control on two ranks."""
-    return settle(make_rounds([(0.5 * (1 + i % 3 / 1000), point_s, control_s) for i in range(12)]))
+    return update_derived(make_rounds([(0.5 * (1 + i % 3 / 1000), point_s, control_s) for i in range(12)]))
 
 
 def governed(governor):
@@ -171,8 +171,8 @@ def test_the_peak_of_memory_is_no_less_than_a_sample(peak, sampled, alleged):
 @pytest.mark.parametrize(("batch", "peak", "alleged"), [(8, 930, False), (8, 910, True), (32, 930, True)])
 def test_weights_gradients_and_half_of_what_images_add_are_in_memory(batch, peak, alleged):
     """250 MB of the process, 2 x 100 MB of weights and gradients, 8 x 60 MB of images: 930 MB, 1 % may lack."""
-    of_model = {"name": "resnet50", "train_layers": "all", "activation_bytes_per_image": 120 * 10**6}
-    run = make_record(batch_per_rank=batch, of_model=of_model)
+    model = {"model.train_layers": "all", "model.activation_bytes_per_image": 120 * 10**6}
+    run = make_record(batch_per_rank=batch, **model)
     run.work, run.ranks[0].peak_memory_bytes = Work(None, 10**8), peak * 10**6
     assert bool(record_findings("impossible_memory", run)) is alleged
     run.config["model"]["train_layers"] = "last"  # then the process alone counts

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.audit import launches, provenance
 from tests.helpers import noisy_records
-from tests.helpers.own_records import WEAK, make_record, make_rounds, place_of, settle
+from tests.helpers.run_records import WEAK, make_record, make_rounds, record_path, update_derived
 from train.record import rounds
 from train.record.record import Order
 
@@ -29,7 +29,7 @@ def test_the_arms_of_each_round_come_in_the_order_drawn_from_seed_and_repeat():
     expected = [drawn.permutation(3).tolist() for _ in range(3)]
     orders = rounds.orders(0, 3, 3)
     assert [next(orders) for _ in range(3)] == expected
-    run = settle(make_rounds([(0.5, 0.8, 0.55)] * 3, repeat=3))
+    run = update_derived(make_rounds([(0.5, 0.8, 0.55)] * 3, repeat=3))
     assert [[w.arm for w in run.ranks[0].windows if w.round == n] for n in range(3)] == expected
     assert not order_of(run)
 
@@ -48,7 +48,7 @@ def test_rounds_that_were_dropped_or_are_of_another_launch_come_in_another_order
 
 
 def test_an_arm_that_was_left_out_and_a_round_that_was_not_finished_change_no_order():
-    run = settle(make_rounds([(0.5, 0.8)] * 4, WEAK[:2]))
+    run = update_derived(make_rounds([(0.5, 0.8)] * 4, WEAK[:2]))
     run.config["rounds"].append(run.config["rounds"][1] | {"name": "nodes2-large"})
     run.arms_left_out = {"nodes2-large": "a round with it would take 900 s"}
     assert not order_of(run)
@@ -129,7 +129,7 @@ def leave(folder, places, plan=PLAN, failed=(), **run):
     for place in places:
         one = make_record(nodes=plan[place][0], repeat=plan[place][1], **run)
         one.order = Order(0, place, len(plan))
-        path = folder / place_of(one)
+        path = folder / record_path(one)
         path.parent.mkdir(parents=True)
         path.touch()
         if place not in failed:

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit.findings import RECORD_RULES
 from tests.helpers.findings import check, record_findings
-from tests.helpers.own_records import make_record, make_rounds, settle
+from tests.helpers.run_records import make_record, make_rounds, update_derived
 
 
 def steps(*times, nodes=1):
@@ -94,4 +94,4 @@ def test_what_a_record_shows_about_itself(rule, run, expected):
 @pytest.mark.parametrize("name", sorted(RECORD_RULES))
 def test_a_clean_record_gives_no_finding(name):
     assert not record_findings(name, make_record(nodes=2, ranks_per_node=2, steps=100))
-    assert not record_findings(name, settle(make_rounds([(0.5, 0.8, 0.55)] * 12)))
+    assert not record_findings(name, update_derived(make_rounds([(0.5, 0.8, 0.55)] * 12)))

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.audit import launches, redundancy
 from analysis.audit.findings import RECORD_RULES
-from tests.helpers.own_records import make_record, make_rounds, settle
+from tests.helpers.run_records import make_record, make_rounds, update_derived
 from train.record import files, parts, protocol, record
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import CoreUse, GpuState, Order, Work
@@ -151,7 +151,7 @@ def test_the_variables_say_what_the_configuration_says(value, found):
 
 
 def test_arms_and_points_are_called_after_their_settings():
-    run = settle(make_rounds([(0.5, 0.8, 0.55)] * 6))
+    run = update_derived(make_rounds([(0.5, 0.8, 0.55)] * 6))
     assert not alleged("names_and_settings", run)
     base, _, control = run.config["rounds"]
     for arm in run.config["rounds"]:
@@ -209,7 +209,7 @@ def planned(*runs):
     plan = []
     for position, (run, repeat) in enumerate(runs):
         run.order, run.repeat = Order(0, position, len(runs)), repeat
-        plan.append(launches.launch(settle(run), f"launch {position}"))
+        plan.append(launches.launch(update_derived(run), f"launch {position}"))
     return [(one.stated, one.follows) for one in redundancy.one_plan(plan)]
 
 

@@ -8,7 +8,7 @@ from analysis import claims
 from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
 from analysis.study import Study
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.studies import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
 RATE = {"numbers": {"quantity": "images_per_s"}}

@@ -4,8 +4,8 @@ from analysis import TableError, claims
 from analysis.claims import Claim
 from analysis.figures import select
 from analysis.study import Study
-from tests.helpers.drawn_figures import study_of
-from tests.helpers.judged import judged as judged_claims
+from tests.helpers.drawn_figures import make_study
+from tests.helpers.published_claims import judged_claims as judged_claims
 from tests.helpers.tidy_rows import curve, table
 
 
@@ -68,7 +68,7 @@ def test_the_verdict_worked_by_hand(judged, name, expected):
 def verdict_on(name, published):
     """The verdict on one claim of the reports, from other published numbers."""
     (claim,) = (claim for claim in claims.read() if claim.id == name)
-    return claims.judge([claim], study_of(Study().local, published))[0].verdict
+    return claims.judge([claim], make_study(Study().local, published))[0].verdict
 
 
 @pytest.mark.slow
@@ -135,4 +135,4 @@ def test_a_list_that_cannot_be_used(tmp_path, text, says):
 def test_wrong_arguments_name_the_claim():
     wrong = Claim("a", "001", "p", "t", "every", {"numbers": {"quantiy": "images_per_s"}}, "h")
     with pytest.raises(TableError, match=r"claim a: every: .*no column quantiy"):
-        claims.judge([wrong], study_of(Study().local, table(*curve("images_per_s", {1: 100, 2: 190}))))
+        claims.judge([wrong], make_study(Study().local, table(*curve("images_per_s", {1: 100, 2: 190}))))

@@ -12,7 +12,7 @@ from analysis.derived import computed
 from analysis.explain import runs, text
 from analysis.stats.verdict import together
 from analysis.study import Study
-from tests.helpers.judged import judged, lines
+from tests.helpers.published_claims import derived_numbers, judged_claims
 
 pytestmark = pytest.mark.slow  # every rule over every point
 
@@ -30,7 +30,7 @@ def test_tables_has_the_verdict_of_every_line():
     shown = [None if pd.isna(answer) else bool(answer) for answer in table.loc[table["stated"].notna(), "agrees"]]
     answers = {"inside": True, "outside": False, "undecided": None}
     assert len(shown) > 300
-    assert shown == [answers[line.verdict.outcome] for _, line in lines()]
+    assert shown == [answers[line.verdict.outcome] for _, line in derived_numbers()]
 
 
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
@@ -38,7 +38,7 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
     for rule, quantities in SAME_NUMBER.items():
         alleged = {finding.place: finding.severity for finding in findings if finding.rule == rule}
         places = {"inside": set(), "outside": set(), "undecided": set()}
-        for _, line in lines():
+        for _, line in derived_numbers():
             if line.row["quantity"] in quantities:
                 places[line.verdict.outcome].add(point_location(line.row))
         assert places["outside"] <= set(alleged) <= places["outside"] | places["undecided"], rule
@@ -46,11 +46,11 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
 
 
 def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
-    about = [item for item in judged() if item.claim.check == "stated"]
+    about = [item for item in judged_claims() if item.claim.check == "stated"]
     assert len(about) > 20
     for item in about:
         numbers = {name: listed(value) for name, value in item.claim.arguments["numbers"].items()}
-        of_report = [line for report, line in lines() if report == item.claim.report]
+        of_report = [line for report, line in derived_numbers() if report == item.claim.report]
         mine = [line.verdict for line in of_report if all(line.row[name] in numbers[name] for name in numbers)]
         assert item.verdict == VERDICT_NAMES[together(mine).outcome], item.claim.id
 

@@ -8,7 +8,7 @@ from analysis.__main__ import main
 from analysis.commands import appendix
 from analysis.figures import registry
 from tests.helpers import ROOT
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.studies import curve_in_rounds
 
 
 def test_the_appendix_is_current():

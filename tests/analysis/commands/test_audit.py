@@ -4,8 +4,8 @@ import pytest
 
 from analysis.commands.audit import CLAIMS_FORMATS
 from tests.helpers import ROOT
-from tests.helpers.judged import judged
-from tests.helpers.own_records import Results
+from tests.helpers.published_claims import judged_claims
+from tests.helpers.run_records import Results
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def test_a_place_that_is_not_there(command):
 
 
 def test_the_command_prints_the_page_of_claims(command, tmp_path):
-    claims = CLAIMS_FORMATS["markdown"](judged())
+    claims = CLAIMS_FORMATS["markdown"](judged_claims())
     assert command("claims", "--format", "markdown", "--results", tmp_path).out == claims + "\n"
     page = (ROOT / "docs/claims.md").read_text()
     shown = page.partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0]
@@ -69,6 +69,6 @@ def test_the_command_prints_the_page_of_claims(command, tmp_path):
 
 
 def test_the_table_for_people_counts_the_verdicts():
-    output = CLAIMS_FORMATS["table"](judged())
+    output = CLAIMS_FORMATS["table"](judged_claims())
     assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in output
     assert output.splitlines()[-1].startswith("74 claims: ")

@@ -11,7 +11,7 @@ from analysis.archive import collect
 from analysis.commands import bundle
 from analysis.figures import registry, select
 from analysis.study import Study
-from tests.helpers.own_records import named_run, save
+from tests.helpers.run_records import run_with_names, save
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
 
@@ -51,10 +51,10 @@ def few_figures(monkeypatch):
 
 @pytest.mark.slow  # draws figures
 def test_the_whole_archive(few_figures, results, tmp_path, command):
-    save(named_run(), results.folder)
-    save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
+    save(run_with_names(), results.folder)
+    save(run_with_names(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
     launch_with_timeline(results.folder)
-    broken = save(named_run(repeat=2), results.folder)
+    broken = save(run_with_names(repeat=2), results.folder)
     broken.write_bytes(broken.read_bytes().replace(b'"repeat":2', b'"repeat":3'))
     out, key = tmp_path / "out" / "bundle.tar.gz", tmp_path / "id_ed25519"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
@@ -86,7 +86,7 @@ def test_the_whole_archive(few_figures, results, tmp_path, command):
 
 
 def test_what_remains_is_shown_first_and_asked_about(results, tmp_path, command, monkeypatch):
-    save(named_run(), results.folder)
+    save(run_with_names(), results.folder)
     out = tmp_path / "b.tar.gz"
     answer = io.StringIO("no\n")
     answer.isatty = lambda: True
@@ -98,7 +98,7 @@ def test_what_remains_is_shown_first_and_asked_about(results, tmp_path, command,
 
 def test_a_user_without_a_name(results, monkeypatch):
     """As in a container with --user."""
-    save(named_run(), results.folder)
+    save(run_with_names(), results.folder)
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -110,7 +110,7 @@ def test_a_user_without_a_name(results, monkeypatch):
 
 
 def test_what_cannot_be_used_is_named_before_anything_is_drawn(results, tmp_path, command):
-    save(named_run(), results.folder)
+    save(run_with_names(), results.folder)
     (tmp_path / "file").touch()  # root may write into any folder, but into no file
     into = tmp_path / "file" / "figures"
     refused = command("bundle", "--results", results.folder, "--out", into / "b.tar.gz", status=2).err

@@ -7,9 +7,9 @@ import pytest
 from analysis import audit
 from analysis.study import Study
 from tests.helpers.chrome_trace import check
-from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import make_record, save
-from tests.helpers.own_studies import curve_in_rounds, strategies
+from tests.helpers.drawn_figures import draw
+from tests.helpers.run_records import make_record, save
+from tests.helpers.studies import curve_in_rounds, strategies
 from tests.helpers.timelines import launch_with_timeline
 
 
@@ -100,7 +100,7 @@ def test_strategies_are_compared_part_by_part(call, json_output, folder):
 @pytest.mark.slow
 def test_the_figure_of_strategies_has_a_bar_each(folder):
     strategies(folder, servers=2)
-    bars, longer = drawn("own-strategies-diagnosis", Study(folder).local).axes
+    bars, longer = draw("own-strategies-diagnosis", Study(folder).local).axes
     names = ["horovod", "mwms", "ps (asynchronous,\n+2 cores for servers)"]
     assert [tick.get_text() for tick in bars.get_xticklabels()] == names
     assert bars.get_title(loc="left") == "ResNet50, 2 nodes, 6 repeats"

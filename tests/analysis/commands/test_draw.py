@@ -3,7 +3,7 @@ import re
 import pytest
 
 from analysis.figures import registry
-from tests.helpers.own_studies import long_curve
+from tests.helpers.studies import long_curve
 
 pytestmark = pytest.mark.slow
 

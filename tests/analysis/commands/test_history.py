@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.own_records import make_record, save
-from tests.helpers.own_studies import month, month_in_rounds, month_of_allreduce
+from tests.helpers.run_records import make_record, save
+from tests.helpers.studies import month, month_in_rounds, month_of_allreduce
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow  # reads launches of several months

@@ -13,9 +13,9 @@ import pytest
 
 from analysis.figures import registry
 from tests.helpers import ROOT
-from tests.helpers.compositions import compositions_are_kept  # noqa: F401  of a reproduction: each experiment
+from tests.helpers.composition_cache import cache_compositions  # noqa: F401  of a reproduction: each experiment
 from tests.helpers.kit import run
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 from train.make import Variables, steps
 
 pytestmark = pytest.mark.slow

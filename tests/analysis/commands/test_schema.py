@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 
 from analysis.commands import schema
-from tests.helpers.own_records import Results
-from tests.helpers.own_studies import fill
+from tests.helpers.run_records import Results
+from tests.helpers.studies import fill
 
 WRITE = "run: python -m analysis.commands.schema"
 

@@ -1,8 +1,8 @@
 import pytest
 
 from analysis import labels
-from tests.helpers.own_records import QUOTA, make_record, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import QUOTA, make_record, make_rounds, save
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 
 

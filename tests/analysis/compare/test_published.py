@@ -10,7 +10,7 @@ from analysis.compare.curves import published_curves
 from analysis.stats import between, exact
 from analysis.stats.verdict import Bounds
 from analysis.study import Study
-from tests.helpers.own_records import QUOTA, Arm, make_record, make_rounds, save
+from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save
 from train.record.record import Epoch
 
 

@@ -2,8 +2,8 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.own_records import QUOTA, Results, make_record, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import QUOTA, Results, make_record, make_rounds, save
+from tests.helpers.studies import curve_in_rounds
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.diagnose.comparison import comparisons, report
-from tests.helpers.steps_apart import ONE, TWO, arm, paired_windows, without_gradient_times
+from tests.helpers.diagnosis_curves import ONE_NODE, TWO_NODES, arm, paired_windows, without_gradient_times
 
 SAME = [paired_windows(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine drifts, with all arms of a repeat
 ALIKE = [paired_windows()] * 6
@@ -63,8 +63,8 @@ def test_curves_without_arms_and_single_arms_are_not_compared():
 
 def test_arms_are_compared_on_as_many_nodes_only():
     [result] = comparisons([arm("b", SAME, is_base=True), arm("a", SAME)])
-    assert (result.nodes, [curve.arm for curve, _ in result.arms]) == (TWO.nodes, ["b", "a"])  # the base first
-    assert all(split.point != ONE for _, split in result.arms)
+    assert (result.nodes, [curve.arm for curve, _ in result.arms]) == (TWO_NODES.nodes, ["b", "a"])  # the base first
+    assert all(split.point != ONE_NODE for _, split in result.arms)
 
 
 @pytest.mark.slow

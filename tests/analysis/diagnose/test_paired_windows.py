@@ -4,8 +4,8 @@ import pytest
 from analysis.diagnose.paired_windows import Arm, curves
 from analysis.diagnose.split import splits
 from analysis.study import Study
-from tests.helpers.own_records import QUOTA, make_record, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds, strategies
+from tests.helpers.run_records import QUOTA, make_record, make_rounds, save
+from tests.helpers.studies import curve_in_rounds, strategies
 from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = Arm(1, 8), Arm(2, 8)

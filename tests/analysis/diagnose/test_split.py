@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from analysis.diagnose.paired_windows import Arm, Launch, PairedWindows
 from analysis.diagnose.split import largest_loss, slowest_rank, splits
-from tests.helpers.steps_apart import CONTROL, ONE, TWO, arm, curve, measured, noisy, paired_windows
+from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
 
 
 def parts_of(*turns, launches=1):
@@ -22,43 +22,47 @@ def test_each_cause_is_found_in_its_part_alone(loss):
     assert parts_of(paired_windows(**{loss: 0.3})) == pytest.approx({"alone": 1.0, **nothing, loss: 0.3})
 
 
-LATE = replace(measured([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
+LATE = replace(arm_times([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
 # The times of arms, and the parts of the step of the last point; alone it takes 1 s.
 ARMS = {
     # Rank 1 has its gradients 0.1 s after rank 0, and its update takes 0.4 s, not 0.1 s. The exchange takes 0.1 s.
     "a rank that updates late is waited for in the exchange": (
-        {ONE: measured([1.0], [0.9]), TWO: measured([1.5, 1.5], [0.9, 1.0]), CONTROL: measured([1.0, 1.4], [0.9, 1.0])},
+        {
+            ONE_NODE: arm_times([1.0], [0.9]),
+            TWO_NODES: arm_times([1.5, 1.5], [0.9, 1.0]),
+            CONTROL: arm_times([1.0, 1.4], [0.9, 1.0]),
+        },
         {"slower": 0.0, "waiting": 0.4, "exchange": 0.1},
     ),
     "without a control the times of gradients separate computing and exchange": (
-        {ONE: measured([1.0], [0.9]), TWO: measured([1.35, 1.35], [1.1, 1.15])},
+        {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: arm_times([1.35, 1.35], [1.1, 1.15])},
         {"slower": 0.2, "waiting": 0.05, "exchange": 0.1},
     ),
     "without the times of gradients waiting stays in the exchange": (
-        {ONE: measured([1.0]), TWO: measured([1.5, 1.5]), CONTROL: measured([1.1, 1.1])},
+        {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.5, 1.5]), CONTROL: arm_times([1.1, 1.1])},
         {"slower": 0.1, "exchange": 0.4},
     ),
     "without either they stay together": (
-        {ONE: measured([1.0]), TWO: measured([1.5, 1.5])},
+        {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.5, 1.5])},
         {"slower_or_exchange": 0.5},
     ),
     # Alone 1 s, gradients after 0.9. The ranks take 1.5 and 1.3, gradients after 1.1 and 0.9; all end after 3.2 s.
     "ranks that never wait for each other have no waiting": (
-        {ONE: measured([1.0], [0.9]), TWO: LATE},
+        {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: LATE},
         {"slower": 0.1, "exchange": 0.3, "rest": 0.2},
     ),
     "without their gradients nothing is separated": (
-        {ONE: measured([1.0], [0.9]), TWO: replace(LATE, computing_s=None)},
+        {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: replace(LATE, computing_s=None)},
         {"slower_or_exchange": 0.4, "rest": 0.2},
     ),
     # 8 images on one rank: 2 s, gradients after 1.8. Of 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
     "the time alone is scaled with the batch": (
-        {Arm(1, 8): measured([2.0], [1.8]), Arm(2, 4): measured([1.3, 1.3], [0.95, 1.0])},
+        {Arm(1, 8): arm_times([2.0], [1.8]), Arm(2, 4): arm_times([1.3, 1.3], [0.95, 1.0])},
         {"slower": 0.05, "waiting": 0.05, "exchange": 0.2},
     ),
     "a load that is there on one node too is no loss": (
-        {ONE: measured([1.0], [0.9], [0.2]), TWO: measured([1.1, 1.1], [0.9, 0.9], [0.2, 0.2])}
-        | {CONTROL: measured([1.0, 1.0], [0.9, 0.9], [0.2, 0.2])},
+        {ONE_NODE: arm_times([1.0], [0.9], [0.2]), TWO_NODES: arm_times([1.1, 1.1], [0.9, 0.9], [0.2, 0.2])}
+        | {CONTROL: arm_times([1.0, 1.0], [0.9, 0.9], [0.2, 0.2])},
         {"shared": 0.0, "slower": 0.0, "waiting": 0.0, "exchange": 0.1},
     ),
 }
@@ -73,10 +77,10 @@ def test_the_parts_of_a_step_worked_by_hand(arms, parts):
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
     held = paired_windows(exchange=0.1).arms
-    arms = {ONE: measured([1.4]), TWO: measured([1.6, 1.6]), CONTROL: held[CONTROL]}
-    arms |= {replace(point, role="in-memory"): held[point] for point in (ONE, TWO)}
+    arms = {ONE_NODE: arm_times([1.4]), TWO_NODES: arm_times([1.6, 1.6]), CONTROL: held[CONTROL]}
+    arms |= {replace(point, role="in-memory"): held[point] for point in (ONE_NODE, TWO_NODES)}
     one, two = splits(curve([PairedWindows(arms)]))
-    assert one.point == ONE
+    assert one.point == ONE_NODE
     assert {part: one.part(part).value for part in one.parts} == pytest.approx({"alone": 1.0, "input": 0.4, "rest": 0})
     assert two.part("input").value == pytest.approx(0.5)
     assert two.part("exchange").value == pytest.approx(0.1)
@@ -102,9 +106,9 @@ def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
     turns = [
         PairedWindows(
             {
-                ONE: measured([a], [a / 2], [i]),
-                TWO: measured([b, c], [d, e], [j, k], window_s=2 * max(b, c) + m),
-                CONTROL: measured([f, g], [f / 2, g / 2], [h, i]),
+                ONE_NODE: arm_times([a], [a / 2], [i]),
+                TWO_NODES: arm_times([b, c], [d, e], [j, k], window_s=2 * max(b, c) + m),
+                CONTROL: arm_times([f, g], [f / 2, g / 2], [h, i]),
             }
         )
         for a, b, c, d, e, f, g, h, i, j, k, m in rounds
@@ -126,23 +130,23 @@ def test_ranks_that_are_late_in_turn_are_not_certain():
     def in_round(random):
         late = random.normal(0, 0.1)
         ready = [0.9 + max(0, late), 0.9 + max(0, -late)]
-        return PairedWindows({ONE: measured([1.0], [0.9]), TWO: measured([1.2, 1.2], ready)})
+        return PairedWindows({ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: arm_times([1.2, 1.2], ready)})
 
-    alleged = [slowest_rank(noisy(in_round, 24, seed), TWO).certain for seed in range(20)]
+    alleged = [slowest_rank(noisy(in_round, 24, seed), TWO_NODES).certain for seed in range(20)]
     assert sum(alleged) <= 2
 
 
 def test_no_slowest_rank_and_no_loss_where_one_computes_or_gradient_times_are_not_known():
-    alone = curve([PairedWindows({ONE: measured([1.0], [0.9])})] * 6)
-    assert slowest_rank(alone, ONE) is None
+    alone = curve([PairedWindows({ONE_NODE: arm_times([1.0], [0.9])})] * 6)
+    assert slowest_rank(alone, ONE_NODE) is None
     assert largest_loss(splits(alone)[-1]).candidates == []
-    untold = PairedWindows({ONE: measured([1.0]), TWO: measured([1.0, 1.3])})
-    assert slowest_rank(curve([untold] * 6), TWO) is None
+    untold = PairedWindows({ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.0, 1.3])})
+    assert slowest_rank(curve([untold] * 6), TWO_NODES) is None
 
 
 def test_of_four_ranks_the_mean_of_the_three_others_counts():
     four = Arm(4, 4)
-    rounds = [PairedWindows({four: measured([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6
+    rounds = [PairedWindows({four: arm_times([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6
     launches = [Launch(rounds, [(f"n{k}", [0]) for k in range(4)])]
     result = slowest_rank(replace(curve(rounds), launches=launches), four)
     assert result.host == "n3"

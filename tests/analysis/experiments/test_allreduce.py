@@ -1,8 +1,8 @@
 import pytest
 
 from analysis.experiments import allreduce, summary
-from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import Results, as_sweep, make_record, save
+from tests.helpers.drawn_figures import draw
+from tests.helpers.run_records import Results, as_sweep, make_record, save
 
 MIB = 1 << 20
 
@@ -80,7 +80,7 @@ def test_the_figures_show_times_bandwidths_and_limits(results):
         times = {1 << k: [[0.02 * 2**k / 2**10]] * ranks for k in (10, 12)}
         for repeat in range(2):
             add(results, times, transfers=[[ring]] * ranks, repeat=repeat)
-    two, four = drawn("own-allreduce-bench-bandwidth", own(results)).axes
+    two, four = draw("own-allreduce-bench-bandwidth", own(results)).axes
     assert [axes.get_title("left") for axes in (two, four)] == ["2 ranks", "4 ranks"]
     flat = [line for line in four.get_lines() if list(line.get_ydata()) == [1.0, 1.0]]
     assert [line.get_label() for line in flat] == ["plain TCP, all ranks to the next one"]

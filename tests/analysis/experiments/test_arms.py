@@ -1,13 +1,13 @@
 import pytest
 
 from analysis.experiments import arms, summary
-from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import Arm, make_rounds, save
-from tests.helpers.own_studies import strategies
+from tests.helpers.drawn_figures import draw, lines
+from tests.helpers.run_records import Arm, make_rounds, save
+from tests.helpers.studies import strategies
 
 
 def tick_labels(id, table):
-    return [text.get_text() for text in drawn(id, table).axes[0].get_yticklabels()]
+    return [text.get_text() for text in draw(id, table).axes[0].get_yticklabels()]
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
         ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
     ]
     assert next(arms.ratios(table)).label == ["ResNet50, 2 ranks: mwms / horovod", ""]
-    drawn_y = {round(float(value), 3) for _, _, y in lines(drawn("own-strategies-efficiency", table)) for value in y}
+    drawn_y = {round(float(value), 3) for _, _, y in lines(draw("own-strategies-efficiency", table)) for value in y}
     assert {0.571, 0.667, 0.8, 1.0} <= drawn_y
 
 

@@ -3,7 +3,7 @@ import pytest
 from analysis import claims
 from analysis.experiments import equivalence
 from analysis.figures import registry
-from tests.helpers.drawn_figures import study_of
+from tests.helpers.drawn_figures import make_study
 
 CURVE, LARGER_BATCH = [2.0, 1.0, 0.5], [2.0, 1.5, 1.0]
 SAME = {"arm": "same-steps", "derived": ["batch_per_rank"]}
@@ -73,7 +73,7 @@ def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
 def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
     table = own(CURVE)
     entry = registry.figures(table)["own-equivalence"]
-    same, same_batch, as_report, off = entry.draw(entry.points(study_of(table))).axes
+    same, same_batch, as_report, off = entry.draw(entry.points(make_study(table))).axes
     assert [line.get_label() for line in same.lines] == ["1 rank", "2 ranks"]
     steps = pytest.approx([0.256, 0.384, 0.512])  # 2, 3, 4 of 128 images
     assert same_batch.lines[1].get_xdata().tolist() == steps
@@ -86,7 +86,7 @@ def test_the_claim_of_report_004_is_judged_by_local_records_with_two_sides(resul
     (claim,) = [claim for claim in claims.read() if claim.id == "004-averaging-loses-precision"]
 
     def judged():
-        return claims.judge([claim], study_of(results.table()))[0]
+        return claims.judge([claim], make_study(results.table()))[0]
 
     assert judged().verdict == "not decidable"
     assert "make equivalence" in judged().evidence

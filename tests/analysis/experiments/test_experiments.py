@@ -1,8 +1,8 @@
 import pytest
 
 from analysis.experiments import step_times, training_runs
-from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import make_record, make_rounds, save
+from tests.helpers.drawn_figures import draw
+from tests.helpers.run_records import make_record, make_rounds, save
 from train.record.record import Epoch
 
 
@@ -37,7 +37,7 @@ def test_percentiles_are_marked(results):
     run.ranks[0].step_times_s = [0.1 + 0.001 * nth for nth in range(101)]
     run.ranks[0].phases_s["timed"] = sum(run.ranks[0].step_times_s)
     save(run, results.folder)
-    (axes,) = drawn("own-weak-scaling-steps", results.table()).axes
+    (axes,) = draw("own-weak-scaling-steps", results.table()).axes
     marks = next(line for line in axes.get_lines() if line.get_marker() == "o" and len(line.get_xdata()) == 4)
     assert marks.get_xdata() == pytest.approx([105, 150, 195, 199])
     assert marks.get_ydata() == pytest.approx([0.05, 0.5, 0.95, 0.99])

@@ -5,7 +5,7 @@ import pytest
 from analysis.experiments.arms import link_rates
 from analysis.study import Study
 from tests.helpers import ROOT
-from tests.helpers.own_records import NO_ALLREDUCE, Arm, make_rounds, save
+from tests.helpers.run_records import NO_ALLREDUCE, Arm, make_rounds, save
 
 
 def emulated(link: float | None, nodes: int = 4) -> dict:
@@ -13,7 +13,7 @@ def emulated(link: float | None, nodes: int = 4) -> dict:
     return {
         "experiment": "network_sweep", "model": "alexnet", "nodes": nodes, "batch_per_rank": 8, "system": system,
         "launcher": {"name": "emulated", "flat_within_fraction": 0.1},
-        "of_model": {"name": "alexnet", "image_size": 67, "parameters": 1_000_000},
+        "model.image_size": 67, "model.parameters": 1_000_000,
         "swept": {"model": "alexnet", "system.link_mbit_per_s": link},
     }  # fmt: skip
 

@@ -6,8 +6,8 @@ from tabulate import tabulate
 
 from analysis import documents
 from analysis.experiments import summary
-from tests.helpers.own_records import QUOTA, Arm, as_sweep, make_record, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import QUOTA, Arm, as_sweep, make_record, make_rounds, save
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import Epoch
 
 SPEEDUP, EFFICIENCY, BY_WALL_TIME = (

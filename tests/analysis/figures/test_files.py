@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from analysis.figures import Entry, Points, files, plots, registry
-from tests.helpers.drawn_figures import study_of
+from tests.helpers.drawn_figures import make_study
 from tests.helpers.tidy_rows import row, table
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def test_without_a_row_there_are_no_data(tmp_path):
     nothing = Points(published.iloc[:0], published.iloc[:0])
     assert (files.data_text(nothing), files.data_link(nothing)) == ("", "")
     entries = [Entry("one", lambda _: None, published={}), Entry("none", lambda _: None)]
-    files.write_data(entries, study_of(nothing.local, published), tmp_path)
+    files.write_data(entries, make_study(nothing.local, published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 
 

@@ -6,9 +6,9 @@ from analysis import speedups
 from analysis.experiments import point_bounds, summary
 from analysis.figures import plots
 from analysis.table.hardware import COMPUTE, LINK
-from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import limited, make_record, save
-from tests.helpers.own_studies import strategies
+from tests.helpers.drawn_figures import draw
+from tests.helpers.run_records import make_record, save, with_roofline
+from tests.helpers.studies import strategies
 
 
 def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
@@ -24,7 +24,7 @@ def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
 
 @pytest.mark.slow
 def test_a_long_legend_takes_no_height_from_the_axes():
-    def drawn(notes, labels):
+    def heights(notes, labels):
         figure, (axes,) = plots.canvas(height_mm=70)
         for label in range(labels):
             axes.plot([0, 1], [0, label], label=f"a label so long that it has a line of its own, {label}")
@@ -33,7 +33,7 @@ def test_a_long_legend_takes_no_height_from_the_axes():
         return figure.get_figheight() / plots.MM, axes.get_window_extent().height / figure.dpi / plots.MM
 
     with mpl.rc_context(fname=plots.STYLE):
-        (usual, _), (higher, with_few), (highest, with_many) = drawn(0, 4), drawn(2, 6), drawn(8, 12)
+        (usual, _), (higher, with_few), (highest, with_many) = heights(0, 4), heights(2, 6), heights(8, 12)
     assert usual == 70
     assert highest > higher > 70
     assert with_many == pytest.approx(with_few, abs=0.1)
@@ -43,7 +43,7 @@ def test_a_long_legend_takes_no_height_from_the_axes():
 def local(results):
     """One and two nodes at 4 and 6.4 images/s; at most 5 images/s a rank by computing, and 160 by the link."""
     for nodes, step_s in ((1, 2.0), (2, 2.5)):
-        save(limited(make_record(nodes=nodes, step_s=step_s, batch_per_rank=8)), results.folder)
+        save(with_roofline(make_record(nodes=nodes, step_s=step_s, batch_per_rank=8)), results.folder)
     return results.table()
 
 
@@ -82,7 +82,7 @@ def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
     strategies(results.folder)
     table = results.table()
     held_up = table["quantity"].eq(COMPUTE) & table["arm"].eq("mwms")  # while its limit was measured
-    figure = drawn("own-strategies-throughput", table.assign(value=table["value"].mask(held_up, table["value"] / 2)))
+    figure = draw("own-strategies-throughput", table.assign(value=table["value"].mask(held_up, table["value"] / 2)))
     (limit,) = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
     assert (limit.get_color(), limit.get_xdata().tolist()) == (plots.GREY, [1, 2])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -93,7 +93,7 @@ def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
 def test_arms_of_other_precision_have_another_roofline(results):
     for precision, times_s in (("fp32", 0.02), ("bf16", 0.01)):
         arm_rows = {"arm": precision, "arm_keys": ["precision"], "precision": precision}
-        run = limited(make_record("mine", swept={"nodes": 1}, **arm_rows))
+        run = with_roofline(make_record("mine", swept={"nodes": 1}, **arm_rows))
         run.ranks[0].matrix_products[0].times_s = [times_s]
         save(run, results.folder)
     _, (axes,) = plots.canvas()

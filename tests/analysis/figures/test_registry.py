@@ -3,9 +3,9 @@ import pytest
 
 from analysis.figures import Entry, Kind, captions, diagnosis, plots, registry, scaling, settings, training
 from analysis.study import Study
-from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import QUOTA, Results
-from tests.helpers.own_studies import fill
+from tests.helpers.drawn_figures import draw, lines
+from tests.helpers.run_records import QUOTA, Results
+from tests.helpers.studies import fill
 from train.record.record import Epoch
 
 # Every figure that the records of conf/experiment have.
@@ -78,7 +78,7 @@ def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, study, figur
 @pytest.mark.slow
 @pytest.mark.parametrize("id", [entry.id for entry in FIGURES if entry.local])
 def test_every_figure_of_a_report_is_drawn_without_local_records(id):
-    figure = drawn(id, Study().local)
+    figure = draw(id, Study().local)
     assert not any("local," in label for label, _, _ in lines(figure))
 
 

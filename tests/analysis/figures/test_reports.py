@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from analysis.study import Study
-from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import limited, make_record, save
-from tests.helpers.own_studies import EPOCHS, strategies
+from tests.helpers.drawn_figures import draw, lines
+from tests.helpers.run_records import make_record, save, with_roofline
+from tests.helpers.studies import EPOCHS, strategies
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +14,7 @@ def legend(figure):
 
 
 def test_a_published_curve_is_where_it_was_printed():
-    speedups = [y for _, x, y in lines(drawn("000-vgg19", Study().local)) if x.tolist() == [1, 2, 4, 8, 16, 32]]
+    speedups = [y for _, x, y in lines(draw("000-vgg19", Study().local)) if x.tolist() == [1, 2, 4, 8, 16, 32]]
     by_time = 193.45 / np.array([193.45, 101.92, 55.03, 30.83, 18.32, 19.2])
     by_speed = np.array([170.24, 169.37, 165.11, 165.72, 164.77, 163.91]) * [1, 2, 4, 8, 16, 32] / 170.24
     for expected in (by_time, by_speed):
@@ -22,7 +22,7 @@ def test_a_published_curve_is_where_it_was_printed():
 
 
 def test_a_printed_speed_of_zero_is_left_out():
-    result = lines(drawn("000-efficiency-speed", Study().local))
+    result = lines(draw("000-efficiency-speed", Study().local))
     assert all((y > 0.9).all() for _, x, y in result if len(x) > 2)
     assert any(x.tolist() == [1, 2, 4, 8] for _, x, _ in result)
 
@@ -32,7 +32,7 @@ def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
     crowded = make_record(nodes=2)
     crowded.cores_shared = True
     save(crowded, results.folder)
-    figure = drawn("001-figure-5", results.table())
+    figure = draw("001-figure-5", results.table())
     hollow = [line.get_xdata() for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
     assert [x.tolist() for x in hollow if len(x)] == [[2]]
     assert "shared cores" in figure.legends[0].get_title().get_text()
@@ -41,16 +41,16 @@ def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
 def test_lost_points_are_not_made_up():
     none = Study().local
     for id in ("002-throughput", "001-figure-8"):
-        assert {label for label, x, _ in lines(drawn(id, none)) if len(x)} == {"ideal"}
+        assert {label for label, x, _ in lines(draw(id, none)) if len(x)} == {"ideal"}
     # figure 5: the ends alone, and ideal lines
-    assert {tuple(x) for _, x, _ in lines(drawn("001-figure-5", none)) if len(x) == 2} == {(1, 8)}
+    assert {tuple(x) for _, x, _ in lines(draw("001-figure-5", none)) if len(x) == 2} == {(1, 8)}
 
 
 def test_what_limits_local_points_is_drawn_beside_the_published_ones(results):
     for nodes in (1, 2):
-        save(limited(make_record(nodes=nodes, step_s=2.0)), results.folder)
-    figure = drawn("001-figure-5", results.table())
-    # 5 images/s a rank (tests/helpers/own_records.py)
+        save(with_roofline(make_record(nodes=nodes, step_s=2.0)), results.folder)
+    figure = draw("001-figure-5", results.table())
+    # 5 images/s a rank (tests/helpers/run_records.py)
     assert any(x.tolist() == [1, 2] and y.tolist() == pytest.approx([5, 10]) for _, x, y in lines(figure))
     low, high = figure.axes[0].get_ylim()
     assert low < 4 < 10 < high
@@ -61,7 +61,7 @@ def test_local_points_and_strategies_are_relative_to_their_smallest_point(result
     for nodes, step_s in ((1, 0.5), (2, 0.625)):  # 16 and 25.6 images/s
         results.add(experiment="bnl_throughput", model="alexnet", nodes=nodes, step_s=step_s)
     strategies(results.folder)
-    figure = drawn("002-throughput", results.table())
+    figure = draw("002-throughput", results.table())
     assert any(x.tolist() == [1, 2] and np.allclose(y, [1, 1.6]) for _, x, y in lines(figure))
     # 16 images in 0.5 and 0.7 s, over 8 in 0.4 s: 32 / 20 and 22.9 / 20
     at_two = [float(y[0]) for _, x, y in lines(figure) if len(x) == 1 and x == pytest.approx(2, rel=0.07)]
@@ -87,7 +87,7 @@ def test_local_points_are_laid_over_the_panels_of_their_model(results):
     # 32 images in 1 s and 64 in 1.25 s: 51.2 / 32 = 1.6x on 2 ranks
     for nodes, step_s in ((1, 1.0), (2, 1.25)):
         save(tf_benchmarks(nodes, step_s), results.folder)
-    of = panels(drawn("003-speedup", results.table()))
+    of = panels(draw("003-speedup", results.table()))
     for title in ("ResNet50, P100", "ResNet50, K80"):
         ends = [np.asarray(line.get_ydata(), float) for line in of[title] if len(line.get_xdata()) == 2]
         assert any(np.allclose(y, [1, 1.6]) for y in ends)
@@ -99,7 +99,7 @@ def test_local_points_are_laid_over_the_panels_of_their_model(results):
 )
 def test_strategies_are_further_lines_in_the_panels_of_their_model(results, id, alone):
     strategies(results.folder)
-    figure = drawn(id, results.table())
+    figure = draw(id, results.table())
     arms = ["horovod", "mwms", *alone]
     assert [label for label in legend(figure) if label.startswith("local, n=")] == [
         f"local, n=6, {arm}" for arm in arms
@@ -115,7 +115,7 @@ def test_ratios_are_taken_within_one_strategy(results):
         for dataset, step_s in (("synthetic", 1.0), ("imagenet", 1.5)):
             run = tf_benchmarks(2, step_s * slower, dataset, **{"distribution.backend": backend})
             save(run, results.folder)
-    figure = drawn("003-synthetic-real", results.table())
+    figure = draw("003-synthetic-real", results.table())
     own = {f"local, batch 32, ResNet50, n=1, distribution {backend}" for backend in ("horovod", "mwms")}
     assert {label for label in legend(figure) if label.startswith("local")} == own
     ratios = [float(y[0]) for _, x, y in lines(figure) if x.tolist() == [2]]
@@ -125,20 +125,20 @@ def test_ratios_are_taken_within_one_strategy(results):
 
 def test_what_limits_local_points_is_in_the_panels_of_their_model_and_of_throughput_alone(results):
     for nodes in (1, 2):
-        save(limited(tf_benchmarks(nodes, 8.0)), results.folder)
-    figure = drawn("003-throughput", results.table())
+        save(with_roofline(tf_benchmarks(nodes, 8.0)), results.folder)
+    figure = draw("003-throughput", results.table())
     limited_panels = {
         title for title, panel in panels(figure).items() for line in panel if np.array_equal(line.get_ydata(), [5, 10])
     }
     assert limited_panels == {"ResNet50, P100", "ResNet50, K80"}
-    assert not any("limit" in label for label, _, _ in lines(drawn("003-speedup", results.table())))
+    assert not any("limit" in label for label, _, _ in lines(draw("003-speedup", results.table())))
 
 
 def test_local_fruit_and_local_caltech256_are_distinguished(results):
     for experiment in ("fruit", "caltech256"):
         for nodes in (2, 4):
             results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, epochs=EPOCHS)
-    result = drawn("004-epoch-time", results.table()).axes[0].get_lines()
+    result = draw("004-epoch-time", results.table()).axes[0].get_lines()
     of = {line.get_label().split(",")[0]: line for line in result if ", local" in line.get_label()}
     for looks in ("get_color", "get_marker", "get_linestyle"):
         assert getattr(of["fruit"], looks)() != getattr(of["Caltech256"], looks)()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from analysis.figures import registry
-from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import QUOTA, Arm, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.drawn_figures import draw, lines
+from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
+from tests.helpers.studies import curve_in_rounds
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +16,7 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
     results.add(nodes=1, step_s=0.5)
     for repeat, step in enumerate((0.4, 0.42, 0.44, 0.46, 0.48, 0.5)):
         results.add(nodes=2, step_s=step, repeat=repeat)
-    figure = drawn("own-weak-scaling-throughput", results.table())
+    figure = draw("own-weak-scaling-throughput", results.table())
     assert "ResNet50, local, n=1 to 6" in [label for label, _, _ in lines(figure)]
     assert any(x.tolist() == [1, 2] and np.allclose(y, [16, 16 / 0.45]) for _, x, y in lines(figure))
     (bars,) = [c for c in figure.axes[0].containers if c.has_yerr]
@@ -31,14 +31,14 @@ def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):
     for nodes in (1, 2):
         results.add(nodes=nodes, **QUOTA)
         results.add(nodes=nodes, role="control", **QUOTA, **{"distribution.allreduce": False})
-    figure = drawn("own-weak-scaling-efficiency", results.table())
+    figure = draw("own-weak-scaling-efficiency", results.table())
     labels = ["efficiency by throughput", "efficiency by wall time\n(n=1)", "control / one node"]
     assert [axes.get_ylabel() for axes in figure.axes] == labels
 
 
 def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results):
     curve_in_rounds(results.folder)
-    top, bottom = drawn("own-weak-scaling-efficiency", results.table()).axes
+    top, bottom = draw("own-weak-scaling-efficiency", results.table()).axes
     at = {tuple(line.get_xdata()): line.get_ydata() for line in top.get_lines() if line.get_linestyle() == "--"}
     assert at[1.0, 2.0] == pytest.approx([1, 0.7887], abs=1e-4)
     (dots,) = [line for line in top.get_lines() if line.get_marker() == "."]
@@ -63,7 +63,7 @@ def test_rounds_alone_have_the_phases_of_their_largest_point(results):
 
 def test_phases_are_of_launches_of_single_points_and_of_the_largest_point_in_rounds(results):
     curve_in_rounds(results.folder)
-    figure = drawn("own-weak-scaling-phases", results.table())
+    figure = draw("own-weak-scaling-phases", results.table())
     ratios = ([1.50, 1.61, 1.51, 1.62, 1.60, 1.52], [1.64, 1.54, 1.56, 1.63, 1.53, 1.65])  # of `curve_in_rounds`
     steps = [(1 + 0.1 * number) / ratio for launch in ratios for number, ratio in enumerate(launch)]
     jobs = [12 + 3 + 6 * 0.5, 12 + 3 + 6 * fmean(steps)]
@@ -74,7 +74,7 @@ def test_phases_are_of_launches_of_single_points_and_of_the_largest_point_in_rou
 def test_the_control_panel_of_emulated_nodes_works_with_rounds(results):
     arms = [Arm(1), Arm(2), Arm(2, allreduce=False)]
     save(make_rounds([(0.5, 0.8, 0.52)] * 6, arms, **QUOTA), results.folder)
-    top, panel = drawn("own-weak-scaling-efficiency", results.table()).axes  # none by wall time: nothing tells it
+    top, panel = draw("own-weak-scaling-efficiency", results.table()).axes  # none by wall time: nothing tells it
     assert (top.get_ylabel(), panel.get_ylabel()) == ("efficiency by throughput", "control / one node")
     pairs = [line.get_ydata() for line in panel.get_lines() if len(line.get_ydata()) == 2]
     assert any(pair == pytest.approx([1, 0.5 / 0.52]) for pair in pairs)

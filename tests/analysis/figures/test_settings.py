@@ -3,9 +3,9 @@ import pytest
 
 from analysis.figures import registry
 from analysis.figures.settings import positioned
-from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import Arm, make_record, make_rounds, save
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.drawn_figures import draw, lines
+from tests.helpers.run_records import Arm, make_record, make_rounds, save
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import CoreUse
 
 LINK = "system.link_mbit_per_s"
@@ -29,7 +29,7 @@ def test_a_sweep_of_any_number_is_drawn_over_its_values(results):
         for momentum, step_s in ((0.0, 0.5), (0.5, 0.5), (0.9, 0.4)):
             swept = {"optimizer.momentum": momentum}
             results.add(experiment="mine", repeat=repeat, step_s=step_s, swept={"model": "resnet50", **swept}, **swept)
-    figure = drawn("own-mine-throughput", results.table())
+    figure = draw("own-mine-throughput", results.table())
     x, y = next((x, y) for _, x, y in lines(figure) if len(x) == 3 and x[0] != x[-1])
     assert (x.tolist(), y.tolist()) == (pytest.approx([0, 0.5, 0.9]), pytest.approx([16, 16, 20]))
     assert figure.axes[0].get_xlabel() == "optimizer.momentum"
@@ -40,7 +40,7 @@ def test_a_sweep_of_any_number_is_drawn_over_its_values(results):
 def test_series_without_an_axis_stand_side_by_side(results):
     for optimizer in ("sgd", "adam"):
         results.add(experiment="mine", swept={"optimizer": optimizer}, **{"optimizer.name": optimizer})
-    figure = drawn("own-mine-throughput", results.table())
+    figure = draw("own-mine-throughput", results.table())
     labels = {text.get_text() for text in figure.axes[0].get_yticklabels()}
     assert labels == {"ResNet50, n=1\nadam", "ResNet50, n=1\nsgd"}
 
@@ -52,7 +52,7 @@ def test_a_node_that_is_divided_shows_its_ranks_and_threads(results):
             experiment="mine", ranks_per_node=ranks, threads_per_rank=4 // ranks, batch_per_rank=8 // ranks,
             derived=["batch_per_rank", "threads_per_rank"], swept={"ranks_per_node": ranks},
         )  # fmt: skip
-    figure = drawn("own-mine", results.table())
+    figure = draw("own-mine", results.table())
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1 x 4", "2 x 2"]
 
 
@@ -87,7 +87,7 @@ def test_each_point_has_the_median_of_its_rounds_and_their_interval(results):
         joules_per_image = (10 + window.round, 8 + window.round / 2)[window.arm]
         window.cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=joules_per_image * images)
     save(run, results.folder)
-    figure = drawn("own-weak-scaling-energy", results.table())
+    figure = draw("own-weak-scaling-energy", results.table())
     [axes] = figure.axes
     # Of six values the smallest and the largest enclose the median.
     assert any(np.allclose(y, [12.5, 9.25]) and x.tolist() == [1, 2] for _, x, y in lines(figure) if len(y) == 2)
@@ -105,7 +105,7 @@ def test_gpus_have_a_separate_panel_and_series_without_an_axis_stand_side_by_sid
         run = make_record("mine", swept={"model": "resnet50"}, arm=arm, arm_keys=["distribution.gradients"],
                           **{"distribution.gradients": arm})  # fmt: skip
         save(counted(run, joules, of_gpus=3.0), results.folder)
-    figure = drawn("own-mine-energy", results.table())
+    figure = draw("own-mine-energy", results.table())
     processors, gpus = figure.axes
     assert (processors.get_xlabel(), gpus.get_xlabel()) == ("processors [J/image]", "GPUs [J/image]")
     labels = [text.get_text() for text in processors.get_yticklabels()]

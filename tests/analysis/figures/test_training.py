@@ -1,7 +1,7 @@
 import pytest
 
-from tests.helpers.drawn_figures import drawn
-from tests.helpers.own_records import make_record, save
+from tests.helpers.drawn_figures import draw
+from tests.helpers.run_records import make_record, save
 from train.record.record import Epoch
 
 pytestmark = pytest.mark.slow
@@ -14,7 +14,7 @@ def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
     crowded.cores_shared = True
     save(crowded, results.folder)
     for id, hollow in (("time-to-accuracy", [[2], [], [2]]), ("curves", [[], []])):
-        figure = drawn(f"own-accuracy-digits-{id}", results.table())
+        figure = draw(f"own-accuracy-digits-{id}", results.table())
         marks = [[line for line in axes.get_lines() if line.get_markerfacecolor() == "white"] for axes in figure.axes]
         assert [[x for line in lines for x in line.get_xdata()] for lines in marks] == hollow
         assert ("shared cores" in figure.legends[0].get_title().get_text()) == any(hollow)
@@ -25,10 +25,10 @@ def test_the_dot_is_where_the_first_step_begins_and_runs_without_samples_do_no_h
     for rank in bare.ranks:
         rank.usage = None
     save(bare, results.folder)
-    figure = drawn("own-accuracy-digits-usage", results.table())
+    figure = draw("own-accuracy-digits-usage", results.table())
     assert [text.get_text() for text in figure.axes[0].texts] == ["no samples: measure.usage_period_s=null"]
     results.add(experiment="accuracy_digits", nodes=1, epochs=EPOCHS)
-    figure = drawn("own-accuracy-digits-usage", results.table())
+    figure = draw("own-accuracy-digits-usage", results.table())
     assert len(figure.axes) == 2
     dots = [line for line in figure.axes[0].get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
     # The phases before it: 0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 s; half of the core is in use.

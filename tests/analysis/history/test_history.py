@@ -6,8 +6,8 @@ from analysis import history
 from analysis.history import Key
 from analysis.stats.student import ratio_of_means
 from analysis.study import Study, record_files
-from tests.helpers.own_records import make_record, save
-from tests.helpers.own_studies import EPOCHS, month, month_in_rounds, month_of_allreduce
+from tests.helpers.run_records import make_record, save
+from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
 from train.record.record import HostState, Resize
 
 

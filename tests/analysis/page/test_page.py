@@ -7,7 +7,7 @@ import pytest
 from analysis.figures import files, registry
 from analysis.page import analyse, page
 from analysis.study import Study
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from analysis.page import Scope, about, analyse
 from analysis.page import page as written
 from analysis.study import Study
 from tests.helpers.browser import Browser
-from tests.helpers.own_records import Results
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import Results
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 from train.record.reproduction import Outcome, Reproduction
 
@@ -73,7 +73,7 @@ def test_a_bad_page_fails(browser, tmp_path):
     )
     browser.open(bad, 400)
     assert [url.rpartition("/")[2] for url in browser.requests()] == ["there.png"]
-    output = "\n".join(browser.complaints())
+    output = "\n".join(browser.console_messages())
     assert "a complaint" in output
     assert "missing is not defined" in output
     assert browser.value("document.documentElement.scrollWidth") >= 2000
@@ -83,7 +83,7 @@ def test_a_bad_page_fails(browser, tmp_path):
 def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page, width):
     browser.open(page, width)
     assert browser.requests() == []
-    assert browser.complaints() == []
+    assert browser.console_messages() == []
     assert browser.value("document.documentElement.scrollWidth") <= width
     shown = browser.value("[...document.images].map(image => image.complete && image.naturalWidth > 0)")
     assert shown == [True] * len(_FIGURES)

@@ -7,7 +7,7 @@ from analysis import PUBLISHED, TableError
 from analysis.predict import Doubt, joined, reading
 from analysis.study import Study
 from analysis.user_table import table as user_table
-from tests.helpers.own_records import Arm, limited, make_record, make_rounds, save
+from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
 from tests.helpers.tidy_rows import curve as rows_of
 from tests.helpers.tidy_rows import table
 
@@ -170,7 +170,7 @@ def test_variables_on_a_server_are_a_caveat(results, backend, doubts):
 
 def test_the_limits_that_the_jobs_measured_come_along(results):
     for nodes in (1, 2, 4):
-        save(limited(make_record(nodes=nodes, batch_per_rank=3)), results.folder)
+        save(with_roofline(make_record(nodes=nodes, batch_per_rank=3)), results.folder)
         results.add(experiment="without", nodes=nodes)
     limits = {name: reading.local(rows)[0] for name, rows in results.table().groupby("experiment")}
     assert limits["weak_scaling"].compute_limit_images_per_s == pytest.approx(5)

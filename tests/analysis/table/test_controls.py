@@ -1,7 +1,7 @@
 import pytest
 
 from analysis.table import controls
-from tests.helpers.own_records import NO_ALLREDUCE, QUOTA, Arm, make_rounds, save
+from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, Arm, make_rounds, save
 
 STRONG = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
 

@@ -12,13 +12,13 @@ from analysis.table.hardware import (
     throughput_bounds,
     window_energy_per_image,
 )
-from tests.helpers.own_records import Arm, limited, make_record, make_rounds, save, tabulated
+from tests.helpers.run_records import Arm, make_record, make_rounds, save, tabulate_file, with_roofline
 from train.record.record import CoreUse, Server
 
 
 def bounded(**run):
     """A record of which the hardware is known: 5 images/s a rank, and 1 GB/s for 0.1 GB of gradients."""
-    return limited(make_record(batch_per_rank=3, **run))
+    return with_roofline(make_record(batch_per_rank=3, **run))
 
 
 def test_the_limits_worked_by_hand():
@@ -50,7 +50,7 @@ def test_what_is_not_known_has_no_limit():
 
 
 def test_arms_of_as_many_ranks_share_their_limits(results):
-    run = limited(make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)]), arms=(0, 1))
+    run = with_roofline(make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)]), arms=(0, 1))
     run.ranks[0].matrix_products[0].times_s = [0.01]  # alone the rank is twice as fast
     assert [throughput_bounds(run, index).get(COMPUTE) for index in (0, 1, 2)] == pytest.approx([10, 10, 10])
     assert [throughput_bounds(run, index).get(LINK) for index in (0, 1, 2)] == [None, pytest.approx(16 / 0.1), None]
@@ -61,7 +61,7 @@ def test_arms_of_as_many_ranks_share_their_limits(results):
 
 
 def test_a_launch_of_one_point_has_its_limits_in_the_table(results):
-    [point] = tabulated(save(bounded(nodes=2), results.folder)).points
+    [point] = tabulate_file(save(bounded(nodes=2), results.folder)).points
     assert {*point.values["quantity"]} >= {COMPUTE, LINK}
 
 

@@ -14,7 +14,7 @@ from analysis.study import Study
 from analysis.table import loading
 from tests.helpers import mutations
 from tests.helpers.noisy_records import KINDS
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 from train.record import record
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from analysis import TableError
 from analysis.table import loading, schema
-from tests.helpers.own_records import make_record, save, save_as_it_is
+from tests.helpers.run_records import make_record, save, save_unchanged
 from train.record.record import Epoch, Failure
 
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
         path = results.add(nodes=nodes)
         path.write_bytes(path.read_bytes().replace(old, new))
         reasons[str(path)] = reason
-    reasons[str(save_as_it_is(make_record(nodes=16, step_s=0.0), results.folder))] = "time goes forward"
+    reasons[str(save_unchanged(make_record(nodes=16, step_s=0.0), results.folder))] = "time goes forward"
     results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
     own = results.study()
     assert own.local["record"].unique().tolist() == [str(good)]

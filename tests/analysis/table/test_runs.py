@@ -5,8 +5,8 @@ import pytest
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
-from tests.helpers.own_records import QUOTA, Arm, make_record, make_rounds, save, tabulated
-from tests.helpers.own_studies import curve_in_rounds
+from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save, tabulate_file
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import Epoch, Failure
 
 
@@ -18,32 +18,32 @@ def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
     run = make_record(nodes=2)
     run.config["optimizer"] |= {"learning_rate": 0.0615, "learning_rate_scaling": "linear"}
     run.learning_rate = 0.123
-    [point] = tabulated(save(run, results.folder)).points
+    [point] = tabulate_file(save(run, results.folder)).points
     assert cells(point)["learning_rate"] == 0.123
 
 
 def test_a_failed_run_says_where_it_failed_as_far_as_it_is_known(results):
     path = results.add(failure=Failure("out of memory", rank=1, phase="build"))
-    assert tabulated(path) == Notice(True, str(path), "out of memory (rank 1, phase build)")
+    assert tabulate_file(path) == Notice(True, str(path), "out of memory (rank 1, phase build)")
 
 
 def test_an_impossible_number_is_no_measurement(results):
     run = make_record(epochs=[Epoch(1, 10, 2.0, 1.2, train_accuracy=1.2)])
     path = save(run, results.folder)
-    assert tabulated(path) == Notice(False, str(path), "impossible: train_accuracy = 1.2")
-    assert str(tabulated(path)) == f"{path}: impossible: train_accuracy = 1.2"
+    assert tabulate_file(path) == Notice(False, str(path), "impossible: train_accuracy = 1.2")
+    assert str(tabulate_file(path)) == f"{path}: impossible: train_accuracy = 1.2"
 
 
 def test_a_complete_run_without_ranks_is_left_out(results):
     run = make_record()
     run.ranks = []
-    assert not tabulated(save(run, results.folder)).failed
+    assert not tabulate_file(save(run, results.folder)).failed
 
 
 def test_the_batch_of_a_rank_is_what_it_takes_in_a_step(results):
     passes = {"distribution.backward_passes_per_step": 2}
     run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
-    [point] = tabulated(save(run, results.folder)).points
+    [point] = tabulate_file(save(run, results.folder)).points
     assert (cells(point)["batch_per_rank"], cells(point)["global_batch"]) == (16, 32)
     assert dict(zip(point.values["quantity"], point.values["value"], strict=True))["images_per_s"] == 64
 
@@ -134,9 +134,9 @@ def test_a_launch_without_a_whole_round_has_no_rows(results):
     run = make_rounds([(0.5, 0.8, 0.55)], failure=Failure("out of memory"))
     run.ranks[1].windows.clear()
     failed = save(run, results.folder)
-    assert tabulated(failed) == Notice(True, str(failed), "out of memory")
+    assert tabulate_file(failed) == Notice(True, str(failed), "out of memory")
     run = make_rounds([], repeat=1)
-    assert "no whole round" in tabulated(save(run, results.folder)).reason
+    assert "no whole round" in tabulate_file(save(run, results.folder)).reason
 
 
 def test_of_complete_launches_in_rounds_the_newest_generation_counts(results):

@@ -39,7 +39,7 @@ def test_the_parts_have_intervals_and_say_where_there_is_none(launch, tmp_path):
     assert "Gloo has no queue" in lines
     assert "One flat tensor needs no fusion buffer" in lines
     assert "The clocks of the hosts are known to ± 0.2 ms" in lines
-    one_host = report(load(launch_with_timeline(tmp_path / "one", apart=False)))
+    one_host = report(load(launch_with_timeline(tmp_path / "one", separate_hosts=False)))
     assert "All ranks are on one host, and have one clock." in one_host
 
 

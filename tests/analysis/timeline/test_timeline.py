@@ -5,7 +5,7 @@ import pytest
 from analysis import TableError, timeline
 from analysis.study import Study
 from analysis.timeline import Span, find_launches, step_parts, union, within, without
-from tests.helpers.own_records import make_record, save
+from tests.helpers.run_records import make_record, save
 from tests.helpers.timelines import horovod_events, launch_with_timeline, load
 from train.record.record import StepAt
 

@@ -4,7 +4,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from train.config import identity
 from train.config.checks import ConfigError
 from train.config.compose import load
@@ -117,7 +117,7 @@ def test_a_record_keeps_only_what_the_run_uses():
 
 def test_the_roles_of_arms_do_not_change_what_is_measured():
     def measuring(**more):
-        return changed(load([]), {"launch": LaunchPlan(rounds=(RoundArm(**ARM | more),))})
+        return with_values(load([]), {"launch": LaunchPlan(rounds=(RoundArm(**ARM | more),))})
 
     base = config_hash(measuring())
     assert {config_hash(measuring(role=role)) for role in ROLES} == {base}
@@ -157,7 +157,7 @@ def test_only_what_differs_is_a_setting_of_a_rank_group(launch):
 def test_a_rank_group_has_the_configuration_of_its_launch_with_its_own_settings(launch):
     assert identity.config_of(launch, 0) is launch
     assert launch.ranks_of_job == launch.ranks == 1
-    launch = changed(launch, {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(HALF, 1, 2)))})
+    launch = with_values(launch, {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(HALF, 1, 2)))})
     own = identity.config_of(launch, 1)
     assert (own.ranks_per_node, own.distribution.cycle_time_ms) == (2, 5.0)
     assert identity.config_of(launch, 0) == launch

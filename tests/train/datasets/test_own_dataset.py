@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from train.config.compose import load
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ def test_the_page_s_example_reads_photographs(tmp_path, picture, each_once, vali
     given = ["dataset=caltech256", f"dataset.data_dir={tmp_path}", "dataset.classes=2", "dataset.augmentation=null"]
     config = load([*given, "model=tiny", "nodes=1", "batch_per_rank=4"])
     keys = ("name", "classes", "channels", "validation_fraction", "files")
-    reader = module.DATASETS["pets"](changed(config, {f"dataset.{key}": values[key] for key in keys}), 0)
+    reader = module.DATASETS["pets"](with_values(config, {f"dataset.{key}": values[key] for key in keys}), 0)
     validation = set(validated([reader]))
     assert len(validation) == 4
     each_once([reader], samples - validation, validation)

@@ -22,7 +22,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         containers._digest.cache_clear()
         containers._implementation.cache_clear()
         prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
-        return programs.program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
+        return programs.write_program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
 
     yield put
     containers._implementation.cache_clear()

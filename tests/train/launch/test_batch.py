@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.helpers.configs import changed
-from tests.helpers.launches import planned
+from tests.helpers.configs import with_values
+from tests.helpers.launches import make_plan
 from train.config.checks import ConfigError
 from train.config.schema import Launcher, System
 from train.launch import batch
@@ -24,7 +24,7 @@ WEAK = (
 
 
 def runs_with(*overrides: str) -> list[Run]:
-    plan = planned(*WEAK, *overrides)
+    plan = make_plan(*WEAK, *overrides)
     return runs_of(plan.points, plan.launcher)
 
 
@@ -32,7 +32,7 @@ def test_one_allocation_runs_all_points_or_each_point_has_its_job():
     [whole] = batch.jobs(runs_with(), Durations(), Options(WEAK))
     assert (whole.job.nodes, len(whole.runs)) == (2, 4)
     split = batch.jobs(runs_with("launcher.split=true"), Durations(), Options(WEAK, force=True))
-    assert [(planned.job.nodes, len(planned.runs)) for planned in split] == [(1, 2), (2, 2)]
+    assert [(part.job.nodes, len(part.runs)) for part in split] == [(1, 2), (2, 2)]
     assert split[1].job.command[-2:] == ("--only", "tiny-nodes2")
     assert "--force" in split[1].job.command
     [alone] = batch.jobs(runs_with()[:1], Durations(), Options(WEAK, only="tiny-nodes1"))
@@ -54,7 +54,7 @@ def test_the_cost_is_taken_from_records_or_named_as_assumed():
 
 def test_the_cost_says_how_long_nodes_wait():
     """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average, alone 3 and 2 of them."""
-    plan = planned(*WEAK, "nodes=4")
+    plan = make_plan(*WEAK, "nodes=4")
     nested = curves.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
     known = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})
@@ -107,7 +107,7 @@ def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_fo
     assert "#SBATCH --nodes=2" in output
     assert too_long not in output
     short = {"system.longest_s": 600}
-    runs = [replace(run, point=replace(run.point, config=changed(run.point.config, short))) for run in runs]
+    runs = [replace(run, point=replace(run.point, config=with_values(run.point.config, short))) for run in runs]
     assert too_long in printed(runs)
     assert list(tmp_path.iterdir()) == []
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.configs import changed
-from tests.helpers.launches import points_of
+from tests.helpers.configs import with_values
+from tests.helpers.launches import plan_points
 from train.config.schema import RunConfig
 from train.launch import job as jobs
 from train.launch.job import Nodes, Setting, make_job
@@ -12,7 +12,7 @@ FOLDER = Path("/r/weak_scaling/tiny-nodes2/0a1b2c3d/r0")
 
 
 def largest(*overrides: str) -> RunConfig:
-    return points_of("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
+    return plan_points("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1].config
 
 
 def test_ranks_get_nothing_but_the_folder_of_their_run():
@@ -66,7 +66,7 @@ ELASTIC = {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "d
     ],
 )
 def test_how_the_ranks_meet(overrides, values, controller):
-    assert make_job(changed(largest(*overrides), values), FOLDER, Setting()).exchange.controller == controller
+    assert make_job(with_values(largest(*overrides), values), FOLDER, Setting()).exchange.controller == controller
 
 
 def test_ranks_in_a_container_get_what_an_image_does_not_know(monkeypatch):
@@ -84,5 +84,5 @@ def test_ranks_in_a_container_get_what_an_image_does_not_know(monkeypatch):
 
 
 def test_a_container_reads_the_data_and_the_weights():
-    config = changed(largest(), {"weights": "/weights/resnet.h5", "dataset.data_dir": "/data/set"})
+    config = with_values(largest(), {"weights": "/weights/resnet.h5", "dataset.data_dir": "/data/set"})
     assert make_job(config, FOLDER, Setting()).shared.reads == (Path("/data/set"), Path("/weights/resnet.h5"))

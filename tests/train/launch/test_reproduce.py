@@ -3,7 +3,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from tests.helpers.own_records import make_record
+from tests.helpers.run_records import make_record
 from train.config import compose
 from train.config.checks import ConfigError
 from train.config.schema import Reproduced

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.helpers.launches import planned
+from tests.helpers.launches import make_plan
 from train.launch import execute, screen
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
@@ -52,12 +52,12 @@ class Ranks(Launcher):
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[Run]:
-    plan = planned(*WEAK, f"results={tmp_path}")
+    plan = make_plan(*WEAK, f"results={tmp_path}")
     return runs_of(plan.points, plan.launcher)
 
 
 def curve() -> Run:
-    return curves.design(planned(*WEAK).points, cores=2).curves[0]
+    return curves.design(make_plan(*WEAK).points, cores=2).curves[0]
 
 
 def run_all(runs: list[Run], force: bool = False) -> list[str]:

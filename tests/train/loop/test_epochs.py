@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
 from tests.helpers.learners import Learner, losses
@@ -32,7 +32,7 @@ def train():
 
 def test_training_resumes_from_any_commit_as_if_nothing_had_happened(train):
     # Elastic training commits on the way, here every two steps.
-    config = changed(load(TWO_EPOCHS), {"distribution.elastic": True, "distribution.commit_steps": 2})
+    config = with_values(load(TWO_EPOCHS), {"distribution.elastic": True, "distribution.commit_steps": 2})
     part, commits = train(losses(*VALUES), make_context(config))
     first, second = part.epochs
     assert (first.steps, first.train_loss, first.train_accuracy) == (5, 3, 0.5)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
 from train.config.checks import ConfigError
@@ -53,7 +53,7 @@ def measured(rooflines):
         shortest = ("measure.precision_fraction=0.9", "measure.budget_s=0.001")
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", *shortest, *overrides])
         plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups))
-        config = changed(config, {"launch": plan})
+        config = with_values(config, {"launch": plan})
         context = make_context(config, FirstOfTwo(), core_sets=core_sets)
         data = datasets.DATASETS[config.dataset.name](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
@@ -210,7 +210,7 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     ],
 )
 def test_a_window_is_long_beside_the_barrier_at_its_end(changes, step_s, timed, untimed):
-    config = changed(load(["model=tiny", "measure.precision_fraction=0.05"]), changes)
+    config = with_values(load(["model=tiny", "measure.precision_fraction=0.05"]), changes)
     assert rounds._steps(config, step_s=step_s) == windows.Length(timed, untimed=untimed)
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.helpers.context import make_context
 from tests.helpers.lazy import Lazy
-from tests.helpers.learners import Endless, losses
+from tests.helpers.learners import EndlessData, losses
 from train.config.compose import load
 from train.rank.quota_gate import QuotaGate
 
@@ -24,7 +24,7 @@ def context(warm_up, timed, **more):
 
 def test_the_first_step_and_the_warm_up_are_not_timed():
     made = context(2, 2)
-    timed_steps.time_steps(made, losses(9.0, 8.0, 7.0, 6.0, 5.0), Endless())
+    timed_steps.time_steps(made, losses(9.0, 8.0, 7.0, 6.0, 5.0), EndlessData())
     part = made.part.part
     assert part.losses == [6.0, 5.0]
     assert len(part.warm_up_step_times_s) == 2
@@ -52,7 +52,7 @@ def test_quotas_hold_from_the_warm_up_on_and_nothing_is_recorded_between_the_bar
         events.append("step")
         return step(images, labels)
 
-    timed_steps.time_steps(made, noted, Endless())
+    timed_steps.time_steps(made, noted, EndlessData())
     first = events.index("barrier")
     assert events[first - 1] == ["phase", "phases_s"]  # `timed` is announced
     assert events[first:][:4] == ["barrier", "step", "step", "barrier"]
@@ -70,6 +70,6 @@ NAN = float("nan")
 def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(values, step, kept):
     made = context(1, 3)
     with pytest.raises(timed_steps.NotFinite, match=f"not finite at step {step}") as raised:
-        timed_steps.time_steps(made, losses(*values), Endless())
+        timed_steps.time_steps(made, losses(*values), EndlessData())
     assert raised.value.step == step
     assert made.part.part.losses == kept

@@ -2,7 +2,7 @@ import pytest
 
 from tests.helpers import small_sets
 from tests.helpers.context import make_context
-from tests.helpers.launches import points_of
+from tests.helpers.launches import plan_points
 from tests.helpers.lazy import Lazy
 from train.config.checks import ConfigError
 from train.config.compose import load
@@ -77,7 +77,7 @@ def test_a_later_launch_resumes_from_the_checkpoint(tmp_path):
 )
 def test_an_experiment_trains_on_its_data(experiment, dataset, name, epochs, tmp_path):
     small_sets.SETS[dataset](tmp_path)
-    points = points_of(f"experiment={experiment}", "nodes=2", f"dataset.data_dir={tmp_path}", "model=tiny")
+    points = plan_points(f"experiment={experiment}", "nodes=2", f"dataset.data_dir={tmp_path}", "model=tiny")
     [config] = [point.config for point in points if point.name == name]
     assert config.dataset.name == dataset
     assert config.assumed

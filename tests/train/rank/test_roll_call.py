@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup
@@ -69,7 +69,7 @@ def test_ranks_on_their_hosts_and_cores_are_accepted(config):
 
 def test_a_rank_group_without_horovod_needs_no_mpi_library(config):
     groups = (RankGroup({"distribution.backend": "none"}, 0, 2), RankGroup({}, 2, 2))
-    config = changed(config, {"launch": LaunchPlan(rank_groups=groups)})
+    config = with_values(config, {"launch": LaunchPlan(rank_groups=groups)})
     assert misplaced(with_changes(GOOD, rank_2=OPEN_MPI, rank_3=OPEN_MPI), config, hosts=2) == []
 
 
@@ -160,7 +160,7 @@ def test_ranks_that_differ_from_the_launcher_are_named(config):
 
 
 def test_elastic_training_continues_on_fewer_hosts(config):
-    elastic = changed(config, {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "digits"})
+    elastic = with_values(config, {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "digits"})
     assert hold(elastic, GOOD[:2], DETAILS[:2], hosts=2) == (GOOD[:2], 1)
     problem, _ = hold(config, GOOD[:2], DETAILS[:2], hosts=2)
     assert "2 ranks run on 1 host (a)" in problem

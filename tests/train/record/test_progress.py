@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from train.config.compose import load
 from train.config.identity import values
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
@@ -22,7 +22,7 @@ ARMS = [
 
 def configured(*overrides: str, **changes):
     config = load(["model=tiny", "nodes=2", "batch_per_rank=4", *overrides])
-    return values(changed(config, {"launch": LaunchPlan(**changes)}))
+    return values(with_values(config, {"launch": LaunchPlan(**changes)}))
 
 
 def writer(folder, rank=0, pid=7, **first):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.helpers.own_records import make_rounds
+from tests.helpers.run_records import make_rounds
 from train.record import record, ticks
 from train.record.record import Window
 

@@ -20,7 +20,7 @@ from wandb.proto.wandb_internal_pb2 import Record
 
 from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
-from tests.helpers.wandb_runs import WANDB, history, items, only, put, rank, run_files, run_record
+from tests.helpers.wandb_runs import WANDB, history, items, only, rank, run_files, run_record, save_record
 from train.config import compose
 from train.config.identity import values
 from train.record import predictions, protocol
@@ -46,7 +46,7 @@ def summary_in(messages: list[Record]) -> dict[str, Any]:
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path, list[Record]]:
     """A record as loaded, its path, and the messages of its mirror."""
     results = tmp_path_factory.mktemp("results")
-    path = put(results, run_record())
+    path = save_record(results, run_record())
     assert mirror_records([path], WANDB) == []
     (file,) = run_files(results)
     return load(path), path, wandb_log.read(file)
@@ -105,7 +105,7 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path):
     seen.add(np.zeros((3, 4, 4, 1), np.float32), labels, np.ones(3, np.float32), answers, np.full(3, 0.75, np.float32))
     (written := tmp_path / "written").mkdir()
     record = run_record(attachments=predictions.write(written, seen))
-    path = put(tmp_path, record)
+    path = save_record(tmp_path, record)
     for name in record.attachments:
         (written / name).rename(path.with_name(name))
     assert mirror_records([path], WANDB) == []
@@ -124,7 +124,7 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path):
 def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
     measured = {"ranks": [], "losses": [2.0], "epochs": [], "cores_shared": True}
     failed = run_record(status="failed", failure=Failure("rank 1 was killed"), **measured)
-    assert mirror_records([put(tmp_path, failed)], WANDB) == []
+    assert mirror_records([save_record(tmp_path, failed)], WANDB) == []
     messages = wandb_log.read(run_files(tmp_path)[0])
     assert only(messages, "exit").exit_code == 1
     assert list(only(messages, "run").tags) == ["failed", "cores_shared"]
@@ -134,7 +134,7 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
 
 @pytest.mark.slow
 def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypatch):
-    path = put(tmp_path, run_record())
+    path = save_record(tmp_path, run_record())
 
     def interrupt(record: RunRecord) -> list[dict[str, float]]:
         raise KeyboardInterrupt
@@ -153,9 +153,9 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path):
-    broken = put(tmp_path, run_record(repeat=1))
+    broken = save_record(tmp_path, run_record(repeat=1))
     broken.write_bytes(broken.read_bytes()[:-10])
-    whole = put(tmp_path, run_record(repeat=2))
+    whole = save_record(tmp_path, run_record(repeat=2))
     (failure,) = mirror_records([broken, whole], WANDB)
     assert failure.startswith(f"{broken}: ")
     assert "not a whole run record" in failure
@@ -165,7 +165,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
 
 @pytest.mark.slow
 def test_a_record_is_mirrored_once_and_it_and_the_process_stay_as_they_were(tmp_path):
-    path = put(tmp_path, run_record())
+    path = save_record(tmp_path, run_record())
     text, environment = path.read_bytes(), dict(os.environ)
     mirror_records([path], WANDB)
     before = run_files(tmp_path)
@@ -182,7 +182,7 @@ def test_a_record_is_mirrored_once_and_it_and_the_process_stay_as_they_were(tmp_
 
 @pytest.mark.slow
 def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeypatch):
-    path = put(tmp_path, run_record())
+    path = save_record(tmp_path, run_record())
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         online = {"BASE_URL": f"http://127.0.0.1:{server.getsockname()[1]}", "API_KEY": "0" * 40, "MODE": "online"}
@@ -197,7 +197,7 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeyp
 
 @pytest.mark.slow
 def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path):
-    path = put(tmp_path, run_record())
+    path = save_record(tmp_path, run_record())
     program = (
         "import sys; from pathlib import Path; from train.tracking.mirror import mirror_records;"
         "from train.config.schema import Tracking;"
@@ -246,7 +246,7 @@ def test_sync_without_a_network_is_an_error(copied, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_sync_takes_only_what_is_mirrored_and_not_uploaded(copied, capsys):
-    put(copied, run_record(repeat=2))  # never mirrored
+    save_record(copied, run_record(repeat=2))  # never mirrored
     (file,) = run_files(copied)
     file.with_suffix(".wandb.synced").touch()  # as `wandb sync` leaves it
     assert upload_runs(copied) == 0
@@ -460,10 +460,10 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
         watchers = Watchers(timeout_s=4)
         look = watchers.watch(folder, asked)
         wait_for(lambda: server.column("epochs/epoch") == [1])
-        server.cut()
+        server.stop_answering()
         writer.add(epochs=EPOCHS[1:2])
         at_once(look)
-        wait_for(server.asked_in_vain.is_set)
+        wait_for(server.request_unanswered.is_set)
         end(folder)
         (problem,) = at_once(watchers.finish)
     assert str(folder) in problem

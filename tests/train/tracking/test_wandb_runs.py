@@ -1,6 +1,6 @@
 import pytest
 
-from tests.helpers.wandb_runs import put, rank, run_record
+from tests.helpers.wandb_runs import rank, run_record, save_record
 from train.record.record import Usage, load
 from train.tracking import wandb_runs
 
@@ -44,7 +44,7 @@ def run_folder(home, name):
 
 
 def test_a_record_has_the_id_of_the_run_that_was_begun_while_it_was_measured(tmp_path):
-    path = put(tmp_path, run_record())
+    path = save_record(tmp_path, run_record())
     record = load(path)
     assert wandb_runs.run_id(record, path.parent) == record.sha256[:16]
     begun = wandb_runs.begin_live(path.parent)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from analysis.table.checks import contradictions
 from benchmarks.faults import record_edits
 from tests.helpers import noisy_records
-from tests.helpers.own_records import make_record
+from tests.helpers.run_records import make_record
 
 
 def result(run):

@@ -6,7 +6,7 @@ from analysis.study import Study
 from analysis.table.checks import copies
 from analysis.table.checks.copies import Trace
 from tests.helpers import noisy_records
-from tests.helpers.own_records import make_record, save, settle
+from tests.helpers.run_records import make_record, save, update_derived
 
 LATER = "2026-11-21T12:00:00Z"
 
@@ -45,7 +45,7 @@ def test_one_record_given_twice_is_no_copy(results, tmp_path):
 
 
 def test_times_that_someone_typed_in_say_nothing():
-    assert not len(copies.trace(settle(make_record(step_s=0.505)), "p").times_s)
+    assert not len(copies.trace(update_derived(make_record(step_s=0.505)), "p").times_s)
     assert not list(copies.copied_steps(make_record(nodes=2, step_s=1 / 3, steps=20)))
 
 

@@ -4,12 +4,12 @@ import pytest
 
 from analysis.table.checks import counts
 from tests.analysis.table.checks.edits import edited, printed
-from tests.helpers.own_records import make_record, make_rounds, settle
+from tests.helpers.run_records import make_record, make_rounds, update_derived
 from train.record.record import NodeQuota, Resize, Server
 
 
 def recorded(*args, make=make_record, **run):
-    return lambda: settle(make(*args, **deepcopy(run)))
+    return lambda: update_derived(make(*args, **deepcopy(run)))
 
 
 ROUNDS = recorded([(0.5, 0.8, 0.55)], make=make_rounds)
@@ -104,7 +104,7 @@ def test_a_contradiction_is_found_and_none_is_alleged_before(check, record, clea
 
 
 def test_a_configuration_that_was_changed_has_another_hash():
-    run = edited(settle(make_record()), {"config.results": "elsewhere"})  # changes no measurement
+    run = edited(update_derived(make_record()), {"config.results": "elsewhere"})  # changes no measurement
     assert not printed(counts.config_hash, run)
     (result,) = counts.config_hash(edited(run, {"config.precision": "bf16"}))
     assert result.stated == f"config_hash {run.config_hash[:12]}"

@@ -4,7 +4,7 @@ import pytest
 from analysis.table.checks import contradictions, times
 from tests.analysis.table.checks.edits import edited, printed
 from tests.helpers import noisy_records
-from tests.helpers.own_records import as_sweep, make_record, make_rounds, settle
+from tests.helpers.run_records import as_sweep, make_record, make_rounds, update_derived
 from train.record.record import CoreUse, Epoch, Failure, NodeQuota, Resize
 
 QUOTA = NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")  # it stands still for up to 0.1 s
@@ -13,7 +13,7 @@ RESUMED = "an earlier launch was interrupted: this one resumed after its epoch 1
 
 
 def two_ranks():
-    return settle(make_record(nodes=2, step_s=0.5, steps=10))
+    return update_derived(make_record(nodes=2, step_s=0.5, steps=10))
 
 
 def sweep():
@@ -21,7 +21,7 @@ def sweep():
 
 
 def epochs():
-    return settle(make_record(epochs=[Epoch(i, 10, 20.0, 1.0, 0.5) for i in (1, 2, 3)]))
+    return update_derived(make_record(epochs=[Epoch(i, 10, 20.0, 1.0, 0.5) for i in (1, 2, 3)]))
 
 
 def rounds(**more):
@@ -160,7 +160,7 @@ def test_by_hand_only_rank_0_knows_the_time_of_the_job():
     ],
 )  # fmt: skip
 def test_cores_work_no_longer_than_they_are_there_in_whole_ticks(use, cores, found):
-    run = edited(settle(make_record()), {"ranks.0.cores": [*range(cores)], "ranks.0.timed_cores": use})
+    run = edited(update_derived(make_record()), {"ranks.0.cores": [*range(cores)], "ranks.0.timed_cores": use})
     rules = ("counters_and_cores", "whole_ticks")
     assert [str(one) for one in contradictions(run) if one.rule in rules] == [f"rank 0: {text}" for text in found]
 
@@ -168,5 +168,5 @@ def test_cores_work_no_longer_than_they_are_there_in_whole_ticks(use, cores, fou
 def test_counters_of_a_noisy_machine_give_no_finding():
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        runs = [noisy_records.launch(rng), noisy_records.rounds(rng)]
-        assert [contradictions(noisy_records.counted(rng, run, others=0.05, stolen=0.04)) for run in runs] == [(), ()]
+        for run in (noisy_records.launch(rng), noisy_records.rounds(rng)):
+            assert contradictions(noisy_records.with_counters(rng, run, other_processes=0.05, stolen=0.04)) == ()

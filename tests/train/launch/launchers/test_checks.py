@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.helpers.launches import planned
+from tests.helpers.launches import make_plan
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers import LAUNCHERS
@@ -47,4 +47,4 @@ def test_what_a_launcher_cannot_do_is_refused(overrides, message):
 
 def test_a_name_that_no_launcher_has_is_refused_with_those_that_there_are():
     with pytest.raises(ConfigError, match=r"launcher\.name=lsf: allowed are emulated, local, slurm, ssh"):
-        planned("experiment=weak_scaling", "launcher.name=lsf")
+        make_plan("experiment=weak_scaling", "launcher.name=lsf")

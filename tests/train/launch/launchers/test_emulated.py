@@ -4,7 +4,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from tests.helpers.launches import planned
+from tests.helpers.launches import make_plan
 from train.config.checks import ConfigError
 from train.launch import networks
 from train.launch.job import Nodes
@@ -12,13 +12,13 @@ from train.launch.launchers.emulated import pids_of_nodes
 
 
 def test_the_user_reads_how_nodes_are_emulated():
-    plan = planned("experiment=weak_scaling", "model=resnet50", "nodes=8", no_quotas=None)
+    plan = make_plan("experiment=weak_scaling", "model=resnet50", "nodes=8", no_quotas=None)
     [note] = plan.launcher.notes(plan.points[0].config)
     assert "each is limited to 20 % of a core" in note
 
 
 def test_networks_that_cannot_be_made_are_an_error(monkeypatch):
-    plan = planned("experiment=network_sweep", "model=tiny", no_quotas=None)
+    plan = make_plan("experiment=network_sweep", "model=tiny", no_quotas=None)
     monkeypatch.setattr(networks, "missing", lambda: None)
     plan.launcher.check_machine(plan.points[0].config)
     monkeypatch.setattr(networks, "missing", lambda: "network namespaces need root")

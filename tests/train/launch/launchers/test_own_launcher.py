@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import GOLDEN, shell
-from tests.helpers.launches import planned
+from tests.helpers.launches import make_plan
 from train.config import compose
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
@@ -43,7 +43,7 @@ def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchLauncher:
 
 
 def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
-    plan = planned(*ASKED)
+    plan = make_plan(*ASKED)
     assert plan.launcher is pbs
     [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(ASKED))
     text = pbs.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import GOLDEN
-from tests.helpers.launches import planned
+from tests.helpers.launches import make_plan
 from train.config import quoted
 from train.config.checks import ConfigError
 from train.config.compose import load
@@ -41,7 +41,7 @@ def of_any_machine(text: str) -> str:
 def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     overrides = ("experiment=weak_scaling", "nodes=2", "model=resnet50", "launcher=slurm", "results=/shared/results")
     overrides += SITES[site]
-    plan = planned(*overrides, "measure.repeats=2")
+    plan = make_plan(*overrides, "measure.repeats=2")
     runs = runs_of(plan.points, plan.launcher)
     [planned_job] = jobs(runs, Durations(), Options(overrides))
     setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
@@ -88,7 +88,7 @@ def test_an_allocation_is_one_only_where_the_batch_script_says_so():
 
 def test_a_line_of_a_name_is_not_run_by_the_batch_script():
     asked = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=slurm", "system.cores_per_node=4")
-    plan = planned(*asked, f"results={quoted(f'/shared/a{chr(10)}touch b')}")
+    plan = make_plan(*asked, f"results={quoted(f'/shared/a{chr(10)}touch b')}")
     [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(asked))
     with pytest.raises(ConfigError, match=r"launcher=slurm: .*a\\ntouch b.*: an end of a line in a name; rename the"):
         SLURM.script(planned_job.job)

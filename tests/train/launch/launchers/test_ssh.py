@@ -1,7 +1,7 @@
 from dataclasses import replace
 from unittest.mock import Mock
 
-from tests.helpers.launches import planned
+from tests.helpers.launches import make_plan
 from train.launch.launchers import LAUNCHERS, hosts
 from train.launch.launchers.base import Gpus
 from train.launch.launchers.hosts import Host
@@ -15,7 +15,7 @@ LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], fr
 def test_the_smallest_host_decides_on_cores_and_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(hosts, "ask", ask := Mock(return_value=(SMALL, LARGE)))
     given = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=ssh", "launcher.hosts=[a,b]")
-    config = planned(*given, f"results={tmp_path}").points[-1].config
+    config = make_plan(*given, f"results={tmp_path}").points[-1].config
     assert config.system.cores_per_node == 4
     assert SSH.free_bytes(config) == 2**30
     assert SSH.gpus(config) == [Gpus(1, 1, "a shows"), Gpus(1, 2, "b shows")]

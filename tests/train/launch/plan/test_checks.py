@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.launches import planned, points_of
+from tests.helpers.launches import make_plan, plan_points
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers.base import Gpus, Machine
@@ -30,7 +30,7 @@ def test_too_little_memory_is_reported_with_the_estimate():
 
 
 def test_too_few_gpus_are_an_error(monkeypatch):
-    plan = planned(*WEAK, "device=gpu")
+    plan = make_plan(*WEAK, "device=gpu")
     monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 2, "NVIDIA's driver shows")])
     checks.check_points(plan.points, plan.launcher)
     monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 1, "NVIDIA's driver shows")])
@@ -40,13 +40,13 @@ def test_too_few_gpus_are_an_error(monkeypatch):
 
 def test_shared_cores_are_warned_of(monkeypatch):
     monkeypatch.setattr(checks.placement, "usable_cores", lambda: [0, 1])
-    points = points_of(*WEAK, "nodes=4")
+    points = plan_points(*WEAK, "nodes=4")
     (warning,) = checks.crowded(points, Machine(2))
     assert warning.startswith("2 cores are too few for tiny-nodes4:")
     assert checks.crowded(points[:2], Machine(2)) == []
     (warning,) = checks.crowded(points, Machine(2, "no control groups here"))
     assert warning.endswith("are not available here: no control groups here")
-    assert checks.crowded(points_of(*WEAK, "nodes=8", no_quotas=None), Machine(2)) == []  # emulated
+    assert checks.crowded(plan_points(*WEAK, "nodes=8", no_quotas=None), Machine(2)) == []  # emulated
 
 
 def test_variables_that_are_set_are_warned_of():
@@ -59,25 +59,25 @@ def test_variables_that_are_set_are_warned_of():
 
 
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
-    points = points_of(*WEAK, "precision=bf16")
+    points = plan_points(*WEAK, "precision=bf16")
     [output] = checks.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
     assert "precision=bf16 is emulated on a, c" in output
     assert "neither AVX512_BF16 nor AMX_BF16" in output
     assert "tiny-nodes1, tiny-nodes2" in output
     assert checks.emulated_precision(points, {"a": ["avx2", "amx_bf16"]}) == []
     assert checks.emulated_precision(points, {}) == []  # not known beforehand
-    assert checks.emulated_precision(points_of(*WEAK), {"a": ["avx2"]}) == []
+    assert checks.emulated_precision(plan_points(*WEAK), {"a": ["avx2"]}) == []
 
 
 def points(folder: Path, *more: str) -> list[Point]:
     given = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
-    return points_of(*given, "dataset.training_samples=null")
+    return plan_points(*given, "dataset.training_samples=null")
 
 
 def test_points_that_read_the_same_are_checked_once_at_the_largest_global_batch(tmp_path):
     chosen = checks.to_check(points(tmp_path, "dataset.on_damaged=skip,error"))
     assert [(p.config.dataset.on_damaged, p.config.global_batch) for p in chosen] == [("skip", 6), ("error", 6)]
-    assert checks.to_check(points_of(*WEAK)) == []  # synthetic data and fresh weights
+    assert checks.to_check(plan_points(*WEAK)) == []  # synthetic data and fresh weights
 
 
 def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tests.helpers.bare_record import bare_record
-from tests.helpers.configs import changed
+from tests.helpers.configs import with_values
 from tests.helpers.launched_curves import add, curve
-from tests.helpers.launches import points_of
-from tests.helpers.own_records import make_record
+from tests.helpers.launches import plan_points
+from tests.helpers.run_records import make_record
 from train.config.identity import config_hash, resolved
 from train.launch.plan import launches
 from train.launch.plan.runs import Run
@@ -84,7 +84,7 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
 def program(tmp_path):
     """The runs of a program on one and two nodes, six launches of each."""
     asked = ("experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100")
-    points = points_of(*asked, f"results={tmp_path}", cores=2)
+    points = plan_points(*asked, f"results={tmp_path}", cores=2)
     return [Run(point, repeat) for repeat in range(6) for point in points]
 
 
@@ -121,7 +121,7 @@ def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program
 
 
 def test_runs_of_the_kit_itself_need_no_such_launches(tmp_path):
-    runs = [Run(point, 0) for point in points_of("experiment=weak_scaling", f"results={tmp_path}", cores=2)]
+    runs = [Run(point, 0) for point in plan_points("experiment=weak_scaling", f"results={tmp_path}", cores=2)]
     assert launches.more_program_launches(runs) == []
     assert launches.program_result(runs) == ""
 
@@ -161,7 +161,7 @@ def test_of_equal_arms_none_is_dropped_in_most_contests():
 @pytest.fixture
 def runs(tmp_path):
     """The runs of a contest of three arms, with records of three repeats; the third arm takes twice as long."""
-    points = points_of("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=6", f"results={tmp_path}")
+    points = plan_points("experiment=tune", "model=tiny", "nodes=2", "measure.repeats=6", f"results={tmp_path}")
     arms = {"as-configured": 1.0, "gradients-grouped": 0.99, "gradients-separate": 2.0}
     runs = [Run(point, repeat) for repeat in range(6) for point in points if point.arm in arms]
     scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(runs))
@@ -183,7 +183,7 @@ def test_the_arm_that_is_slower_is_launched_no_more(runs):
 def test_the_arm_that_the_others_are_compared_with_and_one_without_a_contest_are_never_dropped(runs, change):
     def changed_point(point):
         if change == "without a contest":
-            return replace(point, config=changed(point.config, {"measure.compete": False}))
+            return replace(point, config=with_values(point.config, {"measure.compete": False}))
         return replace(point, role="base") if point.arm == "gradients-separate" else point
 
     runs = [replace(run, point=changed_point(run.point)) for run in runs]

@@ -3,7 +3,7 @@ import shutil
 import pytest
 import yaml
 
-from tests.helpers.launches import planned, points_of
+from tests.helpers.launches import make_plan, plan_points
 from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import choices, load
@@ -14,7 +14,7 @@ from train.launch.plan.make import make
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:
-    return [point.name for point in points_of(*overrides, cores=cores)]
+    return [point.name for point in plan_points(*overrides, cores=cores)]
 
 
 def test_points_can_be_chosen_by_their_names():
@@ -58,19 +58,19 @@ def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
 
 @pytest.mark.parametrize(("cores", "largest", "each"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
 def test_a_node_is_the_same_machine_at_every_point(cores, largest, each):
-    points = points_of("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
+    points = plan_points("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
     assert {(p.config.system.cores_per_node, p.config.threads_per_rank) for p in points} == {(each, each)}
 
 
 def test_the_arms_of_the_overhead_experiment():
-    arms = [p.config for p in points_of("experiment=overhead")]  # tests/train/launch/plan/test_curves.py names them
+    arms = [p.config for p in plan_points("experiment=overhead")]  # tests/train/launch/plan/test_curves.py names them
     assert [(c.ranks, c.distribution.backend) for c in arms] == [(1, "none"), (1, "horovod"), *[(2, "horovod")] * 2]
     assert {c.system.cores_per_node for c in arms} == {1}  # one rank gets the core that it would have among two
     assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms} == {(20, 4, 16)}
 
 
 def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():
-    points = points_of("experiment=strategies", "nodes=4", cores=4)
+    points = plan_points("experiment=strategies", "nodes=4", cores=4)
     alone = ["resnet50-nodes1-one-rank-alone"]  # once, for both numbers of nodes
     backends = {
         "horovod": ("horovod", "flat"),
@@ -93,13 +93,13 @@ def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alo
 
 def test_fixed_work_shrinks_with_the_ranks():
     work = ("measure.total_steps=10", "batch_per_rank=2")
-    points = points_of("experiment=fixed_work", "model=vgg19", "nodes=4", *work, cores=4)
+    points = plan_points("experiment=fixed_work", "model=vgg19", "nodes=4", *work, cores=4)
     assert [p.config.measure.timed_steps for p in points] == [10, 5, 2]
     assert {p.config.batch_per_rank for p in points} == {2}
 
 
 def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
-    plan = planned("experiment=ranks_threads", "model=resnet50", cores=12)
+    plan = make_plan("experiment=ranks_threads", "model=resnet50", cores=12)
     assert [point.config.ranks for point in plan.points] == [1, 2, 4]  # of 1, 2, 3, 4, 6, 12; 32 images in all
     assert [line.partition(" ranks")[0] for line in plan.left_out] == [
         f"global_batch=32: must be a multiple of {ranks}" for ranks in (3, 6, 12)
@@ -107,18 +107,18 @@ def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
 
 
 def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_run():
-    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "distribution=ps", "distribution.servers=1,2")
+    plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2", "distribution=ps", "distribution.servers=1,2")
     assert [point.name.removeprefix("tiny-") for point in plan.points] == [
         "nodes1-servers1", "nodes2-servers1", "nodes2-servers2",
     ]  # fmt: skip
     [output] = plan.left_out
     assert output.startswith("distribution.servers=2: allowed are 1 to the number of ranks")
     over_hosts = ("launcher=ssh", "launcher.hosts=[a,b]", "system.cores_per_node=1")
-    plan = planned("experiment=strategies", "model=tiny", "nodes=2", *over_hosts)
+    plan = make_plan("experiment=strategies", "model=tiny", "nodes=2", *over_hosts)
     assert {"ps", "ps-cpu"} & {point.arm for point in plan.points} == {"ps"}
     [output] = plan.left_out
     assert output.startswith("distribution.backend=ps_cpu: one process cannot be on 2 hosts")
-    plan = planned("experiment=strategies", "model=tiny", "nodes=2", "launcher=emulated", no_quotas=None)
+    plan = make_plan("experiment=strategies", "model=tiny", "nodes=2", "launcher=emulated", no_quotas=None)
     assert not {"ps", "ps_cpu"} & {point.config.distribution.backend for point in plan.points}
     assert len([output for output in plan.left_out if output.startswith("distribution.backend=ps")]) == 2
 
@@ -136,7 +136,7 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
 )
 def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, batch, optimizer, models):
     fixed = ["dataset.data_dir=/data", "measure=report", "device=gpu", "nodes=8"]
-    configs = [point.config for point in points_of(f"experiment={experiment}", *fixed, cores=8)]
+    configs = [point.config for point in plan_points(f"experiment={experiment}", *fixed, cores=8)]
     assert [config.nodes for config in configs] == [1, 2, 4, 8] * models
     for config in configs:
         assert (config.measure.epochs, config.batch_per_rank) == (epochs, batch)
@@ -148,7 +148,7 @@ def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, ba
 
 @pytest.mark.slow
 def test_real_against_synthetic_images_as_the_report_has_them():
-    points = points_of("experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8", cores=8)
+    points = plan_points("experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8", cores=8)
     cells = [(c.model.name, c.dataset.name, c.batch_per_rank, c.ranks) for c in (point.config for point in points)]
     assert cells == [
         (model, dataset, batch, ranks)
@@ -162,7 +162,7 @@ def test_real_against_synthetic_images_as_the_report_has_them():
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", ["cifar10", "fruit", "caltech256", "imdb_wiki", "tf_benchmarks"])
 def test_quick_is_small(experiment):
-    for point in points_of(f"experiment={experiment}", "dataset.data_dir=/data"):
+    for point in plan_points(f"experiment={experiment}", "dataset.data_dir=/data"):
         c = point.config
         images = c.measure.epochs * (c.dataset.training_samples or 0) or c.measure.timed_steps * (c.global_batch or 0)
         assert images <= 256
@@ -172,7 +172,7 @@ def test_quick_is_small(experiment):
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_the_overrides_of_a_point_compose_it_again(experiment):
-    for point in points_of(f"experiment={experiment}", "dataset.data_dir=/data", no_quotas=None)[-2:]:
+    for point in plan_points(f"experiment={experiment}", "dataset.data_dir=/data", no_quotas=None)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
 
 
@@ -187,16 +187,16 @@ def test_the_overrides_of_a_point_compose_it_again(experiment):
 )
 def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
     with pytest.raises(ConfigError, match=message):
-        points_of(f"experiment={experiment}", override)
+        plan_points(f"experiment={experiment}", override)
 
 
 def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
-    plan = planned("experiment=tune", "model=tiny", "nodes=2", cores=2)
+    plan = make_plan("experiment=tune", "model=tiny", "nodes=2", cores=2)
     arms = {point.arm: point.config for point in plan.points}
     assert list(arms)[:3] == ["as-configured", "gradients-grouped", "gradients-separate"]
     assert "gradients-flat: the same as as-configured here" in plan.left_out
     assert "one-core-free: the same as as-configured here" in plan.left_out  # a node has one core
-    free = {p.arm: p.config for p in points_of("experiment=tune", "model=tiny", "nodes=2", cores=8)}["one-core-free"]
+    free = {p.arm: p.config for p in plan_points("experiment=tune", "model=tiny", "nodes=2", cores=8)}["one-core-free"]
     assert (free.system.cores_per_node, free.threads_per_rank) == (4, 3)
     assert arms["horovods-autotuner"].distribution.autotune
 
@@ -212,7 +212,7 @@ def own(tmp_path, monkeypatch):
         values = {"experiment": name, "nodes": 2, "arms": arms, "roles": roles, "sweep": {"model": "tiny"}}
         text = f"# @package _global_\n{yaml.safe_dump(values, sort_keys=False)}"
         (tmp_path / f"conf/experiment/{name}.yaml").write_text(text)
-        return planned(f"experiment={name}", "launcher=emulated", *overrides, no_quotas=None)
+        return make_plan(f"experiment={name}", "launcher=emulated", *overrides, no_quotas=None)
 
     return expand
 
@@ -245,20 +245,20 @@ def test_roles_that_points_cannot_have_are_refused(own):
 
 
 def test_a_timeline_is_one_launch_also_on_emulated_nodes():
-    [point] = points_of("experiment=timeline", "model=tiny", "nodes=8", no_quotas=None)
+    [point] = plan_points("experiment=timeline", "model=tiny", "nodes=8", no_quotas=None)
     assert (point.name, point.config.nodes, point.config.launcher.name) == ("tiny", 8, "emulated")
     assert point.config.measure.timed_steps == 20
-    [longer] = points_of("experiment=timeline", "model=tiny", "measure=report")
+    [longer] = plan_points("experiment=timeline", "model=tiny", "measure=report")
     assert (longer.config.measure.repeats, longer.config.measure.timed_steps) == (1, 100)
 
 
 def test_an_allreduce_needs_two_ranks():
-    result = {p.config.ranks for p in points_of("experiment=allreduce_bench", "nodes=6", cores=8)}
+    result = {p.config.ranks for p in plan_points("experiment=allreduce_bench", "nodes=6", cores=8)}
     assert result == {2, 4, 6}
 
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
-    points = points_of("experiment=weak_scaling", "nodes=8", no_quotas=None)
+    points = plan_points("experiment=weak_scaling", "nodes=8", no_quotas=None)
     of_a_model = ("nodes1", "nodes1-without-allreduce", "nodes2", "nodes4", "nodes8", "nodes8-without-allreduce")
     assert [p.name for p in points] == [f"{model}-{p}" for model in ("alexnet", "googlenet") for p in of_a_model]
     for config in (point.config for point in points):
@@ -267,7 +267,7 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
         assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
     assert all(p.config.distribution.allreduce == (p.arm != "without-allreduce") for p in points)
     assert {point.arm_keys for point in points} == {()}
-    asked_for = points_of("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
+    asked_for = plan_points("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
     assert {(p.config.model.image_size, p.config.batch_per_rank) for p in asked_for} == {(224, 1)}  # as it is
 
 
@@ -288,12 +288,12 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     ],
 )
 def test_where_they_are_not_emulated(overrides, cores, no_quotas):
-    points = points_of(*f"experiment={overrides} model=tiny".split(), cores=cores, no_quotas=no_quotas)
+    points = plan_points(*f"experiment={overrides} model=tiny".split(), cores=cores, no_quotas=no_quotas)
     assert {(p.config.launcher.name, p.config.system.cpus_per_node) for p in points} == {("local", None)}
 
 
 def test_the_network_sweep_measures_its_controls_once():
-    points = points_of("experiment=network_sweep", "model=alexnet_67", no_quotas=None)
+    points = plan_points("experiment=network_sweep", "model=alexnet_67", no_quotas=None)
     assert [
         (p.arm, p.config.nodes, p.config.system.link_mbit_per_s, p.config.distribution.allreduce) for p in points
     ] == [
@@ -317,7 +317,7 @@ def strong_points(*overrides):
     given = ("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", *overrides)
     return [
         (p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank)
-        for p in points_of(*given, no_quotas=None)
+        for p in plan_points(*given, no_quotas=None)
     ]
 
 
@@ -333,7 +333,7 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
 
 @pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
 def test_nodes_share_the_machine_with_those_of_points_that_there_are(cores, each):
-    plan = planned("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
+    plan = make_plan("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
     assert [point.config.nodes for point in plan.points] == [1, 2]
     assert {point.config.system.cores_per_node for point in plan.points} == {each}
     [output] = plan.left_out

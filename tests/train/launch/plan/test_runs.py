@@ -1,6 +1,6 @@
 import pytest
 
-from tests.helpers.launches import planned, points_of
+from tests.helpers.launches import make_plan, plan_points
 from train.launch.plan import curves
 from train.launch.plan.runs import Durations, Run, differing_keys, expected_s, runs_of
 from train.record.record import Order
@@ -9,7 +9,7 @@ WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repea
 
 
 def runs(*overrides: str) -> list[Run]:
-    plan = planned(*WEAK, *overrides)
+    plan = make_plan(*WEAK, *overrides)
     return runs_of(plan.points, plan.launcher)
 
 
@@ -25,7 +25,7 @@ def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
 
 
 def test_curves_take_turns_and_come_before_single_points():
-    plan = planned("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2")
+    plan = make_plan("experiment=weak_scaling", "model=tiny,resnet50", "nodes=2")
     nested = curves.design(plan.points, 2)
     ordered = runs_of([*nested.points, *nested.curves], plan.launcher)
     names = [run.point.name for run in ordered]
@@ -48,7 +48,7 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     known.add(first, 10.0)
     known.add(first, 20.0)
     assert (expected_s(first, known), expected_s(second, known)) == (15, 15)
-    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2")
+    plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2")
     nested = curves.design(plan.points, 2)
     single, in_rounds = (runs_of(points, plan.launcher)[0] for points in (nested.points, nested.curves))
     known = Durations()
@@ -58,10 +58,10 @@ def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
 
 
 def test_a_point_says_what_the_experiment_and_the_command_line_sweep():
-    [point] = points_of("experiment=weak_scaling", "model=alexnet_67", "nodes=2")[1:]
+    [point] = plan_points("experiment=weak_scaling", "model=alexnet_67", "nodes=2")[1:]
     assert point.swept == {"model": "alexnet_67", "nodes": 2}  # the file, whose model is called alexnet
     assert (point.config.model.name, point.arm, point.arm_keys) == ("alexnet", None, ())
-    points = points_of("experiment=batch_sweep", "model=tiny", "batch_per_rank=4", "optimizer.momentum=0,0.9")
+    points = plan_points("experiment=batch_sweep", "model=tiny", "batch_per_rank=4", "optimizer.momentum=0,0.9")
     assert [point.swept for point in points] == [
         {"model": "tiny", "batch_per_rank": 4, "optimizer.momentum": momentum} for momentum in (0.0, 0.9)
     ]

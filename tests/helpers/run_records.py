@@ -57,7 +57,6 @@ def make_record(
     failure: record.Failure | None = None,
     epochs: list[Epoch] | None = None,
     losses: list[float] | None = None,
-    of_model: dict[str, object] | None = None,
     swept: dict[str, object] | None = None,
     arm: str | None = None,
     role: Role = "point",
@@ -75,7 +74,7 @@ def make_record(
     steps = len(losses) if losses else steps
     values = {
         "experiment": experiment,
-        "model": of_model or {"name": model},
+        "model": {"name": model},
         "dataset": {"name": "synthetic"},
         "device": "cpu",
         "system": {"name": "laptop", "cores_per_node": 1, "link_mbit_per_s": None},
@@ -220,27 +219,24 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **settings}
 
 
-Moved = tuple[str, str, int, float]  # what, from where, bytes, s
-
-
 def as_sweep(
-    run: RunRecord, times: dict[int, list[list[float]]], transfers: Sequence[Sequence[Moved]] = ()
+    run: RunRecord, times: dict[int, list[list[float]]], transfers: Sequence[Sequence[tuple[str, str, int, float]]] = ()
 ) -> RunRecord:
     """The record as one of an allreduce sweep: for each message size the times of each rank, in s.
 
-    transfers: what each rank moved.
+    transfers: of each rank: kind, source, bytes, s.
     """
     run.config["allreduce_sweep"], run.learning_rate = {}, None
     for rank in run.ranks:
         rank.step_times_s, rank.warm_up_step_times_s = [], []
         rank.allreduces = [record.AllreduceTimes(size, of_ranks[rank.rank]) for size, of_ranks in times.items()]
-        rank.transfers = [record.Transfer(*moved) for moved in transfers[rank.rank]] if transfers else []  # type: ignore[arg-type]
+        rank.transfers = [record.Transfer(*transfer) for transfer in transfers[rank.rank]] if transfers else []  # type: ignore[arg-type]
         timed_s = max(sum(sum(of_ranks[one.rank]) for of_ranks in times.values()) for one in run.ranks)
         rank.phases_s = {"start": 1.0, "warm_up": 1.0, "timed": timed_s}
     return run
 
 
-def named_run(**more: object) -> RunRecord:
+def run_with_names(**more: object) -> RunRecord:
     """A run with the names of its hosts and of its user wherever a record can have them."""
     run = make_record(nodes=2, **more)
     run.ranks[0].host, run.ranks[1].host = "owens-ib.osc.edu", "owens-ib2"
@@ -262,7 +258,7 @@ def named_run(**more: object) -> RunRecord:
     return run
 
 
-def settle(run: RunRecord) -> RunRecord:
+def update_derived(run: RunRecord) -> RunRecord:
     """The record with what follows from the rest as the launcher computes it: hash, time of the job, exit, summary.
 
     In rounds also the order of the windows.
@@ -289,22 +285,22 @@ def _in_order(run: RunRecord) -> None:
 
 def save(run: RunRecord, results: Path) -> Path:
     """Write the record, settled, where the launcher would; its path."""
-    return save_as_it_is(settle(run), results)
+    return save_unchanged(update_derived(run), results)
 
 
-def save_as_it_is(run: RunRecord, results: Path) -> Path:
+def save_unchanged(run: RunRecord, results: Path) -> Path:
     """Write the record where the launcher would; its path."""
-    path = results / place_of(run)
+    path = results / record_path(run)
     files.write_once(path, record.dumps(run))
     return path
 
 
-def tabulated(path: Path) -> Run | Notice:
+def tabulate_file(path: Path) -> Run | Notice:
     """What the table keeps of the record at `path`, by itself."""
     return tabulate(record.load(path), str(path))
 
 
-def place_of(run: RunRecord) -> Path:
+def record_path(run: RunRecord) -> Path:
     """Where a record is in the folder of results."""
     name = f"r{run.repeat}" + (f"g{run.generation}" if run.generation else "")
     return Path(run.experiment) / run.point / run.config_hash[:8] / name / record.RECORD_NAME
@@ -331,7 +327,7 @@ class Results:
         return self.study().local
 
 
-def limited(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRecord:
+def with_roofline(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRecord:
     """The record with a product of 1000 rows in 20 ms, 100 GFLOP/s, and 1 GB/s between its ranks, at these arms.
 
     At 20 GFLOP an image that is 5 images/s a rank; its gradients are 0.1 GB.

@@ -9,13 +9,13 @@ from analysis.study import Study
 
 
 @functools.cache
-def judged() -> list[Judged]:
+def judged_claims() -> list[Judged]:
     """Every claim with its verdict, without local records."""
     return claims.judge(claims.read(), Study())
 
 
 @functools.cache
-def lines() -> list[tuple[str, Derived]]:
+def derived_numbers() -> list[tuple[str, Derived]]:
     """Every stated number that can be recomputed, with its report."""
     return [
         (str(report), line)

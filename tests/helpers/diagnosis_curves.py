@@ -8,12 +8,12 @@ import numpy as np
 from analysis.diagnose.paired_windows import Arm, ArmTimes, Curve, Launch, PairedWindows
 from analysis.diagnose.split import Split, splits
 
-ONE, TWO = Arm(1, 4), Arm(2, 4)
+ONE_NODE, TWO_NODES = Arm(1, 4), Arm(2, 4)
 CONTROL = Arm(2, 4, "control")
 LOCATIONS = [("host0", [0]), ("host0", [1])]
 
 
-def measured(
+def arm_times(
     ranks_s: Sequence[float],
     computing_s: Sequence[float] | None = None,
     preempted_s: Sequence[float] | None = None,
@@ -37,9 +37,9 @@ def paired_windows(
     applying = 0.1 * alone  # after the gradients are ready
     return PairedWindows(
         {
-            ONE: measured([alone], [alone - applying], [0.0]),
-            TWO: measured([late + exchange] * 2, [others - applying, late - applying], [0.0, shared]),
-            CONTROL: measured([others, late], [others - applying, late - applying], [0.0, shared]),
+            ONE_NODE: arm_times([alone], [alone - applying], [0.0]),
+            TWO_NODES: arm_times([late + exchange] * 2, [others - applying, late - applying], [0.0, shared]),
+            CONTROL: arm_times([others, late], [others - applying, late - applying], [0.0, shared]),
         },
         {} if whole_exchange is None else {2: whole_exchange},
     )

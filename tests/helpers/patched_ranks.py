@@ -57,7 +57,7 @@ def changed(end_s):
 """
 
 
-def patched(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
+def patch_ranks(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
     """The environment variables of a launch in whose ranks functions are replaced.
 
     Args:
@@ -96,7 +96,7 @@ class Hold:
         self._file, self._came = folder / "hold", folder / "came"
         files = {"file": str(self._file), "came": str(self._came)}
         held = _HELD.format(after=after, ranks=[str(rank) for rank in ranks], **files)
-        self.variables = patched(folder, {place: held})
+        self.variables = patch_ranks(folder, {place: held})
         self.on()
 
     def on(self) -> None:

@@ -15,7 +15,7 @@ from train.config import compose
 from train.record import files
 
 
-def kept_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes]:
+def cached_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes]:
     """`compose.composed_files` that keeps its answers as files: each is named after all that it is made from."""
     made_from = {
         name: digest for name, digest in files.source_files().items() if name.startswith(("conf/", "train/config/"))
@@ -38,13 +38,13 @@ def kept_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compositions_are_kept(request: pytest.FixtureRequest) -> Iterator[None]:
+def cache_compositions(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have Hydra compose each choice of files once for all processes and runs: each takes an eighth of a second.
 
     OmegaConf parses each text of conf/ once in a process, and not at each configuration: half of what one takes.
     """
     folder = Path(request.config.cache.mkdir("compositions"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "composed_files", kept_in(folder, compose.composed_files))
+        patch.setattr(compose, "composed_files", cached_in(folder, compose.composed_files))
         patch.setattr(omegaconf.base, "parse", functools.cache(omegaconf.base.parse))
         yield

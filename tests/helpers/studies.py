@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.helpers.own_records import Arm, Results, as_sweep, limited, make_record, make_rounds, save
+from tests.helpers.run_records import Arm, Results, as_sweep, make_record, make_rounds, save, with_roofline
 from train.record.record import Epoch, Server
 
 STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
@@ -89,13 +89,13 @@ def _arms(results: Results, repeat: int) -> None:
                 arm_keys=["global_batch", "batch_per_rank"],
             )  # fmt: skip
     system, launcher = {"name": "laptop", "cpus_per_node": 0.4}, {"name": "emulated", "flat_within_fraction": 0.1}
+    model = {"model": "alexnet", "model.image_size": 67, "model.parameters": 1_000_000}
     for link, allreduce, step_s in ((100, True, 0.9), (1000, True, 0.5), (None, True, 0.4), (None, False, 0.3)):
         results.add(
-            experiment="network_sweep", model="alexnet", nodes=4, step_s=step_s, repeat=repeat, launcher=launcher,
-            of_model={"name": "alexnet", "image_size": 67, "parameters": 1_000_000},
+            experiment="network_sweep", nodes=4, step_s=step_s, repeat=repeat, launcher=launcher,
             system=system | {"link_mbit_per_s": link}, arm=f"allreduce-{allreduce}", arm_keys=[*ARMS, LINK],
             role="point" if allreduce else "control",
-            swept={"model": "alexnet", LINK: link}, **{"distribution.allreduce": allreduce},
+            swept={"model": "alexnet", LINK: link}, **model, **{"distribution.allreduce": allreduce},
         )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def strategies(results: Path, servers: int = 0) -> None:
             record.servers = [Server(2 + n, f"host{2 + n}", [0], 1) for n in range(servers if arm == "ps" else 0)]
             for rank, ready in zip(record.ranks, ready_s, strict=True):
                 rank.compute_times_s = [ready * drift] * len(rank.step_times_s)
-            save(limited(record), results)
+            save(with_roofline(record), results)
 
 
 MONTH_STEP_S = {1: 0.5, 2: 0.6}  # of one node, of two: 16 and 26.667 images/s
