@@ -254,11 +254,12 @@ def begin_live(run_folder: Path) -> str:
     before = [files.run_folder(run_folder.parent, repeat, n) for n in files.generations(run_folder.parent, repeat)]
     cut_off = [one for one in before if one.name != run_folder.name and not (one / RECORD_NAME).exists()]
     name = uuid.uuid4().hex[:16]
-    for one in cut_off:
-        if (one / LIVE_NAME).exists():
-            name = (one / LIVE_NAME).read_text()
-            (one / LIVE_NAME).unlink()
-    (run_folder / LIVE_NAME).write_text(name)
+    earlier = [path for one in cut_off if (path := one / LIVE_NAME).exists()]
+    for path in earlier:
+        name = path.read_text()
+    files.write_whole(run_folder / LIVE_NAME, name.encode())  # whole, and first: this process may be killed at any time
+    for path in earlier:
+        path.unlink()
     return name
 
 

@@ -1,3 +1,6 @@
+import os
+from unittest.mock import Mock
+
 import pytest
 
 from tests.helpers.wandb_runs import rank, run_record, save_record
@@ -57,6 +60,17 @@ def test_a_launch_that_was_cut_off_leaves_its_id_to_the_next_one_of_its_repeat(h
     assert wandb_runs.begin_live(other) != left
     assert wandb_runs.begin_live(again) == left
     assert not (cut_off / wandb_runs.LIVE_NAME).exists()
+
+
+def test_a_launch_that_is_killed_as_it_takes_an_id_over_loses_none(home, monkeypatch):
+    cut_off, again = run_folder(home, "r0"), run_folder(home, "r0.2")
+    run_id = wandb_runs.begin_live(cut_off)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdopen", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            wandb_runs.begin_live(again)
+    assert not (again / wandb_runs.LIVE_NAME).exists()
+    assert wandb_runs.begin_live(again) == run_id
 
 
 def test_a_launch_that_has_a_record_keeps_its_id(home):
