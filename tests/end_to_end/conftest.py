@@ -9,18 +9,18 @@ from tests.helpers import kit, shell, simcluster
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the logs of launchers and ranks to the report of a failed test: its folder will be removed."""
+    """Add the logs of launchers and ranks to the report of a failed test, because its folder will be removed."""
     report = yield
     folders = [item.funcargs[name] for name in ("results", "tmp_path") if name in item.funcargs]
     for log in [log for folder in folders for log in sorted(folder.rglob("*.log"))] if report.failed else []:
-        said = log.read_text(errors="replace").splitlines()
-        report.sections.append((str(log), "\n".join(line[:300] for line in said[-30:])))
+        lines = log.read_text(errors="replace").splitlines()
+        report.sections.append((str(log), "\n".join(line[:300] for line in lines[-30:])))
     return report
 
 
 @pytest.fixture(autouse=True)
 def nothing_outlives_its_test() -> Iterator[None]:
-    """End what a failed test has left running."""
+    """End the processes that a failed test has left running."""
     yield
     kit.end_started()
 
@@ -30,8 +30,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[simcluster.Clu
     """Four simulated hosts with one core each, ssh and Slurm; skips if this machine cannot run them."""
     if reason := simcluster.missing():
         pytest.skip(reason)
-    with simcluster.Cluster(tmp_path_factory.mktemp("shared"), hosts=4, environment=shell.ENVIRONMENT) as made:
-        yield made
+    with simcluster.Cluster(tmp_path_factory.mktemp("shared"), hosts=4, environment=shell.ENVIRONMENT) as running:
+        yield running
 
 
 @pytest.fixture

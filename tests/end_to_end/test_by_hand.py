@@ -1,4 +1,4 @@
-"""`python -m train` as a user starts it. By horovodrun: test_datasets.py, by srun: test_clusters.py."""
+"""`python -m train`, started by hand. With horovodrun: test_datasets.py. With srun: test_clusters.py."""
 
 import shutil
 import signal
@@ -44,8 +44,8 @@ def test_bad_values_are_one_line(tmp_path: Path):
 
 
 def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tmp_path: Path):
-    given = ("nodes=1", "distribution=none", "measure.warm_up_steps=2", "measure.timed_steps=1000000")
-    child = start(*TRAIN, *given, f"results={tmp_path}")
+    overrides = ("nodes=1", "distribution=none", "measure.warm_up_steps=2", "measure.timed_steps=1000000")
+    child = start(*TRAIN, *overrides, f"results={tmp_path}")
     wait_for(lambda: in_phase(tmp_path, "timed"))
     child.send_signal(signal.SIGINT)
     output, _ = child.communicate(timeout=TIMEOUT_S)

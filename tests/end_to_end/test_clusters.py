@@ -1,4 +1,4 @@
-"""The kit on simulated hosts, over ssh and under Slurm: the commands that a user types, and the records they write."""
+"""The kit on simulated hosts, over ssh and under Slurm: commands as a user types them, and the records they write."""
 
 import json
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import mpi
-from tests.helpers.kit import LAUNCH, QUICK, ROOT, records, wait_for
+from tests.helpers import ROOT, mpi
+from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched_ranks import patch_ranks, rounds
 
 pytestmark = pytest.mark.end_to_end
@@ -19,7 +19,7 @@ def arguments(results: Path, *overrides: str) -> list[str]:
 
 
 def jobs_may_start(cluster, may: bool) -> None:
-    """Whether Slurm starts the jobs that are submitted, or keeps them in its queue."""
+    """Let Slurm start the submitted jobs, or keep them in its queue."""
     state = f"state={'up' if may else 'down'}"
     assert cluster.on("n0", "scontrol", "update", "partitionname=main", state).returncode == 0
 
@@ -30,16 +30,16 @@ def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, r
     over_ssh = ("launcher=ssh", "launcher.hosts=[n1,n2]", "distribution.controller=mpi", "experiment=timeline")
     done = cluster.on("n0", *LAUNCH, "--only=tiny", *arguments(results, *over_ssh))
     assert done.returncode == 0, done.stdout
-    [two] = records(results)
-    assert [(rank.rank, rank.node, rank.host) for rank in two.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
-    assert not two.cores_shared
-    assert two.weights_differ is False
-    assert [host.host for host in two.environment.hosts] == ["n1", "n2"]
-    here, there = (rank.timeline for rank in two.ranks)  # simulated hosts have one clock: what is measured is the error
-    assert (here.ahead_s, here.error_s) == (0.0, 0.0)
-    assert there.error_s > 0
-    assert abs(there.ahead_s) <= there.error_s + 1e-6
-    assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == two.attachments.keys()
+    [record] = records(results)
+    assert [(rank.rank, rank.node, rank.host) for rank in record.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
+    assert not record.cores_shared
+    assert record.weights_differ is False
+    assert [host.host for host in record.environment.hosts] == ["n1", "n2"]
+    first, second = (rank.timeline for rank in record.ranks)  # simulated hosts have one clock
+    assert (first.ahead_s, first.error_s) == (0.0, 0.0)
+    assert second.error_s > 0
+    assert abs(second.ahead_s) <= second.error_s + 1e-6
+    assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == record.attachments.keys()
 
 
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, results):
@@ -57,36 +57,35 @@ def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, res
 
 
 @pytest.fixture
-def another_file(cluster) -> Iterator[str]:
-    """A file of conf/ that has another content on n2."""
+def changed_file(cluster) -> Iterator[str]:
+    """The name of a file of conf/ with different content on n2."""
     name = "conf/measure/report.yaml"
-    changed = cluster.folder / "report.yaml"
-    changed.write_text(f"{(ROOT / name).read_text()}# changed\n")
-    assert cluster.on("n2", "mount", "--bind", str(changed), str(ROOT / name)).returncode == 0
+    copy = cluster.folder / "report.yaml"
+    copy.write_text(f"{(ROOT / name).read_text()}# changed\n")
+    assert cluster.on("n2", "mount", "--bind", str(copy), str(ROOT / name)).returncode == 0
     yield name
     cluster.on("n2", "umount", str(ROOT / name))
 
 
-def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(cluster, results, another_file):
-    asked = arguments(results, "launcher=ssh", "launcher.hosts=[n1,n2]")
-    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *asked)
+def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(cluster, results, changed_file):
+    overrides = arguments(results, "launcher=ssh", "launcher.hosts=[n1,n2]")
+    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *overrides)
     assert done.returncode != 0, done.stdout
     (record,) = records(results)
     assert record.status == "failed"
-    assert record.failure.reason.startswith(f"rank 1 (n2): other files than the launcher: {another_file}.")
+    assert record.failure.reason.startswith(f"rank 1 (n2): other files than the launcher: {changed_file}.")
     assert not any("timed" in rank.phases_s for rank in record.ranks)
 
 
 def test_what_a_host_lacks_is_reported_before_anything_starts(cluster, results):
-    asked = ("launcher=ssh", "launcher.hosts=[n1,n2]")
-    done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), *asked))
+    over_ssh = ("launcher=ssh", "launcher.hosts=[n1,n2]")
+    done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), *over_ssh))
     assert done.returncode == 2
     assert "launcher.hosts: n[1-2]: does not see /tmp/own of n0" in done.stdout
 
     cluster.on("n0", "touch", "/tmp/kit.sif")  # each host has its own /tmp
-    done = cluster.on(
-        "n0", *LAUNCH, *arguments(results, *asked, "container=singularity", "container.image=/tmp/kit.sif")
-    )
+    image = ("container=singularity", "container.image=/tmp/kit.sif")
+    done = cluster.on("n0", *LAUNCH, *arguments(results, *over_ssh, *image))
     assert done.returncode == 2
     assert "n[1-2]: lacks the image /tmp/kit.sif" in done.stdout
 
@@ -94,7 +93,7 @@ def test_what_a_host_lacks_is_reported_before_anything_starts(cluster, results):
     assert cluster.on("n2", "mount", "-t", "tmpfs", "tmpfs", str(environment)).returncode == 0
     try:
         for container in ("none", "singularity"):
-            done = cluster.on("n0", *LAUNCH, *arguments(results, *asked, f"container={container}"))
+            done = cluster.on("n0", *LAUNCH, *arguments(results, *over_ssh, f"container={container}"))
             assert done.returncode == 2
             assert f"n2: cannot run {sys.executable}" in done.stdout
     finally:
@@ -102,42 +101,42 @@ def test_what_a_host_lacks_is_reported_before_anything_starts(cluster, results):
     assert records(results) == []
 
 
-def status_of(cluster, results: Path) -> list[str]:
+def launch_status(cluster, results: Path) -> list[str]:
     return cluster.on("n0", sys.executable, "-m", "train.launch.status", str(results)).stdout.splitlines()
 
 
 def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(cluster, results):
     together, apart = results / "together", results / "apart"
     slurm = ("launcher=slurm", "system=slurm")
-    asked = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=1")  # for no second launch
-    dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
+    overrides = arguments(together, *slurm, "measure.design=rounds", "measure.budget_s=1")  # no second launch
+    dry = cluster.on("n0", *LAUNCH, "--dry-run", *overrides)
     assert "#SBATCH --nodes=2" in dry.stdout
     assert not cluster.queue()
 
     jobs_may_start(cluster, False)
-    sent = cluster.on("n0", *LAUNCH, *asked, variables=patch_ranks(results / "patch", rounds(2)))
-    assert sent.returncode == 0, sent.stdout
-    assert "2 runs on at most 2 nodes, about " in sent.stdout
-    twice = cluster.on("n0", *LAUNCH, *asked)
+    submitted = cluster.on("n0", *LAUNCH, *overrides, variables=patch_ranks(results / "patch", rounds(2)))
+    assert submitted.returncode == 0, submitted.stdout
+    assert "2 runs on at most 2 nodes, about " in submitted.stdout
+    twice = cluster.on("n0", *LAUNCH, *overrides)
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
     jobs_may_start(cluster, True)
     wait_for(lambda: not cluster.queue())
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
-    one, curve = records(together)
-    assert (one.status, curve.status) == ("complete", "complete"), log
-    assert [rank.host for rank in one.ranks] == ["n1"]
+    one_node, curve = records(together)
+    assert (one_node.status, curve.status) == ("complete", "complete"), log
+    assert [rank.host for rank in one_node.ranks] == ["n1"]
     assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
     assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
     assert "tiny-rounds, 1 launch: 2 nodes " in log  # too few rounds for the interval of a speedup
-    assert status_of(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
-    assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
+    assert launch_status(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
+    assert "nothing to submit" in cluster.on("n0", *LAUNCH, *overrides).stdout
 
     jobs_may_start(cluster, False)
     split = cluster.on("n0", *LAUNCH, *arguments(apart, *slurm, "launcher.split=true"))
     assert "weak_scaling-tiny-nodes1: 1 runs on at most 1 nodes" in split.stdout
     assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
-    *table, first, second = status_of(cluster, apart)
+    *table, first, second = launch_status(cluster, apart)
     assert table[-1].split() == ["all", "0", "0", "2", "0", "0"]
     assert [first.split()[2:], second.split()[2:]] == [["PENDING,", "1", "nodes"], ["PENDING,", "2", "nodes"]]
     cluster.on("n0", "scancel", first.split()[1].rstrip(":"), second.split()[1].rstrip(":"))
@@ -145,8 +144,7 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:
-    command = [*srun, sys.executable, "-m", "train", *arguments(results)]
-    done = cluster.on("n0", "srun", *command)
+    done = cluster.on("n0", "srun", *srun, sys.executable, "-m", "train", *arguments(results))
     return done.returncode, done.stdout
 
 
@@ -158,7 +156,7 @@ def test_srun_by_hand_needs_no_mpi(cluster, results):
     assert record.config["system"]["cores_per_node"] == 1
 
 
-def test_ranks_in_the_wrong_place_stop_before_anything_is_timed(cluster, results):
+def test_ranks_on_the_wrong_host_stop_before_anything_is_timed(cluster, results):
     status, output = by_hand(cluster, results, "-N1", "-n2", "--overcommit", "-K1", "env", "SLURM_STEP_NUM_NODES=2")
     assert status != 0
     assert "the 2 ranks run on 1 host (n1)" in output

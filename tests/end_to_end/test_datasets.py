@@ -1,4 +1,4 @@
-"""Real ranks that train on real files, some of them damaged. What ends a run: tests/train/datasets."""
+"""Ranks that train on image files, some of them damaged. Damage that ends a run: tests/train/datasets."""
 
 import ctypes
 import itertools
@@ -19,7 +19,7 @@ CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rotten
 
 @pytest.fixture
 def fruit(tmp_path) -> Path:
-    """29 training images and two test images a class. One is empty, and one only decoding finds damaged."""
+    """29 training images and two test images a class. One is empty, and only decoding finds the damage of another."""
     root = tmp_path / "fruit"
     for folder, count in (("train", 4), ("test", 2)):
         for label, name in enumerate(CLASSES):
@@ -29,16 +29,16 @@ def fruit(tmp_path) -> Path:
     (root / "test/freshapples/0.png").write_bytes(b"")
     path = root / "test/rottenbanana/1.png"
     content = bytearray(path.read_bytes())
-    place = content.index(b"IDAT") + 6
-    content[place : place + 4] = bytes(4)
+    position = content.index(b"IDAT") + 6
+    content[position : position + 4] = bytes(4)
     path.write_bytes(bytes(content))
     return root
 
 
 class Opened:
-    """The files that any process opens in these folders from now on, in order, as the kernel reports (inotify(7)).
+    """The files that any process opens in these folders from now on, in order, as inotify(7) reports them.
 
-    It merges consecutive openings of one file.
+    The kernel merges consecutive openings of one file.
     """
 
     IN_OPEN = 0x20
@@ -49,19 +49,19 @@ class Opened:
         self._folders = {libc.inotify_add_watch(self._queue, bytes(path), self.IN_OPEN): path for path in folders}
 
     def files(self) -> list[Path]:
-        """All so far; call it once."""
-        found, content = [], b""
-        while part := self._more():
+        """Return all files so far; call it once."""
+        paths, content = [], b""
+        while part := self._read():
             content += part
         os.close(self._queue)
         while content:
             watch, _, _, length = struct.unpack_from("iIII", content)
             if name := content[16 : 16 + length].rstrip(b"\0").decode():  # none: the folder itself
-                found.append(self._folders[watch] / name)
+                paths.append(self._folders[watch] / name)
             content = content[16 + length :]
-        return found
+        return paths
 
-    def _more(self) -> bytes:
+    def _read(self) -> bytes:
         try:
             return os.read(self._queue, 1 << 16)
         except BlockingIOError:
@@ -83,14 +83,14 @@ def test_an_epoch_has_no_sample_twice_and_damage_is_in_the_record(fruit, tmp_pat
     for epoch in (first, second):
         assert epoch[0].is_relative_to(fruit / "train")
         assert len(set(epoch)) == len(epoch) == steps * batch * ranks == 29 - dropped
-    assert set(first) != set(second)  # others are left out
+    assert set(first) != set(second)  # each leaves other images out
     assert [epoch.steps for epoch in record.epochs] == [steps, steps]
 
-    # Of twelve test images one was left out before, and one counts 0: accuracies are tenths.
+    # One of twelve test images was left out before, and one has weight 0: accuracies are tenths.
     tenths = record.epochs[-1].validation_accuracy * 10
     assert tenths == pytest.approx(round(tenths))
-    left_out, before, when_it_came = record.notes
+    left_out, before, in_training = record.notes
     assert left_out == f"{dropped} samples an epoch left out: less than one global batch"
     assert before == f"{fruit}/test: 1 of 12 validation images damaged and left out: freshapples/0.png (empty)"
-    assert when_it_came.startswith("rottenbanana/1.png cannot be decoded (Invalid PNG data")
-    assert when_it_came.endswith("in validation another sample of its batch replaced it, with weight 0")
+    assert in_training.startswith("rottenbanana/1.png cannot be decoded (Invalid PNG data")
+    assert in_training.endswith("in validation another sample of its batch replaced it, with weight 0")

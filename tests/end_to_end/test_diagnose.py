@@ -1,6 +1,6 @@
-"""The largest loss, for real: each test disturbs one thing, and the diagnosis must name it.
+"""The largest loss of real launches: each test disturbs one thing, and the diagnosis must name it.
 
-What is disturbed takes several times as long as all that other processes of a busy machine could take.
+The disturbance takes several times as long as all delays by other processes of a busy machine.
 """
 
 import json
@@ -19,10 +19,10 @@ from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
-# One launch, with short windows, of eight rounds: of fewer no one of two ranks is certain.
+# One launch of eight rounds with short windows: with fewer rounds the slowest of two ranks is never certain.
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")
 ROUNDS = rounds(8)
-# An exchange takes a cycle of Horovod's or less: what is disturbed takes long beside a short one.
+# An exchange takes one cycle of Horovod or less. A short cycle is small against the disturbance.
 TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
 LATE_S, LOOPS = 0.3, 8
 
@@ -39,7 +39,7 @@ def changed(run_steps):
 """
 
 
-# Makes each picture take long to read, as from a file server that is busy: this takes no core from the ranks.
+# Makes each picture take long to read, as from a busy file server: this takes no core from the ranks.
 SLOW_READ_S = 0.03
 SLOW_READ = f"""
 def changed(decoder):
@@ -57,37 +57,34 @@ def changed(decoder):
 
 
 def command(results: Path, *overrides: str) -> list[str]:
-    """Measures the rounds of the experiment `diagnose` on two nodes."""
-    asked = ("experiment=diagnose", "nodes=2", *SHORT, f"results={results}", *overrides)
-    return [*LAUNCH, *asked]
+    """Return the command that measures the rounds of the experiment `diagnose` on two nodes."""
+    return [*LAUNCH, "experiment=diagnose", "nodes=2", *SHORT, f"results={results}", *overrides]
 
 
 def measure(results: Path, *overrides: str, changes: Mapping[str, str] | None = None) -> None:
-    """Measure them, with these changes of the ranks."""
+    """Run that command, with these changes of the ranks."""
     variables = patch_ranks(results / "patch", {**ROUNDS, **(changes or {})})
     succeed(*command(results, *overrides), variables=variables)
 
 
 def diagnosed(results: Path) -> dict:
-    """What the command says of the one curve that was measured."""
-    asked = ("diagnose", "diagnose", "--results", str(results), "--format", "json")
-    output = analyse(*asked)
-    [curve] = json.loads(output)["curves"]
+    """Return the diagnosis of the only measured curve."""
+    [curve] = json.loads(analyse("diagnose", "diagnose", "--results", str(results), "--format", "json"))["curves"]
     return curve
 
 
-def adds_up(curve: dict) -> None:
-    """Whether the parts of every point add up to its measured step."""
+def check_sums(curve: dict) -> None:
+    """Assert that the parts of every point add up to its measured step."""
     for point in curve["points"]:
         total = sum(part["value"] for part in point["parts_s"].values())
         assert total == pytest.approx(point["measured_s"]["value"])
 
 
-def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
+def test_a_rank_that_waits_is_named_with_its_cores(tmp_path: Path):
     measure(tmp_path, *TINY, "batch_per_rank=4", changes={"train.loop.windows.run_steps": LATE})
     curve = diagnosed(tmp_path)
-    adds_up(curve)
-    # Where other processes share its core too, which of both is larger may stay open.
+    check_sums(curve)
+    # If other processes share its core too, the larger of the two losses may not be certain.
     assert "waiting for the slowest rank" in curve["sentences"][0], curve["sentences"]
     late = curve["slowest_rank"]
     assert (late["rank"], late["certain"]) == (1, True)
@@ -101,8 +98,8 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     wait_for(lambda: in_phase(tmp_path, "warm_up"))
     core = str(sorted(os.sched_getaffinity(0))[1])
     busy = ["taskset", "-c", core, sys.executable, "-S", "-c", "while True: pass"]
-    # A batch that takes long to compute, beside an exchange that waits for the same core once or twice.
-    # Each in a session of its own, which many kernels give the same time as the whole job (sched(7), autogroup).
+    # The batch takes long to compute, against an exchange that waits for the same core once or twice. Each loop is in a
+    # separate session, to which many kernels give as much time as to the whole job (sched(7), autogroup).
     loops = [subprocess.Popen(busy, start_new_session=True) for _ in range(LOOPS)]
     try:
         output, _ = launcher.communicate(timeout=TIMEOUT_S)
@@ -112,8 +109,8 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
             loop.wait()
     assert launcher.returncode == 0, output
     curve = diagnosed(tmp_path)
-    adds_up(curve)
-    # Where the other core is shared too, the exchange waits longer, and which of both is larger may stay open.
+    check_sums(curve)
+    # If the other core is shared too, the exchange waits longer, and the larger of the two losses may not be certain.
     assert "cores shared with other processes" in curve["sentences"][0], curve["sentences"]
     late = curve["slowest_rank"]
     assert late["rank"] == 1
@@ -128,24 +125,26 @@ def test_a_slow_link_is_named(tmp_path: Path):
     emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpus_per_node=0.8")
     model = ("model=digits_cnn", "batch_per_rank=1", "--only=digits_cnn-rounds")
     measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")
-    [made] = records(tmp_path)
-    assert [(held.node, held.cpus, held.by) for held in made.node_quotas] == [(n, 0.8, means.words) for n in (0, 1)]
-    assert all(held.periods >= held.throttled_periods for held in made.node_quotas)
-    assert not made.cores_shared
+    [record] = records(tmp_path)
+    assert [(quota.node, quota.cpus, quota.by) for quota in record.node_quotas] == [
+        (n, 0.8, means.words) for n in (0, 1)
+    ]
+    assert all(quota.periods >= quota.throttled_periods for quota in record.node_quotas)
+    assert not record.cores_shared
     curve = diagnosed(tmp_path)
-    adds_up(curve)
+    check_sums(curve)
     assert curve["largest_loss"] == "exchange", curve["sentences"]
     [_, two] = curve["points"]
-    # 1,048,920 weights in fp32 are 4.2 MB; of two nodes each sends all of them: 0.336 s at 100 Mbit/s.
+    # 1,048,920 weights in fp32 are 4.2 MB. Each of two nodes sends all of them: 0.336 s at 100 Mbit/s.
     assert two["exchange_alone_s"]["value"] > 0.3
 
 
 def test_slow_input_is_named(tmp_path: Path):
     small_sets.fruit(tmp_path / "fruit")
     changes = {"train.input.image_ops.decoder": SLOW_READ}
-    given = ("dataset=fruit", f"dataset.data_dir={tmp_path / 'fruit'}", "batch_per_rank=4")
-    measure(tmp_path / "results", *TINY, *given, changes=changes)
+    data = ("dataset=fruit", f"dataset.data_dir={tmp_path / 'fruit'}", "batch_per_rank=4")
+    measure(tmp_path / "results", *TINY, *data, changes=changes)
     curve = diagnosed(tmp_path / "results")
-    adds_up(curve)
+    check_sums(curve)
     assert curve["largest_loss"] == "input", curve["sentences"]
     assert any("make input-bench MODELS=tiny DATASET=fruit" in sentence for sentence in curve["sentences"])

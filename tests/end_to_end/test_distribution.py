@@ -1,4 +1,4 @@
-"""What the ranks exchange, on real ranks: each checks its own side and fails the job where it is wrong."""
+"""Exchanges of real ranks: each rank checks its own results, and fails the job if one is wrong."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ from train.config.schema import LaunchPlan, RoundArm
 from train.distribution import Single
 from train.transport import tcp_group
 
-# Groups that are joined in turn exchange among themselves, and the others are in no cycle.
+# Groups that join in turn exchange among themselves. The other ranks are in no cycle meanwhile.
 config = load(["nodes=3"])
 config = replace(config, launch=LaunchPlan(join_in_turn=True))
 worker.start_tensorflow(config, 0, 1, Path("."), None)
@@ -37,10 +37,10 @@ assert all_ranks.gather(rank, int) == joined.gather(rank, int) == [0, 1, 2]
 
 value = tf.Variable(1.0 + rank)  # 1, 2, 3
 groups = {ranks: joined.group(ranks, True) for ranks in (1, 2, 3)}
-sums = {ranks: tf.function(lambda among=among: among.allreduce(value, "v")) for ranks, among in groups.items()}
-# Compiled once, for all groups: arms of as many ranks as there may be share a step.
+sums = {ranks: tf.function(lambda group=group: group.allreduce(value, "v")) for ranks, group in groups.items()}
+# Compiled once for all groups: arms of as many ranks as there may be share a step.
 mean = tf.function(lambda: groups[3].tape(ComputedTape()).gradient([value.value()], [value])[0])
-apart_of = joined.group(3, False)
+without_allreduce = joined.group(3, False)
 with joined.apart():
     assert not hvd.is_initialized()
     for ranks in (2, 1, 3, 2, 3, 1, 2, 2, 3):
@@ -51,15 +51,15 @@ with joined.apart():
                     assert (hvd.size(), hvd.rank()) == (ranks, rank)
                     assert float(mean()) == {2: 1.5, 3: 2.0}[ranks]
                 assert float(sums[ranks]()) == {1: 1.0, 2: 3.0, 3: 6.0}[ranks]
-        assert not hvd.is_initialized()  # who waits is in no cycle
+        assert not hvd.is_initialized()  # waiting ranks are in no cycle
     all_ranks.barrier()
-    with apart_of.joined(), tf.GradientTape() as tape:
+    with without_allreduce.joined(), tf.GradientTape() as tape:
         loss = value * (1.0 + rank)
-        assert float(apart_of.tape(tape).gradient(loss, [value])[0]) == 1.0 + rank
+        assert float(without_allreduce.tape(tape).gradient(loss, [value])[0]) == 1.0 + rank
 assert joined.sum(np.array([1.0, rank])).tolist() == [3.0, 3.0]
 joined.leave()
 
-# Steps of one compiled function exchange each among their own ranks.
+# Steps of one compiled function exchange among the ranks of each arm.
 config = load(["nodes=3", "optimizer.learning_rate=0.1", "optimizer.momentum=0"])
 arm = RoundArm("two", nodes=2, ranks=2, batch_per_rank=1, allreduce=True)
 config = replace(config, launch=LaunchPlan((arm,)))
@@ -68,22 +68,22 @@ joined = distribution.join(config, Path("."))
 rank = joined.rank
 model = linear_model()
 optimizer = step.make_optimizer(config.optimizer, 1, "fp32", model, None)
-# Each rank has other exchanges, and so another graph, in which the same tensor is in another scope.
+# The exchanges differ from rank to rank. So do the graphs, in which the same tensor has different scopes.
 sizes = [(1, 2, 3), (3, 2, 1), (1, 3)][rank]
 steps = step.make_train_steps(model, optimizer, [joined.group(size, True) if size > 1 else Single() for size in sizes])
-# One image of class 0 with the input 1 + rank: the gradient is (1 + rank) (-1/2, 1/2), its mean over 2 ranks that of an
-# input of 1.5, over 3 ranks of 2.
+# One image of class 0 with the input 1 + rank: the gradient is (1 + rank) (-1/2, 1/2). Its mean over 2 ranks is that of
+# an input of 1.5, over 3 ranks that of 2.
 images, labels = tf.constant([[[[1.0 + rank, 0.0]]]]), tf.constant([0])
-for size, by in [(3, 2.0), (2, 1.5), (1, 1.0 + rank), (3, 2.0), (2, 1.5)]:
+for size, mean_input in [(3, 2.0), (2, 1.5), (1, 1.0 + rank), (3, 2.0), (2, 1.5)]:
     if size in sizes:
         model.set_weights([np.zeros((2, 2), np.float32)])
         steps[sizes.index(size)](images, labels)
-        expected = [[0.05 * by, -0.05 * by], [0.0, 0.0]]
+        expected = [[0.05 * mean_input, -0.05 * mean_input], [0.0, 0.0]]
         np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-6, err_msg=str(size))
 joined.barrier()
 joined.leave()
 
-# What the kit does with gradients on the way.
+# The kit averages and compresses gradients.
 config = load(["nodes=3"])
 distribution.prepare(config, Path("."), None)
 joined = distribution.join(config, Path("."))
@@ -109,12 +109,12 @@ for override, expected in [*settings.items(), ("allreduce=false", 1.0 + 2 * rank
     again = distribution.join(load(["nodes=3", f"distribution.{override}"]), Path("."))
     with tf.GradientTape() as tape:
         loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
-    # of weight 1, 3 and 5; of matrix its factors, the last 0, 4 and 8
-    of_weight, of_unused, of_matrix = again.tape(tape).gradient(loss, [weight, unused, matrix])
-    assert of_unused is None
-    np.testing.assert_allclose(of_weight, expected, rtol=1e-6, err_msg=override)
+    # the gradients of weight are 1, 3 and 5, those of matrix its factors, the last 0, 4 and 8
+    weight_mean, unused_mean, matrix_mean = again.tape(tape).gradient(loss, [weight, unused, matrix])
+    assert unused_mean is None
+    np.testing.assert_allclose(weight_mean, expected, rtol=1e-6, err_msg=override)
     factors = [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]]
-    np.testing.assert_allclose(of_matrix, factors, rtol=1e-6, err_msg=override)
+    np.testing.assert_allclose(matrix_mean, factors, rtol=1e-6, err_msg=override)
 
     @tf.function
     def gradients():
@@ -122,13 +122,13 @@ for override, expected in [*settings.items(), ("allreduce=false", 1.0 + 2 * rank
             loss = weight * tf.reduce_sum(matrix)
         return again.tape(tape).gradient(loss, [weight, matrix])
 
-    # a failed one is known by its name alone: see train/distribution/horovod.py
+    # a failed exchange is recognised by its name alone: see train/distribution/horovod.py
     graph = gradients.get_concrete_function().graph.as_graph_def()
     nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
     exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]
     assert all("Horovod" in name for name in exchanges), (override, exchanges)
     assert bool(exchanges) == ("gradients" in override), (override, exchanges)
-# fp16 keeps 11 bits: 1 + 2^-11 is rounded to 1
+# fp16 has 11 bits: 1 + 2^-11 is rounded to 1
 exact = 1.0 + 2.0**-11
 for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "fp16"), ("separate", "fp16")]:
     settings = [f"distribution.gradients={gradients}", f"distribution.compression={compression}"]
@@ -138,7 +138,7 @@ for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "
     assert mean.dtype == tf.float32
     np.testing.assert_allclose(mean, exact if compression == "none" else 1.0, rtol=1e-6, err_msg=str(settings))
 
-# Three ranks that take two passes make the steps of one rank over the whole batch.
+# Three ranks with two passes a step make the same steps as one rank with the whole batch.
 import tf_keras
 from train.datasets import DATASETS
 from train.loop.learner import Learner
@@ -159,8 +159,8 @@ passes = "distribution.backward_passes_per_step=2"
 whole = after_three_steps(Single(), "nodes=1", *batch)
 parts = after_three_steps(joined, "nodes=3", passes, *batch)
 begun = after_three_steps(Single(), "nodes=1", *batch, "optimizer.learning_rate=1e-30")
-moved, apart = np.abs(whole - begun).max(), np.abs(parts - whole).max()
-assert moved > 1e-3 and apart < 1e-5 * moved + 1e-7, (moved, apart)
+change, difference = np.abs(whole - begun).max(), np.abs(parts - whole).max()
+assert change > 1e-3 and difference < 1e-5 * change + 1e-7, (change, difference)
 joined.barrier()
 joined.leave()
 """
@@ -178,23 +178,23 @@ import numpy as np
 import tensorflow as tf
 
 joined = distribution.join(config, Path("."))
-one, other = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
+first, second = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
 with tf.GradientTape() as tape:
     factors = [[1.0, 0.0], [2.0, 2.0]][joined.rank]
-    loss = tf.reduce_sum(one * factors) + tf.reduce_sum(other * (1.0 + 3.0 * joined.rank))
-of_one, of_other = joined.tape(tape).gradient(loss, [one, other])
+    loss = tf.reduce_sum(first * factors) + tf.reduce_sum(second * (1.0 + 3.0 * joined.rank))
+first_mean, second_mean = joined.tape(tape).gradient(loss, [first, second])
 # Maleki et al. 2020 (2006.02924), section 3: (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, tensor by tensor.
 # a = (1, 0), b = (2, 2): a.b = 2, |a|^2 = 1, |b|^2 = 8: (1 - 1) a + (1 - 1/8) b = (1.75, 1.75).
-# a = 1, b = 4: a.b = 4: (1 - 2) 1 + (1 - 1/8) 4 = 2.5, the mean, as where gradients agree in direction.
-np.testing.assert_allclose(of_one, [1.75, 1.75], rtol=1e-6)
-np.testing.assert_allclose(of_other, [[2.5]], rtol=1e-6)
+# a = 1, b = 4: a.b = 4: (1 - 2) 1 + (1 - 1/8) 4 = 2.5, the mean, as for all gradients of the same direction.
+np.testing.assert_allclose(first_mean, [1.75, 1.75], rtol=1e-6)
+np.testing.assert_allclose(second_mean, [[2.5]], rtol=1e-6)
 joined.barrier()
 joined.leave()
 """
 
 
 def on_ranks(script: Path, text: str, *launcher: str) -> None:
-    """Run this program on the ranks of a launcher; it fails where one of them does."""
+    """Run this program on the ranks of a launcher; assert that none of them fails."""
     script.write_text(text)
     succeed(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
 

@@ -1,4 +1,4 @@
-"""Emulated nodes for real: control groups, and network namespaces with slow links."""
+"""Emulated nodes with real control groups, and with network namespaces that have slow links."""
 
 import os
 import signal
@@ -19,15 +19,15 @@ ENDLESS = ("measure.design=rounds", "measure.budget_s=3600", "measure.repeats=1"
 
 @pytest.fixture
 def means() -> cgroups.Means:
-    """How quotas are had here; skips where they cannot."""
-    found = cgroups.find()
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found
+    """The means of CPU quotas on this machine; skips if there are none."""
+    means = cgroups.find()
+    if isinstance(means, str):
+        pytest.skip(means)
+    return means
 
 
-def left_by(pid: int, means: cgroups.Means) -> list[Path]:
-    """The control groups and networks that the launcher of that process made, and that are still there."""
+def leftovers(pid: int, means: cgroups.Means) -> list[Path]:
+    """Return the existing control groups and networks of the launcher with this process ID."""
     groups = list(means.parent.glob(f"kit{pid}-*")) if means.parent else []
     return [*groups, *Path("/run/netns").glob(f"kit{pid}-*"), *Path("/etc/netns").glob(f"kit{pid}-*")]
 
@@ -35,7 +35,7 @@ def left_by(pid: int, means: cgroups.Means) -> list[Path]:
 def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joined(tmp_path: Path, means: cgroups.Means):
     """Strong scaling: the control on one node shares a compiled step with the point on two, and runs before it."""
     strong = ("experiment=strong_scaling", "nodes=2", "batch_per_rank=null", "global_batch=8", "measure.design=rounds")
-    short = ("measure.precision_fraction=0.9", "measure.budget_s=1")  # windows, and no second launch
+    short = ("measure.precision_fraction=0.9", "measure.budget_s=1")  # short windows, and no second launch
     emulated = ("launcher=emulated", "system.cpus_per_node=0.4")
     command = launch_command(tmp_path / "results", *strong, *emulated, *short)
     succeed(*command, variables=patch_ranks(tmp_path / "patch", rounds(1)))
@@ -49,18 +49,18 @@ def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_pat
     hold = Hold(tmp_path / "patch", ROUNDS_END, after=1, ranks=[0, 1])  # all have recorded two rounds
     launcher = start(*launch_command(tmp_path, *SWEEP, *ENDLESS), variables=hold.variables)
     wait_for(hold.holds)
-    behind = [group for group in left_by(launcher.pid, means) if group.name.endswith("-behind")]
-    awake = [int(pid) for group in behind for pid in (group / "cgroup.procs").read_text().split()]
-    # Each asks for the idle policy itself, once it runs.
+    keep_awake = [group for group in leftovers(launcher.pid, means) if group.name.endswith("-behind")]
+    awake = [int(pid) for group in keep_awake for pid in (group / "cgroup.procs").read_text().split()]
+    # Each process sets its idle policy itself when it runs.
     expected = {os.SCHED_IDLE} if means.keeps_awake else set()
     wait_for(lambda: {os.sched_getscheduler(pid) for pid in awake} == expected)
     assert len(awake) == (len(os.sched_getaffinity(0)) if means.keeps_awake else 0)
-    assert left_by(launcher.pid, means)
+    assert leftovers(launcher.pid, means)
     os.kill(launcher.pid, signal.SIGINT)
     output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 130
     assert "each is limited to 30 % of a core" in output
-    assert left_by(launcher.pid, means) == []
+    assert leftovers(launcher.pid, means) == []
     assert command_lines(tmp_path) == []
 
     [curve] = records(tmp_path)
@@ -69,11 +69,12 @@ def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_pat
     steps: dict = {arm: [] for arm in arms}
     for window in curve.ranks[0].windows:
         steps[arms[window.arm]] += window.step_times_s[-4:]
-    # 9,232 trainable weights in fp32 are 36,928 bytes; with two nodes all of them leave each: 0.295 s at 1 Mbit/s. The
-    # filter's bucket, full after the other windows, lets the first three steps or so pass.
-    held = median(steps.pop(("with-allreduce", 1.0)))
-    assert held > 0.28
-    assert all(min(of) < 0.28 for of in steps.values())  # one step of many, however busy the machine is
+    # 9,232 trainable weights in fp32 are 36,928 bytes. Each of two nodes sends all of them: 0.295 s at 1 Mbit/s. The
+    # bucket of the filter is full after the other windows, so that it does not limit the first three steps or so.
+    limited_s = median(steps.pop(("with-allreduce", 1.0)))
+    assert limited_s > 0.28
+    assert all(min(times_s) < 0.28 for times_s in steps.values())  # one of many steps, however busy the machine is
     for rank in curve.ranks:
-        alone = [window.cores for window in rank.windows if arms[window.arm][0] != "with-allreduce"]
-        assert sum(used.own_s for used in alone) < 0.36 * sum(used.wall_s for used in alone)  # hundreds of periods
+        counters = [window.cores for window in rank.windows if arms[window.arm][0] != "with-allreduce"]
+        own_s, wall_s = sum(core.own_s for core in counters), sum(core.wall_s for core in counters)
+        assert own_s < 0.36 * wall_s  # over hundreds of periods

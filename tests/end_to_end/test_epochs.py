@@ -1,6 +1,6 @@
-"""Training over epochs, as a user starts and sees it, on a terminal, in another one, in W&B.
+"""Training over epochs, as a user starts it and watches it: on a terminal, by the status command, in W&B.
 
-What it evaluates does not depend on the ranks, on what joins them, nor on interruptions.
+Neither the number of ranks nor their distribution nor interruptions change the evaluation.
 """
 
 import re
@@ -22,33 +22,33 @@ pytestmark = pytest.mark.end_to_end
 EPOCHS = 5
 STEPS = 10  # of an epoch: 500 samples // 48
 SAMPLES = 101  # for validation: a prime, which no number of ranks divides
-# In more steps, and at a higher rate, rounding grows (docs/accuracy.md): ranks would not evaluate the same model.
+# Rounding grows with the steps and the rate (docs/accuracy.md); with more the ranks would evaluate different models.
 SETTINGS = (
     *("dataset.training_samples=500", f"dataset.validation_samples={SAMPLES}"),
     *("global_batch=48", "optimizer.learning_rate=0.01"),
 )
-# Relative. A float32 that is summed in another order differs by 6e-8, and 50 steps hand that on.
+# Relative. Another order of summation changes a float32 by 6e-8, and 50 steps propagate that.
 TOLERANCE = 1e-3
 
 
 def training(results: Path, nodes: int, *overrides: str) -> list[str]:
-    """One point of `make accuracy-digits`, of a network without dropout: its random numbers are in no checkpoint."""
+    """Return the command of one point of `make accuracy-digits`, without dropout, whose random state is not saved."""
     options = ("model=digits_plain", f"results={results}", f"nodes={nodes}", f"--only=nodes{nodes}")
     return [*LAUNCH, "experiment=accuracy_digits", *options, *SETTINGS, *overrides]
 
 
 @pytest.fixture(scope="module")
 def on_one_rank(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, str]:
-    """The record of a training on one rank without interruption, and the confusion matrix beside it."""
+    """The record of an uninterrupted training on one rank, and its confusion matrix."""
     results = tmp_path_factory.mktemp("one")
     alone = ("distribution=none", f"measure.epochs={EPOCHS}", "tracking=none")
     succeed(*training(results, 1, *alone))
-    [record], [answers] = records(results), results.rglob("confusion.csv")
-    return record, answers.read_text()
+    [record], [confusion] = records(results), results.rglob("confusion.csv")
+    return record, confusion.read_text()
 
 
 def mirrored_epochs(file: Path) -> list[int]:
-    """The epochs of a W&B run."""
+    """Return the epochs in the history of a W&B run."""
     return [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row]
 
 
@@ -59,10 +59,10 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     temporary, results = tmp_path / "temporary", tmp_path / "results"
     temporary.mkdir()
     settings = f"ARGS=measure.epochs={EPOCHS} {' '.join(SETTINGS)}"
-    given = (f"RESULTS={results}", "MODELS=digits_plain", "NODES=2", "ONLY=nodes2", settings)
-    # Both ranks wait with three epochs recorded (the function is called once before the first).
+    variables = (f"RESULTS={results}", "MODELS=digits_plain", "NODES=2", "ONLY=nodes2", settings)
+    # Both ranks wait when three epochs are recorded (the function is also called before the first epoch).
     hold = Hold(tmp_path / "patch", "train.loop.epochs.record_progress", after=3, ranks=[0, 1])
-    command = make_command(tmp_path / "kit", "accuracy-digits", *given)
+    command = make_command(tmp_path / "kit", "accuracy-digits", *variables)
     terminal = Terminal(*command, variables=hold.variables | {"TMPDIR": str(temporary)})
     wait_for(hold.holds)
     wait_for(lambda: re.search(rf"epoch [34] of {EPOCHS}", terminal.output))
@@ -78,28 +78,28 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     assert terminal.wait(kit.TIMEOUT_S) != 0, terminal.output
     assert "the same command resumes from here" in terminal.output
     assert command_lines(results) == []
-    assert [path for path in temporary.iterdir() if "wandb" not in path.name] == []  # an interrupted W&B leaves its own
+    assert [path for path in temporary.iterdir() if "wandb" not in path.name] == []  # an interrupted W&B leaves files
     live = [line for line in terminal.output.split("\n") if "nodes2 r0: epoch" in line]
-    assert len(live) <= 2, terminal.output  # it was written over, again and again; one line is left
-    shown = [line.replace("^C", "") for line in terminal.lines()]  # which the terminal shows where the cursor is
-    assert [line for line in shown if "r0: epoch" in line and len(line) > 100] == []
+    assert len(live) <= 2, terminal.output  # each update overwrites the line; one is left
+    screen = [line.replace("^C", "") for line in terminal.lines()]  # the terminal shows ^C at the cursor
+    assert [line for line in screen if "r0: epoch" in line and len(line) > 100] == []
     assert "images/s" in terminal.output
 
     *_, older, newest = sorted(results.rglob("epoch-*.npz"))
-    done = int(older.stem.removeprefix("epoch-"))
+    last_epoch = int(older.stem.removeprefix("epoch-"))
     newest.write_bytes(newest.read_bytes()[:5000])
-    status, output = run(*training(results, 2, f"measure.epochs={EPOCHS}"))  # what make starts, without the figures
+    status, output = run(*training(results, 2, f"measure.epochs={EPOCHS}"))  # the launch of make, without the figures
     assert status == 0, output
     interrupted, rest = records(results)
     assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)
     assert f"{newest}: damaged" in rest.notes[0]
-    assert f"resumed after its epoch {done};" in rest.notes[1]
+    assert f"resumed after its epoch {last_epoch};" in rest.notes[1]
     assert "20 samples an epoch left out: less than one global batch" in rest.notes
     assert list(results.rglob("epoch-*")) == []  # a complete run needs no checkpoint
     # The first step of a launch is not timed.
-    assert len(rest.ranks[0].step_times_s) == STEPS * (EPOCHS - done) - 1
+    assert len(rest.ranks[0].step_times_s) == STEPS * (EPOCHS - last_epoch) - 1
 
-    whole, answers = on_one_rank
+    whole, confusion = on_one_rank
     assert len(rest.losses) == len(whole.losses) == STEPS * EPOCHS - 1
     assert rest.losses == pytest.approx(whole.losses, rel=TOLERANCE)
     assert [(e.epoch, e.steps, e.train_accuracy, e.validation_accuracy) for e in rest.epochs] == [
@@ -110,9 +110,9 @@ def test_a_training_is_seen_while_it_runs_and_resumes_past_a_damaged_checkpoint_
     )
     correct = rest.epochs[-1].validation_accuracy * SAMPLES
     assert correct == pytest.approx(round(correct), abs=1e-9)
-    assert 0.5 * SAMPLES < correct < SAMPLES  # it tells samples apart, and answers are not all the same
+    assert 0.5 * SAMPLES < correct < SAMPLES  # it separates classes, but not perfectly
     [path] = results.rglob("confusion.csv")
-    assert path.read_text() == answers
+    assert path.read_text() == confusion
 
     mirrored = {file.parent.name.rpartition("-")[2]: mirrored_epochs(file) for file in run_files(results)}
     ids = {path.parent.name: path.read_text() for path in results.rglob("wandb-run-id")}

@@ -1,4 +1,4 @@
-"""An experiment of a report on a small set in the true layout. Others: tests/train/loop/test_training.py."""
+"""An experiment of a report on a small dataset in the true layout. Others: tests/train/loop/test_training.py."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from tests.helpers.kit import LAUNCH, records, succeed
 pytestmark = pytest.mark.end_to_end
 
 
-# On the fruit: test_datasets.py.
+# With the dataset fruit: test_datasets.py.
 def test_it_trains_on_its_data(tmp_path: Path):
     data = tmp_path / "data"
     data.mkdir()
     small_sets.SETS["imdb_wiki"](data)
-    given = ("nodes=2", f"dataset.data_dir={data}", "model=tiny", "measure.repeats=1", "tracking=none")
-    command = (*LAUNCH, "experiment=imdb_wiki", "--only=tiny-nodes1", *given)
+    overrides = ("nodes=2", f"dataset.data_dir={data}", "model=tiny", "measure.repeats=1", "tracking=none")
+    command = (*LAUNCH, "experiment=imdb_wiki", "--only=tiny-nodes1", *overrides)
     succeed(*command, f"results={tmp_path}")
     (record,) = records(tmp_path)
     assert (record.status, record.experiment, len(record.ranks)) == ("complete", "imdb_wiki", 1)

@@ -1,6 +1,7 @@
-"""Faults on real hosts: what a job that they end says, and that nothing is left running.
+"""Faults of hosts, ranks and links: the reason that a failed job records, and that no process is left.
 
-How long it took is printed, and judged by nobody: without what ends them, these jobs would go on beyond any wait here.
+The tests print how long a job takes to end, and assert nothing about it. Without the kit's timeouts these jobs would
+run longer than the tests wait.
 """
 
 import subprocess
@@ -16,37 +17,37 @@ from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched_ranks import ROUNDS_END, Hold
 from train.launch import cgroups
-from train.record.parts import read_part
+from train.record.parts import Part, read_part
 
 pytestmark = pytest.mark.end_to_end
 
-# A run that does not end by itself, and after it one that does.
+# Two runs: the first does not end by itself.
 LONG = ("nodes=2,1", "experiment=weak_scaling", "launcher=ssh", "launcher.hosts=[n1,n2]")
 
 
-def timed(results: Path) -> bool:
+def is_timed(results: Path) -> bool:
     return kit.in_phase(results, "timed", "rank-1.*.jsonl")
 
 
 def begin_run(cluster, results: Path, *overrides: str) -> subprocess.Popen:
-    """Begin it in a shell inside another job, whose ranks' variables no rank here must get."""
+    """Begin these runs in a shell inside another job, whose variables the ranks must not get."""
     command = [*LAUNCH, *LONG, *QUICK, "measure.timed_steps=100000", f"results={results}", *overrides]
     return cluster.popen("n0", *command, variables=kit.OTHER_JOB)
 
 
-def failure_is_recorded(results: Path, begin: float) -> None:
-    """Wait until the first point has its record, and print how long that took."""
+def wait_for_record(results: Path, begin: float) -> None:
+    """Wait until the first point has its record, and print how long that took since `begin`."""
     wait_for(lambda: records(results))
     print(f"{results.name}: it was recorded after {time.monotonic() - begin:.1f} s at the latest")
 
 
 def slow_links(cluster) -> None:
-    """Make ranks wait for their messages, where links can be limited: they leave the cores to other tests."""
+    """Slow the links down, if this machine can, so that ranks wait and leave the cores to other tests."""
     if not simcluster.rate_missing():
-        cluster.rate(10)  # a step takes seconds, and no exchange nearly as long as a silent rank may
+        cluster.rate(10)  # a step takes seconds, which is far below the time limit of an exchange
 
 
-def failed(results: Path):
+def recorded_failure(results: Path):
     [record] = [record for record in records(results) if record.point == "tiny-nodes2"]
     assert record.status == "failed"
     return record.failure
@@ -54,19 +55,19 @@ def failed(results: Path):
 
 def test_a_killed_rank_is_named_and_a_rank_ends_with_a_launcher_that_cannot_end_it(cluster, results):
     child = begin_run(cluster, results)
-    wait_for(lambda: timed(results))
+    wait_for(lambda: is_timed(results))
     begin = time.monotonic()
     cluster.on("n2", "kill", "-9", *(line.split()[0] for line in cluster.processes(simcluster.RANKS, "n2")))
-    failure_is_recorded(results, begin)
-    failure = failed(results)
+    wait_for_record(results, begin)
+    failure = recorded_failure(results)
     assert (failure.rank, failure.host) == (1, "n2")
     assert "killed by a signal" in failure.reason
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n2"))
 
     wait_for(lambda: kit.in_phase(results, "timed", "tiny-nodes1/*/r0/rank-0.*.jsonl"))
-    assert len(cluster.processes(simcluster.RANKS, "n1")) == 1  # of the next point alone
+    assert len(cluster.processes(simcluster.RANKS, "n1")) == 1  # that of the next point
     begin = time.monotonic()
-    cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher, Horovod's within it, and every ssh
+    cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher with Horovod's launcher, and every ssh
     child.wait()
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1"))
     print(f"no rank was left after {time.monotonic() - begin:.1f} s")
@@ -94,10 +95,10 @@ def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(c
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2"))
 
 
-def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, results):
+def test_a_host_that_dies_and_one_whose_link_goes_silent_are_dropped(cluster, results):
     silent = begin_run(cluster, results / "silent", "--only=tiny-nodes2")
     dead = begin_run(cluster, results / "dead", "--only=tiny-nodes2", "launcher.hosts=[n3,n4]")
-    wait_for(lambda: timed(results / "silent") and timed(results / "dead"))
+    wait_for(lambda: is_timed(results / "silent") and is_timed(results / "dead"))
     begin = time.monotonic()
     cluster.link("n2", up=False)
     cluster.crash("n4")
@@ -109,17 +110,17 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, r
     finally:
         cluster.link("n2", up=True)
         cluster.boot("n4")
-    assert failed(results / "silent").host == "n2"
-    assert failed(results / "dead").host == "n4"
+    assert recorded_failure(results / "silent").host == "n2"
+    assert recorded_failure(results / "dead").host == "n4"
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n3"))
 
 
-def with_another_key(cluster, known: str) -> str:
-    """The lines of known_hosts, with the key of another host for n2."""
-    key = cluster.folder / "other"
+def with_another_key(cluster, known_hosts: str) -> str:
+    """Return the lines of known_hosts with a new key for n2."""
+    key = cluster.folder / "new_key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    other = " ".join(key.with_suffix(".pub").read_text().split()[:2])
-    return "".join(f"n2 {other}\n" if line.startswith("n2 ") else f"{line}\n" for line in known.splitlines())
+    public = " ".join(key.with_suffix(".pub").read_text().split()[:2])
+    return "".join(f"n2 {public}\n" if line.startswith("n2 ") else f"{line}\n" for line in known_hosts.splitlines())
 
 
 def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_meanwhile_ends_the_next_run(
@@ -133,26 +134,26 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", "measure.repeats=2")
     launch = (*LAUNCH, "--only=tiny-nodes2", *overrides, f"results={results}")
     child = cluster.popen("n0", *launch, variables=hold.variables)
-    hosts = cluster.state / "ssh" / "known_hosts"
-    known, slow = hosts.read_text(), cgroups.Groups(means, "slow", 1)
+    path = cluster.state / "ssh" / "known_hosts"
+    known_hosts, slow = path.read_text(), cgroups.Groups(means, "slow", 1)
     try:
         wait_for(hold.holds)
-        # So little, because on a busy machine the other rank does not have its core for itself either.
+        # A tenth, because on a busy machine the other rank shares its core too.
         slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.1)
-        hosts.write_text(with_another_key(cluster, known))
+        path.write_text(with_another_key(cluster, known_hosts))
         hold.off()
         output, _ = child.communicate(timeout=kit.TIMEOUT_S)
     finally:
-        hosts.write_text(known)
+        path.write_text(known_hosts)
         slow.remove()
     assert child.returncode == 1, output
-    [straggler] = [found for found in audit.record_findings(Study(results)) if found.rule == "straggler"]
+    [straggler] = [finding for finding in audit.record_findings(Study(results)) if finding.rule == "straggler"]
     assert straggler.stated.startswith("rank 1 on n2: ")
     run, next_run = records(results)
     assert run.status == "complete"
-    fast, slow_s = (fmean(rank.compute_times_s) for rank in run.ranks)
-    print(f"the slow rank took {slow_s / fast:.1f} times as long to compute")
-    # Each step ends on both with the exchange: over all steps they differ by one at most.
+    fast_s, slow_s = (fmean(rank.compute_times_s) for rank in run.ranks)
+    print(f"the slow rank took {slow_s / fast_s:.1f} times as long to compute")
+    # The exchange ends each step on both ranks: the sums differ by one step at most.
     steps_s = [sum(rank.step_times_s) for rank in run.ranks]
     assert abs(steps_s[0] - steps_s[1]) <= max(max(rank.step_times_s) for rank in run.ranks)
 
@@ -162,37 +163,38 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
     assert not cluster.processes(simcluster.RANKS, "n1", "n2")
 
 
-def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, results):
+def test_elastic_training_continues_without_a_host_and_takes_it_back(cluster, results):
     hosts = ("n1", "n2", "n3")
     overrides = ["experiment=accuracy_digits", "nodes=3", "--only=nodes3", "launcher=ssh"]
     overrides += ["launcher.hosts=[n1,n2,n3]", "distribution.elastic=true", "global_batch=null", "batch_per_rank=16"]
-    overrides += ["distribution.commit_steps=2"]  # ranks look for hosts that came when they commit
+    overrides += ["distribution.commit_steps=2"]  # ranks look for new hosts when they commit
     command = [*LAUNCH, *overrides, "measure.epochs=5000", "tracking=none", f"results={results}"]
     child = cluster.popen("n0", *command)
 
-    def resizes() -> list[tuple[str, int, int]]:
-        """What any rank that is still there knows of: cause, ranks before and after."""
-        known = max(
-            (part.resizes for path in results.rglob("rank-*.jsonl") if (part := read_part(path))), key=len, default=[]
-        )
-        return [(resize.cause, resize.ranks_before, resize.ranks_after) for resize in known]
+    def parts() -> list[Part]:
+        return [part for path in results.rglob("rank-*.jsonl") if (part := read_part(path))]
+
+    def recorded_resizes() -> list[tuple[str, int, int]]:
+        """Return the longest list of resizes in any part: cause, ranks before and after."""
+        resizes = max((part.resizes for part in parts()), key=len, default=[])
+        return [(resize.cause, resize.ranks_before, resize.ranks_after) for resize in resizes]
 
     def epochs() -> int:
-        return max((len(part.epochs) for path in results.rglob("rank-*.jsonl") if (part := read_part(path))), default=0)
+        return max((len(part.epochs) for part in parts()), default=0)
 
     wait_for(epochs)  # rank 0, which is lost below, has recorded an epoch
     slow_links(cluster)
-    before = epochs()
-    in_environment = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
-    first = next(host for host in hosts if cluster.on(host, "sh", "-c", in_environment).returncode == 0)
+    epochs_before = epochs()
+    has_rank_0 = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
+    first = next(host for host in hosts if cluster.on(host, "sh", "-c", has_rank_0).returncode == 0)
     begin = time.monotonic()
-    cluster.crash(first)  # the hardest: the others must find a new rank 0
-    wait_for(lambda: resizes() == [(f"lost {first}", 3, 2)])
-    print(f"training went on after {time.monotonic() - begin:.1f} s")
+    cluster.crash(first)  # the hardest case: the others need a new rank 0
+    wait_for(lambda: recorded_resizes() == [(f"lost {first}", 3, 2)])
+    print(f"training continued after {time.monotonic() - begin:.1f} s")
     begin = time.monotonic()
     cluster.boot(first)
     slow_links(cluster)
-    wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)])
+    wait_for(lambda: recorded_resizes()[1:] == [(f"{first} came", 2, 3)])
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
     child.communicate(timeout=kit.TIMEOUT_S)
@@ -204,4 +206,4 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     ]
     assert record.status == "failed"
     assert record.failure.reason.startswith("interrupted by SIGTERM; ranks 0-2 on n[1-3] in phase")
-    assert len(record.epochs) >= before  # those that the lost rank 0 had recorded are not lost with it
+    assert len(record.epochs) >= epochs_before  # the record keeps those of the lost rank 0

@@ -3,15 +3,13 @@ import re
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 
 from analysis.history import reference
 from analysis.table.checks import contradictions
-from tests.helpers import mpi
+from tests.helpers import ROOT, mpi
 from tests.helpers.kit import (
     OTHER_JOB,
-    ROOT,
     TIMEOUT_S,
     command_lines,
     in_phase,
@@ -37,27 +35,16 @@ SECRETS = {"WANDB_API_KEY": "of-wandb-4711", "SLURM_JWT": "of-slurm-4712", "OWN_
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder for the tests that look at the same runs."""
+    """A results folder for tests of the same runs."""
     return tmp_path_factory.mktemp("results")
 
 
-def seen_by_all() -> list[str]:
-    """The command lines of all processes."""
-    lines = []
-    for process in psutil.process_iter():
-        try:
-            lines.append(" ".join(process.cmdline()))
-        except psutil.Error:
-            continue
-    return lines
-
-
 def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary: Path) -> str:
-    """The output of a launch by a user who has keys: no process shows them, and no file of the run has them."""
+    """Return the output of a launch by a user with keys; assert that no process and no file of the run shows a key."""
     hold.on()
     launcher = start(*command, variables=hold.variables | SECRETS | {"TMPDIR": str(temporary)})
     wait_for(hold.holds)
-    lines, environments = seen_by_all(), [process.environ() for process in ranks(results)]
+    lines, environments = command_lines(), [process.environ() for process in ranks(results)]
     (private,) = results.rglob(".private")
     modes = [path.stat().st_mode & 0o777 for path in (private, private / "secret")]
     secret = (private / "secret").read_text()
@@ -65,7 +52,7 @@ def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary
     output, _ = launcher.communicate(timeout=TIMEOUT_S)
     assert launcher.returncode == 0, output
 
-    assert any("HOROVOD_RANK=1" in line and str(results) in line for line in lines)  # Horovod's shell was looked at
+    assert any("HOROVOD_RANK=1" in line and str(results) in line for line in lines)  # Horovod's shell is among them
     assert len(environments) == 2
     assert os.environ["PATH"] in environments[0]["PATH"]
     written = "\n".join(path.read_text(errors="replace") for path in results.rglob("*") if path.is_file())
@@ -84,7 +71,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     measured: Path, tmp_path: Path
 ):
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
-    # Rank 1 stands still in a timed step, in which rank 0 waits for it.
+    # Rank 1 stops in a timed step, in which rank 0 waits for it.
     hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
     launcher = start(*command, variables=hold.variables | OTHER_JOB)  # as in a shell inside another job
     wait_for(hold.holds)
@@ -103,14 +90,14 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
 
     output = run_again_with_keys(command, measured, hold, tmp_path)
     assert "1 of 2 runs are measured already" in output
-    first = records(measured)
-    assert [(r.point, r.generation, r.status, len(r.ranks)) for r in first] == [
+    earlier = records(measured)
+    assert [(r.point, r.generation, r.status, len(r.ranks)) for r in earlier] == [
         ("tiny-nodes1", 1, "complete", 1),
         ("tiny-nodes2", 1, "failed", 2),
         ("tiny-nodes2", 2, "complete", 2),
     ]
-    assert first[0].sha256 == alone.sha256
-    for record in (first[0], first[2]):
+    assert earlier[0].sha256 == alone.sha256
+    for record in (earlier[0], earlier[2]):
         assert record.weights_differ is False
         for rank in record.ranks:
             assert len(rank.step_times_s) == STEPS
@@ -125,7 +112,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
 
     output = succeed(*command)
     assert "2 of 2 runs are measured already" in output
-    assert [r.sha256 for r in records(measured)] == [r.sha256 for r in first]
+    assert [r.sha256 for r in records(measured)] == [r.sha256 for r in earlier]
 
     succeed(*command, "--force", "--only=tiny-nodes1")
     assert [(r.point, r.generation) for r in records(measured) if r.status == "complete"] == [
@@ -137,7 +124,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
 
 @needs_setup
 def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path, tmp_path: Path):
-    if not run_record.find(measured):  # this test alone was asked for
+    if not run_record.find(measured):  # only this test runs
         for _ in range(2):
             assert run(*launch_command(measured, "nodes=1"), "--force")[0] == 0
     kit = tmp_path / "kit"
@@ -152,15 +139,15 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
     assert reference.load(kit / "references/here.json").points[0].launches
     output = succeed(*make_command(kit, "check-reference", "NAME=here", f"RESULTS={measured}"))
     assert "3 not decidable" in output
-    assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is kept
+    assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is not replaced
 
 
-# How else a launcher ends: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When it
-# is killed, the kernel sends its child SIGTERM.
+# Other ends of a launcher: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When a
+# launcher is killed, the kernel sends its child SIGTERM.
 def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_measures_in_its_folder(tmp_path: Path):
     controller = "gloo" if mpi.missing() else "mpi"
-    asked = ("nodes=2", "--only=tiny-nodes2", "measure.timed_steps=1000000", f"distribution.controller={controller}")
-    launcher = start(*launch_command(tmp_path, *asked))
+    endless = ("measure.timed_steps=1000000", f"distribution.controller={controller}")
+    launcher = start(*launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2", *endless))
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     launcher.kill()
     launcher.communicate(timeout=TIMEOUT_S)
@@ -176,19 +163,19 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     assert "the loss is not finite at step 2" in output
 
 
-def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_on(tmp_path: Path):
+def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_continues(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode:
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True)
+    if mount.returncode:
         pytest.skip("cannot mount a small file system here: that needs root")
     hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0])
     command = launch_command(disk, "nodes=1", "distribution=none", "measure.timed_steps=5")
     try:
         launcher = start(*command, variables=hold.variables)
         wait_for(hold.holds)
-        left = os.statvfs(disk)
-        (disk / "other").write_bytes(bytes((left.f_bavail - 1) * left.f_bsize))  # the part fits, the record does not
+        free = os.statvfs(disk)
+        (disk / "other").write_bytes(bytes((free.f_bavail - 1) * free.f_bsize))  # the part fits, the record does not
         hold.off()
         output, _ = launcher.communicate(timeout=TIMEOUT_S)
         assert launcher.returncode == 1
@@ -207,7 +194,7 @@ def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_
 
 
 def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path):
-    """In all processes of a launch: ahead in the warm-up, back in the timed steps."""
+    """The clock of all processes of a launch is set ahead in the warm-up, and back in the timed steps."""
     results, clock, library = tmp_path / "results", tmp_path / "clock", tmp_path / "set_clock.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/helpers/set_clock.c"], check=True)
     steps = ("measure.warm_up_steps=1000", "measure.timed_steps=1000", "measure.usage_period_s=0.2")
@@ -226,9 +213,10 @@ def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path)
     assert len(rank.usage.at_s) > 3
 
 
-def test_a_rank_that_stands_still_is_named_and_not_said_to_lack_memory(tmp_path: Path):
+def test_a_rank_that_stands_still_is_named_without_mention_of_memory(tmp_path: Path):
+    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
     command = launch_command(tmp_path, "nodes=2", "measure.timed_steps=1000000")
-    launcher = start(*command, "--only=tiny-nodes2", variables={"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"})
+    launcher = start(*command, "--only=tiny-nodes2", variables=limit)
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     ranks(tmp_path)[1].suspend()
     output, _ = launcher.communicate(timeout=TIMEOUT_S)
@@ -238,11 +226,11 @@ def test_a_rank_that_stands_still_is_named_and_not_said_to_lack_memory(tmp_path:
     assert command_lines(tmp_path) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a launch a /dev/shm of its own")
-def test_a_full_shared_memory_is_said(tmp_path: Path):
-    full = 'mount -t tmpfs -o size=4k tmpfs /dev/shm; head -c 8k /dev/zero >/dev/shm/full 2>/dev/null; exec "$@"'
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a launch a separate /dev/shm")
+def test_a_full_shared_memory_is_reported(tmp_path: Path):
+    script = 'mount -t tmpfs -o size=4k tmpfs /dev/shm; head -c 8k /dev/zero >/dev/shm/full 2>/dev/null; exec "$@"'
     command = launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2")
-    status, output = run("unshare", "--mount", "sh", "-c", full, "sh", *command)
+    status, output = run("unshare", "--mount", "sh", "-c", script, "sh", *command)
     (record,) = records(tmp_path)
     assert status == 1
     assert "No space left on device" in record.failure.reason

@@ -1,4 +1,4 @@
-"""Folders of any name, from make to a command. Other targets: tests/analysis/commands/test_names.py."""
+"""Results folders with unusual names, from make to a command. Other targets: tests/analysis/commands/test_names.py."""
 
 import os
 

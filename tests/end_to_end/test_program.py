@@ -1,4 +1,4 @@
-"""Programs of a user: one that trains with Horovod and prints as its benchmark does, and one of plain processes."""
+"""Programs of a user: one that trains with Horovod and prints like its benchmark, and one of plain processes."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ from train.make import Variables, steps
 
 pytestmark = pytest.mark.end_to_end
 
-# As Horovod's examples/tensorflow2/tensorflow2_synthetic_benchmark.py: same steps, same output, a smaller model.
+# Like Horovod's examples/tensorflow2/tensorflow2_synthetic_benchmark.py: same steps, same output, a smaller model.
 HOROVOD = """
 import argparse, timeit
 import numpy as np
@@ -54,7 +54,7 @@ mean, conf = np.mean(img_secs), 1.96 * np.std(img_secs)
 log("Img/sec per CPU: %.1f +-%.1f" % (mean, conf))
 log("Total img/sec on %d CPU(s): %.1f +-%.1f" % (hvd.size(), hvd.size() * mean, hvd.size() * conf))
 """
-# Without Horovod: processes that multiply matrices side by side.
+# Without Horovod: parallel processes that multiply matrices.
 PROCESSES = """
 import multiprocessing, sys, time
 
@@ -75,43 +75,42 @@ if __name__ == "__main__":
 """
 
 
-def asked(folder, script, command, *words):
-    """The variables of `make scaling` with a program, of which this writes the script."""
+def make_variables(folder, script, command, *variables):
+    """Write the script of a program; return the variables of `make scaling` with it."""
     path = folder / "my_train.py"
     path.write_text(script)
     command = command.format(python=sys.executable, script=path)
-    return ["NODES=2", f"COMMAND={command}", f"RESULTS={folder / 'results'}", *words]
+    return ["NODES=2", f"COMMAND={command}", f"RESULTS={folder / 'results'}", *variables]
 
 
-def launch_command(given):
-    """The command of the launch alone, without the summary and the figures that make adds."""
-    first, *_ = steps("scaling", Variables(dict(word.split("=", 1) for word in given)))
+def launch_command(variables):
+    """Return the command of the launch alone, without the summary and the figures that make adds."""
+    first, *_ = steps("scaling", Variables(dict(variable.split("=", 1) for variable in variables)))
     return sys.executable, "-m", *first.command
 
 
-def launch(given):
-    """The exit status and the output of that launch."""
-    variables = {"TF_USE_LEGACY_KERAS": "1"}  # Horovod does not know Keras 3
-    return run(*launch_command(given), variables=variables)
+def launch(variables):
+    """Run that launch; return its exit status and its output. Horovod does not support Keras 3."""
+    return run(*launch_command(variables), variables={"TF_USE_LEGACY_KERAS": "1"})
 
 
 @needs_setup
 def test_plain_processes_from_the_command_to_the_page(tmp_path):
-    words = (r"RATE=samples/s: ([0-9.]+)", "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none")
-    arguments = asked(tmp_path, PROCESSES, "{python} {script} {{ranks}}", *words)
-    output = succeed(*make_command(tmp_path / "kit", "scaling", *arguments))
+    rate, args = r"RATE=samples/s: ([0-9.]+)", "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none"
+    variables = make_variables(tmp_path, PROCESSES, "{python} {script} {{ranks}}", rate, args)
+    output = succeed(*make_command(tmp_path / "kit", "scaling", *variables))
     launches = records(tmp_path / "results")
-    assert sorted(one.order.position for one in launches) == [0, 1, 2, 3]  # two launches of each size
-    for one in launches:
-        assert one.printed.value > 0
-        assert one.printed.text.startswith("samples/s: ")
-        assert len(one.ranks) == one.config["nodes"]
-        assert sum(one.ranks[0].phases_s.values()) == pytest.approx(one.job_s, abs=0.01)
+    assert sorted(record.order.position for record in launches) == [0, 1, 2, 3]  # two launches of each size
+    for record in launches:
+        assert record.printed.value > 0
+        assert record.printed.text.startswith("samples/s: ")
+        assert len(record.ranks) == record.config["nodes"]
+        assert sum(record.ranks[0].phases_s.values()) == pytest.approx(record.job_s, abs=0.01)
     assert "my_train" in output
     assert "nodes2 " in output  # the speedup
     assert "own-scaling-efficiency" in output
-    again, output = launch(arguments)
-    assert again == 0
+    status, output = launch(variables)
+    assert status == 0
     assert "4 of 4 runs are measured already" in output
     proposal = ("proposal", f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
     output = succeed(*make_command(tmp_path / "kit", *proposal))
@@ -121,61 +120,58 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
 def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
     command = "horovodrun -np {{ranks}} {python} {script} --batch-size {{batch_per_rank}}"
     args = "ARGS=measure.repeats=1 measure.budget_s=1 batch_per_rank=8 tracking=none"
-    status, output = launch(asked(tmp_path, HOROVOD, command, args, "ONLY=nodes2"))
+    status, output = launch(make_variables(tmp_path, HOROVOD, command, args, "ONLY=nodes2"))
     assert status == 0, output
-    (two,) = records(tmp_path / "results")
-    assert len(two.ranks) == 2
-    assert two.printed.found_by == "a log of Horovod's synthetic benchmark"
+    (record,) = records(tmp_path / "results")
+    assert len(record.ranks) == 2
+    assert record.printed.found_by == "a log of Horovod's synthetic benchmark"
     assert "Total img/sec on 2 CPU(s)" in next((tmp_path / "results").rglob("nodes2/*/r0/rank-0.log")).read_text()
 
 
-def test_a_launch_that_tells_no_rate_has_failed_and_shows_its_output(tmp_path):
+def test_a_launch_that_prints_no_rate_fails_and_shows_its_output(tmp_path):
     script = "import sys; print('some output'); sys.exit(3 if sys.argv[1] == '1' else 0)"
-    words = ("RATE=rate: ([0-9.]+)", "ARGS=measure.repeats=1 tracking=none")
-    status, output = launch(asked(tmp_path, script, "{python} {script} {{ranks}}", *words))
+    rate, args = "RATE=rate: ([0-9.]+)", "ARGS=measure.repeats=1 tracking=none"
+    status, output = launch(make_variables(tmp_path, script, "{python} {script} {{ranks}}", rate, args))
     assert status != 0
     assert "the command ended with exit status 3" in output
     assert "no rate was printed" in output
     assert output.count("| some output") == 2
-    assert [one.status for one in records(tmp_path / "results")] == ["failed", "failed"]
+    assert [record.status for record in records(tmp_path / "results")] == ["failed", "failed"]
 
 
 @pytest.fixture
 def settings(tmp_path):
-    """The variables of a Podman that has an image without anything of the kit; skips if it cannot run."""
-    if podman.missing():
-        pytest.skip(podman.missing())
-    settings = podman.settings(tmp_path)
+    """The variables of a Podman whose image has nothing of the kit; skips if it cannot run."""
+    if reason := podman.missing():
+        pytest.skip(reason)
     (tmp_path / "nothing").mkdir()
-    podman.import_image(settings, tmp_path, tmp_path / "nothing", {"PATH": "/usr/bin:/bin"})
-    if error := podman.cannot_run(settings):
-        pytest.skip(f"Podman cannot run a container on this machine: {error}")
-    return settings
+    return podman.make_image(tmp_path, tmp_path / "nothing", {"PATH": "/usr/bin:/bin"})
 
 
-def in_container(folder, code, *words):
+def command_in_container(folder, code, args):
+    """Return the command of a launch of Python code in the container."""
     command = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"])
-    words = (*words, "CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: ([0-9.]+)")
-    return launch_command(["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", *words])
+    container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: ([0-9.]+)")
+    return launch_command(["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", args, *container])
 
 
 def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(settings, tmp_path):
-    printed = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
-    code = f"import os, sys; print({printed})"
+    values = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
+    code = f"import os, sys; print({values})"
     args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
-    succeed(*in_container(tmp_path / "results", code, args), variables=settings)
-    one, two = sorted(records(tmp_path / "results"), key=lambda record: len(record.ranks))
+    succeed(*command_in_container(tmp_path / "results", code, args), variables=settings)
+    first, second = sorted(records(tmp_path / "results"), key=lambda record: len(record.ranks))
     cores = len(os.sched_getaffinity(0)) // 2
-    assert one.printed.text == f"{cores} cores; {cores} rate: 1"
-    assert two.printed.text == f"{2 * cores} cores; {cores} rate: 2"
-    assert {one.environment.image, two.environment.image} == {podman.IMAGE}
-    assert one.environment.image_digest.startswith("sha256:")
+    assert first.printed.text == f"{cores} cores; {cores} rate: 1"
+    assert second.printed.text == f"{2 * cores} cores; {cores} rate: 2"
+    assert {first.environment.image, second.environment.image} == {podman.IMAGE}
+    assert first.environment.image_digest.startswith("sha256:")
 
 
-def test_with_the_launcher_ends_a_program_in_a_container_that_heeds_no_signal(settings, tmp_path):
-    mark = f"sleeper-{os.getpid()}"  # the first process of a container does not heed a SIGTERM
+def test_a_program_in_a_container_that_ignores_signals_ends_with_its_launcher(settings, tmp_path):
+    mark = f"sleeper-{os.getpid()}"  # the first process of a container ignores SIGTERM
     code = f"import time; print('{mark}', flush=True); time.sleep(900)"
-    launcher = start(*in_container(tmp_path / "results", code, "ARGS=tracking=none"), variables=settings)
+    launcher = start(*command_in_container(tmp_path / "results", code, "ARGS=tracking=none"), variables=settings)
     wait_for(lambda: any(mark in log.read_text() for log in (tmp_path / "results").rglob("rank-0.log")))
     launcher.kill()
     launcher.communicate(timeout=kit.TIMEOUT_S)
@@ -183,7 +179,7 @@ def test_with_the_launcher_ends_a_program_in_a_container_that_heeds_no_signal(se
 
 
 def over_hosts(results, start, *overrides):
-    """The arguments of a launch whose program asks each of its hosts for its name, and prints how many answered."""
+    """Return the arguments of a launch whose program gets the names of its hosts, and prints their number."""
     command = shlex.join(["bash", "-c", f"echo hosts: $({start} | sort -u | wc -l)"])
     return [
         "experiment=scaling", "nodes=2", f"program.command={quoted(command)}", "program.rate='hosts: ([0-9]+)'",
@@ -191,25 +187,26 @@ def over_hosts(results, start, *overrides):
     ]  # fmt: skip
 
 
-def has_reached_its_hosts(results, output):
-    one, two = sorted(records(results), key=lambda record: record.config["nodes"])
-    assert (one.status, two.status) == ("complete", "complete"), output
-    assert (one.printed.value, two.printed.value) == (1, 2)
-    assert [rank.host for rank in two.ranks] == ["n1", "n2"]
-    return set(Study(results).local["ranks"]) == {1, 2}
+def check_hosts(results, output):
+    """Assert that the program has reached one host in the first launch and both in the second."""
+    first, second = sorted(records(results), key=lambda record: record.config["nodes"])
+    assert (first.status, second.status) == ("complete", "complete"), output
+    assert (first.printed.value, second.printed.value) == (1, 2)
+    assert [rank.host for rank in second.ranks] == ["n1", "n2"]
+    assert set(Study(results).local["ranks"]) == {1, 2}
 
 
-def test_over_ssh_it_is_started_here_and_reaches_the_hosts_itself(cluster, results):
+def test_over_ssh_it_starts_here_and_reaches_the_hosts_itself(cluster, results):
     start = "for host in $(echo {host_names} | tr , ' '); do ssh -o BatchMode=yes $host hostname; done"
     done = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=ssh", "launcher.hosts=[n1,n2]"))
     assert done.returncode == 0, done.stdout
-    assert has_reached_its_hosts(results, done.stdout)
+    check_hosts(results, done.stdout)
 
 
 def test_under_slurm_it_is_started_on_the_first_host_of_the_allocation(cluster, results):
     start = "srun --nodes={nodes} --ntasks={ranks} --nodelist={host_names} hostname"
-    sent = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=slurm", "system=slurm"))
-    assert sent.returncode == 0, sent.stdout
+    submitted = cluster.on("n0", *LAUNCH, *over_hosts(results, start, "launcher=slurm", "system=slurm"))
+    assert submitted.returncode == 0, submitted.stdout
     wait_for(lambda: not cluster.queue())
     log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
-    assert has_reached_its_hosts(results, log)
+    check_hosts(results, log)

@@ -1,4 +1,4 @@
-"""A whole curve in one launch, as a user starts it: rounds, their records, and what a fault leaves of them."""
+"""A whole curve in one launch, as a user starts it: rounds, their records, and the records after a fault."""
 
 import json
 import os
@@ -24,21 +24,20 @@ from tests.helpers.patched_ranks import ROUNDS_END, Hold, patch_ranks, rounds
 pytestmark = pytest.mark.end_to_end
 
 SMALL = ("model=tiny", "batch_per_rank=4", "tracking=none")
-SHORT = ("measure.precision_fraction=0.9", "measure.budget_s=1", "measure.repeats=1")  # windows, and no second launch
-ENDLESS = ("measure.precision_fraction=0.9", "measure.budget_s=3600", "measure.repeats=1")  # and windows are short
+SHORT_WINDOWS = "measure.precision_fraction=0.9"
+SHORT = (SHORT_WINDOWS, "measure.budget_s=1", "measure.repeats=1")  # one launch
+ENDLESS = (SHORT_WINDOWS, "measure.budget_s=3600", "measure.repeats=1")
 ENOUGH = rounds(6)  # the fewest that have an interval
 
 
-def hold_after_three_rounds(folder: Path, held: list[int]) -> Hold:
-    """These ranks of a launch stand still when all ranks have recorded the rounds 0, 1 and 2."""
-    return Hold(folder / "patch", ROUNDS_END, after=2, ranks=held)
+def hold_after_three_rounds(folder: Path, held_ranks: list[int]) -> Hold:
+    """Hold these ranks of a launch when all ranks have recorded the rounds 0, 1 and 2."""
+    return Hold(folder / "patch", ROUNDS_END, after=2, ranks=held_ranks)
 
 
 def summary(experiment: str, results: Path) -> list[dict]:
-    """The points of an experiment as the analysis has them."""
-    command = ("summary", experiment, "--results", str(results), "--format", "json")
-    output = analyse(*command)
-    return json.loads(output)
+    """Return the points in the summary of an experiment."""
+    return json.loads(analyse("summary", experiment, "--results", str(results), "--format", "json"))
 
 
 @needs_setup
@@ -51,8 +50,8 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
     assert "where the time of a whole job goes" in output
     assert (kit / "figures/own-diagnose-diagnosis.png").exists()
 
-    one, curve = sorted(records(kit / "results"), key=lambda record: len(record.ranks))
-    assert [(r.point, r.status, len(r.ranks)) for r in (one, curve)] == [
+    one_node, curve = sorted(records(kit / "results"), key=lambda record: len(record.ranks))
+    assert [(r.point, r.status, len(r.ranks)) for r in (one_node, curve)] == [
         ("tiny-nodes1", "complete", 1),
         ("tiny-rounds", "complete", 2),
     ]
@@ -66,15 +65,15 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
     assert speedup["low"] <= speedup["value"] <= speedup["high"]
     assert speedup["n"] == 6
 
-    again = succeed(*make_command(kit, "diagnose", "EXPERIMENT=diagnose", "MODELS=tiny"))
-    assert "measured step" in again
+    output = succeed(*make_command(kit, "diagnose", "EXPERIMENT=diagnose", "MODELS=tiny"))
+    assert "measured step" in output
 
 
 def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_alone(tmp_path):
     curve = ("experiment=weak_scaling", "nodes=2", "--only=tiny-rounds", *ENDLESS)
     hold = hold_after_three_rounds(tmp_path, [1])
-    waits = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
-    launcher = start(*LAUNCH, *SMALL, *curve, f"results={tmp_path}", variables=hold.variables | waits)
+    limit = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
+    launcher = start(*LAUNCH, *SMALL, *curve, f"results={tmp_path}", variables=hold.variables | limit)
     wait_for(hold.holds)
     ranks(tmp_path)[1].suspend()
     hold.off()
@@ -92,13 +91,13 @@ RANK_GROUPS = ("experiment=overhead", "--only=tiny-ranks1-rounds")
 
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
     succeed(*LAUNCH, *SMALL, *RANK_GROUPS, *SHORT, f"results={tmp_path}", variables=patch_ranks(tmp_path, ENOUGH))
-    [made] = records(tmp_path)
-    assert made.config["rank_groups_at_once"]
-    without, with_horovod = made.ranks
-    assert {window.arm for window in without.windows} == {0}
+    [record] = records(tmp_path)
+    assert record.config["rank_groups_at_once"]
+    without_horovod, with_horovod = record.ranks
+    assert {window.arm for window in without_horovod.windows} == {0}
     assert {window.arm for window in with_horovod.windows} == {1}
-    assert [w.round for w in without.windows] == [w.round for w in with_horovod.windows]
-    assert without.cores != with_horovod.cores
+    assert [w.round for w in without_horovod.windows] == [w.round for w in with_horovod.windows]
+    assert without_horovod.cores != with_horovod.cores
     points = {point["arm"]: point for point in summary("overhead", tmp_path)}
     assert {arm for arm, point in points.items() if "ratio_to_base" in point} == {"one-rank-with-horovod"}
     ratio = points["one-rank-with-horovod"]["ratio_to_base"]

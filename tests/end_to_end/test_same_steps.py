@@ -1,4 +1,4 @@
-"""The kit's proof that its distributed training is right, in its small form: two ranks beside one, ten steps."""
+"""The small form of the kit's proof that distributed training is right: two ranks against one, in ten steps."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,14 @@ from tests.helpers.kit import LAUNCH, analyse, records, succeed
 
 pytestmark = pytest.mark.end_to_end
 
-SAME = ("nodes1-same-steps", "nodes2-same-steps", "nodes2-same-steps-mwms", "nodes2-same-steps-ps-cpu")
-OTHER = "nodes2-batch-per-rank-kept"  # a claim needs a counterexample
+SAME_STEPS = ("nodes1-same-steps", "nodes2-same-steps", "nodes2-same-steps-mwms", "nodes2-same-steps-ps-cpu")
+OTHER_STEPS = "nodes2-batch-per-rank-kept"  # a claim needs a counterexample
 
 
 def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path: Path):
     steps = ("nodes=2", "measure.timed_steps=10", "tracking=none", f"results={tmp_path}")
-    asked = ("experiment=equivalence", f"--only={','.join((*SAME, OTHER))}", *steps)
-    succeed(*LAUNCH, *asked)
+    overrides = ("experiment=equivalence", f"--only={','.join((*SAME_STEPS, OTHER_STEPS))}", *steps)
+    succeed(*LAUNCH, *overrides)
     [mwms] = [record for record in records(tmp_path) if record.arm == "same-steps-mwms"]
     assert mwms.weights_differ is False
     assert len({*json.loads(mwms.environment.variables["TF_CONFIG"])["cluster"]["worker"]}) == 2
@@ -31,6 +31,6 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert agree == ["horovod", "mwms", "ps_cpu"]
     assert output.count("other steps: differ") == 1
     assert "Does averaging gradients lose precision? no" in output
-    [claim] = [one for one in claims.read() if one.id == "004-averaging-loses-precision"]
+    [claim] = [claim for claim in claims.read() if claim.id == "004-averaging-loses-precision"]
     [judged] = claims.judge([claim], Study(tmp_path))
     assert judged.verdict == "contradicted"

@@ -1,4 +1,4 @@
-"""The simulated hosts of other tests are what they claim to be: separate, and joined by ssh, Slurm and one folder."""
+"""The simulated hosts of other tests are separate, and joined by ssh, Slurm and one shared folder."""
 
 import time
 
@@ -10,13 +10,14 @@ from tests.helpers.kit import TIMEOUT_S, wait_for
 pytestmark = pytest.mark.end_to_end
 
 
-def words(done) -> list[str]:
-    assert done.returncode == 0, done.stdout
-    return done.stdout.split()
+def outputs(command) -> list[str]:
+    """Return the words that a finished command has printed; assert that it succeeded."""
+    assert command.returncode == 0, command.stdout
+    return command.stdout.split()
 
 
 def test_hosts_share_a_folder_and_nothing_else(cluster):
-    assert words(cluster.on("n1", "ssh", "n2", "hostname")) == ["n2"]
+    assert outputs(cluster.on("n1", "ssh", "n2", "hostname")) == ["n2"]
     cluster.on("n1", "touch", f"{cluster.folder}/shared", "/tmp/own")
     assert cluster.on("n2", "ls", f"{cluster.folder}/shared").returncode == 0
     assert cluster.on("n2", "ls", "/tmp/own").returncode != 0
@@ -28,9 +29,9 @@ def test_hosts_share_a_folder_and_nothing_else(cluster):
 
 
 def test_slurm_runs_one_task_on_each(cluster):
-    srun = ("srun", "--quiet", "-N", "4")  # it would also say that it waits, where hosts are still being freed
-    assert sorted(words(cluster.on("n0", *srun, "hostname"))) == list(cluster.hosts)
-    assert set(words(cluster.on("n0", *srun, "nproc"))) == {"1"}
+    srun = ("srun", "--quiet", "-N", "4")  # without --quiet it reports that it waits for hosts
+    assert sorted(outputs(cluster.on("n0", *srun, "hostname"))) == list(cluster.hosts)
+    assert set(outputs(cluster.on("n0", *srun, "nproc"))) == {"1"}
 
 
 def test_a_slow_link_is_as_slow_as_requested(cluster):
@@ -39,8 +40,8 @@ def test_a_slow_link_is_as_slow_as_requested(cluster):
 
     def seconds() -> float:
         begin = time.monotonic()
-        copied = cluster.on("n1", "sh", "-c", "head -c 5000000 /dev/zero | ssh n2 'cat >/dev/null'")
-        assert copied.returncode == 0
+        copy = cluster.on("n1", "sh", "-c", "head -c 5000000 /dev/zero | ssh n2 'cat >/dev/null'")
+        assert copy.returncode == 0
         return time.monotonic() - begin
 
     cluster.rate(10)
@@ -48,9 +49,9 @@ def test_a_slow_link_is_as_slow_as_requested(cluster):
         slow = seconds()
     finally:
         cluster.rate(None)
-    least = 5e6 * 8 / 10e6  # 4 s for 40 Mbit
-    assert slow > least
-    wait_for(lambda: seconds() < least)  # not at once where others use the machine
+    least_s = 5e6 * 8 / 10e6  # 4 s for 40 Mbit
+    assert slow > least_s
+    wait_for(lambda: seconds() < least_s)  # on a busy machine the first copies can be slow
 
 
 def test_a_cluster_ends_with_all_its_processes(tmp_path):

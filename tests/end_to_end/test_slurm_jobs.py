@@ -1,4 +1,4 @@
-"""A job of Slurm's that ends before its time: what was measured is kept, and only the rest is measured again."""
+"""A Slurm job that ends early: its measurements are kept, and a new job measures only the rest."""
 
 import re
 import time
@@ -12,41 +12,41 @@ from train.config import quoted
 
 pytestmark = pytest.mark.end_to_end
 
-ASKED = ("experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK)
+OVERRIDES = ("experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK)
 
 
 def submit(cluster, results: Path, hold: Hold) -> str:
-    """Submit 30 launches, or what is left of them, in which rank 1 is held: what the launcher says."""
+    """Submit 30 launches, or the rest of them, in which rank 1 is held; return the output of the launcher."""
     steps = ("measure.timed_steps=100", "measure.repeats=30", f"results={quoted(str(results))}")
-    sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *ASKED, *steps, variables=hold.variables | OTHER_JOB)
-    assert sent.returncode == 0, sent.stdout
-    return sent.stdout
+    sbatch = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *OVERRIDES, *steps, variables=hold.variables | OTHER_JOB)
+    assert sbatch.returncode == 0, sbatch.stdout
+    return sbatch.stdout
 
 
 def minutes(cluster, job: str) -> int:
-    """For how many whole minutes a job has run: [[hours:]minutes:]seconds."""
+    """Return for how many whole minutes a job has run. Slurm prints [[hours:]minutes:]seconds."""
     *hours, minute, _ = cluster.on("n0", "squeue", "-h", "-j", job, "-o", "%M").stdout.strip().split(":")
     return 60 * int(*hours or [0]) + int(minute)
 
 
 def interrupted(record) -> bool:
-    """Whether a record says that Slurm ended the job, and which ranks were where then."""
-    output = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
-    return record.status == "failed" and re.fullmatch(output, record.failure.reason) is not None
+    """Return whether a record has the reason that Slurm ended the job, with the hosts of its ranks."""
+    reason = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
+    return record.status == "failed" and re.fullmatch(reason, record.failure.reason) is not None
 
 
 def summary(results: Path, status: int = 0) -> str:
-    """What the summary of these records says; status 1: none is complete."""
+    """Return the summary of these records. status 1: none is complete."""
     return analyse("summary", "weak_scaling", "--results", str(results), status=status)
 
 
 def generations(results: Path) -> dict:
-    """The records by repeat and generation."""
+    """Return the records by repeat and generation."""
     return {(record.repeat, record.generation): record for record in records(results)}
 
 
 def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
-    # Rank 1 stands still in the timed steps, where rank 0 waits for it.
+    # Rank 1 stops in the timed steps, where rank 0 waits for it.
     hold = Hold(results / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
     results = results / 'it\'s [é] (1): 100% "$HOME", `id`;#'
     submit(cluster, results, hold)
@@ -55,7 +55,7 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     hold.on()
     begin = time.monotonic()
     cluster.crash("n2")
-    cluster.on("n0", "scontrol", "update", "nodename=n2", "state=down", "reason=test")  # as Slurm would in 300 s
+    cluster.on("n0", "scontrol", "update", "nodename=n2", "state=down", "reason=test")  # as Slurm does after 300 s
     wait_for(hold.holds)
     print(f"the run was timed again {time.monotonic() - begin:.1f} s after its node crashed")
     [first] = records(results)
@@ -73,7 +73,7 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     hold.on()
     wait_for(hold.holds)
     begin = time.monotonic()
-    # Slurm counts in minutes, and tells the launcher a minute before the end, or earlier.
+    # Slurm counts in minutes, and notifies the launcher a minute before the end, or earlier.
     limit = minutes(cluster, job) + 2
     assert cluster.on("n0", "scontrol", "update", f"jobid={job}", f"timelimit={limit}").returncode == 0
     wait_for(lambda: not cluster.queue())
@@ -86,8 +86,8 @@ def test_a_crash_a_requeue_a_time_limit_and_scancel_keep_what_was_measured(clust
     assert cluster.processes("python.* -m train", *cluster.hosts) == []
 
     hold.on()
-    said = submit(cluster, results, hold)
-    assert f"{len(complete)} of 30 runs are measured already" in said
+    output = submit(cluster, results, hold)
+    assert f"{len(complete)} of 30 runs are measured already" in output
     wait_for(hold.holds)
     begin = time.monotonic()
     cluster.on("n0", "scancel", *cluster.queue())

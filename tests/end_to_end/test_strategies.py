@@ -1,4 +1,4 @@
-"""TensorFlow's own strategies beside Horovod: what it exchanges, what its record says, how it fails."""
+"""TensorFlow's strategies: their exchanges, their records, and their failures."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.end_to_end
 
 TWO = ("nodes=2", "--only=tiny-nodes2")
 MWMS = ("distribution=mwms", *TWO)
-PS = ("distribution=ps", "distribution.servers=2", "nodes=2,2", "--only=tiny-nodes2")  # not on one node: too few ranks
+PS = ("distribution=ps", "distribution.servers=2", "nodes=2,2", "--only=tiny-nodes2")  # one node has too few ranks
 APART = ("distribution=ps", "distribution.servers_on=nodes", "nodes=1", "--only=tiny-nodes1")  # rank 1 is the server
 
 RANK = """
@@ -37,21 +37,21 @@ rank = joined.rank
 with joined.scope():
     weight, unused = tf.Variable(2.0 + rank), tf.Variable(0.0)
     matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    # as those of batch normalisation: each rank has its own
+    # like the statistics of batch normalisation: each rank has its own value
     drift = tf.Variable([0.0], synchronization=tf.VariableSynchronization.ON_READ,
                         aggregation=tf.VariableAggregation.MEAN, trainable=False)
-assert float(weight.numpy()) == 2.0  # the strategy takes those of rank 0
-[own_weight, own_drift] = joined.local([weight, drift])
-own_weight.assign(2.0 + rank)
+assert float(weight.numpy()) == 2.0  # the strategy takes the values of rank 0
+[local_weight, local_drift] = joined.local([weight, drift])
+local_weight.assign(2.0 + rank)
 assert distribution.weights_differ(joined, [weight])
 step_number = tf.Variable(5 + rank, dtype=tf.int64)
 joined.broadcast([weight, step_number])
-assert float(own_weight) == 2.0 and int(step_number) == 5
+assert float(local_weight) == 2.0 and int(step_number) == 5
 assert not distribution.weights_differ(joined, [weight])
 
-own_drift.assign([2.0 + 4 * rank])
+local_drift.assign([2.0 + 4 * rank])
 joined.average([drift])
-assert own_drift.numpy().tolist() == [4.0]
+assert local_drift.numpy().tolist() == [4.0]
 assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
 assert joined.gather("r%d" % rank, str) == ["r0", "r1"]
 
@@ -66,12 +66,12 @@ def gradients_by(ranks):
 for override, expected in ("gradients=grouped", 2.0), ("gradients=flat", 2.0), ("allreduce=false", [1.0, 3.0][rank]):
     settings = load(["distribution=mwms", "nodes=2", f"distribution.{override}"]).distribution
     joined._settings = settings
-    # of weight 1 and 3; of matrix its factors, the last 0 and 4
-    of_weight, of_unused, of_matrix = gradients_by(joined)
-    assert float(of_weight) == expected, (override, of_weight)
-    assert of_unused is None
-    assert of_matrix.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, of_matrix)
-assert own_drift.numpy().tolist() == [4.0 + 3 * (1 + rank)]  # nothing was exchanged of it
+    # the gradients of weight are 1 and 3, those of matrix its factors, the last 0 and 4
+    weight_mean, unused_mean, matrix_mean = gradients_by(joined)
+    assert float(weight_mean) == expected, (override, weight_mean)
+    assert unused_mean is None
+    assert matrix_mean.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, matrix_mean)
+assert local_drift.numpy().tolist() == [4.0 + 3 * (1 + rank)]  # it is not exchanged
 joined.leave()
 """
 
@@ -82,11 +82,11 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
 
 
 def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
-    given = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
-    succeed(*LAUNCH, "--only=tiny-nodes2-ps", *given, f"results={tmp_path}")
+    overrides = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
+    succeed(*LAUNCH, "--only=tiny-nodes2-ps", *overrides, f"results={tmp_path}")
     [ps] = records(tmp_path)
-    places = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
-    assert {task: len(of) for task, of in places.items()} == {"worker": 2, "ps": 1, "chief": 1}
+    addresses = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
+    assert {task: len(tasks) for task, tasks in addresses.items()} == {"worker": 2, "ps": 1, "chief": 1}
     assert (ps.arm, ps.weights_differ) == ("ps", None)
     assert [note for note in ps.notes if note.startswith("not synchronous SGD: ") and "1 parameter server on" in note]
     assert contradictions(ps) == ()
@@ -103,27 +103,27 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path):
     child.communicate(timeout=kit.TIMEOUT_S)
     print(f"it ended after {time.monotonic() - begin:.1f} s")
     assert child.returncode == 1
-    [made] = records(tmp_path)
-    assert made.status == "failed"
-    assert made.failure.phase in ("warm_up", "timed")  # "timed" is announced before the barrier that begins it
-    assert made.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), made.failure
-    assert "does not answer" in made.failure.reason
+    [record] = records(tmp_path)
+    assert record.status == "failed"
+    assert record.failure.phase in ("warm_up", "timed")  # "timed" is announced before the barrier that begins it
+    assert record.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), record.failure
+    assert "does not answer" in record.failure.reason
     assert kit.command_lines(tmp_path) == []
 
 
 def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
-    """Before any step is under way: what fails then holds the only references to the variables on its server."""
+    """No step is running: the failing code holds the only references to the variables on the server."""
     results, hold = tmp_path / "results", Hold(tmp_path / "patch", "train.rank.counters.read", after=0, ranks=[1])
-    asked = ("experiment=weak_scaling", *QUICK, "distribution=ps", "distribution.servers=2", "nodes=2")
-    child = start(*gloo(2), sys.executable, "-m", "train", *asked, f"results={results}", variables=hold.variables)
+    overrides = ("experiment=weak_scaling", *QUICK, "distribution=ps", "distribution.servers=2", "nodes=2")
+    child = start(*gloo(2), sys.executable, "-m", "train", *overrides, f"results={results}", variables=hold.variables)
     wait_for(hold.holds)
     kit.ranks(results)[1].suspend()
     output, _ = child.communicate(timeout=kit.TIMEOUT_S)
     assert child.returncode != 0
-    [made] = records(results)
-    assert (made.status, made.failure.phase) == ("failed", "warm_up"), output
-    assert made.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), made.failure
-    assert "does not answer" in made.failure.reason
+    [record] = records(results)
+    assert (record.status, record.failure.phase) == ("failed", "warm_up"), output
+    assert record.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), record.failure
+    assert "does not answer" in record.failure.reason
 
 
 def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster, results):
@@ -133,50 +133,50 @@ def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster,
         return cluster.popen("n0", *LAUNCH, *long, *strategy, f"launcher.hosts=[{hosts}]", f"results={results / name}")
 
     strategies = {"mwms": MWMS, "apart": APART}
-    killed = {f"killed-{name}": begin(f"killed-{name}", "n1,n2", of) for name, of in strategies.items()}
+    killed = {f"killed-{name}": begin(f"killed-{name}", "n1,n2", options) for name, options in strategies.items()}
     children = killed | {"silent": begin("silent", "n3,n4", PS)}
     wait_for(lambda: all(kit.in_phase(results / name, "timed", "rank-1.*.jsonl") for name in children))
-    at = time.monotonic()
+    fault_at = time.monotonic()
     cluster.link("n4", up=False)
     cluster.on("n2", "pkill", "-9", "-f", simcluster.RANKS)
     try:
         for name, child in children.items():
             child.communicate(timeout=kit.TIMEOUT_S)
-            print(f"{name} ended after {time.monotonic() - at:.1f} s at the latest")
+            print(f"{name} ended after {time.monotonic() - fault_at:.1f} s at the latest")
     finally:
         cluster.link("n4", up=True)
     for name in children:
         host = "n2" if name in killed else "n4"
-        [made] = records(results / name)
-        assert made.status == "failed"
-        # Of a silent host rank 0 may tell first, or ssh.
-        named = (made.failure.rank, made.failure.host) == (1, host)
-        assert named or (name == "silent" and "rank 1 (n4)" in made.failure.reason), made.failure
-        assert [process.host for process in made.processes][1] == host
-        assert len(made.servers) == ("apart" in name)
-        tasks = json.loads(made.environment.variables["TF_CONFIG"])["cluster"].values()
-        assert len({place.partition(":")[0] for of in tasks for place in of}) == 2  # each host by its own address
+        [record] = records(results / name)
+        assert record.status == "failed"
+        # Rank 0 or ssh may be the first to report a silent host.
+        is_named = (record.failure.rank, record.failure.host) == (1, host)
+        assert is_named or (name == "silent" and "rank 1 (n4)" in record.failure.reason), record.failure
+        assert [process.host for process in record.processes][1] == host
+        assert len(record.servers) == ("apart" in name)
+        tasks = json.loads(record.environment.variables["TF_CONFIG"])["cluster"].values()
+        assert len({address.partition(":")[0] for addresses in tasks for address in addresses}) == 2  # one a host
 
     wait_for(lambda: not cluster.processes(simcluster.RANKS, "n1", "n2", "n3"))
 
 
 def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(cluster, results):
     short = ("measure.repeats=1", "measure.warm_up_steps=1", "measure.timed_steps=2", "tracking=none")
-    asked = ("experiment=strategies", "model=tiny", *short, "launcher=slurm", "system=slurm", f"results={results}")
-    dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked, "nodes=2")
-    assert "#SBATCH --nodes=2" in dry.stdout, dry.stdout  # one rank alone takes its place in it too
+    overrides = ("experiment=strategies", "model=tiny", *short, "launcher=slurm", "system=slurm", f"results={results}")
+    dry = cluster.on("n0", *LAUNCH, "--dry-run", *overrides, "nodes=2")
+    assert "#SBATCH --nodes=2" in dry.stdout, dry.stdout  # also for the arm of one rank
     assert "ps_cpu: one process cannot be on 2 hosts" in dry.stdout
     apart = ("distribution.servers=2", "distribution.servers_on=nodes")
-    sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2-ps", *asked, "nodes=2", *apart)
-    assert sent.returncode == 0, sent.stdout
+    submitted = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2-ps", *overrides, "nodes=2", *apart)
+    assert submitted.returncode == 0, submitted.stdout
     wait_for(lambda: not cluster.queue())
     [ps] = records(results)
     assert (ps.status, ps.arm, ps.weights_differ) == ("complete", "ps", None), ps.failure
     assert [rank.host for rank in ps.ranks] == ["n1", "n2"]
-    places = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
-    assert {task: len(of) for task, of in places.items()} == {"worker": 2, "ps": 2, "chief": 1}
+    addresses = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
+    assert {task: len(tasks) for task, tasks in addresses.items()} == {"worker": 2, "ps": 2, "chief": 1}
     assert [(server.rank, server.host, len(server.cores)) for server in ps.servers] == [(2, "n3", 1), (3, "n4", 1)]
-    assert len({place.partition(":")[0] for of in places.values() for place in of}) == 4
+    assert len({address.partition(":")[0] for tasks in addresses.values() for address in tasks}) == 4
     assert ps.config["global_batch"] == 2 * ps.config["batch_per_rank"]  # servers have no share of it
     assert [note for note in ps.notes if "2 parameter servers on separate nodes, with 2 cores beside" in note]
     output = analyse("summary", "strategies", "--results", str(results))

@@ -1,4 +1,4 @@
-"""A launch with a timeline: Horovod's own, the ranks' steps and TensorFlow's operations, joined, for real."""
+"""A real launch with a timeline, which joins Horovod's timeline, the steps of the ranks and TensorFlow's operations."""
 
 import json
 from pathlib import Path
@@ -16,8 +16,8 @@ STEPS = 6
 
 
 def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path):
-    asked = ("experiment=timeline", "nodes=2", "model=tiny", "batch_per_rank=64", f"measure.timed_steps={STEPS}")
-    command = (*LAUNCH, *asked, "tracking=none", f"results={tmp_path / 'results'}")
+    overrides = ("experiment=timeline", "nodes=2", "model=tiny", "batch_per_rank=64", f"measure.timed_steps={STEPS}")
+    command = (*LAUNCH, *overrides, "tracking=none", f"results={tmp_path / 'results'}")
     output = succeed(*command, variables={"HOROVOD_TIMELINE": str(tmp_path / "mine.json")})
     assert "HOROVOD_TIMELINE: set in your environment, but the configuration decides" in output
     assert not (tmp_path / "mine.json").exists()
@@ -26,8 +26,8 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
 
     folders = ("--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures"))
     analyse("timeline", *folders)
-    [written] = (tmp_path / "figures").iterdir()
-    events = check(json.loads(written.read_text()))
+    [file] = (tmp_path / "figures").iterdir()
+    events = check(json.loads(file.read_text()))
     assert {event["args"]["name"].split(" on ")[0] for event in events if event["name"] == "process_name"} == {
         "rank 0", "rank 1",
     }  # fmt: skip
@@ -35,10 +35,10 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
 
     [path] = find_launches(Study(tmp_path / "results").records)
     launch = load_launch(path, record)
-    for of in launch.ranks:
-        assert [step.phase for step in of.steps].count("timed") == STEPS
-        timed = next(phase for phase in of.phases if phase.name == "timed")
-        for step in of.steps:
+    for rank in launch.ranks:
+        assert [step.phase for step in rank.steps].count("timed") == STEPS
+        timed = next(phase for phase in rank.phases if phase.name == "timed")
+        for step in rank.steps:
             assert step.begun_at < step.computed_at < step.ended_at
             inside = timed.begin_s <= step.begun_at and step.ended_at <= timed.end_s
             assert inside == (step.phase == "timed")
@@ -48,14 +48,14 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
         exchange = exchange_spans(step, launch.horovod.spans)
         [negotiation] = [span for span in exchange if span.kind == "negotiation"]
         assert negotiation.name == "NEGOTIATE_ALLREDUCE"
-        # Where rank 0 is kept from its cores, rank 1 may be ready before rank 0 begins the step.
+        # If other processes delay rank 0, rank 1 may be ready before rank 0 begins the step.
         in_step_s = negotiation.end_s - max(negotiation.begin_s, step.begun_at)
         assert parts["negotiation"].time_s == pytest.approx(in_step_s, abs=1e-6)
-    # Of a single step it may be 0 us: both ranks were ready in the same cycle.
+    # In a single step it may be 0 us: both ranks are ready in the same cycle.
     assert any(parts["negotiation"].time_s > 0 for parts in steps)
     for parts in steps:
-        # Of one flat tensor. Where rank 1 is ready first, negotiation begins while rank 0 still computes.
-        added = sum(part.time_s - part.overlapped_s for name, part in parts.items() if name not in ("late", "step"))
-        assert added == pytest.approx(parts["step"].time_s, abs=1e-6)
+        # There is one flat tensor. If rank 1 is ready first, negotiation begins while rank 0 still computes.
+        total_s = sum(part.time_s - part.overlapped_s for name, part in parts.items() if name not in ("late", "step"))
+        assert total_s == pytest.approx(parts["step"].time_s, abs=1e-6)
         assert parts["wire"].time_s > 0
         assert parts["queue"].time_s == parts["copy"].time_s == 0

@@ -1,10 +1,10 @@
-"""The smallest run record that is whole."""
+"""The smallest complete run record."""
 
 from train.record.record import SCHEMA_VERSION, Rank, RunRecord
 
 
 def bare_record(**changes) -> RunRecord:
-    """One rank, two timed steps; `changes` replace fields of the record."""
+    """Return a record of one rank and two timed steps; `changes` replace its fields."""
     rank = Rank(0, 0, 0, "n1", [0, 1], None, {"import": 2.0, "timed": 3.0}, [1.1], [1.0, 2.0], 4096)
     fields = dict(
         experiment="weak_scaling",

@@ -1,4 +1,4 @@
-"""Whether a document is one that Perfetto and chrome://tracing open: Google's "Trace Event Format" of 2016."""
+"""Checks of traces for Perfetto and chrome://tracing, by Google's "Trace Event Format" of 2016."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ _ROUNDING_US = 0.002
 
 
 def check(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events of a trace, each checked: its fields, that times ascend, and that what a thread did is nested."""
+    """Return the events of a trace; assert their fields, that times ascend, and that a thread's events are nested."""
     assert document["displayTimeUnit"] in ("ms", "ns")
     events = document["traceEvents"]
     assert events
@@ -27,18 +27,18 @@ def check(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _check_named(events: list[dict[str, Any]]) -> None:
-    """Every process and every thread has one name."""
-    for what, keys in (("process_name", ("pid",)), ("thread_name", ("pid", "tid"))):
-        named = [tuple(event[key] for key in keys) for event in events if event["name"] == what]
+    """Assert that every process and every thread has one name."""
+    for metadata, keys in (("process_name", ("pid",)), ("thread_name", ("pid", "tid"))):
+        named = [tuple(event[key] for key in keys) for event in events if event["name"] == metadata]
         assert len(named) == len(set(named))
         assert {tuple(event[key] for key in keys) for event in events if event["ph"] != "M"} <= set(named)
 
 
 def _check_nested(complete: list[dict[str, Any]]) -> None:
-    """On one thread an event begins after another one has ended, or ends before it does."""
-    under_way: dict[tuple[int, int], list[float]] = {}
+    """Assert that an event begins after the earlier events of its thread have ended, or ends before they do."""
+    open_ends: dict[tuple[int, int], list[float]] = {}
     for event in complete:
-        ends = under_way.setdefault((event["pid"], event["tid"]), [])
+        ends = open_ends.setdefault((event["pid"], event["tid"]), [])
         while ends and ends[-1] <= event["ts"] + _ROUNDING_US:
             ends.pop()
         end = event["ts"] + event["dur"]

@@ -1,11 +1,11 @@
-"""Configurations that no overrides compose."""
+"""Configurations that no override can compose."""
 
 from dataclasses import replace
 from typing import Any
 
 
 def with_values(section: Any, values: dict[str, Any]) -> Any:
-    """The configuration, or a section of it, with these values by dotted key; it is checked again."""
+    """Return a configuration, or a section of one, with new values by dotted key. They are validated."""
     parts: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         name, _, rest = key.partition(".")

@@ -1,4 +1,4 @@
-"""One rank of a job whose ranks have joined, for tests of its work."""
+"""The context of one rank of a job, as after all ranks have joined."""
 
 import itertools
 
@@ -11,8 +11,8 @@ from train.record.parts import PartWriter
 from train.task import Context
 
 
-def make_context(config: RunConfig, distribution: Distribution | None = None, **more) -> Context:
-    """A rank without a run folder. Its clock advances by one second each time that it is read."""
+def make_context(config: RunConfig, distribution: Distribution | None = None, **fields) -> Context:
+    """Return the context of a rank without a run folder. Its clock advances by one second at each reading."""
     part = PartWriter()
     ticks = itertools.count()
     clock = PhaseClock(
@@ -30,6 +30,6 @@ def make_context(config: RunConfig, distribution: Distribution | None = None, **
         "checkpoints": None,
         "key": lambda: b"k" * 64,
         "hold_roll_call": lambda: None,
-        **more,
+        **fields,
     }
     return Context(config=config, distribution=ranks, clock=clock, part=part, **({"repeat": 0} | defaults))

@@ -1,4 +1,4 @@
-"""Curves whose steps were put together from known parts."""
+"""Curves for `analysis.diagnose` whose steps have known parts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,60 +18,61 @@ def arm_times(
     computing_s: Sequence[float] | None = None,
     preempted_s: Sequence[float] | None = None,
     window_s: float | None = None,
-    steps: int = 2,
 ) -> ArmTimes:
-    """An arm whose ranks took so long for each of `steps` steps; by default the window is filled by the slowest."""
-    steps_s = np.repeat(np.array(ranks_s, float)[:, None], steps, axis=1)
-    computing = None if computing_s is None else np.repeat(np.array(computing_s, float)[:, None], steps, axis=1)
-    lost = None if preempted_s is None else np.array(preempted_s, float)
-    stolen = None if lost is None else np.zeros(len(lost))
-    return ArmTimes(steps * max(ranks_s) if window_s is None else window_s, steps_s, computing, lost, stolen)
+    """Return an arm with two equal steps on each rank. The default window lasts as long as the slowest rank."""
+    steps_s, computing = (
+        None if times_s is None else np.repeat(np.array(times_s, float)[:, None], 2, axis=1)
+        for times_s in (ranks_s, computing_s)
+    )
+    preempted = None if preempted_s is None else np.array(preempted_s, float)
+    stolen = None if preempted is None else np.zeros(len(preempted))
+    return ArmTimes(2 * max(ranks_s) if window_s is None else window_s, steps_s, computing, preempted, stolen)
 
 
 def paired_windows(
     alone: float = 1.0, slower: float = 0.0, waiting: float = 0.0, exchange: float = 0.0, shared: float = 0.0,
     whole_exchange: float | None = None,
 ) -> PairedWindows:  # fmt: skip
-    """A round of one node and of two, of which rank 1 is `waiting` and `shared` behind. Seconds a step."""
-    others, late = alone + slower, alone + slower + waiting + shared
-    applying = 0.1 * alone  # after the gradients are ready
+    """Return a round of one node and of two, whose rank 1 is late by `waiting` and `shared`. All in seconds a step."""
+    rank_0, rank_1 = alone + slower, alone + slower + waiting + shared
+    update = 0.1 * alone  # after the gradients are ready
     return PairedWindows(
         {
-            ONE_NODE: arm_times([alone], [alone - applying], [0.0]),
-            TWO_NODES: arm_times([late + exchange] * 2, [others - applying, late - applying], [0.0, shared]),
-            CONTROL: arm_times([others, late], [others - applying, late - applying], [0.0, shared]),
+            ONE_NODE: arm_times([alone], [alone - update], [0.0]),
+            TWO_NODES: arm_times([rank_1 + exchange] * 2, [rank_0 - update, rank_1 - update], [0.0, shared]),
+            CONTROL: arm_times([rank_0, rank_1], [rank_0 - update, rank_1 - update], [0.0, shared]),
         },
         {} if whole_exchange is None else {2: whole_exchange},
     )
 
 
 def curve(rounds: Sequence[PairedWindows], launches: int = 1) -> Curve:
-    """A curve with these rounds, shared out among launches."""
+    """Return a curve with these rounds, divided among launches."""
     size = -(-len(rounds) // launches)
     parts = [Launch(rounds[begin : begin + size], LOCATIONS) for begin in range(0, len(rounds), size)]
     return Curve("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, parts, ["r0"] * launches)
 
 
 def arm(name: str, rounds: Sequence[PairedWindows], is_base: bool = False) -> tuple[Curve, list[Split]]:
-    """An arm of launches, without a control: the nth round is the nth repeat."""
+    """Return an arm of separate launches, without a control, and its splits: the nth round is the nth repeat."""
     repeats = [
-        replace(one, arms={arm: times for arm, times in one.arms.items() if arm != CONTROL}, repeat=(0, n))
-        for n, one in enumerate(rounds)
+        replace(windows, arms={arm: times for arm, times in windows.arms.items() if arm != CONTROL}, repeat=(0, n))
+        for n, windows in enumerate(rounds)
     ]
     launches = replace(curve(repeats), in_rounds=False, arm=name, is_base=is_base, arms="one comparison")
     return launches, splits(launches)
 
 
 def without_gradient_times(rounds: Sequence[PairedWindows]) -> list[PairedWindows]:
-    """The same rounds, of which nobody knows when gradients were ready."""
+    """Return the same rounds without the times at which gradients were ready."""
     return [
-        replace(one, arms={arm: ArmTimes(times.window_s, times.steps_s, None, None, None)
-                           for arm, times in one.arms.items()})
-        for one in rounds
+        replace(windows, arms={arm: ArmTimes(times.window_s, times.steps_s, None, None, None)
+                               for arm, times in windows.arms.items()})
+        for windows in rounds
     ]  # fmt: skip
 
 
 def noisy(draw_round: Callable[[np.random.Generator], PairedWindows], rounds: int, seed: int) -> Curve:
-    """A curve of so many rounds, each from its own random numbers."""
+    """Return a curve of so many rounds, each drawn independently."""
     random = np.random.default_rng(seed)
     return curve([draw_round(random) for _ in range(rounds)])

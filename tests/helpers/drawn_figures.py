@@ -10,7 +10,7 @@ from analysis.study import Study
 
 
 def lines(figure):
-    """All drawn lines of a figure as (label or "", x, y)."""
+    """Return all lines of a figure as (label or "", x, y)."""
     return [
         (line.get_label(), np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float))
         for axes in figure.axes
@@ -19,15 +19,15 @@ def lines(figure):
 
 
 def make_study(local, published=None):
-    """A study with this local table and the records that it names; published: None for the true numbers."""
+    """Return a study with this local table and the records that it names. published: None for the true numbers."""
     study = Study(*map(Path, local["record"].unique() if "record" in local else ())).narrowed(local)
     if published is not None:
         study.published = published
     return study
 
 
-def draw(id, local, published=None):
-    """The figure `id`, drawn from a local table and the published numbers."""
+def draw(id, local):
+    """Return the figure `id`, drawn from a local table and the published numbers."""
     entry = registry.figures(local)[id]
     with mpl.rc_context(fname=plots.STYLE):
-        return entry.draw(entry.points(make_study(local, published)))
+        return entry.draw(entry.points(make_study(local)))

@@ -1,4 +1,4 @@
-"""What single rules of the audit find."""
+"""The findings of single rules of the audit."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from train.record.record import RunRecord
 
 
 def record_findings(name: str, run: RunRecord) -> list[Finding]:
-    """The findings of one rule over records, by its name."""
+    """Return the findings of the rule with this name over a record."""
     return list(RECORD_RULES[name](run, "the/record.json"))
 
 
 def row_findings(name: str, *rows: dict) -> list[Finding]:
-    """The findings of one rule over the rows of a table, by its name."""
+    """Return the findings of the rule with this name over the rows of a table."""
     return list(TABLE_RULES[name](table(*rows)))
 
 
 def check(findings: Sequence[Finding], expected: Sequence[str | float | None]) -> None:
-    """Assert that nothing is alleged, or what is expected in one finding: severity, `off` and words of its texts."""
+    """Assert that there is no finding, or one with the expected severity, `off` and parts of its texts."""
     assert len(findings) == bool(expected), findings
-    for one in findings:
-        severity, off, *words = expected
-        assert (one.severity, one.off) == (severity, pytest.approx(off, abs=5e-4))
-        assert [word for word in words if str(word) not in str(one)] == [], one
+    for finding in findings:
+        severity, off, *texts = expected
+        assert (finding.severity, finding.off) == (severity, pytest.approx(off, abs=5e-4))
+        assert [text for text in texts if str(text) not in str(finding)] == [], finding

@@ -2,8 +2,8 @@
 
     .venv/bin/python tests/helpers/horovod_tests.py FOLDER
 
-FOLDER is a copy of Horovod's repository. A test counts once, by its worst result on any rank; one that skips a part of
-itself, such as what needs a GPU, counts as skipped.
+FOLDER is a copy of Horovod's repository. A test counts once, by its worst result on any rank. A test that skips a part
+of itself, such as one for a GPU, counts as skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ sys.modules["keras"] = tf_keras
 rank = next(os.environ[name] for name in ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK") if name in os.environ)
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", f"--junitxml={sys.argv[2]}/{rank}.xml", sys.argv[1]]))
 """
-_BUILT = "import horovod.tensorflow as hvd; print(*['gloo'] * hvd.gloo_built(), *['mpi'] * hvd.mpi_built())"
+_CONTROLLERS = "import horovod.tensorflow as hvd; print(*['gloo'] * hvd.gloo_built(), *['mpi'] * hvd.mpi_built())"
 
 
 def results(reports: Iterable[str]) -> Counter[str]:
@@ -45,7 +45,7 @@ def results(reports: Iterable[str]) -> Counter[str]:
 
 
 def _launcher(controller: str, environment: dict[str, str]) -> list[str]:
-    """Return the command that starts two ranks: `horovodrun`, which does not recognise the mpirun of MPICH's wheel."""
+    """Return the command that starts two ranks. `horovodrun` does not recognise the mpirun of MPICH's wheel."""
     if controller == "mpi":
         version = subprocess.run(["mpirun", "--version"], env=environment, capture_output=True, text=True).stdout
         if "HYDRA" in version:
@@ -54,7 +54,7 @@ def _launcher(controller: str, environment: dict[str, str]) -> list[str]:
 
 
 def run(file: Path, controller: str) -> Counter[str]:
-    """Run the tests of a file; a rank that leaves no report counts as one that failed."""
+    """Run the tests of a file; return how many failed, were skipped and passed. A rank without a report has failed."""
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOROVOD_CONTROLLER": controller,
@@ -74,7 +74,7 @@ def run(file: Path, controller: str) -> Counter[str]:
 
 
 def main() -> int:
-    """Print a table of results; returns 1 if a test failed."""
+    """Print a table of results; return 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", type=Path, help="a copy of Horovod's repository, at the version that is installed")
     source = parser.parse_args().source
@@ -82,10 +82,12 @@ def main() -> int:
         parser.error(
             f"{source}: no test/parallel/{missing[0]}: git clone https://github.com/horovod/horovod -b v0.28.1"
         )
-    built = subprocess.run([sys.executable, "-c", _BUILT], capture_output=True, text=True, check=True).stdout.split()
+    controllers = subprocess.run(
+        [sys.executable, "-c", _CONTROLLERS], capture_output=True, text=True, check=True
+    ).stdout.split()
     total: Counter[str] = Counter()
     print(f"{'':<28}{'':<6}" + "".join(f"{result:>9}" for result in reversed(_RESULTS)))
-    for controller, name in itertools.product(built, FILES):
+    for controller, name in itertools.product(controllers, FILES):
         counts = run((source / "test/parallel" / name).absolute(), controller)
         print(
             f"{name:<28}{controller:<6}" + "".join(f"{counts[result]:>9}" for result in reversed(_RESULTS)), flush=True

@@ -1,4 +1,4 @@
-"""Runs the true commands, as a user would type them, and looks at what they leave."""
+"""Runs commands as a user types them, and reads their records and processes."""
 
 import io
 import os
@@ -13,18 +13,16 @@ import psutil
 import pytest
 
 from analysis.__main__ import main
-from tests.helpers import shell
+from tests.helpers import ROOT, shell
+from tests.helpers.programs import write_program
 from train.config import quoted
 from train.record import record
 from train.record.parts import read_part
 from train.record.record import RunRecord
 
-ROOT = Path(__file__).parents[2]
-# No test judges how long anything takes: where others use the machine, many times as long. This only ends a test that
-# would hang.
-TIMEOUT_S = 900
+TIMEOUT_S = 900  # only ends a test that would hang: on a busy machine everything takes many times as long
 _started: list[subprocess.Popen] = []
-# What the ranks of another job have in their environment.
+# Environment variables of the ranks of another job.
 OTHER_JOB = {
     **{"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_CONTROLLER": "mpi"},
     **{"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "3", "PMI_RANK": "3"},
@@ -34,26 +32,23 @@ QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking
 
 
 def environment() -> dict[str, str]:
-    """The user's own, with this environment's commands first."""
+    """Return the user's environment, with the commands of this Python environment first on the PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{shell.ENVIRONMENT['PATH']}"
     return {**shell.ENVIRONMENT, "PATH": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def start(*command: str, terminal: bool = False, variables: Mapping[str, str] | None = None) -> subprocess.Popen:
-    """Start a command in the kit's folder; as a shell starts it in a terminal, whose Ctrl-C all of it gets.
-
-    variables: of its environment, beside the user's own.
-    """
+def start(*command: str, variables: Mapping[str, str] | None = None) -> subprocess.Popen:
+    """Start a command in the kit's folder. variables: are added to the user's environment."""
     child = subprocess.Popen(
         command, cwd=ROOT, env=environment() | dict(variables or {}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, start_new_session=terminal, preexec_fn=shell.heed_ctrl_c,
+        text=True, preexec_fn=shell.heed_ctrl_c,
     )  # fmt: skip
     _started.append(child)
     return child
 
 
 def end_started() -> None:
-    """End what a test has started and, as it failed, left running: it would take the cores from other tests."""
+    """End the processes that a failed test has left running: they would take cores from other tests."""
     while _started:
         if (child := _started.pop()).poll() is None:
             child.terminate()
@@ -64,104 +59,97 @@ def end_started() -> None:
 
 
 def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """The exit status and the output of a command."""
+    """Run a command; return its exit status and its output."""
     child = start(*command, variables=variables)
     output, _ = child.communicate(timeout=TIMEOUT_S)
     return child.returncode, output
 
 
 def succeed(*command: str, variables: Mapping[str, str] | None = None) -> str:
-    """The output of a command that ends with status 0."""
+    """Run a command; assert that it ends with status 0, and return its output."""
     status, output = run(*command, variables=variables)
     assert status == 0, output
     return output
 
 
-def analyse(*words: str, status: int = 0) -> str:
-    """The output of `python -m analysis`, which ends with this status, in this process: a new one takes longer."""
+def analyse(*arguments: str, status: int = 0) -> str:
+    """Run `python -m analysis` in this process, which is fast; assert that it ends with `status`, return its output."""
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
-        ended = main([*words])
-    assert ended == status, output.getvalue()
+        exit_status = main([*arguments])
+    assert exit_status == status, output.getvalue()
     return output.getvalue()
 
 
-# Without it make would set the environment up, for minutes.
+# Without the set-up `make` would run it, for minutes.
 needs_setup = pytest.mark.skipif(not Path(sys.prefix, ".installed-cpu").exists(), reason="not set up by make setup")
 
 
-def make_command(folder: Path, *words: str) -> list[str]:
-    """`make` of a kit in `folder` that shares all but results and figures with this one: a user's stay as they are.
+def make_command(folder: Path, *arguments: str) -> list[str]:
+    """Return the command of `make` in a new kit in `folder`, with links to this kit and separate results and figures.
 
-    Its set-up does nothing: it would change the environment that runs the tests.
+    Its set-up does nothing, because it would change the environment that runs the tests.
     """
     folder.mkdir(exist_ok=True)
     for part in ("Makefile", "analysis", "conf", "docs", "train"):
         if not (folder / part).exists():
             (folder / part).symlink_to(ROOT / part)
-    for name, text in ((".venv/bin/python", f'exec "{sys.executable}" "$@"'), ("requirements/setup.sh", "")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    return ["make", "-C", str(folder), *words]
+    write_program(folder / ".venv/bin/python", f'exec "{sys.executable}" "$@"')
+    write_program(folder / "requirements/setup.sh", "")
+    return ["make", "-C", str(folder), *arguments]
 
 
 def launch_command(results: Path, *overrides: str) -> list[str]:
-    """The launcher on the tiny model, with its records in `results`."""
+    """Return the command of the launcher for the tiny model, with its records in `results`."""
     return [*LAUNCH, *QUICK, f"results={quoted(str(results))}", *overrides]
 
 
 def gloo(ranks: int) -> tuple[str, ...]:
-    """Horovod's launcher, as a user starts ranks by hand."""
+    """Return the command prefix of Horovod's launcher, as for ranks that a user starts by hand."""
     return sys.executable, "-m", "train.launch.start.gloo", "--ranks", f"{ranks}", "--hosts", f"localhost:{ranks}", "--"
 
 
 def ranks(results: Path) -> list[psutil.Process]:
-    """The processes that train below `results`, by rank."""
-    result = []
+    """Return the training processes with records below `results`, in the order of their ranks."""
+    processes = []
     for process in psutil.process_iter():
-        try:
-            words = process.cmdline()
-            if words[1:3] == ["-m", "train"] and any(str(results) in word for word in words):
-                result.append((process.environ().get("HOROVOD_RANK", ""), process))
-        except psutil.Error:
-            continue
-    return [process for _, process in sorted(result, key=lambda pair: pair[0])]
+        with suppress(psutil.Error):
+            command = process.cmdline()
+            if command[1:3] == ["-m", "train"] and any(str(results) in argument for argument in command):
+                processes.append((process.environ().get("HOROVOD_RANK", ""), process))
+    return [process for _, process in sorted(processes, key=lambda pair: pair[0])]
 
 
-def command_lines(results: Path | str) -> list[str]:
-    """The command lines of all processes that name `results`, launchers and shells too, but not of this test."""
+def command_lines(text: Path | str = "") -> list[str]:
+    """Return the command lines of all processes but this one that contain the text: of launchers and shells too."""
     lines = []
     for process in psutil.process_iter():
-        try:
-            line = " ".join(process.cmdline())
-            if str(results) in line and process.pid != os.getpid():
-                lines.append(line)
-        except psutil.Error:
-            continue
-    return lines
+        with suppress(psutil.Error):
+            if process.pid != os.getpid():
+                lines.append(" ".join(process.cmdline()))
+    return [line for line in lines if str(text) in line]
 
 
 def wait_for(condition) -> None:
-    """Return when `condition()` holds; fail after END_S seconds.
+    """Return when `condition()` holds; fail after TIMEOUT_S seconds.
 
-    A file or folder that goes while the condition looks at it means: not yet.
+    The condition does not hold yet if it raises FileNotFoundError, because a file disappears while it reads.
     """
     end = time.monotonic() + TIMEOUT_S
     while True:
         with suppress(FileNotFoundError):
             if condition():
                 return
-        assert time.monotonic() < end, f"waited in vain for {TIMEOUT_S} s"
+        assert time.monotonic() < end, f"the condition does not hold after {TIMEOUT_S} s"
         time.sleep(0.1)
 
 
 def in_phase(results: Path, phase: str, files: str = "rank-*.jsonl") -> bool:
-    """Whether every rank whose part is among these files has come to the phase, and there is one."""
+    """Return whether there are parts of ranks among these files, and all these ranks have reached the phase."""
     parts = [read_part(path) for path in results.rglob(files)]
     return bool(parts) and all(phase in (part.phase, *part.phases_s) for part in parts)
 
 
 def records(results: Path) -> list[RunRecord]:
-    """All records below `results`, in the order of their paths."""
+    """Return all records below `results`, in the order of their paths."""
     return [record.load(path) for path in record.find(results)]

@@ -1,4 +1,4 @@
-"""Records of launches in rounds as the launcher writes them, with speedups that a test chooses."""
+"""Records of launches in rounds as the launcher writes them, with given speedups."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +14,14 @@ from train.record.record import RECORD_NAME, Rank, RunRecord, Window, dumps, loa
 
 
 def curve(results: Path, *overrides: str) -> Point:
-    """The curve of a small model on two nodes, with a budget of 100 s."""
-    asked = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
-    [result] = curves.design(plan_points(*asked, *overrides, cores=2), cores=2).curves
+    """Return the curve of a small model on two nodes, with a budget of 100 s."""
+    defaults = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={results}", "measure.budget_s=100"]
+    [result] = curves.design(plan_points(*defaults, *overrides, cores=2), cores=2).curves
     return result
 
 
 def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, status: str = "complete") -> RunRecord:
-    """Write the record of a launch with a round of 5 s for each of these speedups, the same without allreduce."""
+    """Write the record of a launch with a round of 5 s for each speedup, with and without allreduce; return it."""
     first = [{0: 1.0, 1: 2.0 / speedup, 2: 2.0 / speedup} for speedup in speedups]
     second = [{1: times[1], 2: times[2]} for times in first]
     timed_s = 5.0 * len(speedups)
@@ -40,7 +40,7 @@ def add(point: Point, repeat: int, speedups: list[float], job_s: float = 30.0, s
 
 
 def _rank(number: int, times_s: list[dict[int, float]], timed_s: float) -> Rank:
-    """A rank of 2-step windows: for each round, the time of each arm that it takes part in."""
+    """Return a rank with windows of 2 steps. times_s: for each round, the time of each arm of this rank."""
     windows = [Window(i, arm, s, [s / 2] * 2) for i, arms in enumerate(times_s) for arm, s in arms.items()]
     phases_s = {"start": 4.0, "first_step": 6.0, "timed": timed_s}
     return Rank(number, number, number, "n", [number], None, phases_s, [], [], 0, windows=windows)

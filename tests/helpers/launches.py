@@ -1,4 +1,4 @@
-"""Points and jobs for tests of the launcher."""
+"""Plans and jobs for tests of the launcher."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from train.launch.plan.runs import Point
 
 
 def make_plan(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:
-    """The experiment on a machine with so many cores; without quotas unless `no_quotas` is None."""
+    """Return the plan of an experiment on a machine of so many cores. no_quotas: why it has no CPU quotas, or None."""
     return expand(overrides, Machine(cores, no_quotas), LAUNCHERS)
 
 
 def plan_points(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> list[Point]:
-    """The points of that experiment."""
+    """Return the points of that plan."""
     return list(make_plan(*overrides, cores=cores, no_quotas=no_quotas).points)
 
 
 def job(controller: str = "gloo", nodes: int = 2, ranks_per_node: int = 1, folder: Path = Path("/r")) -> Job:
-    """A job on this machine, with one environment variable of its own."""
+    """Return a job on this machine, which sets one environment variable."""
     return Job(
         argv=("python", "-m", "train", "--run-dir", "/r/weak_scaling/resnet50-nodes2/0a1b2c3d/r0"),
         folder=folder,

@@ -1,6 +1,6 @@
-"""Modules that are imported when a test first uses them: TensorFlow takes seconds, which collecting tests need not.
+"""Modules that are imported at their first use: importing TensorFlow would delay the collection of tests by seconds.
 
-To replace something in such a module, give monkeypatch its name: monkeypatch.setattr("train.loop.roofline.BURST_S", 1).
+monkeypatch takes such a module by name: monkeypatch.setattr("train.loop.roofline.BURST_S", 1).
 """
 
 import importlib

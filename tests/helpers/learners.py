@@ -1,11 +1,11 @@
-"""Training without a model, for tests of the loops around it: steps that return the losses that a test gives."""
+"""Training without a model, for tests of the loops around it: its steps return given losses."""
 
 import itertools
 from dataclasses import dataclass, field
 
 
 def losses(*values):
-    """A training step that returns these losses, one each step, and one correct answer."""
+    """Return a training step that returns the next of these losses, and one correct answer."""
     import tensorflow as tf
 
     sequence = iter(values)
@@ -13,7 +13,7 @@ def losses(*values):
 
 
 class EndlessData:
-    """One batch of nothing, again and again: the step under test decides what it costs."""
+    """Data that yield empty batches without end."""
 
     step_batch = 2
     steps_per_epoch = None
@@ -24,7 +24,7 @@ class EndlessData:
 
 
 class TenSamples:
-    """An epoch of five steps on one rank."""
+    """Data of ten samples: an epoch has five steps on one rank."""
 
     step_batch = 2
     steps_per_epoch = 5
@@ -32,7 +32,7 @@ class TenSamples:
     ranks = 1
 
     def training(self, epoch, used=0):
-        return iter([(None, None)] * self.steps_left(used))
+        return itertools.repeat((None, None), self.steps_left(used))
 
     def validation(self):
         return iter(())
@@ -51,7 +51,7 @@ class NoModel:
 
 @dataclass
 class Learner:
-    """What the loops need of train.loop.learner.Learner."""
+    """A stand-in for train.loop.learner.Learner."""
 
     train_step: object
     data: object = field(default_factory=TenSamples)

@@ -9,7 +9,7 @@ _FIX = "apt-get install openmpi-bin libopenmpi-dev, then make clean-env, make se
 
 
 def missing() -> str | None:
-    """Why `distribution.controller=mpi` does not work here, and the fix; None if it does."""
+    """Return why `distribution.controller=mpi` does not work here, and the fix; None if it does."""
     if not shutil.which("mpirun", path=environment()["PATH"]):
         return f"no mpirun on the PATH ({_FIX})"
     # The experiment measures the controllers that Horovod was built with.

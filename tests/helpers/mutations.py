@@ -1,4 +1,4 @@
-"""Random changes of one value of a record's file, signed again: what somebody sends who wants to break the reader."""
+"""Random changes of one value in the file of a record, with a valid checksum, as in a hostile file."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ _NO_CHECKSUM = "0" * 64
 
 
 def signed(tree: dict[str, Any]) -> bytes:
-    """The file of a record with these fields, whatever they are, with the checksum that belongs to them."""
+    """Return the file of a record with these fields, valid or not, and their checksum."""
     text = json.dumps(tree | {"sha256": _NO_CHECKSUM}, separators=(",", ":")).encode()
     return text.replace(_NO_CHECKSUM.encode(), hashlib.sha256(text).hexdigest().encode())
 
 
 def mutated(text: bytes, rng: random.Random) -> tuple[bytes, str]:
-    """The file of a record with one value replaced, removed or doubled, and what was done in words.
+    """Return the file of a record with one value replaced, removed or doubled, and a description of the change.
 
-    Each field of the record, and each key of its configuration, is as likely.
+    All fields of the record and all keys of its configuration are equally likely.
     """
     tree = json.loads(text)
     groups: dict[Path, list[Path]] = defaultdict(list)
     for path in _paths(tree):
         groups[path[:2] if path[0] == "config" else path[:1]].append(path)
     path = rng.choice(groups[rng.choice(sorted(groups))])
-    holder: Any = tree
+    parent: Any = tree
     for step in path[:-1]:
-        holder = holder[step]
+        parent = parent[step]
     value = rng.choice([*VALUES, "remove", "double"])
     if value == "remove":
-        del holder[path[-1]]
-    elif value == "double" and isinstance(holder[path[-1]], int | str | list):
-        holder[path[-1]] = holder[path[-1]] * 2
+        del parent[path[-1]]
+    elif value == "double" and isinstance(parent[path[-1]], int | str | list):
+        parent[path[-1]] = parent[path[-1]] * 2
     else:
-        holder[path[-1]] = value
+        parent[path[-1]] = value
     return signed(tree), f"{path}: {value!r}"
 
 
 def _paths(node: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all values; of a list those in its first three items."""
+    """Yield the paths of all values; in a list, those in its first three items."""
     items = node.items() if isinstance(node, dict) else enumerate(node[:3]) if isinstance(node, list) else ()
     for key, inner in items:
         yield (*path, key)

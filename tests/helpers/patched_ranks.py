@@ -1,7 +1,7 @@
-"""Ranks in which a test changes one function, to disturb them or to hold them at a place of their code.
+"""Ranks in which a test replaces functions, to disturb the ranks or to hold them in a function.
 
-All else is as a user starts it. Python imports `sitecustomize` in every process that finds it on PYTHONPATH; it changes
-the function when its module is imported.
+All else is as a user starts it. Python imports `sitecustomize` in every process that finds it on PYTHONPATH. That file
+replaces each function when its module is imported.
 """
 
 import os
@@ -39,13 +39,13 @@ def changed(function):
         result = function(*arguments, **named)
         calls.append(None)
         if len(calls) > {after} and os.environ.get("HOROVOD_RANK", "0") in {ranks!r} and os.path.exists({file!r}):
-            open({came!r}, "w").close()
+            open({reached!r}, "w").close()
             while os.path.exists({file!r}):
                 time.sleep(0.02)
         return result
     return held
 """
-# Where rounds end, asked after each of them.
+# The function that is called after each round and returns when rounds end.
 ROUNDS_END = "train.loop.rounds.end_s"
 _COUNTED = """
 def changed(end_s):
@@ -58,56 +58,57 @@ def changed(end_s):
 
 
 def patch_ranks(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables of a launch in whose ranks functions are replaced.
+    """Return the environment variables of a launch whose ranks have these functions replaced.
 
     Args:
-        folder: where the file that does it is written; ranks on all hosts must see it.
-        changes: of each function, as train.loop.step.synchronize_devices, lines that define `changed(function)`, which
-            returns what replaces it; os and time are imported.
+        folder: gets the file that replaces them; ranks on all hosts must see it.
+        changes: for each function, such as train.loop.step.synchronize_devices, lines that define `changed(function)`,
+            which returns the replacement. os and time are imported.
     """
-    parts = {
-        module: (function, lines) for place, lines in changes.items() for module, _, function in [place.rpartition(".")]
-    }
+    parts = {}
+    for path, lines in changes.items():
+        module, _, function = path.rpartition(".")
+        parts[module] = (function, lines)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sitecustomize.py").write_text(_SITE.format(changes=parts))
     return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
 def rounds(count: int) -> dict[str, str]:
-    """The change by which launches measure so many rounds: how many fit into a time depends on the machine."""
+    """Return the change that ends a launch after `count` rounds; unchanged, the number depends on the machine."""
     return {ROUNDS_END: _COUNTED.format(count=count)}
 
 
 class Hold:
-    """Ranks wait at a place of their code for as long as the hold is on.
+    """Ranks wait in a function for as long as the hold is on.
 
-    What a test looks at meanwhile does not pass by, however slow the test and however fast the ranks are.
+    Meanwhile a test can look at the state of the ranks, however slow the test and however fast the ranks are.
     """
 
-    def __init__(self, folder: Path, place: str, after: int, ranks: Sequence[int]) -> None:
-        """The hold is on.
+    def __init__(self, folder: Path, function: str, after: int, ranks: Sequence[int]) -> None:
+        """Put the hold on.
 
         Args:
-            folder: as of `patched`.
-            place: the function that returns only when the hold is off.
-            after: so many of its calls return at once.
-            ranks: that are held; others wait for them where they exchange something.
+            folder: as for `patch_ranks`.
+            function: returns only when the hold is off.
+            after: so many calls of the function return at once.
+            ranks: these are held; the others wait for them in the next exchange.
         """
-        self._file, self._came = folder / "hold", folder / "came"
-        files = {"file": str(self._file), "came": str(self._came)}
+        self._file, self._reached = folder / "hold", folder / "reached"
+        files = {"file": str(self._file), "reached": str(self._reached)}
         held = _HELD.format(after=after, ranks=[str(rank) for rank in ranks], **files)
-        self.variables = patch_ranks(folder, {place: held})
+        self.variables = patch_ranks(folder, {function: held})
         self.on()
 
     def on(self) -> None:
-        """Hold the ranks that come there from now on, and forget those that came before."""
-        self._came.unlink(missing_ok=True)
+        """Hold the ranks that reach the function from now on, and forget those that reached it before."""
+        self._reached.unlink(missing_ok=True)
         self._file.touch()
 
     def off(self) -> None:
-        """Let all ranks go on."""
+        """Let all ranks continue."""
         self._file.unlink(missing_ok=True)
 
     def holds(self) -> bool:
-        """Whether a rank has come there since the hold was last put on."""
-        return self._came.exists()
+        """Return whether a rank has reached the function since the hold was last put on."""
+        return self._reached.exists()

@@ -1,6 +1,6 @@
-"""Images for Podman that hold nothing but a kit: the programs are this machine's own, mounted.
+"""Images for Podman with nothing but a kit: all programs are mounted from this machine.
 
-They are real images, run by the real engine. Its settings and its storage are in a folder of the test.
+The real engine runs them. Its settings and its storage are in the folder of a test.
 """
 
 import os
@@ -10,6 +10,8 @@ import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from tests.helpers import shell
 
@@ -26,7 +28,7 @@ driver = "vfs"
 graphroot = "{folder}/storage"
 runroot = "{folder}/run"
 """
-# Limits that this process may set, and cgroups without systemd: a machine without an init system can run it too.
+# Limits that this process may set, and cgroups without systemd, so that no init system is needed.
 _CONTAINERS = """\
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
@@ -39,15 +41,26 @@ events_logger = "file"
 
 
 def missing() -> str | None:
-    """Why this machine cannot run such images, and the fix; None if nothing is known to be missing."""
+    """Return why this machine cannot run such images, and the fix; None if nothing is missing."""
     if os.geteuid() != 0:
         return "Podman's runtime runc needs root here"
     absent = [package for command, package in _PACKAGES.items() if not shutil.which(command)]
     return f"no Podman: apt-get install --no-install-recommends {' '.join(absent)}" if absent else None
 
 
-def settings(folder: Path) -> dict[str, str]:
-    """Write Podman's settings into a folder; returns the environment variables that name them."""
+def make_image(folder: Path, kit: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """Make IMAGE, with the tree `kit` as KIT and these environment variables; skip the test if Podman cannot run it.
+
+    Podman's settings and storage are in `folder`. Return the environment variables that name the settings.
+    """
+    settings = _write_settings(folder)
+    _import_image(settings, folder, kit, variables)
+    if error := _podman(settings, "run", "--rm", "--network=host", IMAGE, "true"):
+        pytest.skip(f"Podman cannot run a container on this machine: {error}")
+    return settings
+
+
+def _write_settings(folder: Path) -> dict[str, str]:
     programs = {"/usr", *(str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix))}
     volumes = ", ".join(f'"{path}:{path}:ro"' for path in sorted(programs))
     (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
@@ -55,11 +68,8 @@ def settings(folder: Path) -> dict[str, str]:
     return {"CONTAINERS_CONF": str(folder / "containers.conf"), "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf")}
 
 
-def import_image(settings: Mapping[str, str], folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
-    """Make IMAGE, with the tree `kit` as KIT and these environment variables. Raises RuntimeError with Podman's words.
-
-    settings: the variables that `settings` returned.
-    """
+def _import_image(settings: Mapping[str, str], folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
+    """Raises RuntimeError with Podman's message."""
     archive = folder / "image.tar"
     with tarfile.open(archive, "w") as tar:
         for name in _EMPTY:
@@ -76,13 +86,8 @@ def import_image(settings: Mapping[str, str], folder: Path, kit: Path, variables
         raise RuntimeError(error)
 
 
-def cannot_run(settings: Mapping[str, str]) -> str | None:
-    """Why the engine cannot run `true` in IMAGE on this machine; None where it can."""
-    return _podman(settings, "run", "--rm", "--network=host", IMAGE, "true")
-
-
 def _podman(settings: Mapping[str, str], *arguments: str) -> str | None:
-    """Run a command of Podman; returns its error in words, None where it succeeds."""
+    """Run a command of Podman; return its error message, None if it succeeds."""
     variables = {**shell.ENVIRONMENT, **settings}
     done = subprocess.run(["podman", *arguments], env=variables, capture_output=True, text=True, timeout=600)
     return f"podman {arguments[0]}: {done.stderr.strip()}" if done.returncode else None

@@ -1,4 +1,4 @@
-"""Programs that stand in for others on the PATH."""
+"""Programs that replace others on the PATH."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
-"""The claims about the published numbers, judged once a process: that takes seconds."""
+"""The claims about the published numbers. They are judged once a process, which takes seconds."""
 
 import functools
+import math
 
 from analysis import claims, reports
 from analysis.claims import Judged
@@ -10,16 +11,16 @@ from analysis.study import Study
 
 @functools.cache
 def judged_claims() -> list[Judged]:
-    """Every claim with its verdict, without local records."""
+    """Return every claim with its verdict from the published numbers alone."""
     return claims.judge(claims.read(), Study())
 
 
 @functools.cache
 def derived_numbers() -> list[tuple[str, Derived]]:
-    """Every stated number that can be recomputed, with its report."""
+    """Return every stated number that can be recomputed, with its report."""
     return [
         (str(report), line)
         for report, rows in Study().published.groupby("report")
         for line in reports.derived_numbers(rows)
-        if line.row["value"] == line.row["value"]  # NaN: only plotted
+        if not math.isnan(line.row["value"])  # NaN: only plotted
     ]

@@ -1,4 +1,4 @@
-"""Run records with known step times, in the layout in which the launcher writes them."""
+"""Run records with given step times, in the layout of the launcher."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -27,7 +27,7 @@ from train.record.record import (
     Work,
 )
 
-# Seconds; 'timed' and 'warm_up' follow from the step times.
+# Seconds. The step times give 'timed' and 'warm_up'.
 PHASES_S = {
     "start": 0.5,
     "import": 3.0,
@@ -64,11 +64,12 @@ def make_record(
     derived: Sequence[str] = ("global_batch", "threads_per_rank"),
     **config: object,
 ) -> RunRecord:
-    """A run whose steps all took `step_s`, so that images_per_s is global_batch / step_s.
+    """Return a run whose steps all take `step_s`, so that images_per_s is global_batch / step_s.
 
-    With epochs the steps are theirs, and as long as each epoch says; the very first one is not timed. With losses there
-    are as many steps. Unless `swept` says otherwise, its experiment sweeps the model and the nodes. `config` replaces
-    values of the configuration by their top-level keys, and keys within a group by their dotted names.
+    epochs: have the steps instead, each with its duration; the first step of all is not timed.
+    losses: give the number of steps.
+    swept: by default the model and the nodes.
+    config: replaces values of the configuration by top-level key, and values in a group by dotted key.
     """
     ranks = nodes * ranks_per_node
     steps = len(losses) if losses else steps
@@ -103,15 +104,15 @@ def make_record(
     if epochs:
         del phases["warm_up"]
     phases = {name: phases[name] for name in record.PHASES if name in phases}
-    made = [
+    rank_records = [
         Rank(i, i % ranks_per_node, i // ranks_per_node, "host0", [i], None, dict(phases), [*warm_up_times],
              [*step_times], 2**30)
         for i in range(ranks)
     ]  # fmt: skip
-    if values["distribution"]["backend"] in recorded_config.TOWERS:  # one process, with the cores of all
-        made = [replace(made[0], cores=list(range(ranks)), workers=ranks)]
+    if values["distribution"]["backend"] in recorded_config.TOWERS:  # one process has all cores
+        rank_records = [replace(rank_records[0], cores=list(range(ranks)), workers=ranks)]
     if epochs:
-        for rank in made:  # half of its core, and one GiB
+        for rank in rank_records:  # half of its core, and one GiB
             rank.usage = Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)
     if values["measure"].get("total_steps"):
         values["derived"].append("measure.timed_steps")
@@ -137,7 +138,7 @@ def make_record(
         role=role,
         arm_keys=list(arm_keys),
         learning_rate=rate * (ranks if values["optimizer"]["learning_rate_scaling"] == "linear" else 1),
-        ranks=made,
+        ranks=rank_records,
         environment=Environment(
             [host],
             {"tensorflow": "2.18.1"},
@@ -168,43 +169,43 @@ class Arm:
 
 WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
 
-# Of a run whose nodes are emulated, each with a fifth of a core.
+# The configuration of emulated nodes, each with a fifth of a core.
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
 QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
-# Of a control.
+# The arguments of a control.
 NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
 
 
 def make_rounds(
-    rounds: Sequence[Sequence[float]], arms: Sequence[Arm] = WEAK, steps: int = 2, **run: object
+    rounds: Sequence[Sequence[float]], arms: Sequence[Arm] = WEAK, steps: int = 2, **fields: object
 ) -> RunRecord:
-    """A launch in rounds: `rounds` has, for each round, the step time of each arm, in s, which all its ranks had.
+    """Return a launch in rounds. rounds: for each round the step time of each arm, in s, which all its ranks have.
 
-    The windows of a round are in the order of the arms; `settle` puts them into that of the launch.
+    The windows of a round are in the order of the arms; `update_derived` puts them into that of the launch.
     """
-    model, largest = str(run.get("model", "resnet50")), arms[-1]
+    model, largest = str(fields.get("model", "resnet50")), arms[-1]
     batch = {"batch_per_rank": largest.batch_per_rank, "nodes": largest.nodes}
-    listed = [_listed(arm, model) for arm in arms]
-    if not any(arm["role"] == "base" for arm in listed):
-        next(arm for arm in listed if arm["role"] == "point")["role"] = "base"
-    rounds_of = {"rounds": listed, "rank_groups": [], "rank_groups_at_once": False}
-    made = make_record(**{"swept": {"model": model}, **rounds_of, **batch, **run})  # type: ignore[arg-type]
-    made.point, made.role = f"{model}-rounds", None
-    for rank in made.ranks:
+    arm_values = [_arm_values(arm, model) for arm in arms]
+    if not any(values["role"] == "base" for values in arm_values):
+        next(values for values in arm_values if values["role"] == "point")["role"] = "base"
+    plan = {"rounds": arm_values, "rank_groups": [], "rank_groups_at_once": False}
+    run = make_record(**{"swept": {"model": model}, **plan, **batch, **fields})
+    run.point, run.role = f"{model}-rounds", None
+    for rank in run.ranks:
         rank.step_times_s, rank.warm_up_step_times_s = [], []
         rank.phases_s["timed"] = sum(step_s * steps for times in rounds for step_s in times)
         rank.windows = [
-            record.Window(number, place, step_s * steps, [step_s] * steps, [step_s * 0.9] * steps)
+            record.Window(number, index, step_s * steps, [step_s] * steps, [step_s * 0.9] * steps)
             for number, times in enumerate(rounds)
-            for place, (arm, step_s) in enumerate(zip(arms, times, strict=True))
+            for index, (arm, step_s) in enumerate(zip(arms, times, strict=True))
             if rank.rank < arm.nodes
         ]
-    made.job_s = sum(made.ranks[0].phases_s.values())
-    return made
+    run.job_s = sum(run.ranks[0].phases_s.values())
+    return run
 
 
-def _listed(arm: Arm, model: str) -> dict[str, object]:
-    """The arm as the configuration in a record lists it."""
+def _arm_values(arm: Arm, model: str) -> dict[str, object]:
+    """Return the arm as in the configuration of a record."""
     control = None if arm.allreduce else WITHOUT_ALLREDUCE
     role = arm.role or ("control" if control else "point")
     settings = {
@@ -222,23 +223,24 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
 def as_sweep(
     run: RunRecord, times: dict[int, list[list[float]]], transfers: Sequence[Sequence[tuple[str, str, int, float]]] = ()
 ) -> RunRecord:
-    """The record as one of an allreduce sweep: for each message size the times of each rank, in s.
+    """Turn the record into one of an allreduce sweep; return it.
 
-    transfers: of each rank: kind, source, bytes, s.
+    times: for each message size the times of each rank, in s.
+    transfers: for each rank the transfers: kind, source, bytes, s.
     """
     run.config["allreduce_sweep"], run.learning_rate = {}, None
+    timed_s = max(sum(sum(rank_times[rank.rank]) for rank_times in times.values()) for rank in run.ranks)
     for rank in run.ranks:
         rank.step_times_s, rank.warm_up_step_times_s = [], []
-        rank.allreduces = [record.AllreduceTimes(size, of_ranks[rank.rank]) for size, of_ranks in times.items()]
-        rank.transfers = [record.Transfer(*transfer) for transfer in transfers[rank.rank]] if transfers else []  # type: ignore[arg-type]
-        timed_s = max(sum(sum(of_ranks[one.rank]) for of_ranks in times.values()) for one in run.ranks)
+        rank.allreduces = [record.AllreduceTimes(size, rank_times[rank.rank]) for size, rank_times in times.items()]
+        rank.transfers = [record.Transfer(*transfer) for transfer in transfers[rank.rank]] if transfers else []
         rank.phases_s = {"start": 1.0, "warm_up": 1.0, "timed": timed_s}
     return run
 
 
-def run_with_names(**more: object) -> RunRecord:
-    """A run with the names of its hosts and of its user wherever a record can have them."""
-    run = make_record(nodes=2, **more)
+def run_with_names(**fields: object) -> RunRecord:
+    """Return a run with the names of its hosts and of its user in all fields that can have them."""
+    run = make_record(nodes=2, **fields)
     run.ranks[0].host, run.ranks[1].host = "owens-ib.osc.edu", "owens-ib2"
     run.environment.hosts = [replace(run.environment.hosts[0], host=rank.host) for rank in run.ranks]
     run.environment.variables = {
@@ -259,49 +261,46 @@ def run_with_names(**more: object) -> RunRecord:
 
 
 def update_derived(run: RunRecord) -> RunRecord:
-    """The record with what follows from the rest as the launcher computes it: hash, time of the job, exit, summary.
-
-    In rounds also the order of the windows.
-    """
-    _in_order(run)
+    """Set what the launcher derives from other fields: hash, job time, exit phase, summary, order of windows."""
+    _sort_windows(run)
     run.config_hash = recorded_config.values_hash(run.config)
     busy_s = [sum(rank.phases_s.values()) for rank in run.ranks]
     run.job_s = max(busy_s, default=run.job_s)
-    for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
-        rank.phases_s["exit"] = rank.phases_s.get("exit", 0.0) + run.job_s - of_rank_s
+    for rank, rank_s in zip(run.ranks, busy_s, strict=True):
+        rank.phases_s["exit"] = rank.phases_s.get("exit", 0.0) + run.job_s - rank_s
     run.summary = summary.record_summary(run)
     return run
 
 
-def _in_order(run: RunRecord) -> None:
-    """Put the windows of each round into the order in which a launch takes its turns."""
+def _sort_windows(run: RunRecord) -> None:
+    """Put the windows of each round into the order of the launch."""
     arms = run.config.get("rounds") or []
-    taken = [place for place, arm in enumerate(arms) if arm["name"] not in run.arms_left_out]
+    measured = [index for index, arm in enumerate(arms) if arm["name"] not in run.arms_left_out]
     rounds = 1 + max((window.round for rank in run.ranks for window in rank.windows), default=-1)
-    drawn = list(islice(in_rounds.orders(run.config["seed"], run.repeat, len(taken)), rounds))
+    orders = list(islice(in_rounds.orders(run.config["seed"], run.repeat, len(measured)), rounds))
     for rank in run.ranks:
-        rank.windows.sort(key=lambda window: (window.round, drawn[window.round].index(taken.index(window.arm))))
+        rank.windows.sort(key=lambda window: (window.round, orders[window.round].index(measured.index(window.arm))))
 
 
 def save(run: RunRecord, results: Path) -> Path:
-    """Write the record, settled, where the launcher would; its path."""
+    """Update the derived fields of the record, write it as the launcher does, and return its path."""
     return save_unchanged(update_derived(run), results)
 
 
 def save_unchanged(run: RunRecord, results: Path) -> Path:
-    """Write the record where the launcher would; its path."""
+    """Write the record as the launcher does; return its path."""
     path = results / record_path(run)
     files.write_once(path, record.dumps(run))
     return path
 
 
 def tabulate_file(path: Path) -> Run | Notice:
-    """What the table keeps of the record at `path`, by itself."""
+    """Return the entry in the table of the record at `path`."""
     return tabulate(record.load(path), str(path))
 
 
 def record_path(run: RunRecord) -> Path:
-    """Where a record is in the folder of results."""
+    """Return the path of a record in the results folder."""
     name = f"r{run.repeat}" + (f"g{run.generation}" if run.generation else "")
     return Path(run.experiment) / run.point / run.config_hash[:8] / name / record.RECORD_NAME
 
@@ -313,24 +312,24 @@ class Results:
     folder: Path
     paths: list[Path] = field(default_factory=list)
 
-    def add(self, **run: object) -> Path:
-        """Save the record that `make_record` makes of the arguments."""
-        self.paths.append(save(make_record(**run), self.folder))  # type: ignore[arg-type]
+    def add(self, **fields: object) -> Path:
+        """Save the record that `make_record` returns for these arguments."""
+        self.paths.append(save(make_record(**fields), self.folder))
         return self.paths[-1]
 
     def study(self) -> Study:
-        """The study of what is in the folder."""
+        """Return the study of the records in the folder."""
         return Study(self.folder)
 
     def table(self) -> pd.DataFrame:
-        """The local table of what is in the folder."""
+        """Return the local table of the records in the folder."""
         return self.study().local
 
 
 def with_roofline(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRecord:
-    """The record with a product of 1000 rows in 20 ms, 100 GFLOP/s, and 1 GB/s between its ranks, at these arms.
+    """Add a matrix product at 100 GFLOP/s (1000 rows in 20 ms) and a transfer at 1 GB/s to each rank, for these arms.
 
-    At 20 GFLOP an image that is 5 images/s a rank; its gradients are 0.1 GB.
+    At 20 GFLOP an image that is 5 images/s a rank. The gradients are 0.1 GB.
     """
     run.work = Work(operations_per_image=20 * 10**9, gradient_bytes=10**8)
     for rank in run.ranks:

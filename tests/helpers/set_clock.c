@@ -1,4 +1,4 @@
-// A system clock that a test sets: so many seconds ahead as the file $CLOCK_AHEAD says. Other clocks go on as before.
+// A system clock that is ahead by the seconds in the file $CLOCK_AHEAD. Other clocks are unchanged.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 static time_t ahead_s(void) {
-    const int before = errno;
+    const int saved_errno = errno;
     char text[16] = "";
     const int file = open(getenv("CLOCK_AHEAD"), O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
         if (read(file, text, sizeof text - 1) < 0) text[0] = 0;
         close(file);
     }
-    errno = before;
+    errno = saved_errno;
     return atol(text);
 }
 

@@ -1,7 +1,7 @@
-"""What a user's shell gives to the commands that tests start: the environment, and a Ctrl-C that is heeded.
+"""The environment and the signal handling that a user's shell gives to a command, for commands that tests start.
 
-Test modules, and libraries as they are imported, set variables of this process (scikit-learn KMP_DUPLICATE_LIB_OK, for
-one). Those are not a user's. So tests/conftest.py, which pytest reads before any test module, imports this first.
+Test modules and imported libraries set variables in this process (scikit-learn sets KMP_DUPLICATE_LIB_OK). A user does
+not have those. So tests/conftest.py, which pytest reads before any test module, imports this module first.
 """
 
 import os
@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# What `make test JUNIT=file` hands down is not for the calls of make that tests make.
+# Variables of `make test JUNIT=file` must not reach the calls of make in tests.
 for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "JUNIT", "UNIT", "PYTEST_ARGS"):
     os.environ.pop(_name, None)
 
@@ -17,9 +17,9 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
 
 
 def heed_ctrl_c() -> None:
-    """In a child before its command starts: heed SIGINT, also where a script runs the tests in the background.
+    """Restore the default action of SIGINT, SIGQUIT and SIGHUP in a child, before its command starts.
 
-    There SIGINT and SIGQUIT are ignored from the start, as all children inherit, and a shell cannot trap them.
+    In the background of a script SIGINT and SIGQUIT are ignored. All children inherit this, and no shell can trap them.
     """
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

@@ -1,9 +1,9 @@
-"""A simulated cluster on one machine, as root: hosts in namespaces, each with its own network, name, processes, /tmp.
+"""A simulated cluster on one machine, for root: hosts in namespaces, each with its own network, name, processes, /tmp.
 
 n0 is the login host, n1 to nN are compute hosts. Each runs a real sshd; n0 runs slurmctld, the others slurmd. They
 share one folder, like a parallel file system, and the programs of this machine. Faults are injected from outside: a
 host crashes, its link goes silent, all links become slow. Several clusters can run at the same time, each with its own
-folder and network. A cluster ends with the program that started it.
+folder and network. A cluster ends when the program that started it ends.
 
     python tests/helpers/simcluster.py shell --hosts 4       opens a shell on n0; leaving it ends the cluster
     python tests/helpers/simcluster.py crash n2              from another terminal; boot n2 restarts the host
@@ -42,7 +42,7 @@ _PACKAGES = {  # command -> Debian package
 RANKS = "python.* -m train .*--run-dir"
 _NONE: Mapping[str, str] = {}
 _UP_WITHIN_S = 300
-_END_S = 900  # of a command: this only ends one that would hang
+_TIMEOUT_S = 900  # only ends a command that would hang
 _PIPED: dict[str, Any] = {
     "stdin": subprocess.DEVNULL,
     "stdout": subprocess.PIPE,
@@ -61,9 +61,9 @@ PidFile none
 MaxStartups 100
 """
 
-# Neither munge nor cgroups: authentication is not tested here, and a host in a namespace has no cgroups of its own.
-# Slurm must not give up a host, a message or a job because others use this machine: its own limits, or more. Only
-# credentials expire sooner, in 15 s instead of 120: a job that is started again waits for that.
+# Neither munge nor cgroups: authentication is not tested here, and a host in a namespace has no separate cgroups.
+# Timeouts are Slurm's defaults or longer, so that a busy machine costs no host, message or job. Only credentials expire
+# sooner, in 15 s instead of 120, because a job that is started again waits for that.
 _SLURM = """\
 ClusterName=sim
 SlurmctldHost=n0
@@ -96,25 +96,27 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
 
 
 def missing() -> str | None:
-    """Why this machine cannot run a cluster, and the fix; None if it can."""
+    """Return why this machine cannot run a cluster, and the fix; None if it can."""
     if os.geteuid() != 0:
         return "simulated hosts need root"
     absent = sorted({package for command, package in _PACKAGES.items() if not shutil.which(command, path=_path())})
     if absent:
         return f"simulated hosts need Debian packages: apt-get install --no-install-recommends {' '.join(absent)}"
-    if problem := _tried("ip link add br0 type bridge && ip link add v0 type veth peer name v1"):
+    if problem := _namespace_error("ip link add br0 type bridge && ip link add v0 type veth peer name v1"):
         return f"this machine cannot create the namespaces of simulated hosts: {problem}"
     return None
 
 
 def rate_missing() -> str | None:
-    """Why `Cluster.rate` does not work on this machine, although clusters do; None if it does."""
-    problem = _tried("ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1mbit burst 32kb latency 50ms")
+    """Return why `Cluster.rate` does not work on this machine, although clusters do; None if it does."""
+    problem = _namespace_error(
+        "ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1mbit burst 32kb latency 50ms"
+    )
     return f"this machine cannot limit the rate of a link: {problem}" if problem else None
 
 
-def _tried(script: str) -> str | None:
-    """The error of shell commands in namespaces like those of a host; None if they succeed."""
+def _namespace_error(script: str) -> str | None:
+    """Run shell commands in namespaces like those of a host; return their error, None if they succeed."""
     namespaces = ["unshare", "-n", "-u", "-i", "-m", "-p", "-f", "--mount-proc"]
     environment = {**os.environ, "PATH": _path()}
     done = subprocess.run([*namespaces, "sh", "-c", script], env=environment, capture_output=True, text=True)
@@ -122,7 +124,7 @@ def _tried(script: str) -> str | None:
 
 
 def _path() -> str:
-    """PATH with the commands of this environment and those for administrators."""
+    """Return PATH with the commands of this environment and those for administrators."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin", "/sbin"])
 
 
@@ -133,14 +135,14 @@ class Cluster:
         folder: shared by all hosts, at the same path; must exist. Its .cluster/ has the cluster's files and logs.
         hosts: number of compute hosts.
         cpus: of each host. Hosts get this machine's cores in turn, and share them if there are too few.
-        environment: of all commands, beside what a cluster sets.
+        environment: of all commands. The cluster adds its variables.
     """
 
     def __init__(
         self, folder: Path, hosts: int = 4, cpus: int = 1, environment: Mapping[str, str] = os.environ
     ) -> None:
-        """Keep the settings; `start` starts the hosts."""
-        self.folder, self.cpus, self._given = folder.resolve(), cpus, environment
+        """Store the settings; `start` starts the hosts."""
+        self.folder, self.cpus, self._variables = folder.resolve(), cpus, environment
         self.hosts = tuple(f"n{number}" for number in range(1, hosts + 1))
         self.state = self.folder / ".cluster"
         self._switch: subprocess.Popen | None = None
@@ -175,7 +177,7 @@ class Cluster:
             self._check_progress(end)
 
     def _check_progress(self, end: float) -> None:
-        """Wait a moment. Raises RuntimeError if the cluster has ended, or the time is over."""
+        """Wait 50 ms. Raises RuntimeError if the cluster has ended or `end` has passed."""
         if (self._switch and self._switch.poll() is not None) or time.monotonic() > end:
             self.stop()
             raise RuntimeError(f"a host did not come up within {_UP_WITHIN_S} s: see {self.state / 'log'}")
@@ -184,8 +186,8 @@ class Cluster:
     def _idle(self) -> bool:
         if not all((self.state / f"{host}.pid").exists() for host in ("n0", *self.hosts)):
             return False
-        seen = self.on("n0", "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
-        return sorted(seen.stdout.split()) == sorted(self.hosts)
+        sinfo = self.on("n0", "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
+        return sorted(sinfo.stdout.split()) == sorted(self.hosts)
 
     def stop(self) -> None:
         """Kill every process of every host."""
@@ -214,7 +216,7 @@ class Cluster:
 
     def _environment(self) -> dict[str, str]:
         return {
-            **self._given,
+            **self._variables,
             "PATH": _path(),
             "FOLDER": str(self.folder),
             "KIT": str(ROOT),
@@ -224,36 +226,36 @@ class Cluster:
         }
 
     def _enter(self, host: str | None, command: Sequence[str]) -> list[str]:
-        """The command line that runs `command` on a host; None: on the switch."""
+        """Return the command line that runs `command` on a host; None: on the switch."""
         dies_with_parent = ["setpriv", "--pdeathsig", "KILL"]  # nsenter forks, and forwards no signals
-        entered = ["nsenter", "-t", (self.state / "switch.pid").read_text(), "-a", "-w", *dies_with_parent]
+        enter = ["nsenter", "-t", (self.state / "switch.pid").read_text(), "-a", "-w", *dies_with_parent]
         if host:
             # The PID of a host is valid in the switch's PID namespace, so nsenter must run there.
-            entered += ["nsenter", "-t", (self.state / f"{host}.pid").read_text().strip(), "-a", "-w"]
-            entered += dies_with_parent
+            enter += ["nsenter", "-t", (self.state / f"{host}.pid").read_text().strip(), "-a", "-w"]
+            enter += dies_with_parent
             # nsenter as root may use every core; restrict it to the host's cores.
-            entered += ["taskset", "-c", (self.state / f"cpus.{host}").read_text()]
-        return [*entered, "env", "-C", str(ROOT), *command]
+            enter += ["taskset", "-c", (self.state / f"cpus.{host}").read_text()]
+        return [*enter, "env", "-C", str(ROOT), *command]
 
     def popen(self, host: str, *command: str, variables: Mapping[str, str] = _NONE) -> subprocess.Popen:
         """Start a command on a host, in the kit's folder. Killing the returned process kills the command."""
         return subprocess.Popen(self._enter(host, command), env={**self._environment(), **variables}, **_PIPED)
 
     def on(self, host: str, *command: str, variables: Mapping[str, str] = _NONE) -> subprocess.CompletedProcess:
-        """Run a command on a host, in the kit's folder, to its end; stdout includes stderr."""
+        """Run a command on a host, in the kit's folder, and return when it has ended; stdout includes stderr."""
         environment = {**self._environment(), **variables}
-        return subprocess.run(self._enter(host, command), env=environment, timeout=_END_S, **_PIPED)
+        return subprocess.run(self._enter(host, command), env=environment, timeout=_TIMEOUT_S, **_PIPED)
 
     def queue(self) -> list[str]:
-        """The jobs in Slurm's queue."""
+        """Return the IDs of the jobs in Slurm's queue."""
         return self.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
 
     def processes(self, pattern: str, *hosts: str) -> list[str]:
-        """Process ID and command line of what runs on these hosts and has such a command line."""
+        """Return process ID and command line of all processes on these hosts whose command line matches the pattern."""
         return [line for host in hosts for line in self.on(host, "pgrep", "-af", pattern).stdout.splitlines()]
 
     def shell(self) -> int:
-        """Open an interactive shell on n0; returns its exit status."""
+        """Open an interactive shell on n0; return its exit status."""
         return subprocess.run(self._enter("n0", ["bash", "--norc"]), env=self._environment()).returncode
 
     def _on_switch(self, *command: str) -> None:
@@ -261,8 +263,8 @@ class Cluster:
 
     def crash(self, host: str) -> None:
         """Crash a host: its link goes silent, then all its processes are killed."""
-        # The link first: the kernel of a dying process would close its connections, a dead host does not. Packets
-        # that wait to be sent would also keep the link alive for minutes.
+        # The link first: the kernel closes the connections of a dying process, a dead host does not. Packets that wait
+        # to be sent would also keep the link alive for minutes.
         self._on_switch("ip", "link", "del", f"v{host[1:]}")
         pid = self.state / f"{host}.pid"
         self._on_switch("kill", "-9", pid.read_text().strip())
@@ -290,14 +292,14 @@ class Cluster:
             rule = ["replace", "dev", "{}", "root", "tbf", "rate", f"{mbit_per_s}mbit"]
             rule += ["burst", "128kb", "latency", "50ms"]
         for host in ("n0", *self.hosts):
-            self._on_switch("tc", "qdisc", *(word.format(f"v{host[1:]}") for word in rule))
-            done = self.on(host, "tc", "qdisc", *(word.format("eth0") for word in rule))
+            self._on_switch("tc", "qdisc", *(argument.format(f"v{host[1:]}") for argument in rule))
+            done = self.on(host, "tc", "qdisc", *(argument.format("eth0") for argument in rule))
             if done.returncode:
                 raise RuntimeError(f"{host}: {done.stdout}")
 
 
 def main() -> int:
-    """An interactive cluster: a shell on it, and its faults from another terminal."""
+    """Open a shell on a new cluster, or inject a fault into a running one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="shared by all hosts")
     actions = parser.add_subparsers(dest="action", required=True)
@@ -310,23 +312,23 @@ def main() -> int:
     link.add_argument("host")
     link.add_argument("state", choices=("up", "down"))
     actions.add_parser("rate").add_argument("mbit_per_s", type=lambda text: None if text == "none" else float(text))
-    asked = parser.parse_args()
+    args = parser.parse_args()
     if reason := missing():
         print(f"error: {reason}", file=sys.stderr)
         return 2
-    if asked.action == "shell":
-        asked.folder.mkdir(parents=True, exist_ok=True)
-        with Cluster(asked.folder, asked.hosts, asked.cpus) as cluster:
-            print(f"hosts: {' '.join(cluster.hosts)}; shared folder: {asked.folder}; `sinfo` shows the state of Slurm")
+    if args.action == "shell":
+        args.folder.mkdir(parents=True, exist_ok=True)
+        with Cluster(args.folder, args.hosts, args.cpus) as cluster:
+            print(f"hosts: {' '.join(cluster.hosts)}; shared folder: {args.folder}; `sinfo` shows the state of Slurm")
             return cluster.shell()
-    hosts = sum(1 for _ in (asked.folder / ".cluster").glob("cpus.*")) - 1
-    cluster = Cluster(asked.folder, hosts)
-    if asked.action in ("crash", "boot"):
-        getattr(cluster, asked.action)(asked.host)
-    elif asked.action == "link":
-        cluster.link(asked.host, asked.state == "up")
+    hosts = sum(1 for _ in (args.folder / ".cluster").glob("cpus.*")) - 1
+    cluster = Cluster(args.folder, hosts)
+    if args.action in ("crash", "boot"):
+        getattr(cluster, args.action)(args.host)
+    elif args.action == "link":
+        cluster.link(args.host, args.state == "up")
     else:
-        cluster.rate(asked.mbit_per_s)
+        cluster.rate(args.mbit_per_s)
     return 0
 
 

@@ -46,7 +46,7 @@ host)
     mkdir -p /run/sshd /run/slurmd /run/slurmctld ~root/.ssh
     mount --bind "$state/hosts" /etc/hosts
     mount --bind "$state/ssh" ~root/.ssh
-    # bash would read .bashrc for every command over ssh: it may be slow, or be cut short by a simulated crash
+    # bash reads .bashrc for every command over ssh: it may be slow, and a simulated crash may interrupt it
     [ ! -e ~root/.bashrc ] || mount --bind /dev/null ~root/.bashrc
     cpus=$(cat "$state/cpus.$argument")
     taskset -pc "$cpus" $$ >/dev/null

@@ -1,8 +1,8 @@
-"""Small sets in the true layouts: real JPEGs, pickles, .mat tables and TFRecord files, of made-up pictures.
+"""Small datasets in the true layouts: JPEGs, pickles, .mat tables and TFRecord files, with made-up pictures.
 
     python tests/helpers/small_sets.py fruit /tmp/fruit
 
-They show that an experiment runs, and what its readers do; there is nothing to learn in them but colours.
+They show that an experiment runs and its readers work. A model can learn nothing from them but colours.
 """
 
 import argparse
@@ -17,29 +17,29 @@ from PIL import Image
 from scipy.io import savemat
 
 FRUIT = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
-NAN, NONE = float("nan"), float("-inf")  # of a second face that is not there, of no face
+NAN, NONE = float("nan"), float("-inf")  # face scores: there is no second face, there is no face
 
 
 def datenum(year: int, month: int, day: int) -> int:
-    """MATLAB's: datenum(1970, 1, 1) is 719529, Python's ordinal of that day is 719163."""
+    """Return a MATLAB datenum: datenum(1970, 1, 1) is 719529, Python's ordinal of that day is 719163."""
     return date(year, month, day).toordinal() + 366
 
 
 def row(values: Sequence, dtype: type) -> np.ndarray:
-    """One row, as MATLAB keeps a vector."""
+    """Return the values as one row, like a vector in MATLAB."""
     return np.array(values, dtype)[None, :]
 
 
 def cells(texts: Sequence) -> np.ndarray:
-    """One row of cells."""
-    holder = np.empty((1, len(texts)), object)
-    holder[0] = texts
-    return holder
+    """Return the texts as one row of cells."""
+    result = np.empty((1, len(texts)), object)
+    result[0] = texts
+    return result
 
 
 def write_mat(path: Path, entries: list[tuple]) -> None:
-    """As distributed: one struct of 1 x n rows. An entry: birth, year, path, face score, second face score."""
-    births, years, paths, scores, seconds = zip(*entries, strict=True)
+    """Write one struct of 1 x n rows, as distributed. An entry: birth, year, path, face score, second face score."""
+    births, years, paths, scores, second_scores = zip(*entries, strict=True)
     struct = {
         "dob": row([datenum(*birth) for birth in births], np.int32),
         "photo_taken": row(years, np.uint16),
@@ -48,14 +48,14 @@ def write_mat(path: Path, entries: list[tuple]) -> None:
         "name": cells(["Somebody Durations"] * len(entries)),
         "face_location": cells([np.array([[1.0, 1.0, 20.0, 20.0]])] * len(entries)),
         "face_score": row(scores, np.float64),
-        "second_face_score": row(seconds, np.float64),
+        "second_face_score": row(second_scores, np.float64),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     savemat(path, {path.stem: struct}, format="5")
 
 
 def example(colour: tuple[int, int, int], label: int) -> bytes:
-    """As the standard conversion writes it, with the fields that are not needed here too."""
+    """Return a TFRecord example as the standard conversion writes it, with fields that the kit does not read."""
     import tensorflow as tf
 
     buffer = io.BytesIO()
@@ -75,7 +75,7 @@ def example(colour: tuple[int, int, int], label: int) -> bytes:
 
 
 def write_records(path: Path, records: list[bytes]) -> None:
-    """A TFRecord file."""
+    """Write a TFRecord file."""
     import tensorflow as tf
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def write_records(path: Path, records: list[bytes]) -> None:
 
 
 def write_pickles(folder: Path, files: Sequence[tuple[np.ndarray, list[int]]]) -> None:
-    """CIFAR-10's python version: the pixels, (images, 3072), and the labels of its six files."""
+    """Write CIFAR-10's python version. files: of each of the six, the pixels, (images, 3072), and the labels."""
     folder.mkdir(parents=True)
     for name, (data, labels) in zip([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"], files, strict=True):
         content = {b"batch_label": b"", b"labels": labels, b"data": data, b"filenames": [b"x.png"] * len(labels)}
@@ -93,7 +93,7 @@ def write_pickles(folder: Path, files: Sequence[tuple[np.ndarray, list[int]]]) -
 
 
 def _colour(label: int) -> tuple[int, int, int]:
-    """One that tells the class."""
+    """Return the colour of a class."""
     return 37 * label % 256, 91 * label % 256, 151 * label % 256
 
 
@@ -103,14 +103,14 @@ def _picture(path: Path, label: int) -> None:
 
 
 def cifar10(folder: Path) -> None:
-    """20 images in each of the six files."""
+    """Write 20 images into each of the six files."""
     labels = [number % 10 for number in range(20)]
     pixels = np.array([np.repeat(_colour(label), 1024) for label in labels], np.uint8)
     write_pickles(folder / "cifar-10-batches-py", [(pixels, labels)] * 6)
 
 
 def imagenet(folder: Path) -> None:
-    """24 training images in two files, 8 for validation in one."""
+    """Write 24 training images in two files, and 8 validation images in one."""
     for part, count, shards in (("train", 24, 2), ("validation", 8, 1)):
         records = [example(_colour(number), number + 1) for number in range(count)]
         for shard in range(shards):
@@ -118,7 +118,7 @@ def imagenet(folder: Path) -> None:
 
 
 def imdb_wiki(folder: Path) -> None:
-    """40 portraits of IMDb and 10 of Wikipedia, aged 20 to 59 and 20 to 29."""
+    """Write 40 portraits of IMDb and 10 of Wikipedia, aged 20 to 59 and 20 to 29."""
     for name, count in (("imdb", 40), ("wiki", 10)):
         entries = []
         for number in range(count):
@@ -129,7 +129,7 @@ def imdb_wiki(folder: Path) -> None:
 
 
 def fruit(folder: Path) -> None:
-    """Six training and two test images a class."""
+    """Write six training and two test images a class."""
     for part, count in (("train", 6), ("test", 2)):
         for label, name in enumerate(FRUIT):
             for number in range(count):
@@ -137,7 +137,7 @@ def fruit(folder: Path) -> None:
 
 
 def caltech256(folder: Path) -> None:
-    """Two images in each of the 257 folders, whose names are made up but for their numbers."""
+    """Write two images into each of the 257 folders. Only the numbers in their names are real."""
     for label in range(257):
         for number in (1, 2):
             name = f"{label + 1:03}"
@@ -152,7 +152,7 @@ SETS: dict[str, Callable[[Path], None]] = {
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=SETS)
-    parser.add_argument("folder", type=Path, help="where it goes; it must not be there yet")
+    parser.add_argument("folder", type=Path, help="a new folder for the dataset")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True)
     SETS[arguments.name](arguments.folder)

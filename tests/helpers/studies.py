@@ -1,4 +1,4 @@
-"""Studies in a results folder, with known numbers: curves in rounds, strategies, months, and all experiments."""
+"""Studies in a results folder, with given numbers: curves in rounds, strategies, months, and all experiments."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ ARMS = ("nodes", "distribution", "distribution.allreduce")
 LINK = "system.link_mbit_per_s"
 
 
-def curve_in_rounds(results: Path, model: str = "resnet50", **more: object) -> None:
+def curve_in_rounds(results: Path, model: str = "resnet50", **fields: object) -> None:
     """Save a clean weak scaling study: two launches of six rounds, and a launch of the smaller point alone.
 
-    The ratios of two nodes over one are 1.50 to 1.56 and 1.60 to 1.65, and the medians of the launches 1.56 and 1.595.
-    Neighbours are not alike. Without allreduce all are 1.9. The machine drifts by a tenth a round.
+    The ratios of two nodes over one are 1.50 to 1.56 and 1.60 to 1.65, in mixed order. The medians of the launches are
+    1.56 and 1.595. Without allreduce all ratios are 1.9. The machine drifts by a tenth a round.
     """
     for launch, ratios in enumerate(([1.50, 1.61, 1.51, 1.62, 1.60, 1.52], [1.64, 1.54, 1.56, 1.63, 1.53, 1.65])):
         alone = [STEP_S[model] * (1 + 0.1 * number) for number in range(6)]
         rounds = [(step, 2 * step / ratio, 2 * step / 1.9) for step, ratio in zip(alone, ratios, strict=True)]
-        save(make_rounds(rounds, repeat=launch, model=model, **more), results)
-    save(make_record(model=model, step_s=0.5, **more), results)  # type: ignore[arg-type]
+        save(make_rounds(rounds, repeat=launch, model=model, **fields), results)
+    save(make_record(model=model, step_s=0.5, **fields), results)
 
 
 def fill(results: Results) -> Results:
-    """Records of the experiments in conf/experiment, two repeats of each, as the launcher would leave them."""
+    """Save two repeats of the experiments in conf/experiment, as the launcher writes them; return `results`."""
     for repeat in range(2):
         _throughputs(results, repeat)
         _arms(results, repeat)
@@ -112,26 +112,25 @@ NODES = (1, 2, 4, 8)
 _ROUND_SCATTER = (0.0, 0.004, -0.003, 0.002, -0.004, 0.001, 0.003, -0.001, -0.002, 0.004, 0.0, -0.004)
 
 
-def long_curve(results: Path, experiment: str, efficiencies, strong: bool = False, **more: object) -> None:
-    """Save two launches of twelve rounds: a step takes 0.5 s on one node, and efficiencies scatter by 0.4 %.
+def long_curve(results: Path, experiment: str, efficiencies, strong: bool = False, **fields: object) -> None:
+    """Save two launches of twelve rounds. A step takes 0.5 s on one node, and efficiencies scatter by 0.4 %.
 
     The batch is 32 a rank, in strong scaling 32 in all: 64 images/s on one node.
     """
     arms = [Arm(nodes, batch_per_rank=32 // nodes if strong else 32) for nodes in NODES]
-    kept = {"derived": ("batch_per_rank", "threads_per_rank"), "global_batch": 32} if strong else {}
+    strong_fields = {"derived": ("batch_per_rank", "threads_per_rank"), "global_batch": 32} if strong else {}
     for launch in range(2):
         rounds = []
-        for number, off in enumerate(_ROUND_SCATTER):
+        for number, scatter in enumerate(_ROUND_SCATTER):
             alone = 0.5 * (1 + 0.01 * (number % 3))
-            shares = [1.0, *(share * (1 + off) for share in efficiencies[1:])]
+            shares = [1.0, *(share * (1 + scatter) for share in efficiencies[1:])]
             rounds.append(
                 [alone / (share * (nodes if strong else 1)) for nodes, share in zip(NODES, shares, strict=True)]
             )
-        run = make_rounds(rounds, arms, repeat=launch, experiment=experiment, **kept, **more)
-        save(run, results)
+        save(make_rounds(rounds, arms, repeat=launch, experiment=experiment, **strong_fields, **fields), results)
 
 
-# Seconds of a step, and until the local gradients of its ranks are ready; the update takes 0.02 s.
+# Seconds of a step, and seconds until the local gradients of each rank are ready. The update takes 0.02 s.
 STEPS_S = {
     "horovod": (0.5, (0.42, 0.45)),
     "mwms": (0.7, (0.43, 0.46)),
@@ -143,7 +142,7 @@ DRIFT = (1.0, 1.1, 0.9, 1.05, 1.2, 0.95)  # of the machine, from repeat to repea
 
 
 def strategies(results: Path, servers: int = 0) -> None:
-    """Save six repeats of each arm, 8 images a rank. servers: with that of parameter servers, on nodes of one core."""
+    """Save six repeats of each arm, 8 images a rank. servers: of the arm `ps`, on nodes of one core; 0: no such arm."""
     for repeat, drift in enumerate(DRIFT):
         for arm, (step_s, ready_s) in STEPS_S.items():
             if arm == "ps" and not servers:
@@ -164,7 +163,7 @@ def strategies(results: Path, servers: int = 0) -> None:
             save(with_roofline(record), results)
 
 
-MONTH_STEP_S = {1: 0.5, 2: 0.6}  # of one node, of two: 16 and 26.667 images/s
+MONTH_STEP_S = {1: 0.5, 2: 0.6}  # by nodes: 16 and 26.667 images/s
 ALLREDUCE_S = {1024: 0.02, 2**20: 0.01}  # 1 MiB on two ranks in 10 ms: a bus bandwidth of 104.9 MB/s
 _STEPS = ("warm_up", "timed")  # the phases that are sums of steps
 _SCATTER = (1.0, 1.004, 0.996, 1.002, 0.998, 1.006)
@@ -178,12 +177,12 @@ def month(
     nodes: Sequence[int] = (1, 2),
     commit: str = "a" * 40,
     imports: float = 1.0,
-    **more: object,
+    **fields: object,
 ) -> None:
-    """Save the launches of one month, each phase `slower` times as long; the nth generation is the nth month.
+    """Save the launches of one month, with each phase `slower` times as long. The nth generation is the nth month.
 
     The wall time is 9.4 s on one node and 10 s on two, the job time 16 s and 16.6 s, all x `slower` x scatter.
-    imports: how many times as long the import of TensorFlow, of 3 s, takes beside that.
+    imports: a further factor of the import of TensorFlow, of 3 s.
     """
     for repeat in range(launches):
         for number in nodes:
@@ -193,32 +192,31 @@ def month(
                 step_s=MONTH_STEP_S[number] * factor,
                 repeat=repeat,
                 generation=generation,
-                **more,  # type: ignore[arg-type]
+                **fields,
             )
             for rank in run.ranks:
                 rank.phases_s |= {name: s * factor for name, s in rank.phases_s.items() if name not in _STEPS}
                 rank.phases_s["import"] *= imports
             run.started_at = f"2026-{generation + 1:02d}-03T12:{repeat:02d}:{number:02d}Z"
-            assert run.environment
             run.environment.git_commit = commit
             save(run, results)
 
 
 def month_of_allreduce(results: Path, generation: int, slower: dict[int, float] | None = None) -> None:
-    """Save three launches of one month; `slower`: how many times as long messages of a size take."""
+    """Save three launches of one month. slower: the factor of the time, by message size."""
     for repeat in range(3):
         swept = {"distribution.controller": "gloo", "distribution.cycle_time_ms": 20, "nodes": 2}
         run = make_record("allreduce_bench", nodes=2, repeat=repeat, generation=generation, swept=swept)
         run.config["distribution"]["cycle_time_ms"] = 20
-        of_size = {size: s * _SCATTER[repeat] * (slower or {}).get(size, 1.0) for size, s in ALLREDUCE_S.items()}
-        run = as_sweep(run, {size: [[time_s] * 5] * 2 for size, time_s in of_size.items()})
+        times = {size: s * _SCATTER[repeat] * (slower or {}).get(size, 1.0) for size, s in ALLREDUCE_S.items()}
+        run = as_sweep(run, {size: [[time_s] * 5] * 2 for size, time_s in times.items()})
         run.started_at = f"2026-{generation + 1:02d}-03T12:{repeat:02d}:00Z"
         save(run, results)
 
 
 def month_in_rounds(results: Path, generation: int, slower: float = 1.0, speedup: float = 1.5) -> None:
     """Save one launch in rounds of one month."""
-    alone = [0.5 * slower * (1 + 0.001 * (turn % 5)) for turn in range(6)]
-    run = make_rounds([(one, 2 * one / speedup, 2 * one / 1.9) for one in alone], generation=generation)
+    steps = [0.5 * slower * (1 + 0.001 * (number % 5)) for number in range(6)]
+    run = make_rounds([(step, 2 * step / speedup, 2 * step / 1.9) for step in steps], generation=generation)
     run.started_at = f"2026-{generation + 1:02d}-03T12:00:00Z"
     save(run, results)

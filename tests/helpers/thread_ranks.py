@@ -6,27 +6,27 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 class ThreadRank:
-    """One of them, with what probing needs of a distribution."""
+    """One rank, with the members of a distribution that probing uses."""
 
-    def __init__(self, rank: int, size: int, table: dict, meet: threading.Barrier):
-        self.rank, self.size, self._table, self._meet = rank, size, table, meet
+    def __init__(self, rank: int, size: int, values: dict, barrier: threading.Barrier):
+        self.rank, self.size, self._values, self._barrier = rank, size, values, barrier
 
     def gather(self, value, kind):
-        """The values of all ranks."""
-        self._table[self.rank] = value
-        self._meet.wait()
-        everyone = [self._table[rank] for rank in range(self.size)]
-        self._meet.wait()
-        return everyone
+        """Return the values of all ranks."""
+        self._values[self.rank] = value
+        self._barrier.wait()
+        values = [self._values[rank] for rank in range(self.size)]
+        self._barrier.wait()
+        return values
 
     def barrier(self):
         """Return when all ranks have called it."""
-        self._meet.wait()
+        self._barrier.wait()
 
 
 def on_all_ranks(size: int, work: Callable[[ThreadRank], object]) -> list:
-    """What `work` returns on each rank."""
-    table: dict = {}
-    meet = threading.Barrier(size, timeout=240)
+    """Return the results of `work` on all ranks."""
+    values: dict = {}
+    barrier = threading.Barrier(size, timeout=240)
     with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(work, [ThreadRank(rank, size, table, meet) for rank in range(size)]))
+        return list(pool.map(work, [ThreadRank(rank, size, values, barrier) for rank in range(size)]))

@@ -1,14 +1,14 @@
-"""Rows of the tidy table, for rules worked out by hand."""
+"""Rows of the tidy table, for tests with hand-computed results."""
 
 import pandas as pd
 
 from analysis.table import schema
 
 
-def row(quantity: str, value: float, ranks: int | None = None, batch: int | None = 64, **other: object) -> dict:
-    """One number of a made-up report; what is not given is the same in every row."""
-    known = schema.quantity(quantity)
-    assert known is not None
+def row(quantity: str, value: float, ranks: int | None = None, batch: int | None = 64, **columns: object) -> dict:
+    """Return the row of one number of a made-up report. `columns` replaces default values."""
+    definition = schema.quantity(quantity)
+    assert definition is not None
     return {
         "source": "published",
         "report": "001",
@@ -29,17 +29,17 @@ def row(quantity: str, value: float, ranks: int | None = None, batch: int | None
         "repeat": None,
         "quantity": quantity,
         "value": value,
-        "unit": known.unit,
+        "unit": definition.unit,
         "kind": "measured",
         "note": "",
-    } | other
+    } | columns
 
 
 def table(*rows: dict) -> pd.DataFrame:
-    """The rows as a checked tidy table."""
+    """Return the rows as a checked tidy table."""
     return schema.check(pd.DataFrame(rows, dtype=object), "made up")
 
 
-def curve(quantity: str, values: dict[int, float], **other: object) -> list[dict]:
-    """One row a number of ranks."""
-    return [row(quantity, value, ranks, **other) for ranks, value in values.items()]
+def curve(quantity: str, values: dict[int, float], **columns: object) -> list[dict]:
+    """Return a row for each number of ranks in `values`."""
+    return [row(quantity, value, ranks, **columns) for ranks, value in values.items()]

@@ -1,4 +1,4 @@
-"""A launch with a timeline as its ranks leave it, in round numbers."""
+"""A launch with a timeline, in round numbers."""
 
 import gzip
 import hashlib
@@ -11,20 +11,20 @@ from tests.helpers.run_records import make_record, save
 from train.record import protocol, record
 from train.record.record import RankTimeline, StepAt
 
-BEGAN_S = 1000.0  # the process of each rank, by rank 0's clock; the job was launched half a second before
+BEGAN_S = 1000.0  # start of each rank's process, by rank 0's clock; the job was launched half a second earlier
 STEPS = 8
-AHEAD_S = 5.0  # rank 0's clock, over that of rank 1's host
-# Seconds of each step after its begin: rank 0 computes until 0.5, rank 1 until 0.6, the step ends at 1.0.
+AHEAD_S = 5.0  # of rank 0's clock, relative to the clock of rank 1's host
+# Seconds after the begin of a step. Rank 0 computes until 0.5, rank 1 until 0.6, the step ends at 1.0.
 NEGOTIATION, OPERATION, WIRE = (0.51, 0.62), (0.62, 0.90), (0.65, 0.88)
 
 
 def begin_s(step: int) -> float:
-    """When a step begins, by rank 0's clock: the first step and two of the warm-up come before the timed ones."""
+    """Return when a step begins, by rank 0's clock. The first step and two of the warm-up precede the timed ones."""
     return BEGAN_S + 20.0 + step
 
 
 def horovod_events(steps: int = STEPS + 3) -> list[dict]:
-    """The events that Horovod writes for one tensor that Gloo exchanges in each step, from second 999.9 on."""
+    """Return the events that Horovod writes from second 999.9 on, for one tensor that Gloo exchanges in each step."""
     epoch = {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 999_900_000}}
     gradients = {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "gradients"}}
     variable = {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "a variable"}}
@@ -48,26 +48,26 @@ def horovod_events(steps: int = STEPS + 3) -> list[dict]:
 
 
 def load(path: Path) -> Launch:
-    """The launch whose record is at `path`."""
+    """Load the launch whose record is at `path`."""
     return load_launch(path, record.load(path))
 
 
-def launch_with_timeline(results: Path, model: str = "resnet50", separate_hosts: bool = True, **more) -> Path:
-    """Save a launch of two ranks; return its record's path. separate_hosts: rank 1 is on a host with another clock."""
+def launch_with_timeline(results: Path, model: str = "resnet50", separate_hosts: bool = True, **fields) -> Path:
+    """Save a launch of two ranks; return the path of its record. separate_hosts: rank 1's host has another clock."""
     distribution = {"backend": "horovod", "allreduce": True, "controller": "gloo", "gradients": "flat"}
     distribution |= {"cycle_time_ms": 20.0, "timeline": True}
-    run = make_record("timeline", model, nodes=2, steps=STEPS, step_s=1.0, distribution=distribution, **more)
+    run = make_record("timeline", model, nodes=2, steps=STEPS, step_s=1.0, distribution=distribution, **fields)
     files = {"horovod-timeline.json": json.dumps(horovod_events()).encode()}
     phases = ["first_step", "warm_up", "warm_up", *["timed"] * STEPS]
     for rank in run.ranks:
-        own_s = AHEAD_S if separate_hosts and rank.rank else 0.0
+        offset_s = AHEAD_S if separate_hosts and rank.rank else 0.0
         rank.host = f"host{rank.rank}" if separate_hosts else "host0"
         steps = [
-            StepAt(phase, at := begin_s(n) - own_s, at + 0.5 + 0.1 * rank.rank, at + 1.0)
+            StepAt(phase, at := begin_s(n) - offset_s, at + 0.5 + 0.1 * rank.rank, at + 1.0)
             for n, phase in enumerate(phases)
         ]
-        rank.timeline = RankTimeline(BEGAN_S - own_s, own_s, 0.0002 if own_s else 0.0, steps)
-        profile = {"began_at": begin_s(12) - own_s, "operations": [["worker", "Conv2D", 10.0, 300.0]]}
+        rank.timeline = RankTimeline(BEGAN_S - offset_s, offset_s, 0.0002 if offset_s else 0.0, steps)
+        profile = {"began_at": begin_s(12) - offset_s, "operations": [["worker", "Conv2D", 10.0, 300.0]]}
         files[f"operations-{rank.rank}.json.gz"] = gzip.compress(json.dumps(profile).encode(), mtime=0)
     if separate_hosts and run.environment:
         run.environment.hosts = [replace(run.environment.hosts[0], host=rank.host) for rank in run.ranks]

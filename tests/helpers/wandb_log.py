@@ -1,7 +1,7 @@
-"""Reads a .wandb file: a LevelDB log (https://github.com/google/leveldb/blob/main/doc/log_format.md) of W&B's messages.
+"""A reader of .wandb files: LevelDB logs (https://github.com/google/leveldb/blob/main/doc/log_format.md) of messages.
 
-It differs from LevelDB's own in its 7-byte file header and in its checksum, a plain CRC-32 over type and data.
-Strict: anything that a whole file does not hold is an error. (wandb ships its messages, but no reader in Python.)
+They differ from LevelDB's by a 7-byte file header and by the checksum, a plain CRC-32 over type and data. Every
+deviation from the format is an error. (wandb has the definitions of its messages, but no reader in Python.)
 """
 
 import struct
@@ -22,12 +22,12 @@ class LogError(Exception):
 
 
 def read(path: Path) -> list[Record]:
-    """All messages of a .wandb file, in order. Raises LogError where it is damaged, cut off or of another format."""
+    """Return all messages of a .wandb file. Raises LogError if it is damaged, cut off or of another format."""
     return [Record.FromString(message) for message in messages(path.read_bytes())]
 
 
 def messages(log: bytes) -> Iterator[bytes]:
-    """The messages in `log`, put together from their chunks."""
+    """Yield the messages in `log`, joined from their chunks."""
     if not log.startswith(FILE_HEADER):
         raise LogError(f"it starts with {log[:7]!r}, not with {FILE_HEADER!r}")
     parts: list[bytes] = []
@@ -43,21 +43,22 @@ def messages(log: bytes) -> Iterator[bytes]:
 
 
 def _chunks(log: bytes) -> Iterator[tuple[int, bytes]]:
-    at = len(FILE_HEADER)
-    while at < len(log):
-        left_in_block = BLOCK_SIZE - at % BLOCK_SIZE
+    position = len(FILE_HEADER)
+    while position < len(log):
+        left_in_block = BLOCK_SIZE - position % BLOCK_SIZE
         if left_in_block < CHUNK_HEADER.size:  # too small for a chunk: filled with zeros
-            if any(log[at : at + left_in_block]):
-                raise LogError(f"padding at byte {at} is not zero")
-            at += left_in_block
+            if any(log[position : position + left_in_block]):
+                raise LogError(f"padding at byte {position} is not zero")
+            position += left_in_block
             continue
-        if at + CHUNK_HEADER.size > len(log):
-            raise LogError(f"chunk header at byte {at} is cut off")
-        checksum, length, kind = CHUNK_HEADER.unpack_from(log, at)
-        data = log[at + CHUNK_HEADER.size : at + CHUNK_HEADER.size + length]
+        if position + CHUNK_HEADER.size > len(log):
+            raise LogError(f"chunk header at byte {position} is cut off")
+        checksum, length, kind = CHUNK_HEADER.unpack_from(log, position)
+        begin = position + CHUNK_HEADER.size
+        data = log[begin : begin + length]
         if kind not in (FULL, FIRST, MIDDLE, LAST) or CHUNK_HEADER.size + length > left_in_block or len(data) < length:
-            raise LogError(f"chunk at byte {at}: type {kind}, length {length}, {len(data)} bytes there")
+            raise LogError(f"chunk at byte {position}: type {kind}, length {length}, {len(data)} bytes there")
         if zlib.crc32(bytes([kind]) + data) != checksum:
-            raise LogError(f"chunk at byte {at}: its checksum does not match")
+            raise LogError(f"chunk at byte {position}: its checksum does not match")
         yield kind, data
-        at += CHUNK_HEADER.size + length
+        position = begin + length

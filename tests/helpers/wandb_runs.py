@@ -1,4 +1,4 @@
-"""Records to mirror, and what W&B's offline files say of their runs."""
+"""Records to mirror to W&B, and readers of W&B's offline files."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import Any
 
 from wandb.proto.wandb_internal_pb2 import Record
 
+from tests.helpers.bare_record import bare_record
 from train.config.schema import Tracking
-from train.record.record import SCHEMA_VERSION, Epoch, Rank, RunRecord, dumps
+from train.record.record import Epoch, Rank, RunRecord, dumps
 
 WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
 
@@ -28,28 +29,21 @@ def rank(number: int, step_times_s: list[float], timed_s: float) -> Rank:
 
 
 def run_record(**changes: Any) -> RunRecord:
-    values: dict[str, Any] = {
-        "experiment": "weak_scaling",
+    fields: dict[str, Any] = {
         "point": "resnet50-nodes2",
         "repeat": 1,
-        "generation": 1,
         "config_hash": "0123456789abcdef",
         "config": {"model": {"name": "resnet50", "image_size": 224}, "nodes": 2, "cores": [0, 1], "global_batch": None},
-        "status": "complete",
-        "failure": None,
         "started_at": "2026-11-20T10:00:00+00:00",
         "command": ["python", "-m", "train"],
         "job_s": 12.5,
-        "cores_shared": False,
         "ranks": [rank(0, [0.25, 0.5], 0.75), rank(1, [0.375, 0.125], 0.625)],
-        "environment": None,
-        "schema_version": SCHEMA_VERSION,
         "losses": [2.0, 1.5],
         "epochs": [Epoch(1, 2, 4.0, 1.75, 0.25), Epoch(2, 2, 3.5, 1.25, 0.5, 1.0, 0.625)],
         "notes": ["first note", "second note"],
         "summary": {"images_per_s": 42.5},
     }
-    return RunRecord(**values | changes)
+    return bare_record(**fields | changes)
 
 
 def save_record(results: Path, record: RunRecord) -> Path:

@@ -1,7 +1,7 @@
-"""A stand-in for the W&B server, which cannot be had here: it answers what the client asks, and keeps the history.
+"""A stand-in for the W&B server: it answers the requests of the client, and stores the history of a run.
 
-It speaks as much of the protocol as a run needs that only logs: who is asking, the run, and lines of its files. What a
-real server does with them is not tested.
+It knows the part of the protocol that logging needs: the user, the run, and lines of its files. The behaviour of a real
+server is not tested.
 """
 
 import json
@@ -15,35 +15,35 @@ _VIEWER = {"id": "u", "entity": "me", "username": "me", "email": "", "flags": "{
 
 
 class Server(ThreadingHTTPServer):
-    """Answers until its link is cut."""
+    """A server on a free port of this host."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
-        """Listens on a free port of this host."""
+        """Listen on the port."""
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.up = threading.Event()
-        self.up.set()
-        self.lines: dict[int, dict[str, Any]] = {}  # of the history, by number: a client may send one again
+        self.answering = threading.Event()
+        self.answering.set()
+        self.lines: dict[int, dict[str, Any]] = {}  # of the history, by number: a client may send a line again
         self.request_unanswered = threading.Event()
 
     @property
     def url(self) -> str:
-        """For WANDB_BASE_URL."""
+        """The address for WANDB_BASE_URL."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def column(self, name: str) -> list[Any]:
-        """The values of the history under this name."""
+        """Return the values with this name in the history."""
         return [line[name] for _, line in sorted(self.lines.items()) if name in line]
 
     def stop_answering(self) -> None:
-        """From now on requests get no answer, as of a link that went down: nobody is told that it did."""
-        self.up.clear()
+        """Leave requests without an answer from now on, like a link that goes down without a notice."""
+        self.answering.clear()
 
     def record_history(self, stream: dict[str, Any]) -> None:
-        """Keep what a run sends of its history."""
-        sent = stream.get("files", {}).get("wandb-history.jsonl")
-        for number, line in enumerate(sent["content"] if sent else [], sent["offset"] if sent else 0):
+        """Store the lines of the history that a run sends."""
+        chunk = stream.get("files", {}).get("wandb-history.jsonl", {"content": [], "offset": 0})
+        for number, line in enumerate(chunk["content"], chunk["offset"]):
             self.lines[number] = json.loads(line)
 
 
@@ -52,15 +52,15 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_POST(self) -> None:
-        """A query, or lines of a file of the run."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if not self.server.up.is_set():
+        """Answer a query, or store lines of a file of the run."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.server.answering.is_set():
             self.server.request_unanswered.set()
-            self.server.up.wait()
+            self.server.answering.wait()
         if self.path == "/graphql":
-            answer: dict[str, Any] = {"data": _answer(asked["query"], asked.get("variables") or {})}
+            answer: dict[str, Any] = {"data": _answer(request["query"], request.get("variables") or {})}
         else:
-            self.server.record_history(asked)
+            self.server.record_history(request)
             answer = {}
         text = json.dumps(answer).encode()
         self.send_response(200)
@@ -70,17 +70,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
-def _answer(query: str, given: dict[str, Any]) -> dict[str, Any]:
+def _answer(query: str, variables: dict[str, Any]) -> dict[str, Any]:
     if "upsertBucket" in query:
-        project = {"id": "p", "name": given["project"], "entity": {"id": "e", "name": "me"}}
-        run = {"id": "r", "name": given["name"], "displayName": given["name"], "config": "{}", "project": project}
+        project = {"id": "p", "name": variables["project"], "entity": {"id": "e", "name": "me"}}
+        run = {
+            "id": "r",
+            "name": variables["name"],
+            "displayName": variables["name"],
+            "config": "{}",
+            "project": project,
+        }
         return {"upsertBucket": {"bucket": {**run, "historyLineCount": 0}, "inserted": True}}
     if "createRunFiles" in query:
         return {"createRunFiles": {"runID": "r", "uploadHeaders": [], "files": []}}
-    if "createArtifact(" in query:  # as if it had these files already, so that none is sent
+    if "createArtifact(" in query:  # as if the server had the files, so that none is sent
         sequence = {"id": "s", "latestArtifact": {"id": "a"}}
         return {"createArtifact": {"artifact": {"id": "a", "state": "COMMITTED", "artifactSequence": sequence}}}
     if "artifactType" in query:  # no artifact of this name yet
@@ -92,9 +98,9 @@ def _answer(query: str, given: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """A server in a thread of its own."""
+    """Run a server in another thread."""
     with Server() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
-        server.up.set()
+        server.answering.set()
         server.shutdown()
