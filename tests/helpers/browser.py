@@ -89,7 +89,7 @@ class Browser:
         until = time.monotonic() + _TIMEOUT_S
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._message(until)
-        self.value("new Promise(done => setTimeout(done, 300))")
+        self.value("new Promise(done => requestAnimationFrame(() => requestIdleCallback(done)))")
 
     def value(self, expression: str) -> Any:
         """Return the value of a JavaScript expression in the page."""
