@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,15 @@ def arguments(results: Path, *overrides: str) -> list[str]:
     return ["experiment=weak_scaling", "nodes=2", *QUICK, f"results={results}", *overrides]
 
 
-def jobs_may_start(cluster, may: bool) -> None:
-    """Let Slurm start the submitted jobs, or keep them in its queue."""
-    state = f"state={'up' if may else 'down'}"
-    assert cluster.on("n0", "scontrol", "update", "partitionname=main", state).returncode == 0
+@contextmanager
+def jobs_wait(cluster) -> Iterator[None]:
+    """Keep all submitted jobs in Slurm's queue."""
+    update = ("scontrol", "update", "partitionname=main")
+    assert cluster.on("n0", *update, "state=down").returncode == 0
+    try:
+        yield
+    finally:
+        assert cluster.on("n0", *update, "state=up").returncode == 0
 
 
 def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, results):
@@ -113,14 +119,13 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     assert "#SBATCH --nodes=2" in dry.stdout
     assert not cluster.queue()
 
-    jobs_may_start(cluster, False)
-    submitted = cluster.on("n0", *LAUNCH, *overrides, variables=patch_ranks(results / "patch", rounds(2)))
-    assert submitted.returncode == 0, submitted.stdout
-    assert "2 runs on at most 2 nodes, about " in submitted.stdout
-    twice = cluster.on("n0", *LAUNCH, *overrides)
-    assert twice.returncode == 2
-    assert "a job that will run this is in the queue" in twice.stdout
-    jobs_may_start(cluster, True)
+    with jobs_wait(cluster):
+        submitted = cluster.on("n0", *LAUNCH, *overrides, variables=patch_ranks(results / "patch", rounds(2)))
+        assert submitted.returncode == 0, submitted.stdout
+        assert "2 runs on at most 2 nodes, about " in submitted.stdout
+        twice = cluster.on("n0", *LAUNCH, *overrides)
+        assert twice.returncode == 2
+        assert "a job that will run this is in the queue" in twice.stdout
     wait_for(lambda: not cluster.queue())
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
     one_node, curve = records(together)
@@ -132,15 +137,14 @@ def test_slurm_runs_all_points_in_one_job_and_submits_each_as_its_own_if_asked(c
     assert launch_status(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
     assert "nothing to submit" in cluster.on("n0", *LAUNCH, *overrides).stdout
 
-    jobs_may_start(cluster, False)
-    split = cluster.on("n0", *LAUNCH, *arguments(apart, *slurm, "launcher.split=true"))
-    assert "weak_scaling-tiny-nodes1: 1 runs on at most 1 nodes" in split.stdout
-    assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
-    *table, first, second = launch_status(cluster, apart)
-    assert table[-1].split() == ["all", "0", "0", "2", "0", "0"]
-    assert [first.split()[2:], second.split()[2:]] == [["PENDING,", "1", "nodes"], ["PENDING,", "2", "nodes"]]
-    cluster.on("n0", "scancel", first.split()[1].rstrip(":"), second.split()[1].rstrip(":"))
-    jobs_may_start(cluster, True)
+    with jobs_wait(cluster):
+        split = cluster.on("n0", *LAUNCH, *arguments(apart, *slurm, "launcher.split=true"))
+        assert "weak_scaling-tiny-nodes1: 1 runs on at most 1 nodes" in split.stdout
+        assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
+        *table, first, second = launch_status(cluster, apart)
+        assert table[-1].split() == ["all", "0", "0", "2", "0", "0"]
+        assert [first.split()[2:], second.split()[2:]] == [["PENDING,", "1", "nodes"], ["PENDING,", "2", "nodes"]]
+        cluster.on("n0", "scancel", first.split()[1].rstrip(":"), second.split()[1].rstrip(":"))
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:

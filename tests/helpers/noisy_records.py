@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.helpers.run_records import WEAK, Arm, make_record, make_rounds
+from tests.helpers.run_records import WEAK, make_record, make_rounds
 from train.record import rounds as in_rounds
 from train.record.parts import Identity, JobEnd, Part, assemble
 from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, Order, RunRecord, Window
@@ -103,16 +103,16 @@ def launch(
     return _assembled(rng, run, _parts(rng, _window_times(rng, timed), rank_fields), by_hand)
 
 
-def rounds(rng: Rng, arms: Sequence[Arm] = WEAK, step_s: float = 0.8, number: int = 12, **fields: Any) -> RunRecord:
-    """Return a launch in rounds. Each window has two steps, with the same mean for all arms."""
-    run = make_rounds([], arms, **fields)
+def rounds(rng: Rng, number: int = 12, **fields: Any) -> RunRecord:
+    """Return a launch in rounds. Each window has two steps of about 0.8 s, for all arms."""
+    run = make_rounds([], WEAK, **fields)
     ranks = run.config["nodes"]
     windows: list[list[Window]] = [[] for _ in range(ranks)]
-    orders = in_rounds.orders(run.config["seed"], run.repeat, len(arms))
+    orders = in_rounds.orders(run.config["seed"], run.repeat, len(WEAK))
     for round_index, order in zip(range(number), orders, strict=False):
         for arm in order:
-            size = arms[arm].nodes
-            steps = _steps(rng, size, 2, step_s)
+            size = WEAK[arm].nodes
+            steps = _steps(rng, size, 2, 0.8)
             for rank, window_s in enumerate(_window_times(rng, steps, cycles=1.7 if size > 1 else 0.001)):
                 windows[rank].append(Window(round_index, arm, window_s, steps[rank], _computing(rng, steps[rank])))
     longest_s = 1.4 * sum(window.window_s for window in windows[0])
@@ -120,11 +120,12 @@ def rounds(rng: Rng, arms: Sequence[Arm] = WEAK, step_s: float = 0.8, number: in
     return _assembled(rng, run, _parts(rng, timed_s, [{"windows": rank_windows} for rank_windows in windows]))
 
 
-def epochs(rng: Rng, nodes: int = 2, number: int = 3, steps: int = 20, step_s: float = 1.0, **fields: Any) -> RunRecord:
-    """Return a training over epochs of 20 s."""
-    expected = [Epoch(i + 1, steps, steps * step_s, 1.0, 0.5) for i in range(number)]
+def epochs(rng: Rng, nodes: int = 2, **fields: Any) -> RunRecord:
+    """Return a training over three epochs of 20 steps of about 1 s."""
+    number, steps = 3, 20
+    expected = [Epoch(i + 1, steps, 20.0, 1.0, 0.5) for i in range(number)]
     run = make_record(nodes=nodes, epochs=expected, **{"measure.epochs": number, **fields})
-    epoch_steps = [_steps(rng, nodes, steps - (epoch == 0), step_s) for epoch in range(number)]
+    epoch_steps = [_steps(rng, nodes, steps - (epoch == 0), 1.0) for epoch in range(number)]
     windows = [_window_times(rng, rank_steps) for rank_steps in epoch_steps]
     timed = [[time_s for rank_steps in epoch_steps for time_s in rank_steps[rank]] for rank in range(nodes)]
     parts = _parts(

@@ -18,7 +18,7 @@ FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
 
 class LogError(Exception):
-    """Not a whole, undamaged .wandb file."""
+    """The .wandb file is damaged or incomplete."""
 
 
 def read(path: Path) -> list[Record]:
