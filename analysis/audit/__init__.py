@@ -35,15 +35,15 @@ def table_findings(table: pd.DataFrame) -> list[Finding]:
 
 
 def user_table_findings(table: UserTable) -> tuple[list[Finding], list[str]]:
-    """Return the findings of all rules over a user's table, in order, and notes on what was left out of it.
+    """Return the findings of all rules over a user's table, in order, and notes on omissions.
 
     Findings that belong to no report carry the name of the file. Raises TableError as `user_tables.read` does.
     """
     rows, notes = user_tables.read(table)
     name = Path(table.path).name
-    named = [replace(f, report=name) if f.report in ("", "local") else f for f in table_findings(rows)]
-    own = [replace(f, report=name) for rule in user_tables.RUN_RULES.values() for f in rule(table)]
-    return in_order([*named, *own]), notes
+    from_table = [replace(f, report=name) if f.report in ("", "local") else f for f in table_findings(rows)]
+    from_runs = [replace(f, report=name) for rule in user_tables.RUN_RULES.values() for f in rule(table)]
+    return in_order([*from_table, *from_runs]), notes
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -59,7 +59,7 @@ def record_findings(study: Study) -> list[Finding]:
 def launch_findings(study: Study) -> list[Finding]:
     """Return the findings in local records and between them, without those over their tidy table.
 
-    Files that are no trustworthy record, and failed runs, are left out and named. Of a launch that failed in rounds the
+    Files that are no trustworthy record, and failed runs, are left out and named. If a launch failed in rounds, its
     whole rounds count.
     """
     paths = sorted(set(study.local["record"]))
@@ -68,7 +68,7 @@ def launch_findings(study: Study) -> list[Finding]:
 
 
 def rules_not_run(study: Study) -> list[str]:
-    """Return which rules over records could not run, on how many of them, for want of what."""
+    """Return notes on the rules over records that could not run, with the number of records and what they lack."""
     runs = [(path, study.records[path]) for path in sorted(set(study.local["record"]))]
     in_rounds = [run for _, run in runs if run.config.get("rounds")]
     wanting = {
@@ -78,37 +78,36 @@ def rules_not_run(study: Study) -> list[str]:
         ),
     }  # fmt: skip
     return [
-        f"{name} could not run on {count} of {all_runs} records, for want of {what}"
-        for name, (count, all_runs, what) in wanting.items()
+        f"{name} could not run on {count} of {all_runs} records, for want of {needed}"
+        for name, (count, all_runs, needed) in wanting.items()
         if count
     ]
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
-    """Yield what every rule finds in these records, given with their paths, and between them.
-
-    Records are taken one by one and not kept.
-    """
+    """Yield the findings of every rule in these paths with records, and between the records, which are not kept."""
     launches: dict[str, list[Launch]] = defaultdict(list)
     findings: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for path, run in runs:
         for name, check in RECORD_RULES.items():
             findings[run.experiment, name] += check(run, path)
         launches[run.experiment].append(launch(run, path))
-    for same in filter(None, findings.values()):  # of one rule in one experiment the worst, and how many more there are
-        worst = min(same, key=lambda one: (SEVERITIES.index(one.severity), -abs(one.off or 0)))
-        yield worst if len(same) == 1 else replace(worst, place=f"{worst.place}, and {len(same) - 1} more runs")
+    for group in filter(
+        None, findings.values()
+    ):  # the worst of one rule in one experiment, and how many more there are
+        worst = min(group, key=lambda finding: (SEVERITIES.index(finding.severity), -abs(finding.off or 0)))
+        yield worst if len(group) == 1 else replace(worst, place=f"{worst.place}, and {len(group) - 1} more runs")
     for experiment in launches.values():
         for compare in EXPERIMENT_RULES.values():
             yield from compare(experiment)
 
 
 def _left_out(study: Study) -> Iterator[Finding]:
-    """Yield one finding for each contradiction of a record, or for what else keeps it out of the table."""
+    """Yield one finding for each contradiction of a record, or for the other reason why the table leaves it out."""
     meaning = "It is left out of everything."
     for notice in study.left_out:
-        for one in notice.contradictions:
-            yield Finding("local", notice.path, one.rule, "serious", one.stated, one.follows, one.off, meaning)
+        for pair in notice.contradictions:
+            yield Finding("local", notice.path, pair.rule, "serious", pair.stated, pair.follows, pair.off, meaning)
         if not notice.contradictions:
             yield Finding(
                 "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning

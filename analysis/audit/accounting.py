@@ -1,4 +1,4 @@
-"""Rules on where the time of a launch went: all of it is accounted for, and ranks meet where they wait."""
+"""Rules on the time of a launch: all of it is accounted for, and ranks leave a barrier together."""
 
 import math
 import statistics
@@ -14,9 +14,9 @@ from train.record.record import PHASES, Rank, RunRecord, Usage, Window
 from train.record.rounds import windows_by_turn
 
 Turns = dict[tuple[int, int], list[Window]]  # by round and arm
-# All ranks leave these phases together: what ends them waits for all.
+# All ranks leave these phases together: each ends with a wait for all ranks.
 _TOGETHER = ("init", "broadcast", "first_step", "warm_up", "timed")
-_TIMES, _FIRST_STEP_S = 4, 0.005  # as train.loop.rounds decides whether a turn has an untimed step
+_FACTOR, _FIRST_STEP_S = 4, 0.005  # as train.loop.rounds decides whether a turn has an untimed step
 
 
 @rule(RECORD_RULES)
@@ -24,7 +24,7 @@ def barriers_together(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a rank that ends a phase earlier or later than the others, although all of them wait there for the last.
 
     The phases of a rank add up from the launch of the job. Ranks that join or leave, or that were started by hand, have
-    no common origin. Where others had the cores, a rank that was told to go on may wait that much longer to do so.
+    no common origin. If other processes had the cores, a rank that may go on can wait that much longer to do so.
     """
     if len(run.ranks) < 2 or resized(run) or run.failure or (run.order is None and run.rounds_end_s is None):
         return
@@ -32,7 +32,7 @@ def barriers_together(run: RunRecord, path: str) -> Iterator[Finding]:
     allowed_s = limit("together_s") * _slowed(run) + slack.pause_s + slack.cycles_s
     allowed_s += limit("clock_skew_s") if len({rank.host for rank in run.ranks}) > 1 else 0.0
     ends = {phase: [_end_s(rank, phase) for rank in run.ranks] for phase in _TOGETHER}
-    apart = {phase: max(of_ranks) - min(of_ranks) for phase, of_ranks in ends.items()}
+    apart = {phase: max(ends_s) - min(ends_s) for phase, ends_s in ends.items()}
     phase = max(apart, key=lambda name: apart[name])
     if apart[phase] > allowed_s:
         late = max(run.ranks, key=lambda rank: abs(_end_s(rank, phase) - statistics.median(ends[phase])))
@@ -82,12 +82,12 @@ def _steps_s(by_turn: Turns) -> dict[tuple[int, int], float]:
 
 
 def _untimed_arms(run: RunRecord, by_turn: Turns) -> set[int]:
-    """Return the arms whose windows come after an untimed step: it was decided once, by a step in the warm-up.
+    """Return the arms whose windows come after an untimed step, as a step in the warm-up decided.
 
-    That step may have been as much shorter than those of the windows as others took from these.
+    That step may have been shorter than those of the windows, by the time that other processes took from these.
     """
     precision = run.config["measure"].get("precision_fraction")
-    long_s = _TIMES / precision * _FIRST_STEP_S * _slowed(run) if precision else math.inf
+    long_s = _FACTOR / precision * _FIRST_STEP_S * _slowed(run) if precision else math.inf
     shortest_s: dict[int, float] = {}
     for (_, arm), step_s in _steps_s(by_turn).items():
         shortest_s[arm] = min(step_s, shortest_s.get(arm, step_s))
@@ -95,22 +95,22 @@ def _untimed_arms(run: RunRecord, by_turn: Turns) -> set[int]:
 
 
 def _slowed(run: RunRecord) -> float:
-    """Return how many times as long everything took because others had the cores of a rank, as the kernel counted it.
+    """Return by which factor other processes on the cores of a rank slowed everything, as the kernel counted it.
 
-    1 where nodes are held to quotas: there the others are mostly the other ranks.
+    1 if nodes are held to quotas: there the other processes are mostly the other ranks.
     """
     shares = [0.0]
     for rank in run.ranks if not run.node_quotas else ():
-        uses = [window.cores for window in rank.windows if window.cores]
-        spans_s = sum(use.wall_s for use in uses) * max(1, len(rank.cores))
-        # Where the kernel counts it, only while the rank was ready.
-        taken_s = sum(use.steal_s + (use.busy_s - use.own_s if use.delay_s is None else use.delay_s) for use in uses)
+        counts = [window.cores for window in rank.windows if window.cores]
+        spans_s = sum(span.wall_s for span in counts) * max(1, len(rank.cores))
+        # The time in which the rank was ready and had no core, if the kernel counts it.
+        taken_s = sum(c.steal_s + (c.busy_s - c.own_s if c.delay_s is None else c.delay_s) for c in counts)
         shares += [taken_s / spans_s] if spans_s else []
     return 1 / (1 - min(max(shares), limit("most_taken")))
 
 
 def _between_s(run: RunRecord, by_turn: Turns, untimed: set[int]) -> float:
-    """Return how long the barriers and the untimed steps of these turns take, about."""
+    """Return about how long the barriers and the untimed steps of these turns take."""
     period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
     restored_s = run.work.gradient_bytes / limit("restored_bytes_per_s") if run.work else 0.0  # the weights, each turn
     joined_s = limit("joined_s") if run.config.get("join_in_turn") else 0.0
@@ -123,8 +123,8 @@ def _between_s(run: RunRecord, by_turn: Turns, untimed: set[int]) -> float:
 def stopping_rule(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a launch whose rounds end before, or go on after, the launcher's end of its rounds let them.
 
-    Rank 0 decides after each round: half of a mean round may lie beyond that end. Where the last round ended is the end
-    of its timed phase; where the one before it ended follows from the windows of the last and what is between them.
+    Rank 0 decides after each round: half of a mean round may lie beyond that end. The last round ends with its timed
+    phase. The end of the round before it follows from the windows of the last round and the time between them.
     """
     by_turn, end_s = windows_by_turn(rank.windows for rank in run.ranks), run.rounds_end_s
     if end_s is None or not by_turn or run.failure:
@@ -133,7 +133,7 @@ def stopping_rule(run: RunRecord, path: str) -> Iterator[Finding]:
     stopped_s, timed_s = _end_s(run.ranks[0], "timed"), run.ranks[0].phases_s.get("timed", 0.0)
     in_last = {turn: windows for turn, windows in by_turn.items() if turn[0] == last}
     between_s = _between_s(run, in_last, _untimed_arms(run, by_turn))
-    between_s = max(between_s, (timed_s - _windows_s(run, by_turn)) / (last + 1))  # as of this round, or of all
+    between_s = max(between_s, (timed_s - _windows_s(run, by_turn)) / (last + 1))  # of this round, or the mean of all
     last_s = _windows_s(run, in_last) + limit("gap_s") + (1 + limit("gap_fraction")) * between_s
     before_s = stopped_s - last_s
     meaning = "Rounds were removed, or added, or times were changed: the launcher's rule stops elsewhere."
@@ -146,7 +146,7 @@ def stopping_rule(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 def _sampled(run: RunRecord) -> Iterator[tuple[Rank, Usage]]:
-    """Yield the ranks whose samples of usage tell something.
+    """Yield the ranks with usable samples of usage.
 
     A driver of a GPU may hang, and ranks that share cores keep each other's samples waiting.
     """
@@ -179,7 +179,7 @@ def cpu_of_samples(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report samples between which a rank took more CPU time than its cores have: time between them was cut."""
     for rank, used in _sampled(run):
         cores = max(1, len(rank.cores))
-        beyond_s = most_s = 0.0  # of the stretch of samples that ends here, and of the worst one
+        beyond_s = most_s = 0.0  # for the stretch of samples that ends here, and for the worst stretch
         for (cpu_s, at_s), (next_cpu_s, next_at_s) in pairwise(zip(used.cpu_s, used.at_s, strict=True)):
             beyond_s = max(0.0, beyond_s + next_cpu_s - cpu_s - cores * (next_at_s - at_s))
             most_s = max(most_s, beyond_s)
@@ -195,7 +195,7 @@ def idle_cores(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report windows without exchange in which cores were idle on one number of ranks and not on another.
 
     Without an exchange a rank computes all the time, alone or among others. Windows that were made longer, or shorter,
-    are filled less, or more than others, by what the kernel counted.
+    are filled less, or more than others, by the kernel's count.
     """
     arms = run.config.get("rounds") or []
     shares = {
@@ -214,24 +214,24 @@ def idle_cores(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 def _busy_share(run: RunRecord, arm: int) -> float | None:
-    """Return the share of the windows of an arm in which its cores were busy; None for too few ticks to tell."""
+    """Return the share of the windows of an arm in which its cores were busy; None for too few ticks."""
     counted = [
         (window.cores, max(1, len(rank.cores)))
         for rank in run.ranks
         for window in rank.windows
         if window.arm == arm and window.cores
     ]
-    spans_s = sum(use.wall_s * cores for use, cores in counted)
+    spans_s = sum(core_use.wall_s * cores for core_use, cores in counted)
     if spans_s < limit("least_spans_s"):
         return None
-    return sum(use.busy_s + use.steal_s for use, _ in counted) / spans_s
+    return sum(core_use.busy_s + core_use.steal_s for core_use, _ in counted) / spans_s
 
 
 @rule(RECORD_RULES)
 def cpu_of_steps(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a base whose steps took more CPU time than the same steps of the control, which exchanges nothing either.
 
-    What a step computes does not depend on how many ranks compute. Neighbours can only make it take longer.
+    The computation of a step does not depend on the number of ranks. Neighbours can only make it take longer.
     """
     arms = run.config.get("rounds") or []
     bases = [index for index, arm in enumerate(arms) if arm["role"] == "base" and arm["ranks"] == 1]
@@ -239,11 +239,11 @@ def cpu_of_steps(run: RunRecord, path: str) -> Iterator[Finding]:
         for index, arm in enumerate(arms):
             if arm["role"] != "control" or arm["batch_per_rank"] != arms[base]["batch_per_rank"]:
                 continue
-            ours, theirs = _cpu_s(run, base), _cpu_s(run, index)
-            ratio = repeats.median([[ours[n] / theirs[n] for n in sorted(ours.keys() & theirs.keys())]])
+            base_s, control_s = _cpu_s(run, base), _cpu_s(run, index)
+            ratio = repeats.median([[base_s[n] / control_s[n] for n in sorted(base_s.keys() & control_s.keys())]])
             if ratio.has_interval and ratio.low > 1 + limit("cpu_apart"):
-                stated = f"{arms[base]['name']}: {statistics.median(ours.values()):.4g} s of CPU time a step"
-                follows = f"{statistics.median(theirs.values()):.4g} s at most, as in {arm['name']}"
+                stated = f"{arms[base]['name']}: {statistics.median(base_s.values()):.4g} s of CPU time a step"
+                follows = f"{statistics.median(control_s.values()):.4g} s at most, as in {arm['name']}"
                 meaning = "Both compute the same. The windows of one of them are longer or shorter than they were."
                 yield finding(path, "serious", stated, follows, ratio.value - 1, meaning)
 

@@ -65,10 +65,10 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
         base, *points = row_dicts(curve)
         ideals = [row["ranks"] / base["ranks"] for row in points]
         speedups = _speedups(curve, table, noisy)
-        shares = _with_scatter(curve, [efficiency(one, ideal) for one, ideal in zip(speedups, ideals, strict=True)])
+        shares = _with_scatter(curve, [efficiency(value, ideal) for value, ideal in zip(speedups, ideals, strict=True)])
         rows = zip(shares, points, ideals, _alleged(shares, base, _NO_MORE), strict=True)
         beyond = [(share, row, ideal) for share, row, ideal, is_outside in rows if is_outside]
-        if worst := max(beyond, key=lambda one: one[0].value, default=None):
+        if worst := max(beyond, key=lambda point: point[0].value, default=None):
             yield _beyond(*worst)
     rates = lookup(measured(table, "images_per_s"))
     on_curves = {point_location(row) for curve in curves(table, *RATES) for row in row_dicts(curve)}
@@ -81,40 +81,39 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _equal_epochs(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the curves of times whose points say that they ran the same epochs."""
     planned = lookup(table[table["quantity"].eq("epochs_planned")])
     for curve in curves(table, *TIMES):
         epochs = [{row["value"] for row in planned(point)} for point in row_dicts(curve)]
-        if len(epochs[0]) == 1 and all(one == epochs[0] for one in epochs):
+        if len(epochs[0]) == 1 and all(values == epochs[0] for values in epochs):
             yield curve
 
 
 def _ideal(row: Row, stated: pd.DataFrame) -> float:
-    """Return the speedup at which a point would lose nothing: its nodes or ranks.
+    """Return the ideal speedup of a point: its nodes or ranks.
 
-    In a user's table, whose base may be another program or setting, it is over what the smallest point of the setting
-    states.
+    The base of a user's table may be another program or setting. There it is relative to the speedup that the smallest
+    point of the setting states.
     """
     ranks = float(row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"])
     if row["report"]:
         return ranks
     same = stated[stated["quantity"].eq(row["quantity"])]
-    smallest = min(lookup(same, SETTING)(row), key=lambda one: one["ranks"])
+    smallest = min(lookup(same, SETTING)(row), key=lambda point: point["ranks"])
     return float(smallest["value"]) * row["ranks"] / smallest["ranks"]
 
 
 def _alleged(numbers: list[Number], row: Row, bounds: Bounds) -> list[bool]:
     """Return whether each number of a curve is outside the bounds; `few_rounds` names curves of too few rounds."""
     return [
-        is_outside and (one.has_interval or not in_rounds(row))
-        for one, is_outside in zip(numbers, outside(numbers, bounds), strict=True)
+        is_outside and (number.has_interval or not in_rounds(row))
+        for number, is_outside in zip(numbers, outside(numbers, bounds), strict=True)
     ]
 
 
 def _with_scatter(curve: pd.DataFrame, shares: list[Number]) -> list[Number]:
     """Return the efficiencies of a curve; one without an interval gets that of the other points' scatter.
 
-    The scatter is that of all other points but the first. It is used where the interval then lies above 1.
+    The scatter is that of all other points except the first. It is used if the interval then lies above 1.
     """
     base, *points = row_dicts(curve)
     if in_rounds(base) or all(share.has_interval for share in shares):
@@ -150,9 +149,9 @@ def _beyond(share: Number, row: Row, ideal: float) -> Finding:
 def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
     """Report points of one curve that did unequal work: images in all if a fixed work is divided, else per rank.
 
-    A ratio of times is a speedup for equal work only. Steps divided by the ranks and rounded down lose some. Which of
-    the two a curve keeps shows in its points: the one that varies less. It is a note if each point ran for about the
-    same time and states the speed that its images and its wall time give: then speeds can be compared.
+    A ratio of times is a speedup for equal work only. Steps divided by the ranks and rounded down lose some. A curve
+    keeps the one of the two that varies less over its points. It is a note if each point ran for about the same time
+    and states the speed that its images and its wall time give: then speeds can be compared.
     """
     for curve in _curves_of_steps(table):
         (off, images), per = max(((_shortfall(images), images), per) for per, images in _work(curve).items())
@@ -171,10 +170,10 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _rounded_down(curve: pd.DataFrame) -> bool:
-    """Return whether each point lacks less than one step of the whole job: what dividing by the ranks leaves over."""
+    """Return whether each point lacks less than one step of the whole job, as the division by the ranks leaves."""
     rows = row_dicts(curve)
     images = [row["value"] * row["global_batch"] for row in rows]
-    return all(max(images) - one < row["global_batch"] for one, row in zip(images, rows, strict=True))
+    return all(max(images) - count < row["global_batch"] for count, row in zip(images, rows, strict=True))
 
 
 def _equal_times(curve: pd.DataFrame, table: pd.DataFrame) -> bool:
@@ -184,7 +183,7 @@ def _equal_times(curve: pd.DataFrame, table: pd.DataFrame) -> bool:
     for row in row_dicts(curve):
         if not walls(row) or not speeds(row):
             return False
-        time_s, speed = (fmean(one["value"] for one in rows) for rows in (walls(row), speeds(row)))
+        time_s, speed = (fmean(match["value"] for match in rows) for rows in (walls(row), speeds(row)))
         implied = metrics.rate(row["value"] * row["global_batch"], time_s)
         if abs(metrics.change_fraction(implied, speed)) > limit("same"):
             return False
@@ -225,8 +224,8 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     noisy = noises(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
         pairs = [*pairwise(row_dicts(curve))]
-        both = [curve[curve["ranks"].isin([before["ranks"], after["ranks"]])] for before, after in pairs]
-        ratios = [_speedups(one, table, noisy)[0] for one in both]
+        steps = [curve[curve["ranks"].isin([before["ranks"], after["ranks"]])] for before, after in pairs]
+        ratios = [_speedups(rows, table, noisy)[0] for rows in steps]
         alleged = _alleged(ratios, pairs[0][0], _NO_LESS)
         for (before, after), ratio, slower in zip(pairs, ratios, alleged, strict=True):
             if slower:

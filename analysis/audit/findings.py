@@ -22,7 +22,7 @@ SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """One inconsistency. Texts carry their units; `off` is stated / follows - 1, where it is a number."""
+    """One inconsistency. Texts carry their units; `off` is stated / follows - 1, if it is a number."""
 
     report: Annotated[str, about("000 to 004, `local` for your records, or the name of FILE")]
     place: Annotated[str, about("table, figure, file or record, and the point")]
@@ -35,13 +35,13 @@ class Finding:
 
 
 def finding(
-    where: Row | str, severity: Severity, stated: str, follows: str, off: float | None, meaning: str, place: str = ""
+    source: Row | str, severity: Severity, stated: str, follows: str, off: float | None, meaning: str, place: str = ""
 ) -> Finding:
     """Return a finding at a row of a tidy table, or at the path of a record; `rule` adds the name of its rule.
 
     `place` is the location in the report if it is not that of the row.
     """
-    report, location = ("", where) if isinstance(where, str) else (where["report"], point_location(where))
+    report, location = ("", source) if isinstance(source, str) else (source["report"], point_location(source))
     return Finding(report or "local", place or location, "", severity, stated, follows, off, meaning)
 
 
@@ -58,7 +58,7 @@ def rule(rules: dict[str, Rule]) -> Callable[[Rule], Rule]:
     def add(function: Rule) -> Rule:
         @functools.wraps(function)
         def named(*arguments: Any) -> Iterator[Finding]:
-            return (replace(one, rule=function.__name__) for one in function(*arguments))
+            return (replace(result, rule=function.__name__) for result in function(*arguments))
 
         rules[function.__name__] = named
         return named
@@ -67,7 +67,7 @@ def rule(rules: dict[str, Rule]) -> Callable[[Rule], Rule]:
 
 
 def point_label(row: Row) -> str:
-    """Return what tells a point apart from others of its table, as text."""
+    """Return the values that distinguish a point from others of its table, as text."""
     parts = [row["model"], row["dataset"], row["gpu"]]
     if not pd.isna(row["batch_per_rank"]):
         parts.append(f"batch {row['batch_per_rank']}")
@@ -77,7 +77,7 @@ def point_label(row: Row) -> str:
 
 
 def point_location(row: Row) -> str:
-    """Return where a row stands in its report, and its point."""
+    """Return the place of a row in its report, and its point."""
     return f"{row['place']}: {point_label(row)}"
 
 
@@ -92,7 +92,7 @@ def severity(difference: Number, off: float, worst: Severity = "serious") -> Sev
     """Return the severity of a relative difference `off`, at most `worst`.
 
     With an interval it follows from the size. Without one, noise may explain the difference: it is a note up to the
-    margin of single runs, a warning beyond, and serious where the two are no measurements of the same thing.
+    margin of single runs, a warning beyond, and serious if the two cannot be measurements of the same thing.
     """
     if difference.has_interval:
         grade = graded(off)
@@ -104,19 +104,19 @@ def severity(difference: Number, off: float, worst: Severity = "serious") -> Sev
 
 
 def beyond_noise(off: float) -> bool:
-    """Return whether two single runs differ by more than the largest noise that is assumed explains."""
+    """Return whether two single runs differ by more than the largest assumed noise explains."""
     return abs(off) > limit("single_runs")
 
 
 def reason(difference: Number, off: float, interval: str) -> str:
-    """Return why a difference is alleged, or is not: `interval` describes its interval if it has one."""
+    """Return why a difference is reported, or is not: `interval` describes its interval if it has one."""
     if difference.has_interval:
         return interval
     if beyond_noise(off):
         noise, margin = limit("single_noise"), limit("single_runs")
         return f"each was measured once, but noise of {noise:.0%} would explain {margin:.0%} at most"
     return (
-        "this cannot be judged: each was measured once, and no repeat on this device at this scale tells how large "
+        "this cannot be judged: each was measured once, and no repeat on this device at this scale shows how large "
         "the noise is"
     )
 
@@ -124,15 +124,15 @@ def reason(difference: Number, off: float, interval: str) -> str:
 def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
     """Return whether each number of one curve is outside the bounds; without an interval its value decides."""
     return [
-        verdict.outcome == "outside" if one.has_interval else not bounds.allow(one.value)
-        for one, verdict in zip(numbers, judge_all(numbers, bounds), strict=True)
+        verdict.outcome == "outside" if number.has_interval else not bounds.allow(number.value)
+        for number, verdict in zip(numbers, judge_all(numbers, bounds), strict=True)
     ]
 
 
 def speedup(row: Row, base: Row, noisy: Noises) -> Number:
-    """Return the work per second of one point of a curve over that of another, as it would be in any runs of them.
+    """Return the work per second of one point of a curve over that of another.
 
-    The interval covers the rounding of the printed numbers and the noise of both points.
+    The interval covers any runs of both: the rounding of the printed numbers and the noise of both points.
     """
     return speedup_with_noise(row, base, noisy.at(row), noisy.at(base))
 

@@ -1,4 +1,4 @@
-"""What the audit compares between launches, and rules between the launches of an experiment."""
+"""A launch as the audit compares it with others, and the rules between the launches of an experiment."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ from analysis.thresholds import limit
 from train.record.record import Order, RunRecord
 
 Scatter = NDArray[np.float32]
-_MOST = 256  # steps of a run that are compared with others: more add nothing
-_ENOUGH_LAUNCHES = 3  # of a curve, to tell how much they differ
-_DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that say how many cores a rank has
+_MOST_STEPS = 256  # steps of a run that are compared with others: more add nothing
+_ENOUGH_LAUNCHES = 3  # of a curve, to estimate how much they differ
+_DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that determine the cores of a rank
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Launch:
     config_hash: str
     machine: str
     software: tuple[tuple[str, str], ...]
-    curve: tuple[tuple[str, Any], ...]  # what is swept beside the nodes: launches in rounds and their points share it
+    curve: tuple[tuple[str, Any], ...]  # swept values except the nodes: launches in rounds and their points share them
     in_rounds: bool
     cores_per_rank: tuple[int, ...]
     divided: tuple[Any, ...]  # how its experiment divides the cores of a node here: swept values
@@ -44,20 +44,20 @@ class Launch:
     repeat: int
     rounds: int  # the fewest of an arm
     speedups: dict[str, Number] = field(compare=False)  # of each arm in rounds, in this launch
-    cores: frozenset[tuple[str, int]]  # that its ranks were bound to, with their hosts
+    cores: frozenset[tuple[str, int]]  # to which its ranks were bound, with their hosts
     order: Order | None  # its position in the plan of the launcher, which makes one run after the other
     planned: int  # launches of its point; 0: not known
     compete: bool  # launches of a point that is significantly slower are not made
     began_at: float | None  # seconds since the epoch; None: not known
     job_s: float
     model: tuple[str, int]  # its name and the size of its images
-    work: tuple[Any, ...]  # what an image of it needs; empty: not counted
-    batches: dict[str, int] = field(compare=False)  # of a rank, by what is swept at a point, and its arm
+    work: tuple[Any, ...]  # operations and gradient bytes; empty: not counted
+    batches: dict[str, int] = field(compare=False)  # of a rank, by the swept values of a point, and its arm
     scatters: tuple[Scatter, Scatter] = field(compare=False)  # of its steps, and of its windows
 
 
 def launch(run: RunRecord, path: str) -> Launch:
-    """Return what the rules compare of a complete record."""
+    """Return a complete record as a `Launch`, which rules compare."""
     environment, measure, ratios_by_arm = run.environment, run.config["measure"], ratios(run)
     medians = {name: repeats.median([values]) for name, values in ratios_by_arm.items()}
     software = dict(environment.versions) if environment else {}
@@ -107,14 +107,13 @@ def _began_at(run: RunRecord) -> float | None:
 
 def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
     """Return the numbers of cores that ranks have; none if rank groups of a launch divide a node differently."""
-    settings = [group["settings"] for group in run.config.get("rank_groups") or []]
-    if any(key in one for one in settings for key in _DIVIDE):
+    if any(key in group["settings"] for group in run.config.get("rank_groups") or [] for key in _DIVIDE):
         return ()
     return tuple(sorted({len(rank.cores) // rank.workers for rank in run.ranks}))
 
 
 def throughput(run: RunRecord) -> float:
-    """Return the throughput of a launch of one point; 0 in rounds or without a batch, where there is no such number."""
+    """Return the throughput of a launch of one point; 0 in rounds or without a batch, which have no such number."""
     if run.config.get("rounds") or not run.config.get("global_batch"):
         return 0.0
     timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
@@ -122,7 +121,7 @@ def throughput(run: RunRecord) -> float:
 
 
 def _batches(run: RunRecord) -> dict[str, int]:
-    """Return the batch of a rank at each point of a launch, by what is swept there, its arm and its role."""
+    """Return the batch of a rank at each point of a launch, by its swept values, its arm and its role."""
     alone = {"swept": run.swept, "arm": run.arm, "role": run.role, "batch_per_rank": run.config.get("batch_per_rank")}
     batches: dict[str, set[int]] = defaultdict(set)
     for arm in run.config.get("rounds") or [alone]:
@@ -134,9 +133,9 @@ def _batches(run: RunRecord) -> dict[str, int]:
 
 
 def _scatters(run: RunRecord) -> tuple[Scatter, Scatter]:
-    """Return how much longer each step of rank 0 is than the one before it, and each window: logarithms, by arm.
+    """Return the logarithms of the ratios of successive steps of rank 0, and of its windows, by arm.
 
-    Both are empty if no clock gave them.
+    Both are empty if no clock gave the times.
     """
     if not run.ranks:
         return _NOTHING, _NOTHING
@@ -152,20 +151,20 @@ _NOTHING: Scatter = np.empty(0, np.float32)
 
 
 def scatter(times_s: list[float]) -> Scatter:
-    """Return the differences of the logarithms of neighbours; none where a time is not positive."""
+    """Return the differences of the logarithms of neighbours; none if a time is not positive."""
     times = np.array(times_s)
     return np.diff(np.log(times)).astype(np.float32) if (times > 0).all() else _NOTHING
 
 
-def _differences(lists: list[list[float]]) -> Scatter:
-    """Return the `scatter` of the lists that a clock gave, up to as many values as are compared."""
-    scatters, left = [_NOTHING], _MOST
-    for times_s in lists:
-        some = times_s[: left + 1]
-        if from_clock(np.array(some)).sum() >= len(some) / 2:
-            scatters.append(scatter(some))
-            left -= len(scatters[-1])
-        if left <= 0:
+def _differences(series: list[list[float]]) -> Scatter:
+    """Return the `scatter` of the series that a clock gave, up to as many values as are compared."""
+    scatters, remaining = [_NOTHING], _MOST_STEPS
+    for times_s in series:
+        first_s = times_s[: remaining + 1]
+        if from_clock(np.array(first_s)).sum() >= len(first_s) / 2:
+            scatters.append(scatter(first_s))
+            remaining -= len(scatters[-1])
+        if remaining <= 0:
             break
     return np.concatenate(scatters)
 
@@ -176,7 +175,7 @@ def one_repeat(runs: list[Launch]) -> Iterator[Finding]:
 
     Curves in rounds are left out, for their rounds are repeats, and so are single points launched beside them.
     """
-    single = [same[0] for same in grouped(_without_rounds(runs), _point).values() if len(same) == 1]
+    single = [launches[0] for launches in grouped(_without_rounds(runs), _point).values() if len(launches) == 1]
     if single:
         path = single[0].path + (f", and {len(single) - 1} more points" if len(single) > 1 else "")
         grade: Severity = "warning" if any(run.measure == "report" for run in single) else "note"
@@ -188,14 +187,14 @@ def one_repeat(runs: list[Launch]) -> Iterator[Finding]:
 def repeats_apart(runs: list[Launch]) -> Iterator[Finding]:
     """Report repeats of one point that differ a lot: the noise floor of this machine, on its worst point.
 
-    Curves in rounds are left out: their ratios are taken within a round, and their intervals say what differences mean.
+    Curves in rounds are left out: their ratios are taken within a round, and have intervals.
     """
     spreads = [
-        (metrics.change_fraction(min(speeds), max(speeds)), same[0], len(same))
-        for same in grouped(_without_rounds(runs), _point).values()
-        if len(same) > 1 and min(speeds := [run.images_per_s for run in same]) > 0
+        (metrics.change_fraction(min(speeds), max(speeds)), launches[0], len(launches))
+        for launches in grouped(_without_rounds(runs), _point).values()
+        if len(launches) > 1 and min(speeds := [run.images_per_s for run in launches]) > 0
     ]
-    off, run, count = max(spreads, key=lambda one: one[0], default=(0.0, None, 0))
+    off, run, count = max(spreads, key=lambda spread: spread[0], default=(0.0, None, 0))
     if run and off > limit("spread"):
         grade = graded(off, warning=limit("spread"), serious=limit("apart_serious"))
         meaning = f"No difference below {off:.0%} means anything here. Is the machine otherwise idle?"
@@ -209,9 +208,9 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
     The 95 % intervals of two launches do not overlap, on the arm where they are furthest apart. From three launches on
     the interval of the curve covers it.
     """
-    for same in grouped([run for run in runs if run.in_rounds], _point).values():
-        for name in dict.fromkeys(name for run in same for name in run.speedups):
-            medians = [(run.speedups[name], run) for run in same if name in run.speedups]
+    for launches in grouped([run for run in runs if run.in_rounds], _point).values():
+        for name in dict.fromkeys(name for run in launches for name in run.speedups):
+            medians = [(run.speedups[name], run) for run in launches if name in run.speedups]
             (low, slow), (high, _) = min(medians, key=lambda m: m[0].high), max(medians, key=lambda m: m[0].low)
             if apart(low, high) and len(medians) < MIN_VALUES:
                 off = metrics.change_fraction(low.value, high.value)
@@ -221,7 +220,7 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
                 meaning = (
                     "The interval of the curve covers it; that of the rounds of one launch does not."
                     if enough
-                    else f"{len(medians)} launches hardly tell what the next one gives: measure {_ENOUGH_LAUNCHES} "
+                    else f"{len(medians)} launches hardly show what the next one gives: measure {_ENOUGH_LAUNCHES} "
                     "or more (measure.repeats)."
                 )
                 yield finding(slow.path, grade, stated, follows, off, meaning)
@@ -230,12 +229,12 @@ def launches_apart(runs: list[Launch]) -> Iterator[Finding]:
 @rule(EXPERIMENT_RULES)
 def few_rounds(runs: list[Launch]) -> Iterator[Finding]:
     """Report a curve whose launches together have so few rounds that no interval can be given."""
-    for same in grouped([run for run in runs if run.in_rounds], _point).values():
-        rounds = sum(run.rounds for run in same)
+    for launches in grouped([run for run in runs if run.in_rounds], _point).values():
+        rounds = sum(run.rounds for run in launches)
         if 0 < rounds < MIN_VALUES:
-            grade: Severity = "warning" if same[0].measure == "report" else "note"
+            grade: Severity = "warning" if launches[0].measure == "report" else "note"
             meaning = "No interval, and so no difference: give the curve a larger measure.budget_s."
-            yield finding(same[-1].path, grade, f"{rounds} rounds", f"{MIN_VALUES} or more", None, meaning)
+            yield finding(launches[-1].path, grade, f"{rounds} rounds", f"{MIN_VALUES} or more", None, meaning)
 
 
 @rule(EXPERIMENT_RULES)
@@ -244,17 +243,18 @@ def unequal_machines(runs: list[Launch]) -> Iterator[Finding]:
 
     The fewest are named: without them the others would have as many points and repeats as were planned.
     """
-    for same in grouped(runs, lambda run: run.curve).values():
-        machines = grouped(same, lambda run: run.machine)
-        (most, usual), *others = sorted(machines.items(), key=lambda item: -len(item[1]))
-        for machine, strayed in others:
-            more = f", and {len(strayed) - 1} more runs" if len(strayed) > 1 else ""
-            here, there = _differing(machine, most)
-            grade: Severity = "warning" if here.startswith("kernel") and there.startswith("kernel") else "serious"
-            stated = f"{strayed[0].point} r{strayed[0].repeat} on {here}"
-            follows = f"{there}, as {len(usual)} other runs"
+    for launches in grouped(runs, lambda run: run.curve).values():
+        machines = grouped(launches, lambda run: run.machine)
+        (usual_machine, usual_runs), *others = sorted(machines.items(), key=lambda item: -len(item[1]))
+        for machine, deviating in others:
+            more = f", and {len(deviating) - 1} more runs" if len(deviating) > 1 else ""
+            own_parts, usual_parts = _differing(machine, usual_machine)
+            kernels = all(parts.startswith("kernel") for parts in (own_parts, usual_parts))
+            grade: Severity = "warning" if kernels else "serious"
+            stated = f"{deviating[0].point} r{deviating[0].repeat} on {own_parts}"
+            follows = f"{usual_parts}, as {len(usual_runs)} other runs"
             meaning = "It is no repeat of the others and no point of their curve: measure it again where they ran."
-            yield finding(strayed[0].path + more, grade, stated, follows, None, meaning)
+            yield finding(deviating[0].path + more, grade, stated, follows, None, meaning)
 
 
 def _differing(one: str, other: str) -> tuple[str, str]:
@@ -264,8 +264,8 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return apart[0] or "an unknown machine", apart[1] or "an unknown machine"
 
 
-# How much a difference means; of anything else it is serious. A commit may change what no run uses, the digest of
-# train/ and conf/ only a comment in it.
+# The severity of a difference; it is serious in all other names. A commit may change files that no run uses, and the
+# digest of train/ and conf/ changes with a comment.
 _SOFTWARE: dict[str, Severity] = {"git commit": "note", "digest of the code": "warning"}
 _LIBRARIES = ("MPI", "NCCL")  # which launches without Horovod do not load
 
@@ -286,17 +286,17 @@ def unequal_software(runs: list[Launch]) -> Iterator[Finding]:
 
 @rule(EXPERIMENT_RULES)
 def unequal_cores(runs: list[Launch]) -> Iterator[Finding]:
-    """Report ranks with other numbers of cores at other points of one machine.
+    """Report ranks whose number of cores differs between the points of one machine.
 
     Otherwise the smallest point has the whole machine to itself, and every speedup is wrong. Points that divide a node
     differently on purpose, because that is swept, are not compared with each other.
     """
-    for (machine, _), same in grouped(runs, lambda run: (run.machine, run.divided)).items():
-        cores = sorted({number for run in same for number in run.cores_per_rank})
+    for (machine, _), launches in grouped(runs, lambda run: (run.machine, run.divided)).items():
+        cores = sorted({number for run in launches for number in run.cores_per_rank})
         if len(cores) > 1:
             stated = f"{', '.join(map(str, cores))} cores a rank"
             meaning = f"On {machine or 'an unknown machine'}: a speedup between them compares cores."
-            yield finding(same[0].experiment, "serious", stated, "one number", None, meaning)
+            yield finding(launches[0].experiment, "serious", stated, "one number", None, meaning)
 
 
 def _point(run: Launch) -> tuple[str, str]:
@@ -318,5 +318,5 @@ def grouped(runs: list[Launch], key: Callable[[Launch], Any]) -> dict[Any, list[
 
 
 def plan_of(run: Launch) -> tuple[int | None, int] | None:
-    """Return the seed and the length of the plan of a launch, which tell it from others; None without one."""
+    """Return the seed and the length of the plan of a launch, which identify the plan; None without one."""
     return (run.order.seed, run.order.runs) if run.order else None

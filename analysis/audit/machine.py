@@ -1,4 +1,4 @@
-"""Rules on the machine: what is possible on it, what else ran meanwhile, whether emulated nodes were isolated."""
+"""Rules on the machine: its limits, the other load on it, and the isolation of emulated nodes."""
 
 import math
 import statistics
@@ -39,7 +39,7 @@ def _rates(run: RunRecord) -> Iterator[tuple[str, float, dict[str, float]]]:
         yield run.point, rate, throughput_bounds(run)
     measured = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks)) if arms else []
     for index, arm in enumerate(arms):
-        if rates := [of_round[index] for of_round in measured if index in of_round]:
+        if rates := [rates_by_arm[index] for rates_by_arm in measured if index in rates_by_arm]:
             yield arm["name"], repeats.median([rates]).value, throughput_bounds(run, index)
 
 
@@ -63,7 +63,7 @@ def beyond_instructions(run: RunRecord, path: str) -> Iterator[Finding]:
             continue
         clock_hz = 1e6 * max(limit("most_mhz"), state.frequency_max_mhz or 0.0)
         bound = per_cycle * clock_hz * max(1, len(rank.cores))
-        speed = max(metrics.operations_per_s(one.rows, min(one.times_s)) for one in rank.matrix_products)
+        speed = max(metrics.operations_per_s(product.rows, min(product.times_s)) for product in rank.matrix_products)
         if speed > bound:
             stated = f"rank {rank.rank}: {speed / 1e9:.0f} thousand million operations/s in products of matrices"
             follows = f"{bound / 1e9:.0f} at most, {per_cycle} a cycle on {len(rank.cores)} cores"
@@ -74,24 +74,24 @@ def beyond_instructions(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(RECORD_RULES)
 def impossible_memory(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a peak of memory below a sample of it, or below what the weights, gradients and the batch of a rank take.
+    """Report a peak of memory below a sample of it, or below the size of a rank's weights, gradients and batch.
 
-    On CPUs, where each rank has all weights; half of what an image adds to the peak (conf/model) is a lower bound.
+    Only on CPUs, where each rank has all weights. Half of an image's bytes at the peak (conf/model) is a lower bound.
     """
     for rank in run.ranks:
         sampled = max(rank.usage.memory_bytes, default=0) if rank.usage else 0
-        for least, what in ((sampled, "a sample of it"), (_least_bytes(run, rank), "its weights and its batch")):
+        for least, reason in ((sampled, "a sample of it"), (_least_bytes(run, rank), "its weights and its batch")):
             off = metrics.change_fraction(least, rank.peak_memory_bytes) if least else 0.0
             if off < -limit("memory_below"):
                 stated = f"rank {rank.rank}: {rank.peak_memory_bytes / 2**20:.0f} MiB at most"
-                follows = f"{least / 2**20:.0f} MiB or more, of {what}"
+                follows = f"{least / 2**20:.0f} MiB or more, of {reason}"
                 meaning = "The memory, the batch or the model is not as the record says."
                 yield finding(path, "serious", stated, follows, off, meaning)
                 return
 
 
 def _least_bytes(run: RunRecord, rank: Rank) -> float:
-    """Return the memory that a rank needs at least; 0 where it is not known."""
+    """Return the memory that a rank needs at least; 0 if it is not known."""
     if run.config.get("device") != "cpu" or run.failure or run.config.get("program"):
         return 0.0
     process_bytes = limit("least_process_bytes")
@@ -100,8 +100,8 @@ def _least_bytes(run: RunRecord, rank: Rank) -> float:
     if not (run.work and batch and trains):
         return process_bytes
     arms = enumerate(run.config.get("rounds") or [])
-    mine = [arm["batch_per_rank"] for index, arm in arms if any(window.arm == index for window in rank.windows)]
-    activations = max(mine, default=batch) * model.get("activation_bytes_per_image", 0) / 2
+    batches = [arm["batch_per_rank"] for index, arm in arms if any(window.arm == index for window in rank.windows)]
+    activations = max(batches, default=batch) * model.get("activation_bytes_per_image", 0) / 2
     if run.config.get("precision") != "fp32":
         activations /= 2
     return process_bytes + 2 * run.work.gradient_bytes + activations
@@ -124,8 +124,8 @@ def above_ideal(run: RunRecord, path: str) -> Iterator[Finding]:
         more = arm["rank_group"] == first["rank_group"] and arm["ranks"] > first["ranks"]
         if arm["role"] != "control" or not more:
             continue
-        times = first["batch_per_rank"] / arm["batch_per_rank"]
-        if times not in (1, arm["ranks"] / first["ranks"]):
+        ratio = first["batch_per_rank"] / arm["batch_per_rank"]
+        if ratio not in (1, arm["ranks"] / first["ranks"]):
             continue
         speedup = repeats.median([rounds.ratios(rates, index, base)])
         efficiency: Number = speedup.scaled(first["ranks"] / arm["ranks"])
@@ -141,26 +141,26 @@ def above_ideal(run: RunRecord, path: str) -> Iterator[Finding]:
 def impossible_power(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report energy that no processor takes, or gives, in the time in which it was counted."""
     worst: tuple[float, str, str] | None = None
-    for rank, _, use in core_uses(run):
-        for what, watts, most in _powers(use):
+    for rank, _, core_use in core_uses(run):
+        for device, watts, most in _powers(core_use):
             if not 0 < watts <= most and (worst is None or abs(watts) > abs(worst[0])):
-                worst = watts, f"rank {rank.rank} on {rank.host}: {what} at {watts:.4g} W", f"0 to {most:g} W"
+                worst = watts, f"rank {rank.rank} on {rank.host}: {device} at {watts:.4g} W", f"0 to {most:g} W"
     if worst:
         meaning = "The energy, or the time in which it was counted, is not right."
         yield finding(path, "serious", worst[1], worst[2], None, meaning)
 
 
-def _powers(use: CoreUse) -> Iterator[tuple[str, float, float]]:
-    """Yield what is powered, with how many watts, and how many at most. A counter that stands still counts nothing."""
-    if use.wall_s > 0:
-        if use.energy_j:
-            yield "processors", use.energy_j / use.wall_s, limit("host_watts")
-        if use.gpu_energy_j:
-            yield "GPU", use.gpu_energy_j / use.wall_s, limit("gpu_watts")
+def _powers(core_use: CoreUse) -> Iterator[tuple[str, float, float]]:
+    """Yield the devices, their power and the largest possible power, in watts, without counters that stand still."""
+    if core_use.wall_s > 0:
+        if core_use.energy_j:
+            yield "processors", core_use.energy_j / core_use.wall_s, limit("host_watts")
+        if core_use.gpu_energy_j:
+            yield "GPU", core_use.gpu_energy_j / core_use.wall_s, limit("gpu_watts")
 
 
 def _spans(rank: Rank) -> list[CoreUse]:
-    """Return what was counted of a rank's cores in each timed span, in the order of measurement."""
+    """Return the use of a rank's cores in each timed span, in the order of measurement."""
     spans = [rank.timed_cores, *(window.cores for window in rank.windows)]
     return [span for span in spans if span]
 
@@ -224,7 +224,7 @@ def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
 
     The median over the last third of the windows is compared with that over the first.
     """
-    for what, clock in (("cores", "frequency_mhz"), ("GPU", "gpu_clock_mhz")):
+    for device, clock in (("cores", "frequency_mhz"), ("GPU", "gpu_clock_mhz")):
         changes = []
         for rank in run.ranks:
             clocks = [mhz for span in _spans(rank) if (mhz := getattr(span, clock)) is not None]
@@ -232,10 +232,10 @@ def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
             if third >= limit("clock_windows"):
                 early, late = statistics.median(clocks[:third]), statistics.median(clocks[-third:])
                 changes.append((metrics.change_fraction(early, late), rank, early, late))
-        worst = min(changes, key=lambda one: one[0], default=None)
+        worst = min(changes, key=lambda change: change[0], default=None)
         if worst and worst[0] < -limit("clock_fell"):
             off, rank, early, late = worst
-            stated = f"rank {rank.rank} on {rank.host}: {what} at {late:.0f} MHz in the last third of the windows"
+            stated = f"rank {rank.rank} on {rank.host}: {device} at {late:.0f} MHz in the last third of the windows"
             meaning = "Rates of early and of late rounds are of different machines; ratios within a round are not."
             yield finding(path, "warning", stated, f"{early:.0f} MHz, as in the first", off, meaning)
 
@@ -249,33 +249,33 @@ def cut_windows(run: RunRecord, path: str) -> Iterator[Finding]:
     """
     if run.config["distribution"]["backend"] in recorded_config.ASYNCHRONOUS:
         return
-    cut, slack = {}, Slack.from_run(run)
-    for where, spans in _timed(run).items():
-        if all(use for _, use in spans):
+    shortened, slack = {}, Slack.from_run(run)
+    for window, spans in _timed(run).items():
+        if all(core_use for _, core_use in spans):
             longest_s = max(window_s for window_s, _ in spans)
-            around_s = min(use.wall_s - window_s for window_s, use in spans if use)
+            around_s = min(core_use.wall_s - window_s for window_s, core_use in spans if core_use)
             slack_s = max(1, len(run.config.get("rank_groups") or [])) * slack.barrier_s(longest_s, len(spans))
-            slack_s += delayed_s(use for _, use in spans) + limit("counted_around") * longest_s
+            slack_s += delayed_s(core_use for _, core_use in spans) + limit("counted_around") * longest_s
             if around_s > slack_s:
-                cut[where] = longest_s, around_s
-    if cut:
-        where, (window_s, around_s) = max(cut.items(), key=lambda one: one[1][1] / one[1][0])
-        more = f", and {len(cut) - 1} more windows" if len(cut) > 1 else ""
+                shortened[window] = longest_s, around_s
+    if shortened:
+        window, (window_s, around_s) = max(shortened.items(), key=lambda item: item[1][1] / item[1][0])
+        more = f", and {len(shortened) - 1} more windows" if len(shortened) > 1 else ""
         follows = f"about {window_s + around_s:.4g} s, in which every rank counted what its cores did"
         off = metrics.change_fraction(window_s + around_s, window_s)
         meaning = (
             "The steps took longer than the record says, or something else ran between the counters and the steps."
         )
-        yield finding(path, "serious", f"{where}: {window_s:.4g} s{more}", follows, off, meaning)
+        yield finding(path, "serious", f"{window}: {window_s:.4g} s{more}", follows, off, meaning)
 
 
 def _timed(run: RunRecord) -> dict[str, list[tuple[float, CoreUse | None]]]:
-    """Return the time of the timed steps, or of each window, with what was counted around them on each rank."""
+    """Return the time of the timed steps, or of each window, with the use of the cores around them on each rank."""
     timed: dict[str, list[tuple[float, CoreUse | None]]] = {}
     for rank in run.ranks:
         for window in rank.windows:
-            where = f"round {window.round}, arm {window.arm}"
-            timed.setdefault(where, []).append((window.window_s, window.cores))
+            name = f"round {window.round}, arm {window.arm}"
+            timed.setdefault(name, []).append((window.window_s, window.cores))
         if not run.config.get("rounds"):
             timed.setdefault("timed", []).append((rank.phases_s.get("timed", 0.0), rank.timed_cores))
     return timed

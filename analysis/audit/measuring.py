@@ -32,14 +32,14 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
             before = widest.get(report, (-1.0, rows, 0))
             widest[report] = (max(before[0], off), rows if off > before[0] else before[1], before[2] + 1)
     for off, rows, count in widest.values():
-        one, two = rows.sort_values("value").to_dict("records")[:: len(rows) - 1]
-        stated = f"{one['value']:g} and {two['value']:g} {one['unit']}"
+        first, second = rows.sort_values("value").to_dict("records")[:: len(rows) - 1]
+        stated = f"{first['value']:g} and {second['value']:g} {first['unit']}"
         meaning = (
             f"The widest of {count} configurations measured twice: no difference below {off:.1%} means anything in "
             "this report."
         )
-        place = f"{one['place']} and {two['place']}: {point_label(one)}"
-        yield finding(one, graded(off, serious=math.inf), stated, "one number", off, meaning, place)
+        location = f"{first['place']} and {second['place']}: {point_label(first)}"
+        yield finding(first, graded(off, serious=math.inf), stated, "one number", off, meaning, location)
 
 
 @rule(TABLE_RULES)
@@ -49,14 +49,14 @@ def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
     They are repeats of one point, or points of one setting. One finding a setting and quantity, on the first pair.
     """
     rows = _many_digits(table)
-    for _, same in rows.groupby([*SETTING, "quantity"], dropna=False, sort=False):
-        twice = same[same.duplicated("value", keep=False)].to_dict("records")
+    for _, group in rows.groupby([*SETTING, "quantity"], dropna=False, sort=False):
+        twice = group[group.duplicated("value", keep=False)].to_dict("records")
         if twice:
-            one, two = [row for row in twice if row["value"] == twice[0]["value"]][:2]
-            stated = f"{two['quantity']} {two['value']:.12g} {two['unit']}"
-            follows = f"not the number of {point_location(one)} to the last digit"
+            first, second = [row for row in twice if row["value"] == twice[0]["value"]][:2]
+            stated = f"{second['quantity']} {second['value']:.12g} {second['unit']}"
+            follows = f"not the number of {point_location(first)} to the last digit"
             meaning = "Two measurements do not agree in so many digits: measure this point again."
-            yield finding(two, "serious", stated, follows, None, meaning)
+            yield finding(second, "serious", stated, follows, None, meaning)
 
 
 @rule(TABLE_RULES)
@@ -76,11 +76,11 @@ def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
     same = same[same["repeat"].isna().eq(same["repeat_first"].isna())]  # medians of the repeats beside them are no copy
     for _, pairs in same.groupby(["setting_first", "setting", "quantity"], sort=False):
         if pairs["ranks"].nunique() > 1:
-            one, two = (rows.loc[pairs[name].iloc[0]].to_dict() for name in ("row_first", "row"))
-            stated = f"{two['quantity']} {two['value']:.12g} {two['unit']}, and {len(pairs) - 1} more"
-            follows = f"not the numbers of {point_location(one)} to the last digit"
+            first, second = (rows.loc[pairs[name].iloc[0]].to_dict() for name in ("row_first", "row"))
+            stated = f"{second['quantity']} {second['value']:.12g} {second['unit']}, and {len(pairs) - 1} more"
+            follows = f"not the numbers of {point_location(first)} to the last digit"
             meaning = "One of them is a copy under another name: measure it."
-            yield finding(two, "serious", stated, follows, None, meaning)
+            yield finding(second, "serious", stated, follows, None, meaning)
 
 
 def _many_digits(table: pd.DataFrame) -> pd.DataFrame:
@@ -116,10 +116,10 @@ def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
         if "measure" in rows and rows["measure"].eq("quick").all():
             continue
         least = rows.sort_values("value").to_dict("records")[0]
-        place = point_location(least) + (f", and {len(rows) - 1} more" if len(rows) > 1 else "")
+        location = point_location(least) + (f", and {len(rows) - 1} more" if len(rows) > 1 else "")
         meaning = f"{_time_of_steps(least, table)}The mean over so few steps still includes the first, slower ones."
         follows = f"{limit('few_steps'):g} or more"
-        yield finding(least, "warning", f"{least['value']:g} steps", follows, None, meaning, place)
+        yield finding(least, "warning", f"{least['value']:g} steps", follows, None, meaning, location)
 
 
 def _time_of_steps(steps: Row, table: pd.DataFrame) -> str:
@@ -213,11 +213,11 @@ def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
         }
     rows = measured(table, "images_per_s", "epoch_s")
     # "Tesla V100-SXM2-16GB", as a machine names it, is a V100.
-    rows = rows.assign(gpu=[next((w for w in re.split(r"[\s-]+", name) if w in devices), "") for name in rows["gpu"]])
+    rows = rows.assign(gpu=[next((n for n in re.split(r"[\s-]+", name) if n in devices), "") for name in rows["gpu"]])
     rows = rows[rows["gpu"].ne("")]
     key = [name for name in [*SETTING, *SIZE] if name not in ("gpu", "machine")] + ["experiment", "quantity"]
-    for _, same in rows.groupby(key, dropna=False, sort=False):
-        rates = same.assign(speed=same["value"].where(same["quantity"].ne("epoch_s"), metrics.rate(1.0, same["value"])))
+    rows = rows.assign(speed=rows["value"].where(rows["quantity"].ne("epoch_s"), metrics.rate(1.0, rows["value"])))
+    for _, rates in rows.groupby(key, dropna=False, sort=False):
         best: Sequence[Row] = rates.sort_values("speed").drop_duplicates("gpu", keep="last").to_dict("records")
         for slow in best:
             for fast in best:

@@ -1,4 +1,4 @@
-"""Rules on where records come from: order, folders, copies and gaps, which no single record shows."""
+"""Rules on the origin of records: order, folders, copies and gaps."""
 
 import math
 import re
@@ -18,8 +18,8 @@ from train.record import rounds
 from train.record.record import RECORD_NAME, RunRecord
 
 _RESOLUTION_S = 1.0  # of started_at
-_LOST = "It was removed, or its launcher was killed. Of the runs that remain nobody knows how they were chosen."
-_EACH = "a record of each launch, also of one that failed"
+_RUNS_REMOVED = "It was removed, or its launcher was killed. Nobody knows how the runs that remain were chosen."
+_ALL_LAUNCHES = "a record of each launch, also of one that failed"
 _RUN = re.compile(r"r(\d{1,6})(?:\D(\d{1,6}))?")  # the folder of a run: repeat, generation
 
 
@@ -38,9 +38,9 @@ def order_of_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
     if not by_round or run.config.get("rank_groups_at_once"):
         return
     taken = [index for index, arm in enumerate(arms) if arm["name"] not in run.arms_left_out]
-    own = {index for index in taken if 0 in rounds.ranks_of(run.config, index)}
+    on_rank_0 = {index for index in taken if 0 in rounds.ranks_of(run.config, index)}
     drawn = islice(rounds.orders(run.config["seed"], run.repeat, len(taken)), 1 + max(by_round))
-    expected = [[taken[n] for n in order if taken[n] in own] for order in drawn]
+    expected = [[taken[n] for n in order if taken[n] in on_rank_0] for order in drawn]
     wrong = [number for number, order in by_round.items() if order != expected[number][: len(order)]]
     if wrong:
         first, right = (", ".join(map(str, order)) for order in (by_round[wrong[0]], expected[wrong[0]]))
@@ -80,15 +80,15 @@ def copied_scatter(runs: list[Launch]) -> Iterator[Finding]:
     named: set[str] = set()
     by_point = grouped(runs, lambda run: (run.point, run.config_hash))
     as_long = grouped(runs, lambda run: (run.in_rounds, len(run.scatters[0])))
-    for same in [*by_point.values(), *as_long.values()]:
-        for what, scatters in (
-            ("steps", [run.scatters[0] for run in same]),
-            ("windows", [run.scatters[1] for run in same]),
+    for launches in [*by_point.values(), *as_long.values()]:
+        for quantity, scatters in (
+            ("steps", [run.scatters[0] for run in launches]),
+            ("windows", [run.scatters[1] for run in launches]),
         ):
             if pair := _alike(scatters):
                 *positions, compared, r = pair
-                first, second = sorted((same[one] for one in positions), key=lambda run: (run.repeat, run.path))
-                stated = f"{compared} differences of {what} that scatter as those of {first.path}"
+                first, second = sorted((launches[n] for n in positions), key=lambda run: (run.repeat, run.path))
+                stated = f"{compared} differences of {quantity} that scatter as those of {first.path}"
                 meaning = "No two launches have that in common: one of them was made from the other."
                 if second.path not in named:
                     yield finding(second.path, "serious", stated, f"no correlation, not {r:.2f}", None, meaning)
@@ -102,17 +102,16 @@ def copied_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
     by_arm: dict[int, list[tuple[int, Scatter]]] = defaultdict(list)
     for window in windows:
         by_arm[window.arm].append((window.round, scatter(window.step_times_s)))
-    rounds_of = sorted({window.round for window in windows})
-    pieces = [dict(of_arm) for of_arm in by_arm.values()]
+    arms = [dict(scatters) for scatters in by_arm.values()]
     whole = [
-        (number, np.concatenate([one[number] for one in pieces]))
-        for number in rounds_of
-        if all(number in one for one in pieces)
+        (number, np.concatenate([arm[number] for arm in arms]))
+        for number in sorted({window.round for window in windows})
+        if all(number in arm for arm in arms)
     ]
-    for name, of_round in [*((f"arm {arm}", of_arm) for arm, of_arm in by_arm.items()), ("all arms", whole)]:
-        if pair := _alike([scatter for _, scatter in of_round], within=True):
+    for name, scatters in [*((f"arm {arm}", scatters) for arm, scatters in by_arm.items()), ("all arms", whole)]:
+        if pair := _alike([values for _, values in scatters], within=True):
             *positions, compared, r = pair
-            first, second = sorted(of_round[one][0] for one in positions)
+            first, second = sorted(scatters[position][0] for position in positions)
             stated = f"round {second}, {name}: {compared} steps that scatter as those of round {first}"
             meaning = "No two rounds have that in common: one of them was made from the other."
             yield finding(path, "serious", stated, f"no correlation, not {r:.2f}", None, meaning)
@@ -122,13 +121,13 @@ def copied_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
 def _alike(scatters: list[Scatter], within: bool = False) -> tuple[int, int, int, float] | None:
     """Return the two lists whose Spearman correlation is too large for chance; None for none, or too few values.
 
-    That is their positions, how many values were compared, and the correlation. Fisher's transformation makes it
-    normal, with a variance of 1.06 / (n - 3) (Fieller et al. 1957). `within`: of one launch, whose windows share a
-    course, which is their median.
+    Returns their positions, how many values were compared, and the correlation. Fisher's transformation makes it
+    normal, with a variance of 1.06 / (n - 3) (Fieller et al. 1957). `within`: all are of one launch, whose windows
+    share their median as a common trend.
     """
     from scipy.stats import rankdata  # it takes longer to import than most commands to run
 
-    usable = [position for position, one in enumerate(scatters) if len(one) >= limit("alike_values")]
+    usable = [position for position, differences in enumerate(scatters) if len(differences) >= limit("alike_values")]
     if len(usable) < 2:
         return None
     shortest = min(len(scatters[position]) for position in usable)
@@ -141,12 +140,12 @@ def _alike(scatters: list[Scatter], within: bool = False) -> tuple[int, int, int
     ranks /= np.where(sizes > 0, sizes, 1.0)[:, None]
     correlations: NDArray[np.float64] = ranks @ ranks.T
     np.fill_diagonal(correlations, 0.0)
-    one, other = np.unravel_index(int(np.argmax(correlations)), correlations.shape)
-    r = float(correlations[one, other])
+    row, column = np.unravel_index(int(np.argmax(correlations)), correlations.shape)
+    r = float(correlations[row, column])
     deviations = math.atanh(min(r, 1 - 1e-9)) * math.sqrt((shortest - 3) / 1.06)
     if deviations < limit("alike_deviations"):
         return None
-    return usable[int(one)], usable[int(other)], shortest, r
+    return usable[int(row)], usable[int(column)], shortest, r
 
 
 @rule(EXPERIMENT_RULES)
@@ -175,15 +174,15 @@ def _plans(runs: list[Launch]) -> list[dict[int, Launch]]:
     planned = [run for run in runs if run.order and not run.compete and len(Path(run.path).parts) > 4]
     plans = grouped(planned, lambda run: (Path(run.path).parents[3], plan_of(run))).values()
     by_position = [{run.order.position: run for run in launches if run.order} for launches in plans]
-    whole = [one for one, launches in zip(by_position, plans, strict=True) if len(one) == len(launches)]
-    return [dict(sorted(one.items())) for one in whole]
+    whole = [plan for plan, launches in zip(by_position, plans, strict=True) if len(plan) == len(launches)]
+    return [dict(sorted(plan.items())) for plan in whole]
 
 
 @rule(EXPERIMENT_RULES)
 def starts_in_order(runs: list[Launch]) -> Iterator[Finding]:
     """Report a launch that began before one that comes earlier in its plan: its time or its position was changed.
 
-    A launch that was made again, after it failed, comes later than its position says, and is left out.
+    A launch that was made again after it failed comes later than its position, and is left out.
     """
     for by_position in _plans(runs):
         begun = [
@@ -207,7 +206,7 @@ def missing_run(runs: list[Launch]) -> Iterator[Finding]:
 
     The launcher makes the launches of a plan in their order, also writes a record of one that fails, and passes over
     those that have one. So each position in the order, up to the last one with a record, has one somewhere in the
-    folder of the experiment. Later positions say nothing: the launcher may have been interrupted.
+    folder of the experiment. Later positions may be missing: the launcher may have been interrupted.
 
     `missing` reports the repeats of which a later one has a record.
     """
@@ -231,7 +230,7 @@ def _missing_in_plan(experiment: Path, runs: list[Launch], gaps: int) -> Iterato
     if lost > 0:
         stated = f"no record of {lost} launch{'es' * (lost > 1)} that came before others in the plan"
         stated += f"; without one are {listed}" if names else ""
-        yield finding(str(experiment), "warning", stated, _EACH, None, _LOST)
+        yield finding(str(experiment), "warning", stated, _ALL_LAUNCHES, None, _RUNS_REMOVED)
     elif names:
         meaning = "Not made yet, interrupted, or removed: it cannot be determined."
         yield finding(str(experiment), "note", f"no record of {listed}", "launches that were planned", None, meaning)
@@ -252,9 +251,9 @@ def missing(folders: Collection[Path]) -> Iterator[Finding]:
         ]
         if lost:
             grade: Severity = "warning" if repeats else "note"
-            meaning = _LOST if repeats else "Its launcher was killed, or the record was removed."
-            one = finding(str(folder), grade, f"no record of {', '.join(lost)}", _EACH, None, meaning)
-            yield replace(one, rule="missing_run")
+            meaning = _RUNS_REMOVED if repeats else "Its launcher was killed, or the record was removed."
+            gap = finding(str(folder), grade, f"no record of {', '.join(lost)}", _ALL_LAUNCHES, None, meaning)
+            yield replace(gap, rule="missing_run")
 
 
 def _generations(point: Path) -> dict[int, set[int]]:

@@ -1,4 +1,4 @@
-"""Rules over single run records: what is needed to trust a number, beyond the number.
+"""Rules over single run records: whether their numbers can be trusted.
 
 Records that contradict themselves do not reach these rules: the table leaves them out (`analysis.table.checks`).
 """
@@ -16,7 +16,7 @@ from train.record.record import Host, Rank, RunRecord
 
 
 def hardware(host: Host) -> str:
-    """Return what makes a host the machine that it is, beside its name, as text."""
+    """Return a description of a host's hardware and kernel, without its name."""
     state = host.state
     parts = [host.cpu_model, f"{host.cores} cores", f"{host.memory_bytes / 2**30:.0f} GiB", f"kernel {host.kernel}"]
     if state:
@@ -41,14 +41,14 @@ def ratios(run: RunRecord) -> dict[str, list[float]]:
 
 
 def _arm(rank: Rank, index: int) -> tuple[list[float], list[float]]:
-    """Return the times of steps and of computing of one rank in all windows of one arm."""
+    """Return the step times and the computing times of one rank over all windows of one arm."""
     windows = [window for window in rank.windows if window.arm == index]
     steps, computing = ([getattr(w, name) for w in windows] for name in ("step_times_s", "compute_times_s"))
     return list(chain.from_iterable(steps)), list(chain.from_iterable(computing))
 
 
 def _steps(run: RunRecord) -> Iterator[tuple[str, list[float]]]:
-    """Yield the timed steps of each rank, in rounds of each rank and arm, with their name."""
+    """Yield a name and the timed steps of each rank, or in rounds of each rank and arm."""
     arms = run.config.get("rounds") or []
     for rank in run.ranks:
         if rank.step_times_s:
@@ -58,7 +58,7 @@ def _steps(run: RunRecord) -> Iterator[tuple[str, list[float]]]:
 
 
 def _computing(run: RunRecord) -> dict[int, list[float]]:
-    """Return the times that each rank computed, or else its steps; in rounds those of the last arm, with all ranks."""
+    """Return the computing times of each rank, else its step times; in rounds of the last arm, which has all ranks."""
     last = len(run.config.get("rounds", [])) - 1
     times = {
         rank.rank: _arm(rank, last) if last >= 0 else (rank.step_times_s, rank.compute_times_s) for rank in run.ranks
@@ -85,7 +85,7 @@ def dirty_tree(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(RECORD_RULES)
 def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report ranks on hosts of different kinds: the slowest sets the pace of all, and the number is of none of them."""
+    """Report ranks on hosts of different kinds: the slowest sets the pace of all, and the result describes none."""
     hosts = run.environment.hosts if run.environment else []
     kinds = {hardware(host) for host in hosts}
     if len(kinds) > 1:
@@ -97,12 +97,12 @@ def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
 def warm_up_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report first timed steps that are slower than the rest: the warm-up was too short, which the mean includes.
 
-    The median of the first tenth of the steps (three or more) against the median of the others, on the rank where they
-    differ most; and a rank-sum test says that the scatter of the steps does not explain it. In rounds an untimed step
-    goes before each window, and `arm_drift` compares them.
+    It compares the median of the first tenth of the steps (three or more) with that of the others, on the rank where
+    they differ most. A rank-sum test excludes that the scatter of the steps explains it. In rounds an untimed step
+    precedes each window, and `arm_drift` compares the windows.
     """
-    findings = [one for rank in run.ranks for one in _drift(rank, path)]
-    yield from sorted(findings, key=lambda one: one.off or 0)[-1:]
+    findings = [drift for rank in run.ranks for drift in _drift(rank, path)]
+    yield from sorted(findings, key=lambda drift: drift.off or 0)[-1:]
 
 
 def _drift(rank: Rank, path: str) -> Iterator[Finding]:
@@ -118,19 +118,19 @@ def _drift(rank: Rank, path: str) -> Iterator[Finding]:
             yield finding(path, grade, stated, f"{late:.4g} s, as the others", off, meaning)
 
 
-def _larger_p(some: list[float], others: list[float]) -> float:
-    """Return how likely values of one kind are as much larger than the others (Mann and Whitney's test, one-sided)."""
+def _larger_p(values: list[float], others: list[float]) -> float:
+    """Return the probability that chance makes values as much larger than others (Mann and Whitney, one-sided)."""
     from scipy.stats import mannwhitneyu  # it takes longer to import than most commands to run
 
-    return float(mannwhitneyu(some, others, alternative="greater").pvalue)
+    return float(mannwhitneyu(values, others, alternative="greater").pvalue)
 
 
 @rule(RECORD_RULES)
 def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report an arm whose ratio to the base changed during the launch: the machine's drift did not cancel.
 
-    It rose or fell over the rounds, by Kendall's test at a level that all arms share, which a change at once in their
-    middle does too. Then the interval of the rounds of this launch, which takes them for repeats, is too narrow.
+    Kendall's test finds that it rose or fell over the rounds, also by one jump in their middle; all arms share its
+    level. Then the interval of the rounds of this launch, which takes them for repeats, is too narrow.
     """
     ratios_by_arm = ratios(run)
     for name, values in ratios_by_arm.items():
@@ -145,7 +145,7 @@ def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 def _trend_p(values: list[float]) -> float:
-    """Return how likely values without a trend rise or fall as much (Kendall's test); 1 for too few or equal values."""
+    """Return the probability that values without a trend rise or fall as much (Kendall); 1 for few or equal values."""
     if len(values) < MIN_VALUES or len({*values}) == 1:
         return 1.0
     from scipy.stats import kendalltau  # as above
@@ -160,17 +160,17 @@ def step_outliers(run: RunRecord, path: str) -> Iterator[Finding]:
     Their cost is the share of the timed window beyond that many median steps. Only the rank, in rounds also the arm, in
     which they cost most is named.
     """
-    findings = [one for where, steps in _steps(run) for one in _outliers(where, steps, path)]
-    yield from sorted(findings, key=lambda one: one.off or 0)[-1:]
+    findings = [outlier for name, steps in _steps(run) for outlier in _outliers(name, steps, path)]
+    yield from sorted(findings, key=lambda outlier: outlier.off or 0)[-1:]
 
 
-def _outliers(where: str, steps: list[float], path: str) -> Iterator[Finding]:
+def _outliers(name: str, steps: list[float], path: str) -> Iterator[Finding]:
     if len(steps) >= limit("least_steps"):
         median = statistics.median(steps)
         slow = [step for step in steps if step > limit("outlier") * median]
         if len(slow) > limit("outliers_share") * len(steps):
             cost = sum(step - median for step in slow) / sum(steps)
-            stated = f"{where}: {len(slow)} of {len(steps)} steps above {limit('outlier') * median:.3g} s"
+            stated = f"{name}: {len(slow)} of {len(steps)} steps above {limit('outlier') * median:.3g} s"
             meaning = f"They cost {cost:.1%} of the timed window; the longest took {max(slow):.3g} s."
             yield finding(path, graded(cost), stated, f"median {median:.3g} s", cost, meaning)
 

@@ -1,4 +1,4 @@
-"""Rules on what is said twice: in the files beside a record, in the commit that it names, and within the record."""
+"""Rules on redundant facts: in the files beside a record, in the commit that it names, and within the record."""
 
 import functools
 import hashlib
@@ -24,7 +24,7 @@ _MEANING = "Both were written by the same launch: one of them was changed afterw
 _FILES_CHANGED = "The record was made from these files: it, or they, were changed afterwards."
 _NOT_WRITTEN = ("summary", "attachments", "started_at", "sha256")  # by the ranks
 _WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}")
-_DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError)  # what reading a file by anybody raises
+_DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError)  # raised on reading a damaged file
 _BYTES = 4  # of a gradient in fp32
 # Settings that the launcher decides after the command.
 _DECIDED_LATER = ("results", "threads_per_rank", "measure.budget_s", "measure.curve_budget_s")
@@ -37,9 +37,9 @@ _VARIABLES = {
 
 
 def parts_beside(run: RunRecord, path: str) -> bool:
-    """Return whether the file that each rank wrote is beside a record, and nothing but these files is in it.
+    """Return whether the files beside a record are those that each of its ranks wrote, and no others.
 
-    Jobs whose ranks came and went, or that failed, have files of others too; by hand a rank wrote the record.
+    Jobs that failed, or whose ranks changed, have other files too. Without a launcher, rank 0 writes the record.
     """
     paths = protocol.part_paths(Path(path).parent)
     whole = run.status == "complete" and not run.resizes and all("exit" in rank.phases_s for rank in run.ranks)
@@ -48,39 +48,40 @@ def parts_beside(run: RunRecord, path: str) -> bool:
 
 @rule(RECORD_RULES)
 def record_and_parts(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a record that says something else than the files beside it, which its ranks wrote while they ran.
+    """Report a record that differs from the files beside it, which its ranks wrote while they ran.
 
     The launcher puts the record together from these files. Doing it again gives the same, to the last digit.
     """
     if parts_beside(run, path):
-        identity = Identity(**{one.name: getattr(run, one.name) for one in fields(Identity)})
+        identity = Identity(**{field.name: getattr(run, field.name) for field in fields(Identity)})
         started_at = datetime.fromisoformat(run.started_at).timestamp()
-        ending = JobEnd(started_at, run.job_s, run.cores_shared, node_quotas=run.node_quotas)
+        job_end = JobEnd(started_at, run.job_s, run.cores_shared, node_quotas=run.node_quotas)
         try:
-            again = record.loads(record.dumps(assemble(parts.read(Path(path).parent), identity, ending)), path)
+            rebuilt = record.loads(record.dumps(assemble(parts.read(Path(path).parent), identity, job_end)), path)
         except (*_DAMAGED, record.RecordError) as error:
             yield finding(path, "warning", "its ranks' files", f"not to be read: {error}", None, _FILES_CHANGED)
             return
-        stated, written = ({**msgspec.to_builtins(one), **dict.fromkeys(_NOT_WRITTEN)} for one in (run, again))
+        stated, written = ({**msgspec.to_builtins(r), **dict.fromkeys(_NOT_WRITTEN)} for r in (run, rebuilt))
         yield from _differing(path, "as its rank wrote beside it", stated, written)
 
 
 @rule(RECORD_RULES)
 def record_and_assignment(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a record that says something else than `run.json` beside it, which its launcher gave to the ranks."""
+    """Report a record that differs from `run.json` beside it, which its launcher gave to the ranks."""
     try:
-        asked = protocol.read_assignment(Path(path).parent)
-        end_s, digest = asked.config["measure"].get("budget_s"), files.source_digest(asked.source)
+        assignment = protocol.read_assignment(Path(path).parent)
+        end_s, digest = assignment.config["measure"].get("budget_s"), files.source_digest(assignment.source)
     except _DAMAGED:
         return
-    config = _within(asked.config, run.config) | {"measure": run.config["measure"]}
-    written = {"config": config, "config_hash": asked.config_hash, "repeat": asked.repeat, "source_digest": digest}
+    config = _within(assignment.config, run.config) | {"measure": run.config["measure"]}
+    written = {"config": config, "source_digest": digest}
+    written |= {name: getattr(assignment, name) for name in ("config_hash", "repeat")}
     written |= {"rounds_end_s": end_s} if run.rounds_end_s is not None else {}
     yield from _differing(path, "in run.json beside it", {name: getattr(run, name) for name in written}, written)
 
 
 def _within(values: Any, like: Any) -> Any:
-    """Return values with those keys alone that another configuration has."""
+    """Return values with only those keys that another configuration has."""
     if isinstance(values, Mapping) and isinstance(like, Mapping):
         return {key: _within(values[key], like[key]) for key in like if key in values}
     return values
@@ -89,9 +90,10 @@ def _within(values: Any, like: Any) -> Any:
 def _differing(path: str, by: str, stated: Any, written: Any) -> Iterator[Finding]:
     differ = [*_differences(stated, written)]
     if differ:
-        name, one, other = differ[0]
+        name, recorded, expected = differ[0]
         more = f", and {len(differ) - 1} more values" if len(differ) > 1 else ""
-        yield finding(path, "serious", f"{name}: {_short(one)}{more}", f"{_short(other)}, {by}", None, _FILES_CHANGED)
+        in_record, in_files = f"{name}: {_short(recorded)}{more}", f"{_short(expected)}, {by}"
+        yield finding(path, "serious", in_record, in_files, None, _FILES_CHANGED)
 
 
 def _short(value: Any) -> str:
@@ -127,7 +129,7 @@ def commit_and_digest(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @functools.cache
 def _digest_at(commit: str) -> str | None:
-    """Return the digest of train/ and conf/ at a commit of this repository; None where it has none of that name."""
+    """Return the digest of train/ and conf/ at a commit of this repository; None without such a commit."""
     if not _WHOLE_COMMIT.fullmatch(commit):
         return None
     command = ["git", "-C", str(files.ROOT), "archive", "--format=tar", commit, *files.FOLDERS]
@@ -147,15 +149,15 @@ def _digest_at(commit: str) -> str | None:
 @rule(RECORD_RULES)
 def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a command line whose settings are not those of the configuration: one of them belongs to another run."""
-    for key, given in _settings(run.command).items():
+    for key, value in _settings(run.command).items():
         stated = _configured(run.config, key)
-        commanded = _named(key, given) if isinstance(run.config.get(key), Mapping) else given
-        if key not in _DECIDED_LATER and None not in (stated, commanded) and not _same(str(commanded), stated):
-            yield finding(path, "serious", f"{key}: {stated}", f"{given}, as its command says", None, _MEANING)
+        commanded = _named(key, value) if isinstance(run.config.get(key), Mapping) else value
+        if key not in _DECIDED_LATER and None not in (stated, commanded) and not _equal(str(commanded), stated):
+            yield finding(path, "serious", f"{key}: {stated}", f"{value}, as its command says", None, _MEANING)
 
 
 def _settings(command: list[str]) -> dict[str, str]:
-    """Return the settings of a command line; the last of each counts. Those that follow from others say no value."""
+    """Return the settings of a command line, the last of each key, without those that have no value of their own."""
     pairs = (word.lstrip("+").partition("=") for word in command if "=" in word and not word.startswith("-"))
     return {key: value for key, _, value in pairs if value not in ("", "null") and "${" not in value}
 
@@ -168,7 +170,7 @@ def _named(section: str, file: str) -> str | None:
 
 
 def _configured(config: Mapping[str, Any], key: str) -> Any:
-    """Return a value of the configuration; of a section its name; None where the record does not say."""
+    """Return a value of the configuration, or the name of a section; None if the record has none."""
     value: Any = config
     for name in key.split("."):
         if not isinstance(value, Mapping) or name not in value:
@@ -179,16 +181,16 @@ def _configured(config: Mapping[str, Any], key: str) -> Any:
     return None if isinstance(value, list) else value
 
 
-def _same(given: str, stated: Any) -> bool:
+def _equal(text: str, stated: Any) -> bool:
     try:
-        return float(given) == float(stated)
+        return float(text) == float(stated)
     except (TypeError, ValueError):
-        return given.strip("'\"").lower() == str(stated).lower()
+        return text.strip("'\"").lower() == str(stated).lower()
 
 
 @rule(RECORD_RULES)
 def variables_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report environment variables of rank 0 that say something else than the configuration that sets them."""
+    """Report environment variables of rank 0 that differ from the configuration that sets them."""
     variables = run.environment.variables if run.environment else {}
     horovod = run.config["distribution"]["backend"] == "horovod" and not run.config["distribution"].get("elastic")
     expected = {name: _configured(run.config, key) for name, key in _VARIABLES.items()}
@@ -198,13 +200,13 @@ def variables_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
     if groups:  # rank 0 has the settings of the first group
         expected.pop("OMP_NUM_THREADS")
     for name, value in expected.items():
-        if name in variables and value is not None and horovod and not _same(variables[name], value):
+        if name in variables and value is not None and horovod and not _equal(variables[name], value):
             yield finding(path, "serious", f"{name}={variables[name]}", f"{value}, as configured", None, _MEANING)
 
 
 @rule(RECORD_RULES)
 def names_and_settings(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a point or an arm whose name says other settings than it has: arms were exchanged, or a point renamed."""
+    """Report a point or an arm whose name and settings differ: arms were exchanged, or a point was renamed."""
     named = [(run.point, dict(run.swept))]
     named += [(arm["name"], arm) for arm in run.config.get("rounds") or []]
     for name, settings in named:
@@ -229,18 +231,18 @@ def gradients_and_parameters(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(EXPERIMENT_RULES)
 def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
-    """Report launches of one model that need other operations for an image, or have other gradients, than the rest."""
-    for (model, size), same in grouped([run for run in runs if run.work], lambda run: run.model).items():
-        usual, *others = sorted(grouped(same, lambda run: run.work).items(), key=lambda one: -len(one[1]))
-        for work, strayed in others:
+    """Report launches of one model whose operations for an image, or whose gradients, differ from the rest."""
+    for (model, size), launches in grouped([run for run in runs if run.work], lambda run: run.model).items():
+        usual, *others = sorted(grouped(launches, lambda run: run.work).items(), key=lambda item: -len(item[1]))
+        for work, deviating in others:
             stated = f"{model} at {size} pixels: {work}"
             meaning = "One model is one work: it was another model, or what the record says of it was changed."
-            yield finding(strayed[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
+            yield finding(deviating[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
 
 
 @rule(RECORD_RULES)
 def gpus_and_device(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report GPUs that a record has in one place and not in another: of hosts, ranks, and what only CPUs measure."""
+    """Report GPUs on which parts of a record disagree: hosts, ranks, and measurements that only CPUs make."""
     environment = run.environment
     variables = environment.variables if environment else {}
     for host in environment.hosts if environment else []:
@@ -262,9 +264,9 @@ def gpus_and_device(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(EXPERIMENT_RULES)
 def one_plan(runs: list[Launch]) -> Iterator[Finding]:
-    """Report launches of one plan that give one point, or one arm of it, other settings: a plan is of one command.
+    """Report launches of one plan whose settings of a point, or of one arm, differ: one command makes a plan.
 
-    Launches whose positions in the order are the same are of several plans, and are left out.
+    Launches with the same position in the order belong to several plans, and are left out.
     """
     plans = grouped([run for run in runs if run.order], plan_of)
     for launches in plans.values():
@@ -275,19 +277,19 @@ def one_plan(runs: list[Launch]) -> Iterator[Finding]:
             settings.setdefault(f"the configuration of {run.point}", {}).setdefault(run.config_hash[:8], []).append(run)
             for point, batch in run.batches.items():
                 settings.setdefault(f"the batch of a rank at {point}", {}).setdefault(str(batch), []).append(run)
-        strayed: dict[str, Finding] = {}
-        for what, by_setting in settings.items():
-            (usual, same), *others = sorted(by_setting.items(), key=lambda one: -len(one[1]))
+        deviating: dict[str, Finding] = {}
+        for quantity, by_setting in settings.items():
+            (usual, usual_runs), *others = sorted(by_setting.items(), key=lambda item: -len(item[1]))
             for setting, (run, *_) in others:
                 meaning = "Both are of one plan, which one command made: one of them was changed afterwards."
-                stated, follows = f"{what}: {setting}", f"{usual}, as in {same[0].path}"
-                strayed.setdefault(run.path, finding(run.path, "serious", stated, follows, None, meaning))
-        yield from strayed.values()
+                stated, follows = f"{quantity}: {setting}", f"{usual}, as in {usual_runs[0].path}"
+                deviating.setdefault(run.path, finding(run.path, "serious", stated, follows, None, meaning))
+        yield from deviating.values()
 
 
 @rule(RECORD_RULES)
 def missing_provenance(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a record that does not say how it was made: nobody can repeat it, or see that machines differ."""
+    """Report a record without its origin: it cannot be repeated, and a difference of machines does not show."""
     environment = run.environment
     parts = {
         "the command": run.command,
@@ -301,5 +303,5 @@ def missing_provenance(run: RunRecord, path: str) -> Iterator[Finding]:
         "the variables": environment and environment.variables,
     }
     if missing := [name for name, value in parts.items() if not value]:
-        meaning = "The launcher writes all of it. Whether the machine or the software was the same cannot be told."
+        meaning = "The launcher writes all of it. Whether machine and software were the same cannot be determined."
         yield finding(path, "warning", f"not in the record: {', '.join(missing)}", "all of it", None, meaning)

@@ -1,4 +1,4 @@
-"""Rules over derived numbers as reports print them: do they follow from the primary numbers, and mean what they say?"""
+"""Rules over derived numbers as reports print them: whether they follow from primary numbers, and their meaning."""
 
 import math
 from collections.abc import Iterator
@@ -53,13 +53,13 @@ def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
 def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a printed ratio of speedups under the name of a ratio of throughputs.
 
-    Such a ratio is 1 at the smallest point whatever was measured, and hides any effect that all points share. A
-    conclusion of "no effect" drawn from it says nothing about speed. Ratios that follow from neither are named as such.
+    Such a ratio is always 1 at the smallest point, and hides any effect that all points share. A conclusion of "no
+    effect" drawn from it says nothing about speed. Ratios that follow from neither are named as such.
     """
     for ratio in [name for name in RATIOS if table["quantity"].eq(name).any()]:
-        for report, printed in table[table["quantity"].eq(ratio) & table["kind"].eq("stated")].groupby("report"):
+        for report, cells in table[table["quantity"].eq(ratio) & table["kind"].eq("stated")].groupby("report"):
             rows = table[table["report"].eq(str(report))]
-            raw, scaled = _agreement(printed, pairs(rows, ratio)), _agreement(printed, pairs(rows, ratio, True))
+            raw, scaled = _agreement(cells, pairs(rows, ratio)), _agreement(cells, pairs(rows, ratio, True))
             if raw.empty or raw["fits"].all():
                 continue
             meaning = f"{(~raw['fits']).sum()} of {len(raw)} cells do not follow from the throughputs"
@@ -76,13 +76,13 @@ def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
             off = metrics.change_fraction(worst["follows"], worst["value"])
             cell = f"{ratio} {worst['value']:.2f} ({point_label(worst)})"
             follows = f"{worst['follows']:.3g} = {worst['upper']:g} / {worst['lower']:g} images/s"
-            place = f"{printed['place'].iloc[0]} and below"
+            place = f"{cells['place'].iloc[0]} and below"
             yield finding(worst, graded(off), cell, follows, off, meaning, place)
 
 
-def _agreement(printed: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
-    """Return printed cells beside what follows; `fits` where rounding can explain the difference."""
-    both = printed.merge(computed[[*SETTING, *SIZE, "upper", "lower", "follows", "off"]], on=[*SETTING, *SIZE])
+def _agreement(cells: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return printed cells with the ratios that follow; `fits` if rounding can explain the difference."""
+    both = cells.merge(ratios[[*SETTING, *SIZE, "upper", "lower", "follows", "off"]], on=[*SETTING, *SIZE])
     fits = [
         derived.follows(cell, rounded(cell["follows"], cell["follows"] * cell["off"])).outcome != "outside"
         for cell in both.to_dict("records")
@@ -117,7 +117,7 @@ def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _groups(lower: pd.DataFrame, upper: pd.DataFrame, column: str) -> str:
-    """Return the values of the first other column that tells two groups of cells apart, with the range of each."""
+    """Return the values of the first other column that separates two groups of cells, with the range of each."""
     for by in ("gpu", "model", "dataset", "batch_per_rank", "ranks"):
         if by != column and not set(lower[by]) & set(upper[by]):
             return " and ".join(
@@ -193,8 +193,8 @@ def label(table: pd.DataFrame) -> Iterator[Finding]:
             f"{least:.0%} to {most:.0%}; the blocks that are computed from this row label it {row['ranks']}."
         )
         off = metrics.change_fraction(row["ranks"], row["value"])
-        printed, follows = f"{row['value']:g} GPUs", f"{row['ranks']} GPUs"
-        yield finding(row, "warning", printed, follows, off, meaning, row["place"])
+        stated, follows = f"{row['value']:g} GPUs", f"{row['ranks']} GPUs"
+        yield finding(row, "warning", stated, follows, off, meaning, row["place"])
 
 
 @rule(TABLE_RULES)
@@ -244,8 +244,8 @@ def _rounded_in_copying(rows: pd.DataFrame) -> Finding:
         f"off by {metrics.change_fraction(worst['value'], worst['value_source']):+.1%}."
     )
     copied, follows = f"{worst['value']:g} {worst['unit']}", f"{worst['value_source']:g} in the source"
-    place = f"{point_location(worst)}, and {len(rows) - 1} more"
-    return finding(worst, "warning" if is_base else "note", copied, follows, worst["off"], meaning, place)
+    location = f"{point_location(worst)}, and {len(rows) - 1} more"
+    return finding(worst, "warning" if is_base else "note", copied, follows, worst["off"], meaning, location)
 
 
 @rule(TABLE_RULES)

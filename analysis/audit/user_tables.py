@@ -1,7 +1,4 @@
-"""A scaling study in a user's table: its tidy table, which rules could run, and rules over its runs.
-
-The rules over runs are of rates, times, speedups and batches, in whatever columns it has.
-"""
+"""A scaling study in a user's table: its tidy table, which rules could run, and rules over its runs."""
 
 import csv
 import re
@@ -14,6 +11,7 @@ from analysis import metrics
 from analysis.audit.findings import Finding, Rule, Severity, finding, graded, rule
 from analysis.curves import ranks_in_words
 from analysis.thresholds import limit
+from analysis.user_table import rates
 from analysis.user_table.headers import TEXT
 from analysis.user_table.table import UserTable
 
@@ -26,15 +24,9 @@ _IMAGES = ("", "images", "samples")
 _WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and Gray, CVPR'16)
 
 
-def _curves(runs: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the runs of each curve: alike in all columns of text."""
-    key = [name for name in TEXT if name in runs]
-    return [curve for _, curve in runs.groupby(key, dropna=False, sort=False)] if key else [runs]
-
-
 def _stated(table: UserTable) -> set[str]:
-    """Return the columns that the file has itself, and says of what they are."""
-    return {one.name for one in table.readings if not (one.guess and one.name in BATCHES)}
+    """Return the columns that the file has itself and whose meaning it states."""
+    return {reading.name for reading in table.readings if not (reading.guess and reading.name in BATCHES)}
 
 
 def _at(run: pd.Series) -> str:
@@ -58,13 +50,13 @@ def rate_times_time(table: UserTable) -> Iterator[Finding]:
         fewer = runs[runs["images_per_s"] * runs["wall_s"] < runs["images"]]
         yield from _misfits(fewer, "wall_s", fewer["images"], "images or more")
     if "epoch_s" in stated:
-        for curve in _curves(runs):
+        for curve in rates.curves(runs):
             rows = curve[curve["images_per_s"].gt(0) & curve["epoch_s"].gt(0)].sort_values("ranks", kind="stable")
             first = float((rows["images_per_s"] * rows["epoch_s"]).iloc[0]) if len(rows) else 0.0
             yield from _misfits(rows, "epoch_s", pd.Series(first, rows.index), "images in an epoch, as on fewest ranks")
 
 
-def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, what: str) -> Iterator[Finding]:
+def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, text: str) -> Iterator[Finding]:
     """Yield a finding for each run whose rate times this time is far from these images."""
     ratios = runs["images_per_s"] * runs[time] / images
     margin = 1 + limit("apart_serious")
@@ -73,7 +65,7 @@ def _misfits(runs: pd.DataFrame, time: str, images: pd.Series, what: str) -> Ite
         stated = f"{run['images_per_s']:.6g} images/s x {run[time]:.6g} s = {ratio * images[index]:.6g} images"
         meaning = "The rate, the time or its unit, or whose batch or rate it is, is not as the table says."
         grade: Severity = "warning" if 0.5 < ratio < 2 else "serious"
-        yield finding(_at(run), grade, stated, f"{images[index]:.6g} {what}", ratio - 1, meaning)
+        yield finding(_at(run), grade, stated, f"{images[index]:.6g} {text}", ratio - 1, meaning)
 
 
 @rule(RUN_RULES)
@@ -88,7 +80,7 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
         if name not in table.runs or "images_per_s" in table.runs:
             continue
         ones, findings, fitting = table.runs[table.runs[name].eq(1)], [], set()
-        for curve in _curves(table.runs):
+        for curve in rates.curves(table.runs):
             rows = curve[curve[name].notna()]
             bases = pd.concat([rows[rows["ranks"].eq(rows["ranks"].min())], ones])
             pairs = [(base, time) for _, base in bases.iterrows() for time in times]
@@ -140,15 +132,15 @@ def impossible_rate(table: UserTable) -> Iterator[Finding]:
         return
     gmacs, peaks = _by_name(MODELS, "model", "gmacs"), _by_name(DEVICES, "gpu", "peak_tflops")
     for _, run in runs[runs["images_per_s_per_rank"].notna()].iterrows():
-        words = {name: str(run.get(name, "")) for name in (*CONDITIONS, "model", "setting")}
-        model = _named(words["model"] + " " + words["setting"], gmacs)
-        device = _named(words["gpu"] + " " + words["machine"] + " " + words["setting"], peaks)
+        texts = {name: str(run.get(name, "")) for name in (*CONDITIONS, "model", "setting")}
+        model = _named(texts["model"] + " " + texts["setting"], gmacs)
+        device = _named(texts["gpu"] + " " + texts["machine"] + " " + texts["setting"], peaks)
         if not model or not device:
             continue
         most = peaks[device] * 1e3 / (6 * gmacs[model] / _WINOGRAD)
         rate = float(run["images_per_s_per_rank"])
         if rate > most:
-            dataset = words["dataset"].lower()
+            dataset = texts["dataset"].lower()
             sure = "imagenet" in dataset or "ilsvrc" in dataset
             meaning = f"A {device} does {peaks[device]:g} TFLOP/s at most, in its fastest format." + (
                 ""
@@ -165,7 +157,7 @@ def _by_name(path: Path, key: str, value: str) -> dict[str, float]:
 
 
 def _named(text: str, names: Mapping[str, float]) -> str:
-    """Return which of these names a text has; "" for none or several. "resnet_v1_50" and "ResNet-50" are one."""
+    """Return the one of these names that a text has, else "". "resnet_v1_50" and "ResNet-50" are the same name."""
     plain = re.sub(r"(?<=[a-z])v1(?=\d)|[^a-z0-9 ]", "", re.sub(r"[_-]", "", text.lower()))
     matching = [
         name for name in names if re.search(rf"(?<![a-z0-9]){re.sub('[^a-z0-9]', '', name.lower())}(?![0-9])", plain)
@@ -177,8 +169,8 @@ def _named(text: str, names: Mapping[str, float]) -> str:
 def different_conditions(table: UserTable) -> Iterator[Finding]:
     """Report a stated speedup over a run in another condition: another device, precision, data, framework or batch.
 
-    The base is the run of the same model whose speedup is stated as 1; alleged only where the run's own conditions have
-    none. A batch is another one if both that of a rank and that of all ranks differ.
+    The base is the run of the same model whose speedup is stated as 1, if the run's own conditions have none. Batches
+    differ if both that of a rank and that of all ranks differ.
     """
     runs, stated = table.runs, _stated(table)
     if "speedup" not in stated:
@@ -188,13 +180,13 @@ def different_conditions(table: UserTable) -> Iterator[Finding]:
     for _, same in runs.groupby(others, dropna=False, sort=False) if others else [((), runs)]:
         bases = same[same["speedup"].eq(1)]
         for _, run in same[same["speedup"].gt(0) & same["speedup"].ne(1)].iterrows():
-            own = bases[(bases[conditions] == run[conditions]).all(axis=1)] if conditions else bases
-            if bases.empty or own["ranks"].gt(run["ranks"]).any():
+            own_bases = bases[(bases[conditions] == run[conditions]).all(axis=1)] if conditions else bases
+            if bases.empty or own_bases["ranks"].gt(run["ranks"]).any():
                 continue
-            base = (bases if own.empty else own).iloc[0]
-            differ = [name for name in conditions if base[name] != run[name]] if own.empty else []
-            both = stated & {*BATCHES} and pd.notna(run[[*BATCHES]]).all() and own["ranks"].ne(run["ranks"]).any()
-            if both and all((own[name].notna() & own[name].ne(run[name])).all() for name in BATCHES):
+            base = (bases if own_bases.empty else own_bases).iloc[0]
+            differ = [name for name in conditions if base[name] != run[name]] if own_bases.empty else []
+            both = stated & {*BATCHES} and pd.notna(run[[*BATCHES]]).all() and own_bases["ranks"].ne(run["ranks"]).any()
+            if both and all((own_bases[name].notna() & own_bases[name].ne(run[name])).all() for name in BATCHES):
                 differ += [*BATCHES]
             if differ:
                 each = "; ".join(f"{BATCHES.get(name, name)}: {base[name]} and {run[name]}" for name in differ)
@@ -205,10 +197,10 @@ def different_conditions(table: UserTable) -> Iterator[Finding]:
 
 @rule(RUN_RULES)
 def weak_or_strong(table: UserTable) -> Iterator[Finding]:
-    """Report scaling that the headers of a table call strong while it keeps the batch per rank, or weak while not.
+    """Report a table whose headers name strong scaling although it keeps the batch per rank, or weak although not.
 
-    Strong scaling keeps the global batch, weak scaling that of a rank. Tables that do not say whose batch they give are
-    left out.
+    Strong scaling keeps the global batch, weak scaling that of a rank. Tables that do not state the scope of their
+    batch are left out.
     """
     runs = table.runs
     if not _stated(table) & {*BATCHES} or not {*BATCHES} <= {*runs}:
@@ -222,11 +214,11 @@ def weak_or_strong(table: UserTable) -> Iterator[Finding]:
 def _contradicted(scaling: str, header: str, runs: pd.DataFrame) -> Iterator[Finding]:
     """Yield one finding if every curve keeps the batch that such scaling does not keep."""
     runs = runs.assign(batch_per_rank=runs["global_batch"] / runs["ranks"])  # with what it accumulates before a step
-    curves = [curve for curve in _curves(runs) if curve["ranks"].nunique() > 1]
-    other, (same, varied) = ("weak", [*BATCHES]) if scaling == "strong" else ("strong", [*BATCHES][::-1])
+    curves = [curve for curve in rates.curves(runs) if curve["ranks"].nunique() > 1]
+    opposite, (same, varied) = ("weak", [*BATCHES]) if scaling == "strong" else ("strong", [*BATCHES][::-1])
     if curves and all(_keeps(curve, same) and not _keeps(curve, varied) for curve in curves):
         first = curves[0].iloc[0]
-        follows = f"{other} scaling: {BATCHES[same]} is {first[same]:g} at every number of ranks"
+        follows = f"{opposite} scaling: {BATCHES[same]} is {first[same]:g} at every number of ranks"
         most = ranks_in_words(float(runs["ranks"].max()))
         meaning = (
             f"{scaling.capitalize()} scaling would keep {BATCHES[varied]}: a reader would expect another curve beyond "
@@ -242,7 +234,7 @@ def _keeps(curve: pd.DataFrame, name: str) -> bool:
 
 _RATE = r"images_per_s.*"
 _RATES = ("images_per_s", "images_per_s_per_rank")
-# What rules over a study need: patterns of quantities, each of which must occur, and their text.
+# Needs of the rules over a study: patterns of quantities, each of which must occur, and their text.
 _NEEDS = {
     "beyond_ideal": ((rf"{_RATE}|speedup_.*",), "rates or speedups"),
     "more_ranks_no_faster": (("images_per_s|epoch_s|wall_s|job_s",), "rates or times"),
@@ -276,7 +268,7 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _rules(tidy: pd.DataFrame, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield notes on which rules over a study could run, and which could not for lack of what."""
+    """Yield notes on which rules over a study could not run, with what they lack, and which ran."""
     quantities = set(tidy["quantity"])
     able = {
         name: all(any(re.fullmatch(pattern, quantity) for quantity in quantities) for pattern in patterns)

@@ -1,6 +1,6 @@
 """Rules over wall times: points that a fixed cost and a cost per step do not explain, speedups that a fixed cost hides.
 
-The verdicts are those of `make explain`: both say the same of the same point.
+The verdicts are those of `make explain`.
 """
 
 import contextlib
@@ -54,13 +54,13 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
 
 @rule(TABLE_RULES)
 def too_short(table: pd.DataFrame) -> Iterator[Finding]:
-    """Report a wall time in which the work cannot have been done at the measured speed, whatever else it holds."""
+    """Report a wall time that is too short for the work at the measured speed."""
     yield from _contradictory(table, "impossible")
 
 
 @rule(TABLE_RULES)
 def speed_times_off(table: pd.DataFrame) -> Iterator[Finding]:
-    """Report a measured speed that is several times what the wall time allows: another unit, or something else."""
+    """Report a measured speed that is several times the one that the wall time allows: another unit or quantity."""
     yield from _contradictory(table, "speed_off")
 
 
@@ -71,9 +71,9 @@ def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _contradictory(table: pd.DataFrame, kind: str) -> Iterator[Finding]:
-    for one, run, rows in _contradictions(table):
-        if one.kind == kind:
-            yield finding(_row(run, rows), "serious", one.stated, one.follows, one.off, one.says)
+    for pair, run, rows in _contradictions(table):
+        if pair.kind == kind:
+            yield finding(_row(run, rows), "serious", pair.stated, pair.follows, pair.off, pair.says)
 
 
 @cached_by_table
@@ -82,12 +82,12 @@ def _contradictions(table: pd.DataFrame) -> list[tuple[explain_runs.Finding, Row
     results: list[tuple[explain_runs.Finding, Row, pd.DataFrame]] = []
     for _, curve, rows in _curves(table):
         runs = explain_runs.prepared(curve)
-        results += [(one, runs.loc[one.runs[-1]].to_dict(), rows) for one in explain_runs.contradictions(runs)]
+        results += [(pair, runs.loc[pair.runs[-1]].to_dict(), rows) for pair in explain_runs.contradictions(runs)]
     return results
 
 
 def _row(run: Mapping[Hashable, Any], rows: pd.DataFrame) -> Row:
-    """Return the row with the wall time of a run; of a point the first of its rows."""
+    """Return the row with the wall time of a run, or the first row of a point."""
     same = rows["ranks"].eq(run["ranks"]) & rows["batch_per_rank"].eq(run["batch_per_rank"])
     exact = same & rows["value"].eq(run["wall_s"])
     return rows[exact if exact.any() else same].to_dict("records")[0]
