@@ -1,7 +1,7 @@
 """The claims of the reports, read from `published/claims.toml`, each with a verdict that is computed from numbers.
 
-A claim is data: what is said and where, the hypothesis that it comes to, which check decides it, over which numbers and
-within which bounds. docs/claims.md explains how a claim is judged.
+A claim is data: its text and place, its hypothesis, the check that decides it, the numbers and the bounds.
+docs/claims.md explains how a claim is judged.
 """
 
 import tomllib
@@ -40,18 +40,18 @@ _BOUNDS = tuple(ClaimBounds.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a report, where it stands, and the check that decides it, with its arguments."""
+    """A sentence of a report, its place, and the check that decides it, with its arguments."""
 
     id: str
     report: str
     place: str
-    text: str  # what the report says, in other words
+    text: str  # the statement of the report, paraphrased
     check: str
     arguments: dict[str, Any]
-    hypothesis: str = ""  # what must hold for the claim to be right
+    hypothesis: str = ""  # must hold for the claim to be right
     scope: Scope = "these runs"
-    experiment: str = ""  # whose local records decide it; else the numbers of the report do
-    remark: str = ""  # what a reader should know beside the numbers
+    experiment: str = ""  # its local records decide the claim; if empty, the numbers of the report do
+    remark: str = ""  # for the reader, in addition to the numbers
 
     @property
     def data(self) -> str:
@@ -102,7 +102,7 @@ class Judged:
     claim: Claim
     verdict: VerdictName
     evidence: str
-    these_runs: str = ""  # what the numbers say by themselves, where other runs may say something else
+    these_runs: str = ""  # the result of these numbers alone, if other runs may give another one
 
     def as_json(self) -> JudgedClaim:
         """Return the claim and its verdict for programs."""
@@ -111,33 +111,33 @@ class Judged:
 
 
 def read(path: Path = CLAIMS) -> list[Claim]:
-    """Return the claims in the TOML file `path`. Raises TableError naming the file, the claim and what is wrong."""
+    """Return the claims in the TOML file `path`. Raises TableError naming the file, the claim and the fault."""
     try:
         entries = tomllib.loads(path.read_text())["claim"]
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
         raise TableError(f"{path}: not a readable list of claims: {error}") from error
     claims = [_claim(dict(entry), f"{path}: claim {number}") for number, entry in enumerate(entries, 1)]
-    twice = {claim.id for claim in claims if sum(other.id == claim.id for other in claims) > 1}
-    if twice:
-        raise TableError(f"{path}: duplicate id: {', '.join(sorted(twice))}")
+    ids = [claim.id for claim in claims]
+    if twice := sorted({name for name in ids if ids.count(name) > 1}):
+        raise TableError(f"{path}: duplicate id: {', '.join(twice)}")
     return claims
 
 
-def _claim(entry: dict[str, Any], where: str) -> Claim:
-    """Return one entry of the list as a claim; what is left of it are the arguments of its check."""
-    where = f"{where} ({entry.get('id', 'no id')})"
+def _claim(entry: dict[str, Any], location: str) -> Claim:
+    """Return one entry of the list as a claim; its other keys are the arguments of its check."""
+    location = f"{location} ({entry.get('id', 'no id')})"
     if absent := [name for name in _NEEDED if name not in entry]:
-        raise TableError(f"{where}: no {', '.join(absent)}")
+        raise TableError(f"{location}: no {', '.join(absent)}")
     if entry["check"] not in CHECKS:
-        raise TableError(f"{where}: check '{entry['check']}' given, allowed: {', '.join(CHECKS)}")
+        raise TableError(f"{location}: check '{entry['check']}' given, allowed: {', '.join(CHECKS)}")
     if entry.get("scope", SCOPES[0]) not in SCOPES:
-        raise TableError(f"{where}: scope '{entry['scope']}' given, allowed: {', '.join(SCOPES)}")
+        raise TableError(f"{location}: scope '{entry['scope']}' given, allowed: {', '.join(SCOPES)}")
     fields = {name: entry.pop(name) for name in (*_NEEDED, "scope", "experiment", "remark") if name in entry}
     return Claim(**fields, arguments=entry)
 
 
 def judge(claims: list[Claim], study: Study) -> list[Judged]:
-    """Return each claim with its verdict, from the published numbers, or from local records if the claim says so.
+    """Return each claim with its verdict, from the published numbers, or local records if the claim has an experiment.
 
     Raises TableError if an argument is wrong.
     """
@@ -154,8 +154,8 @@ def judge_numbers(
     }
     judged = []
     for claim in claims:
-        own = Report(local[local["experiment"].eq(claim.experiment)], published)
-        data = Data(own if claim.experiment else reports[claim.report], claim.scope)
+        local_report = Report(local[local["experiment"].eq(claim.experiment)], published)
+        data = Data(local_report if claim.experiment else reports[claim.report], claim.scope)
         try:
             result = CHECKS[claim.check].judge(data, **claim.arguments)
         except Unknown as missing:

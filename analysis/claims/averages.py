@@ -27,7 +27,7 @@ from analysis.stats import Number, combined, student, unknown
 from analysis.stats.student import Trend, exponential, widened
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, together
 
-# What all points of one curve share.
+# Columns that all points of one curve share.
 _CURVE = ["experiment", "model", "dataset", "device", "gpu", "machine", "batch_per_rank"]
 _SAME = Bounds(1 - MARGIN, 1 + MARGIN)
 _MARGIN_TEXT = f"within {100 * MARGIN:.3g} % of 1"
@@ -58,13 +58,14 @@ def mean_ratio(
     return _mean_of_logs(units, ClaimBounds(**claimed))
 
 
-def _mean_of_logs(units: Sequence[tuple[str, float, float]], wanted: ClaimBounds) -> Result:
+def _mean_of_logs(units: Sequence[tuple[str, float, float]], claim_bounds: ClaimBounds) -> Result:
     """Return the verdict on the geometric mean over units, each with its name, its logarithm and its rounding."""
     rounding = float(np.mean([half for _, _, half in units]))
     number = exponential(widened(student.mean([log for _, log, _ in units]), rounding))
     texts = ", ".join(f"{name} {math.exp(log):.4g}" for name, log, _ in units)
-    evidence = f"claimed: {wanted}. Geometric mean over {len(units)}: {number}; {texts}"
-    return Result(judge(number, wanted.bounds, wanted.same), evidence, ((number, wanted.bounds),))
+    evidence = f"claimed: {claim_bounds}. Geometric mean over {len(units)}: {number}; {texts}"
+    verdict = judge(number, claim_bounds.bounds, claim_bounds.with_margin)
+    return Result(verdict, evidence, ((number, claim_bounds.bounds),))
 
 
 def trend(
@@ -72,7 +73,7 @@ def trend(
 ) -> Result:
     """Return whether a quantity rises or falls with the size; "none": changes by less than a margin at each doubling.
 
-    From the slope of ln(value) over log2(size) that all curves have in common, each quantity by itself: all must agree.
+    It fits one slope of ln(value) over log2(size) to all curves of a quantity. All quantities must agree.
     """
     bounds = {
         "falling": Bounds(high=1.0, strict=True),
@@ -93,13 +94,13 @@ def trend(
 def same_trend(data: Data, numbers: Selection, among: str, one: str) -> Result:
     """Return whether one value of a column changes at each doubling by the same factor as the others, within a margin.
 
-    Over the sizes that it has; each quantity by itself: all must agree.
+    Only the sizes of that value count. All quantities must agree.
     """
     verdicts, texts, ratios = [], [], []
     for name, rows in groups(data.select(numbers), ["quantity"]):
-        mine = rows[rows[among].eq(one)]
-        others = rows[rows[among].ne(one) & rows["ranks"].isin(mine["ranks"])]
-        (a, my_trend), (b, other_trend) = (_slope(_curves(part)) for part in (mine, others))
+        selected = rows[rows[among].eq(one)]
+        others = rows[rows[among].ne(one) & rows["ranks"].isin(selected["ranks"])]
+        (a, my_trend), (b, other_trend) = (_slope(_curves(part)) for part in (selected, others))
         number = exponential(student.difference(my_trend.slope, other_trend.slope))
         ratios.append((number, _SAME))
         verdicts.append(judge(number, _SAME))
@@ -150,12 +151,12 @@ def same(data: Data, ratio: str, by: Sequence[str]) -> Result:
 def irreconcilable(data: Data, numbers: Selection) -> Result:
     """Return whether no fixed cost reconciles speeds with wall times.
 
-    The wall time of each point is regressed on its images over its measured speed: if a fixed cost is all that the two
-    differ by, the slope is 1. The models share a slope, each with another fixed cost. Judged with the smallest
-    point of each curve, which exchanges nothing, and without it: a verdict that depends on it is none.
+    The wall time of each point is regressed on its images over its measured speed: if only a fixed cost separates the
+    two, the slope is 1. The models share a slope, each with another fixed cost. It is judged with the smallest point of
+    each curve, which exchanges nothing, and without it: both verdicts must agree.
     """
     verdicts, texts, slopes = [], [], []
-    curves = [_times(data, rows) for _, rows in groups(data.select(numbers), ["model"])]
+    curves = [_computing_and_wall_times(data, rows) for _, rows in groups(data.select(numbers), ["model"])]
     for name, first in (("all points", 0), ("without the smallest of each curve", 1)):
         rest = [curve[first:] for curve in curves if len(curve) > first]
         number = student.trend(rest).slope
@@ -169,7 +170,7 @@ def irreconcilable(data: Data, numbers: Selection) -> Result:
 
 
 def _explanations(data: Data) -> Iterator[str]:
-    """Yield what `make explain` says of each curve whose speeds hide a cost, with its speedup without that cost."""
+    """Yield the result of `make explain` for each curve whose speeds hide a cost: the cost, and speedups without it."""
     points, _ = runs.points(data.table, "the report")
     for name, curve in runs.curves(points):
         try:
@@ -186,15 +187,15 @@ def _explanations(data: Data) -> Iterator[str]:
             )
 
 
-def _times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:
+def _computing_and_wall_times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:
     """Return the time that the images of each point take at its measured speed, and its wall time, in s, by ranks."""
     key = ["model", "ranks", "batch_per_rank"]
     speed = data.select({"quantity": "images_per_s_per_rank"})
     steps = data.select({"quantity": "steps_per_rank_planned", "kind": "planned"})
-    both = walls[[*key, "value"]].merge(speed[speed["value"].gt(0)][[*key, "value"]], on=key, suffixes=("", "_speed"))
-    both = both.merge(steps[[*key, "value"]], on=key, suffixes=("", "_steps")).sort_values("ranks")
-    images = both["value_steps"] * both["batch_per_rank"].astype(float)
-    return list(zip((images / both["value_speed"]).tolist(), both["value"].tolist(), strict=True))
+    points = walls[[*key, "value"]].merge(speed[speed["value"].gt(0)][[*key, "value"]], on=key, suffixes=("", "_speed"))
+    points = points.merge(steps[[*key, "value"]], on=key, suffixes=("", "_steps")).sort_values("ranks")
+    images = points["value_steps"] * points["batch_per_rank"].astype(float)
+    return list(zip((images / points["value_speed"]).tolist(), points["value"].tolist(), strict=True))
 
 
 def predicted(data: Data, numbers: Selection, at: int, share: bool = False, **claimed: float) -> Result:
@@ -203,21 +204,21 @@ def predicted(data: Data, numbers: Selection, at: int, share: bool = False, **cl
     `share`: the bounds are those of the efficiency over the smallest point, else of the quantity itself. A prediction
     that is consistent with the claim shows it only if its whole interval is within the bounds.
     """
-    wanted = ClaimBounds(**claimed)
+    claim_bounds = ClaimBounds(**claimed)
     verdicts, texts, published = [], [], calibration.published_curves(data.report.published)
     repeated: list[tuple[Number, Bounds]] = []
     for curve, in_time in _predicted_curves(data, numbers):
-        bounds = _rate_bounds(curve, wanted.bounds, at, share, in_time)
+        bounds = _rate_bounds(curve, claim_bounds.bounds, at, share, in_time)
         verdict, reason = answers.judge_claim(curve, at, bounds, published.learned_for(curve))
         verdicts.append(verdict)
         texts.append(f"{curve.model + ': ' if curve.model else ''}{answers.claim_verdict(verdict)}: {reason}")
         if len(curve.ranks) > 1:
-            repeated.append((_last_doubling(curve, at, share, in_time), wanted.bounds))
-    return Result(together(verdicts), f"claimed: {wanted}. {'; '.join(texts)}", tuple(repeated))
+            repeated.append((_last_doubling(curve, at, share, in_time), claim_bounds.bounds))
+    return Result(together(verdicts), f"claimed: {claim_bounds}. {'; '.join(texts)}", tuple(repeated))
 
 
 def _last_doubling(curve: Curve, at: int, share: bool, in_time: bool) -> Number:
-    """Return what the last two points lead to if their doubling repeats: a rate, a time, or an efficiency."""
+    """Return the rate, time or efficiency that follows if the doubling of the last two points repeats."""
     power = math.log(curve.images_per_s[-1] / curve.images_per_s[-2]) / math.log(curve.ranks[-1] / curve.ranks[-2])
     rate = float(curve.images_per_s[-1] * (at / curve.ranks[-1]) ** power)
     if share:
@@ -226,7 +227,7 @@ def _last_doubling(curve: Curve, at: int, share: bool, in_time: bool) -> Number:
 
 
 def _predicted_curves(data: Data, numbers: Selection) -> Iterator[tuple[Curve, bool]]:
-    """Yield the curves of a selection, and whether they are of times; without any number one curve without points."""
+    """Yield the curves of a selection, and whether they are of times; one curve without points if it is empty."""
     try:
         rows = data.select(numbers)
     except Unknown:

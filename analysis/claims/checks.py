@@ -1,7 +1,6 @@
-"""The checks that decide claims: each takes the numbers of a report and returns a verdict, with what decided it.
+"""The checks that decide claims: each takes the numbers of a report and returns a verdict and its evidence.
 
-A verdict is that of `analysis.stats.verdict`: on where a number can be, and where it must be. Checks over many numbers
-are in `analysis.claims.averages`.
+Verdicts are those of `analysis.stats.verdict`. Checks over many numbers are in `analysis.claims.averages`.
 """
 
 import math
@@ -48,12 +47,12 @@ def stated(data: Data, numbers: Selection) -> Result:
     for line in lines:
         follows = "" if math.isnan(line.computed.value) else f"{line.computed} follows, "
         texts.append(f"{line.row['value']:.4g} stated, {follows}{line.formula}")
-    computed = [(line.computed, _printed(line.row)) for line in lines if not math.isnan(line.computed.value)]
-    return Result(together([line.verdict for line in lines]), "; ".join(texts), tuple(computed))
+    values = [(line.computed, _near_stated(line.row)) for line in lines if not math.isnan(line.computed.value)]
+    return Result(together([line.verdict for line in lines]), "; ".join(texts), tuple(values))
 
 
-def _printed(row: Row) -> Bounds:
-    """Return what counts as the number that is stated: within 5 % of it."""
+def _near_stated(row: Row) -> Bounds:
+    """Return the bounds that agree with the stated number: within `MARGIN` of it."""
     value = float(row["value"])
     low, high = sorted((value * (1 - MARGIN), value * (1 + MARGIN)))
     return Bounds(low, high)
@@ -81,13 +80,13 @@ def formula(
     return _all_within(results, texts, ClaimBounds(**claimed))
 
 
-def _all_within(numbers: Sequence[Number], texts: Sequence[str], wanted: ClaimBounds) -> Result:
+def _all_within(numbers: Sequence[Number], texts: Sequence[str], claim_bounds: ClaimBounds) -> Result:
     """Return the verdict on several numbers, with a text that names those outside the bounds first."""
-    verdicts = judge_all(numbers, wanted.bounds, wanted.same)
+    verdicts = judge_all(numbers, claim_bounds.bounds, claim_bounds.with_margin)
     first = sorted(range(len(verdicts)), key=lambda nth: VERDICTS.index(verdict_name(verdicts[nth])))
     counted = f"; {len(verdicts)} numbers: {counts(verdicts)}" if len(verdicts) > 1 else ""
-    evidence = f"claimed: {wanted}. {_few([texts[nth] for nth in first])}{_without_interval(numbers)}{counted}"
-    return Result(together(verdicts), evidence, tuple((number, wanted.bounds) for number in numbers))
+    evidence = f"claimed: {claim_bounds}. {_few([texts[nth] for nth in first])}{_without_interval(numbers)}{counted}"
+    return Result(together(verdicts), evidence, tuple((number, claim_bounds.bounds) for number in numbers))
 
 
 def _few(texts: Sequence[str], most: int = 8) -> str:
@@ -95,9 +94,8 @@ def _few(texts: Sequence[str], most: int = 8) -> str:
 
 
 def _without_interval(numbers: Sequence[Number]) -> str:
-    """Return a remark if a number has no interval."""
     without = any(not number.has_interval for number in numbers)
-    return "; no repeat on this device at this scale tells how far runs differ" if without else ""
+    return "; no repeat on this device at this scale shows how far runs differ" if without else ""
 
 
 def every(data: Data, numbers: Selection, **claimed: float) -> Result:
@@ -110,11 +108,11 @@ def every(data: Data, numbers: Selection, **claimed: float) -> Result:
 
 def spread(data: Data, numbers: Selection, **claimed: float) -> Result:
     """Return whether the largest and the smallest of a selection differ by no more than bounds allow."""
-    wanted = ClaimBounds(**claimed)
+    claim_bounds = ClaimBounds(**claimed)
     rows = data.select(numbers).sort_values("value").to_dict("records")
     number = data.formula(lambda largest, smallest: largest - smallest, {"largest": rows[-1], "smallest": rows[0]})
-    evidence = f"claimed: {wanted}. They differ by {number}: {values_text(rows)}"
-    return Result(judge(number, wanted.bounds), evidence, ((number, wanted.bounds),))
+    evidence = f"claimed: {claim_bounds}. They differ by {number}: {values_text(rows)}"
+    return Result(judge(number, claim_bounds.bounds), evidence, ((number, claim_bounds.bounds),))
 
 
 def order(
@@ -123,30 +121,30 @@ def order(
 ) -> Result:  # fmt: skip
     """Return whether one value of the column `among` has the highest, or lowest, number at each value of columns `at`.
 
-    It has if its ratio to each of the others says so; all these ratios together are wrong at most 5 times in 100.
-    `need`: so many values of `at` are enough.
+    Its ratio to each of the others decides; all these ratios together are wrong at most 5 times in 100. `need`: so many
+    values of `at` are enough.
     """
     name = highest if lowest is None else lowest
     bounds = Bounds(low=1.0, strict=True) if lowest is None else Bounds(high=1.0, strict=True)
-    where, ratios, texts = [], [], []
-    for place, rows in groups(data.select(numbers), at):
-        mine, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]
-        if len(mine) > 1 or others[among].duplicated().any():
-            raise ValueError(f"{place}: several numbers for one {among}")
-        for other in others.to_dict("records") if len(mine) else ():
-            both = {"mine": mine.to_dict("records")[0], "other": other}
-            ratio = data.formula(lambda mine, other: mine / other, both)
-            values = f"{both['mine']['value']:.4g} over {other['value']:.4g} ({other[among]})"
-            where.append(place)
+    group_names, ratios, texts = [], [], []
+    for group, rows in groups(data.select(numbers), at):
+        claimed, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]
+        if len(claimed) > 1 or others[among].duplicated().any():
+            raise ValueError(f"{group}: several numbers for one {among}")
+        for row in others.to_dict("records") if len(claimed) else ():
+            pair = {"a": claimed.to_dict("records")[0], "b": row}
+            ratio = data.formula(lambda a, b: a / b, pair)
+            values = f"{pair['a']['value']:.4g} over {row['value']:.4g} ({row[among]})"
+            group_names.append(group)
             ratios.append(ratio)
-            texts.append(f"{place}: {values}, {ratio}")
+            texts.append(f"{group}: {values}, {ratio}")
     if not ratios:
         condition = f"at the same {', '.join(at)}, one of them {name}, for {selection_text(numbers)}"
         raise Unknown(f"no two of {among} are known {condition}")
-    by_place: dict[str, list[Verdict]] = {}
-    for place, verdict in zip(where, judge_all(ratios, bounds), strict=True):
-        by_place.setdefault(place, []).append(verdict)
-    at_each = [together(verdicts) for verdicts in by_place.values()]
+    by_group: dict[str, list[Verdict]] = {}
+    for group, verdict in zip(group_names, judge_all(ratios, bounds), strict=True):
+        by_group.setdefault(group, []).append(verdict)
+    at_each = [together(verdicts) for verdicts in by_group.values()]
     evidence = f"{_few(texts)}{_without_interval(ratios)}"
     return Result(together(at_each, need), evidence, tuple((ratio, bounds) for ratio in ratios))
 
@@ -165,10 +163,11 @@ def flat_from(data: Data, numbers: Selection, each: Sequence[str], along: str, a
     rises, stays = Bounds(low=1 + margin), Bounds(1 - margin, 1 + margin)
     verdicts = [*judge_all(rise, rises), *judge_all(level, stays)]
     evidence = f"{_few(texts)}{_without_interval([*rise, *level])}"
-    return Result(together(verdicts), evidence, (*((one, rises) for one in rise), *((one, stays) for one in level)))
+    numbers_with_bounds = (*((number, rises) for number in rise), *((number, stays) for number in level))
+    return Result(together(verdicts), evidence, numbers_with_bounds)
 
 
-# What a number of a report has in common with the one of the page that it was copied from.
+# Columns that a number of a report shares with its source on the copied page.
 _COPIED = ["quantity", "model", "dataset", "gpu", "machine", "batch_per_rank", "ranks"]
 
 
@@ -178,10 +177,10 @@ def noted(data: Data, numbers: Selection, says: str) -> Result:
     notes = {key: {*rows["note"]} for key, rows in page.groupby(_COPIED, dropna=False)}
     verdicts, others = [], []
     for row in data.select(numbers).to_dict("records"):
-        there = notes.get(tuple(row[name] for name in _COPIED), set())
-        verdicts.append(_as_noted(there, says))
+        page_notes = notes.get(tuple(row[name] for name in _COPIED), set())
+        verdicts.append(_as_noted(page_notes, says))
         if verdicts[-1].outcome != "inside":
-            note = ", ".join(sorted(there)) or "not there"
+            note = ", ".join(sorted(page_notes)) or "not there"
             others.append(f"{point_text(row)}, {row['dataset']}, batch {row['batch_per_rank']}: {note}")
     counted = f"{len(verdicts) - len(others)} of {len(verdicts)} numbers: {says}"
     return Result(together(verdicts), "; ".join([counted, *([_few(others)] if others else [])]))
@@ -202,21 +201,21 @@ def averaging_loses(data: Data) -> Result:
 
 
 def varies_alone(data: Data, numbers: Selection, factor: str, others: Sequence[str]) -> Result:
-    """Return whether what is compared differs in one column alone: another that changes with it may be the reason."""
+    """Return whether the compared rows differ in one column alone: another that changes with it may be the reason."""
     rows = data.select(numbers)
-    changed = {other: _changes_with(rows, factor, other) for other in others}
+    changed = {column: _changes_with(rows, factor, column) for column in others}
     outcomes: dict[str, Verdict] = {"always": Verdict("outside"), "never": Verdict("inside"), "": Verdict("undecided")}
     values = {name: ", ".join(map(str, rows[name].dropna().unique())) for name in (factor, *others)}
     texts = [f"{name}: {text}" for name, text in values.items()]
-    with_it = [other for other, how in changed.items() if how == "always"]
+    with_it = [column for column, how in changed.items() if how == "always"]
     confounded = f"; {', '.join(with_it)} changes with {factor}" if with_it else ""
     return Result(together([outcomes[how] for how in changed.values()]), "; ".join(texts) + confounded)
 
 
-def _changes_with(rows: pd.DataFrame, factor: str, other: str) -> str:
+def _changes_with(rows: pd.DataFrame, factor: str, column: str) -> str:
     """Return whether a column changes "always" or "never" between two values of the factor; else ""."""
-    sets = [set(of_value[other].dropna()) for _, of_value in rows.groupby(factor)]
-    pairs = [one & two for place, one in enumerate(sets) for two in sets[place + 1 :]]
+    sets = [set(group[column].dropna()) for _, group in rows.groupby(factor)]
+    pairs = [first & second for index, first in enumerate(sets) for second in sets[index + 1 :]]
     if not pairs:
         raise Unknown(f"only one value of {factor} is known")
     if not any(pairs):
@@ -231,7 +230,7 @@ def reviewed(data: Data, finding: VerdictName, evidence: str) -> Result:
 
 
 def measured(data: Data, quantity: str, ranks: Sequence[int] = (), **claimed: float) -> Result:
-    """Return whether a quantity of every point of local records is within bounds; `ranks`: of points on so many."""
+    """Return whether a quantity of every point of local records is within bounds; `ranks`: only of points on these."""
     points = [
         point
         for point in (summary.points(data.table) if len(data.table) else [])

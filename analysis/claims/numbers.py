@@ -17,14 +17,14 @@ from analysis.stats import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds, Outcome, Verdict
 
-# What a claim is about: what was measured in these runs, or what would be measured in any.
+# A claim holds for the measurements in these runs, or for those in any run.
 Scope = Literal["these runs", "any run"]
 SCOPES: tuple[Scope, ...] = ("these runs", "any run")
 Selection = Mapping[str, Any]
 
 
 class Result(NamedTuple):
-    """The result of a check: the verdict, the numbers that decide it as text, and each with what is allowed of it."""
+    """The result of a check: the verdict, its evidence as text, and each number that decides it with its bounds."""
 
     verdict: Verdict
     evidence: str
@@ -55,7 +55,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Data:
-    """The numbers of one report, and how far to trust a single one of them."""
+    """The numbers of one report, and the scope of a claim, which decides whether their noise counts."""
 
     report: Report
     scope: Scope = "these runs"
@@ -73,9 +73,9 @@ class Data:
         """
         if absent := [name for name in selection if name not in self.table.columns]:
             raise KeyError(f"no column {', '.join(absent)}")
-        wanted = {"kind": ["measured", "computed"]} | dict(selection)
+        values = {"kind": ["measured", "computed"]} | dict(selection)
         rows = self.table if "run" in selection else self.table[self.table["run"].ne(SOURCE_RUN)]
-        for name, value in wanted.items():
+        for name, value in values.items():
             rows = rows[rows[name].isin(listed(value))]
         if rows.empty:
             raise Unknown(f"no number is known for {selection_text(selection)}")
@@ -113,10 +113,10 @@ def _powers(formula: Callable[..., float], values: Mapping[str, float], value: f
     return powers
 
 
-def single_row(rows: pd.DataFrame, what: str) -> Row:
+def single_row(rows: pd.DataFrame, description: str) -> Row:
     """Return the only one of some rows. Raises ValueError if there are several."""
     if len(rows) > 1:
-        raise ValueError(f"{len(rows)} numbers for {what}: {values_text(row_dicts(rows.head(4)))}, ...")
+        raise ValueError(f"{len(rows)} numbers for {description}: {values_text(row_dicts(rows.head(4)))}, ...")
     return row_dicts(rows)[0]
 
 
@@ -132,12 +132,12 @@ def listed(value: Any) -> list[Any]:
 
 
 def values_text(rows: Iterable[Mapping[Hashable, Any]]) -> str:
-    """Return the values of some rows, and what tells them apart, as text."""
+    """Return the values of some rows with their points, as text."""
     return ", ".join(f"{row['value']:.4g} ({point_text(row)})" for row in rows)
 
 
 def point_text(row: Mapping[Hashable, Any]) -> str:
-    """Return the point that a row is about, as text."""
+    """Return the point of a row, as text."""
     ranks = "" if pd.isna(row["ranks"]) else ranks_in_words(row["ranks"])
     return ", ".join(dict.fromkeys(str(part) for part in (row["model"] or row["run"], row["gpu"], ranks) if part))
 
@@ -153,7 +153,7 @@ def groups(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[str, pd.DataFram
 def rows_by_group(data: Data, numbers: Mapping[str, Selection], by: Sequence[str]) -> list[tuple[str, dict[str, Row]]]:
     """Return one row of each selection for each value of some columns that all have. Raises Unknown without any."""
     selected = {name: dict(groups(data.select(selection), by)) for name, selection in numbers.items()}
-    common = [key for key in next(iter(selected.values())) if all(key in other for other in selected.values())]
+    common = [key for key in next(iter(selected.values())) if all(key in rows for rows in selected.values())]
     if not common:
         raise Unknown(f"no {', '.join(by)} for which all of {', '.join(numbers)} are known")
     return [(key, {name: single_row(selected[name][key], f"{name}, {key}") for name in numbers}) for key in common]
@@ -206,7 +206,7 @@ class ClaimBounds:
     """The bounds on a number for a claim to hold: beyond a bound, or about a value.
 
     `within` is the fraction that "about" allows. `roughly` moves bounds apart by a fraction. `margin` does not move
-    them: what is beyond a bound by less than this fraction does not contradict it, and counts as within.
+    them: a number that is beyond a bound by less than this fraction does not contradict it, and counts as within.
     """
 
     at_least: float | None = None
@@ -220,7 +220,7 @@ class ClaimBounds:
 
     @property
     def bounds(self) -> Bounds:
-        """Return what is allowed."""
+        """Return the bounds, without the margin."""
         low = max((x for x in (self.at_least, self.more_than) if x is not None), default=-math.inf)
         high = min((x for x in (self.at_most, self.less_than) if x is not None), default=math.inf)
         if self.about is not None:
@@ -229,8 +229,8 @@ class ClaimBounds:
         return Bounds(low, high, strict).wider(self.roughly)
 
     @property
-    def same(self) -> Bounds | None:
-        """Return what counts as allowed because it differs by less than the margin; None without one."""
+    def with_margin(self) -> Bounds | None:
+        """Return the bounds moved apart by the margin; None without a margin."""
         return self.bounds.wider(self.margin) if self.margin else None
 
     def __str__(self) -> str:
@@ -258,7 +258,7 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def in_these_runs(result: Result) -> str:
-    """Return what the numbers themselves say, whatever other runs would: how many are as claimed, and n."""
+    """Return the result of the numbers of these runs alone, as text: how many are as claimed, and n."""
     if not result.numbers:
         return "no number decides it"
     allowed = [bounds.allow(number.value) for number, bounds in result.numbers]

@@ -26,7 +26,7 @@ Axes = Mapping[str, str]  # experiment -> the key that its local records sweep
 class Curve:
     """The rates of one model: one size (of the axis) and one rate a run or round, ascending by size.
 
-    `unit` is images/s, or x where only the ratios of the rates are known.
+    `unit` is images/s, or x if only the ratios of the rates are known.
     """
 
     report: str  # "" for local records
@@ -39,9 +39,9 @@ class Curve:
     sizes: tuple[float, ...]
     rates: tuple[float, ...]
     unit: str = "images/s"
-    half_units: tuple[float, ...] = ()  # how far rounding can have moved each rate; of published curves
-    lost: tuple[tuple[float, str], ...] = ()  # sizes that are not valid as scaling results, and why
-    pairs: tuple[speedups.Pair, ...] = ()  # of each rate; of local records
+    half_units: tuple[float, ...] = ()  # in published curves, how far rounding can have moved each rate
+    invalid: tuple[tuple[float, str], ...] = ()  # sizes that are not valid as scaling results, and why
+    pairs: tuple[speedups.Pair, ...] = ()  # in local curves, that of each rate
 
     @property
     def in_rounds(self) -> bool:
@@ -54,18 +54,18 @@ class Curve:
 
     def only(self, sizes: Iterable[float]) -> Curve:
         """Return the curve at these sizes alone."""
-        wanted = set(sizes)
-        which = [size in wanted for size in self.sizes]
+        chosen = set(sizes)
+        mask = [size in chosen for size in self.sizes]
         names = ("sizes", "rates", "half_units", "pairs")
-        arrays: dict[str, Any] = {name: tuple(compress(getattr(self, name), which)) for name in names}
+        arrays: dict[str, Any] = {name: tuple(compress(getattr(self, name), mask)) for name in names}
         return replace(self, **arrays)
 
-    def why_lost(self, *sizes: float) -> str:
+    def why_invalid(self, *sizes: float) -> str:
         """Return why one of these sizes (default: any) is not valid as a scaling result; "" if all are valid."""
-        reasons = [f"{size:g} {self.axis}: {why}" for size, why in self.lost if size in sizes or not sizes]
+        reasons = [f"{size:g} {self.axis}: {why}" for size, why in self.invalid if size in sizes or not sizes]
         return "; ".join(reasons)
 
-    def printed(self, size: float) -> Number:
+    def rate(self, size: float) -> Number:
         """Return a published rate with its rounding."""
         nth = self.sizes.index(size)
         return rounded(self.rates[nth], self.half_units[nth] if self.half_units else 0.0)
@@ -120,14 +120,14 @@ def published_curves(table: pd.DataFrame, swept: Axes) -> list[Curve]:
 
 def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "throughput") -> Iterator[Curve]:
     based = bases(table)
-    for (experiment, *_), same in rows.groupby(["experiment", *_SETTING], dropna=False):
+    for (experiment, *_), group in rows.groupby(["experiment", *_SETTING], dropna=False):
         axis = swept.get(str(experiment), "")
-        over = column(axis if axis in (*BATCHES, "ranks_per_node") else "", same)
-        strong = metrics.shared_batch(same["ranks"].tolist(), same["global_batch"].tolist()) == "global_batch"
-        strong = strong or all(keeps_global_batch(row, based(row)) for row in row_dicts(same))
+        over = column(axis if axis in (*BATCHES, "ranks_per_node") else "", group)
+        strong = metrics.shared_batch(group["ranks"].tolist(), group["global_batch"].tolist()) == "global_batch"
+        strong = strong or all(keeps_global_batch(row, based(row)) for row in row_dicts(group))
         shared = [] if over == "global_batch" else ["global_batch" if strong else "batch_per_rank"]
-        for _, group in same.groupby(["model", *shared], dropna=False):
-            yield _published_curve(group.sort_values(over), over, by, shared)
+        for _, curve in group.groupby(["model", *shared], dropna=False):
+            yield _published_curve(curve.sort_values(over), over, by, shared)
 
 
 def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) -> Curve:
@@ -162,12 +162,12 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
     shared = [first["kept"]] if first["kept"] else []
-    lost = controls.why_invalid(runs) if over in SIZES else [""] * len(runs)
+    reasons = controls.why_invalid(runs) if over in SIZES else [""] * len(runs)
     return Curve(
         "", first["experiment"], first["model"], first["device"],
         cell_text(first, "device", "machine", "dataset", *shared, "precision", "measure")
         + (", in rounds" if by == "throughput" and runs["round"].notna().any() else ""), over, by,
         tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
-        lost=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], lost, strict=True) if why)),
+        invalid=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], reasons, strict=True) if why)),
         pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[speedups.PAIR].to_numpy()),
     )  # fmt: skip

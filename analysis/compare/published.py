@@ -1,6 +1,6 @@
 """Local records beside the published numbers of the same experiment, each number with its verdict.
 
-It is by tolerances, which are written as in ReFrame: (value, lower, upper, unit).
+Tolerances decide, which are written as in ReFrame: (value, lower, upper, unit).
 """
 
 import math
@@ -53,14 +53,14 @@ def unit(quantity: str) -> str | None:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """One reference: its value (None: the published number), and how far below and above it is allowed, relative."""
+    """One reference: its value (None: the published number), and the allowed relative deviations below and above."""
 
     quantity: str
     unit: str
     value: float | None
     lower: float | None
     upper: float | None
-    where: dict[str, Any] = field(default_factory=dict)
+    selectors: dict[str, Any] = field(default_factory=dict)
 
     def bounds(self, published: float) -> Bounds:
         """Return the allowed values, in the unit of the quantity."""
@@ -72,42 +72,45 @@ class Tolerance:
     def judge(self, local: Number, published: Number) -> Verdict:
         """Return whether a local number is inside or outside the tolerance, and how often that is by chance.
 
-        Inside: around every value that the published number may be rounded from. Outside: around none of them.
+        Inside: within the tolerance of every value that rounds to the published number. Outside: of none of them.
         """
         low, high = self.bounds(published.low), self.bounds(published.high)
         return leaning(local, Bounds(low.low, high.high), Bounds(high.low, low.high))
 
 
-def _tolerance(entry: dict[str, Any], where: str) -> Tolerance:
+Tolerances = Sequence[Tolerance]
+
+
+def _tolerance(entry: dict[str, Any], location: str) -> Tolerance:
     def need(held: bool, key: str, allowed: str) -> None:
         if not held:
-            raise TableError(f"{where}: {key} = {entry.get(key, 'nothing')!r} given, {allowed}")
+            raise TableError(f"{location}: {key} = {entry.get(key, 'nothing')!r} given, {allowed}")
 
     keys = ("quantity", "value", "lower", "upper", "unit", *_SELECTORS)
     if unknown := [key for key in entry if key not in keys]:
-        raise TableError(f"{where}: '{unknown[0]}' is not known (allowed: {', '.join(keys)})")
+        raise TableError(f"{location}: '{unknown[0]}' is not known (allowed: {', '.join(keys)})")
     quantity, value = entry.get("quantity"), entry.get("value")
     expected = unit(quantity) if isinstance(quantity, str) else None
     need(expected is not None, "quantity", "must be one of the tidy table or of a comparison")
     need(entry.get("unit") == expected, "unit", f"must be '{expected}'")
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     need(value == "published" or number, "value", "must be 'published' or a number")
-    limits = {}
+    deviations = {}
     for key, sign, allowed in (("lower", -1, "0 or negative"), ("upper", 1, "0 or positive")):
-        limit = limits[key] = entry.get(key)
-        fits = limit is None or (
-            isinstance(limit, int | float) and not isinstance(limit, bool) and 0 <= sign * limit < math.inf
+        deviation = deviations[key] = entry.get(key)
+        fits = deviation is None or (
+            isinstance(deviation, int | float) and not isinstance(deviation, bool) and 0 <= sign * deviation < math.inf
         )
         need(fits, key, f"must be a fraction of the value, {allowed}")
     selectors = {key: entry[key] for key in _SELECTORS if key in entry}
     stated = None if value == "published" else float(value)  # type: ignore[arg-type]
-    return Tolerance(str(quantity), str(expected), stated, limits["lower"], limits["upper"], selectors)
+    return Tolerance(str(quantity), str(expected), stated, deviations["lower"], deviations["upper"], selectors)
 
 
 def read_tolerances(path: Path = TOLERANCES) -> list[Tolerance]:
     """Return the tolerances in the TOML file `path`, in its order.
 
-    Raises TableError naming the file, the entry, what was given and what is allowed.
+    Raises TableError naming the file, the entry, the given value and the allowed ones.
     """
     try:
         entries = tomllib.loads(path.read_text())["tolerance"]
@@ -116,10 +119,10 @@ def read_tolerances(path: Path = TOLERANCES) -> list[Tolerance]:
     return [_tolerance(dict(entry), f"{path}: entry {number}") for number, entry in enumerate(entries, 1)]
 
 
-def find_tolerance(tolerances: Sequence[Tolerance], quantity: str, **point: Any) -> Tolerance | None:
+def find_tolerance(tolerances: Tolerances, quantity: str, **point: Any) -> Tolerance | None:
     """Return the first tolerance for a quantity at a point (experiment, model, device, at), or None."""
-    fitting = (one for one in tolerances if one.quantity == quantity and one.where.items() <= point.items())
-    return next(fitting, None)
+    matching = (t for t in tolerances if t.quantity == quantity and t.selectors.items() <= point.items())
+    return next(matching, None)
 
 
 class AllowedRange(Document):
@@ -154,7 +157,7 @@ Judged = tuple[ReportComparison, Verdict | None]  # None: for information, or th
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All comparisons, and what has no counterpart."""
+    """All comparisons, and the numbers without a counterpart."""
 
     rows: list[ReportComparison]
     local_alone: list[str]
@@ -171,115 +174,119 @@ class Subject:
     at: float | None = None
     over: float | None = None
 
-    def find(self, quantity: str, limits: Sequence[Tolerance]) -> Tolerance | None:
+    def find(self, quantity: str, tolerances: Tolerances) -> Tolerance | None:
         """Return the tolerance for a quantity at this point."""
-        mine = self.local
-        point = {"experiment": mine.experiment, "model": mine.model, "device": mine.device, "at": self.at}
-        return find_tolerance(limits, quantity, **point)
+        curve = self.local
+        point = {"at": self.at} | {name: getattr(curve, name) for name in ("experiment", "model", "device")}
+        return find_tolerance(tolerances, quantity, **point)
 
-    def limit(self, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """Return its tolerance; none for an efficiency whose speedup has one, as both are one measurement."""
+    def tolerance(self, tolerances: Tolerances) -> Tolerance | None:
+        """Return its tolerance; None for an efficiency whose speedup has one, as both are one measurement."""
         speedup = self.quantity.replace("efficiency_", "speedup_")
-        if speedup != self.quantity and self.at is not None and self.find(speedup, limits):
+        if speedup != self.quantity and self.at is not None and self.find(speedup, tolerances):
             return None
-        return self.find(self.quantity, limits)
+        return self.find(self.quantity, tolerances)
 
-    def around(self, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """Return the tolerance around a published number; one that states a value does not apply to a report."""
-        limit = self.limit(limits)
-        return limit if limit and limit.value is None else None
+    def published_tolerance(self, tolerances: Tolerances) -> Tolerance | None:
+        """Return its tolerance around a published number; None for one that states a value itself."""
+        tolerance = self.tolerance(tolerances)
+        return tolerance if tolerance and tolerance.value is None else None
 
-    def why_lost(self) -> str:
-        """Return why it is not judged: a point is not valid as a scaling result; "" if all are."""
-        return self.local.why_lost(*(size for size in (self.over, self.at) if size is not None))
+    def why_invalid(self) -> str:
+        """Return why one of its points is not valid as a scaling result, and it is not judged; "" if all are valid."""
+        return self.local.why_invalid(*(size for size in (self.over, self.at) if size is not None))
 
 
 def holm_corrected(rows: Sequence[tuple[D, Verdict | None]], name: Callable[[Verdict], str]) -> list[D]:
     """Return rows with the p value and the verdict that stay when so many are judged at once (Holm).
 
-    name: returns a verdict in words.
+    `name` returns the name of a verdict.
     """
     verdicts = iter(holm([judged for _, judged in rows if judged]))
     corrected = [(row, next(verdicts) if judged else None) for row, judged in rows]
-    return [structs.replace(row, p_value=one.p, verdict=name(one)) if one else row for row, one in corrected]
+    return [structs.replace(row, p_value=v.p, verdict=name(v)) if v else row for row, v in corrected]
 
 
-def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance | None, note: str = "") -> Judged:
+def compare_number(
+    subject: Subject, value: Number, local: Number, tolerance: Tolerance | None, note: str = ""
+) -> Judged:
     """Return a local number beside a published value, judged by a tolerance (None: for information)."""
-    allowed = limit.bounds(value.value) if limit else Bounds()
-    lost = what.why_lost()
-    judged = limit.judge(local, value) if limit and not lost else None
-    remarks = [note, lost, judged.why if judged and judged.why == "no interval" else ""]
-    quantity_unit, theirs, mine = unit(what.quantity), what.published, what.local
+    allowed = tolerance.bounds(value.value) if tolerance else Bounds()
+    invalid = subject.why_invalid()
+    judged = tolerance.judge(local, value) if tolerance and not invalid else None
+    remarks = [note, invalid, judged.why if judged and judged.why == "no interval" else ""]
+    quantity_unit = unit(subject.quantity)
     assert quantity_unit is not None
     return ReportComparison(
-        report=theirs.report,
-        experiment=mine.experiment,
-        model=mine.model,
-        published_on=theirs.on,
-        local_on=mine.on,
-        quantity=what.quantity,
+        report=subject.published.report,
+        experiment=subject.local.experiment,
+        model=subject.local.model,
+        published_on=subject.published.on,
+        local_on=subject.local.on,
+        quantity=subject.quantity,
         unit=quantity_unit,
-        axis=mine.axis,
-        at=what.at,
+        axis=subject.local.axis,
+        at=subject.at,
         published=value,
         local=local,
         allowed=filled(AllowedRange, allowed),
         p_value=None,
-        verdict="not judged" if limit else "for information",
+        verdict="not judged" if tolerance else "for information",
         note="; ".join(filter(None, remarks)),
     ), judged
 
 
-def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def compare_curves(published: Curve, local: Curve, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare two curves of one model over the same axis: rates, ratios to the smallest common size, and shape.
 
     On an axis of scaling the ratios are speedup and efficiency. The shape is the efficiency that each doubling keeps,
     over all sizes of each curve.
     """
     by = local.by.replace(" ", "_")
-    both = sorted(set(published.sizes) & set(local.sizes))
-    mine = uncertain(local.only(both).points(), "size")
+    sizes = sorted(set(published.sizes) & set(local.sizes))
+    numbers = uncertain(local.only(sizes).points(), "size")
     if published.unit == local.unit == "images/s" and local.by == "throughput":
-        for size in both:
-            what = Subject(published, local, "images_per_s", size)
-            yield compare_number(what, published.printed(size), mine[size]["rate"], what.around(limits))
-    for size in both[1:]:
-        rates = {"rate": published.printed(size), "base": published.printed(both[0])}
+        for size in sizes:
+            subject = Subject(published, local, "images_per_s", size)
+            tolerance = subject.published_tolerance(tolerances)
+            yield compare_number(subject, published.rate(size), numbers[size]["rate"], tolerance)
+    for size in sizes[1:]:
+        rates = {"rate": published.rate(size), "base": published.rate(sizes[0])}
         stated = combined(lambda rate, base: metrics.speedup(rate, base), rates)
-        scaled = {"speedup": stated, "efficiency": stated.over(size / both[0])} if local.axis in SIZES else {}
+        scaled = {"speedup": stated, "efficiency": stated.over(size / sizes[0])} if local.axis in SIZES else {}
         for name, value in (scaled or {"speedup": stated}).items():
-            what = Subject(published, local, f"{name}_{by}" if scaled else "relative_throughput", size, both[0])
-            limit, note = what.around(limits), f"over {both[0]:g}"
-            if name == "efficiency" and limit is None and what.find(what.quantity.replace(name, "speedup"), limits):
+            subject = Subject(published, local, f"{name}_{by}" if scaled else "relative_throughput", size, sizes[0])
+            tolerance, note = subject.published_tolerance(tolerances), f"over {sizes[0]:g}"
+            if name == "efficiency" and tolerance is None and subject.find(f"speedup_{by}", tolerances):
                 note += "; judged as the speedup"
-            yield compare_number(what, value, mine[size][name], limit, note)
-    yield from _shapes(published, local, limits)
+            yield compare_number(subject, value, numbers[size][name], tolerance, note)
+    yield from _shapes(published, local, tolerances)
 
 
-def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def _shapes(published: Curve, local: Curve, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare the efficiency that each doubling keeps, without points that are not valid as scaling results.
 
     It is for information if both curves have the same two sizes: then it repeats their speedup.
     """
-    valid = local.only(size for size in local.sizes if not local.why_lost(size))
+    valid = local.only(size for size in local.sizes if not local.why_invalid(size))
     if local.axis not in SIZES or len(set(published.sizes)) < 2 or len(set(valid.sizes)) < 2:
         return
     quantity = f"efficiency_{local.by.replace(' ', '_')}_per_doubling"
     spans = (f"{min(c.sizes):g} to {max(c.sizes):g}" for c in (published, valid))
     note = "report {}, local {} {}".format(*spans, local.axis)
-    if left := local.why_lost():
-        note += f"; without {left}"
-    what = Subject(published, replace(valid, lost=()), quantity)
-    same = set(published.sizes) == set(valid.sizes) and len(set(valid.sizes)) == 2
-    rates = {f"r{nth}": published.printed(size) for nth, size in enumerate(published.sizes)}
+    if invalid := local.why_invalid():
+        note += f"; without {invalid}"
+    subject = Subject(published, replace(valid, invalid=()), quantity)
+    repeats_speedup = set(published.sizes) == set(valid.sizes) and len(set(valid.sizes)) == 2
+    rates = {f"r{nth}": published.rate(size) for nth, size in enumerate(published.sizes)}
 
     def shape(**values: float) -> float:
         return metrics.per_doubling(published.sizes, [*values.values()]).value
 
     stated = combined(shape, rates) if len(rates) <= 8 else unknown(shape(**{n: r.value for n, r in rates.items()}))
-    limit = None if same else what.around(limits)
-    yield compare_number(what, stated, _per_doubling(valid), limit, note + ("; judged as the speedup" if same else ""))
+    tolerance = None if repeats_speedup else subject.published_tolerance(tolerances)
+    note += "; judged as the speedup" if repeats_speedup else ""
+    yield compare_number(subject, stated, _per_doubling(valid), tolerance, note)
 
 
 def _per_doubling(local: Curve) -> Number:
@@ -288,44 +295,45 @@ def _per_doubling(local: Curve) -> Number:
     return metrics.per_doubling(local.sizes, local.rates)
 
 
-_SAME = Bounds(1.0, 1.0)  # the ratio of what does not differ
+_EQUAL = Bounds(1.0, 1.0)  # the ratio of equal numbers
 
 
-def compare_order(pairs: Sequence[tuple[Curve, Curve]], quantity: str, limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def compare_order(pairs: Sequence[tuple[Curve, Curve]], quantity: str, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare the order of the models: the share of their pairs that are ordered as in the report.
 
     `pairs` has the published and the local curve of each model. They are ordered by throughput at the smallest size, or
     by the efficiency that a doubling keeps. A pair that does not differ significantly, or that the report prints alike,
     counts as agreeing at the upper end of the interval only.
     """
-    pairs = [(theirs, mine) for theirs, mine in pairs if not mine.lost]
-    mine = {local.model: _standing(local, quantity) for _, local in pairs}
-    if len(mine) < 2:
+    pairs = [(published, local) for published, local in pairs if not local.invalid]
+    measured = {local.model: _standing(local, quantity) for _, local in pairs}
+    if len(measured) < 2:
         return
-    theirs = {local.model: _stated_standing(published, quantity) for published, local in pairs}
-    ratios = {(a, b): student.ratio(mine[a], mine[b]) for a, b in combinations(mine, 2)}
+    stated = {local.model: _stated_standing(published, quantity) for published, local in pairs}
+    ratios = {(a, b): student.ratio(measured[a], measured[b]) for a, b in combinations(measured, 2)}
 
     def ends(level: float) -> tuple[float, float]:
         low = high = 0
         for (a, b), ratio in ratios.items():
             # All of these intervals together hold the truth at this level (Bonferroni).
-            local = ratio.ends(1 - (1 - level) / len(ratios))
-            if math.isnan(local[0]):
+            interval = ratio.ends(1 - (1 - level) / len(ratios))
+            if math.isnan(interval[0]):
                 return math.nan, math.nan
-            differ = _SAME.exclude(local) and apart(theirs[a], theirs[b])
-            alike = (local[0] > 1) == (theirs[a].value > theirs[b].value)
+            differ = _EQUAL.exclude(interval) and apart(stated[a], stated[b])
+            alike = (interval[0] > 1) == (stated[a].value > stated[b].value)
             low, high = low + (alike and differ), high + (alike or not differ)
         return low / len(ratios), high / len(ratios)
 
-    agreeing = sum((mine[a].value > mine[b].value) == (theirs[a].value > theirs[b].value) for a, b in ratios)
-    share = Number(agreeing / len(ratios), ends, min(e.n for e in mine.values()), common_covers([*ratios.values()]))
+    agreeing = sum((measured[a].value > measured[b].value) == (stated[a].value > stated[b].value) for a, b in ratios)
+    n = min(standing.n for standing in measured.values())
+    share = Number(agreeing / len(ratios), ends, n, common_covers([*ratios.values()]))
     note = "; ".join(
-        f"{who}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
-        for who, side in (("report", theirs), ("local", mine))
+        f"{label}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
+        for label, side in (("report", stated), ("local", measured))
     )
     published, local = pairs[0]
-    what = Subject(published, replace(local, model=""), quantity)
-    yield compare_number(what, exact(1.0), share, what.limit(limits), note)
+    subject = Subject(published, replace(local, model=""), quantity)
+    yield compare_number(subject, exact(1.0), share, subject.tolerance(tolerances), note)
 
 
 def _standing(curve: Curve, quantity: str) -> Number:
@@ -339,9 +347,9 @@ def _stated_standing(curve: Curve, quantity: str) -> Number:
     """Return the number by which a published curve is ordered, with its rounding at both ends of the curve."""
     first, last = min(curve.sizes), max(curve.sizes)
     if quantity != "order_by_efficiency":
-        return curve.printed(first)
+        return curve.rate(first)
     value = metrics.per_doubling(curve.sizes, curve.rates).value
-    ends = (curve.printed(first), curve.printed(last))
+    ends = (curve.rate(first), curve.rate(last))
     off = sum((end.high - end.low) / 2 / end.value for end in ends) / math.log2(last / first)
     return between(value, value * (1 - off), value * (1 + off))
 
@@ -355,7 +363,7 @@ def _single_rows(published: pd.DataFrame) -> pd.DataFrame:
     return published[accuracy | published["quantity"].eq("flat_from_global_batch")]
 
 
-def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare final accuracies, epochs until they are stable, and the batch from which the throughput is flat."""
     for row in _single_rows(published).to_dict("records"):
         fits = local["experiment"].eq(row["experiment"])
@@ -365,12 +373,13 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
             if (local_number := _single(series, row["quantity"])) is None:
                 continue
             axis = series["axis"].iloc[0]
-            mine = local_curve(speedups.rates(series), "ranks" if axis == "nodes" else column(axis, series))
+            curve = local_curve(speedups.rates(series), "ranks" if axis == "nodes" else column(axis, series))
             on = ", ".join(filter(None, (row["run"], cell_text(row, "device", "gpu", "machine", "dataset"))))
-            theirs = replace(mine, report=row["report"], on=on)
+            reference = replace(curve, report=row["report"], on=on)
             at = None if pd.isna(row["ranks"]) else int(row["ranks"])
-            what = Subject(theirs, mine, row["quantity"], at)
-            yield compare_number(what, stated_number({**row, "note": ""}), local_number, what.around(limits))
+            subject = Subject(reference, curve, row["quantity"], at)
+            stated, tolerance = stated_number({**row, "note": ""}), subject.published_tolerance(tolerances)
+            yield compare_number(subject, stated, local_number, tolerance)
 
 
 def _single(series: pd.DataFrame, quantity: str) -> Number | None:
@@ -384,9 +393,9 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
     return student.mean(values.dropna().tolist()) if values.notna().any() else None
 
 
-def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def stated_values(local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare local curves with the values that the tolerances state for this machine."""
-    if not any(limit.value is not None for limit in limits):
+    if not any(tolerance.value is not None for tolerance in tolerances):
         return
     for _, series in local.groupby("series", sort=False):
         axis = series["axis"].iloc[0]
@@ -394,10 +403,10 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
         for by in speedups.BY:
             runs = speedups.rates(series, by).dropna(subset="rate")  # allreduces alone have wall times and no images
             if len(runs):
-                yield from _stated_of(local_curve(runs, over, by), limits)
+                yield from _stated_on_curve(local_curve(runs, over, by), tolerances)
 
 
-def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def _stated_on_curve(curve: Curve, tolerances: Tolerances) -> Iterator[Judged]:
     names = {f"{name}_{curve.by.replace(' ', '_')}": name for name in ("speedup", "efficiency")}
     names |= {"images_per_s": "rate"} if curve.by == "throughput" else {}
     first = min(curve.sizes)
@@ -405,81 +414,79 @@ def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Judged]:
     for quantity, name in names.items():
         for size in sorted(set(curve.sizes)):
             over = None if name == "rate" else first
-            what = Subject(replace(curve, on="stated in the tolerances"), curve, quantity, size, over)
-            limit = what.limit(limits)
-            if limit and limit.value is not None:
-                stated.append((what, limit, limit.value, size, name))
+            subject = Subject(replace(curve, on="stated in the tolerances"), curve, quantity, size, over)
+            tolerance = subject.tolerance(tolerances)
+            if tolerance and tolerance.value is not None:
+                stated.append((subject, tolerance, tolerance.value, size, name))
     numbers = uncertain(curve.points(), "size") if stated else {}  # most curves have nothing to reach
-    for what, limit, value, size, name in stated:
-        yield compare_number(what, exact(value), numbers[size][name], limit)
+    for subject, tolerance, value, size, name in stated:
+        yield compare_number(subject, exact(value), numbers[size][name], tolerance)
 
 
-def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Comparisons:
+def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances) -> Comparisons:
     """Compare the local table with the published one, by experiment and model.
 
     A model is compared with published numbers of the same device (CPU, GPU), or else of the other one.
     """
-    local = local[local["kind"].eq("measured")]  # not the controls of emulated nodes: they tell which points are lost
+    local = local[local["kind"].eq("measured")]  # without controls of emulated nodes, which show the invalid points
     curves = published_curves(published, axes(local))
     rows: list[Judged] = []
     alone: list[str] = []
     orders: dict[tuple[str, ...], list[tuple[Curve, Curve]]] = defaultdict(list)
     for (experiment, model, _), series in local.groupby(["experiment", "model", "series"], sort=False):
-        there = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
-        there = [c for c in there if c.device == series["device"].iloc[0]] or there
-        for theirs in there:
-            runs = speedups.rates(series, theirs.by).dropna(subset="rate")
+        candidates = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
+        candidates = [c for c in candidates if c.device == series["device"].iloc[0]] or candidates
+        for reference in candidates:
+            runs = speedups.rates(series, reference.by).dropna(subset="rate")
             if runs.empty:  # rounds alone have no wall time
                 continue
-            mine = local_curve(runs, theirs.axis, theirs.by)
-            rows += compare_curves(theirs, mine, limits)
-            if theirs.by == "throughput":
-                alone += _other_sizes(theirs, mine)
-                group = (theirs.report, theirs.experiment, theirs.device, theirs.on, theirs.unit, theirs.axis, mine.on)
-                orders[group].append((theirs, mine))
-        if not there:
+            curve = local_curve(runs, reference.axis, reference.by)
+            rows += compare_curves(reference, curve, tolerances)
+            if reference.by == "throughput":
+                alone += _other_sizes(reference, curve)
+                names = ("report", "experiment", "device", "on", "unit", "axis")
+                orders[*(getattr(reference, name) for name in names), curve.on].append((reference, curve))
+        if not candidates:
             number = series["record"].nunique()
             alone.append(f"{experiment}, {model or 'no model'}, {number} runs: no report prints a number for it")
     for pairs in orders.values():
-        rows += _orders(pairs, limits)
-    rows += _single_numbers(published, local, limits)
-    left = _published_alone(published, curves, [row for row, _ in rows])
-    rows += stated_values(local, limits)
+        rows += _orders(pairs, tolerances)
+    rows += _single_numbers(published, local, tolerances)
+    unmatched = _published_alone(published, curves, [row for row, _ in rows])
+    rows += stated_values(local, tolerances)
     corrected = holm_corrected(rows, lambda judged: VERDICT_NAMES[judged.outcome])
-    return Comparisons(corrected, [*dict.fromkeys(alone)], left)
+    return Comparisons(corrected, [*dict.fromkeys(alone)], unmatched)
 
 
 def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[ReportComparison]) -> list[str]:
     """Return the published curves and single numbers without a comparison, as lines of text."""
-    beside = {(row.report, row.experiment, row.published_on): {row.model} for row in rows}
-    for row in rows:
-        beside[row.report, row.experiment, row.published_on].add(row.model)
-    left: dict[str, set[str]] = defaultdict(set)
+    compared = {((row.report, row.experiment, row.published_on), row.model) for row in rows}
+    unmatched: dict[str, set[str]] = defaultdict(set)
     for c in curves:
-        models = beside.get((c.report, c.experiment, c.on), set())
+        models = {model for setting, model in compared if setting == (c.report, c.experiment, c.on)}
         if not (c.model in models if c.model else models):
-            left[f"report {c.report}, {c.experiment} ({c.on})"].add(c.model or c.by)
+            unmatched[f"report {c.report}, {c.experiment} ({c.on})"].add(c.model or c.by)
     judged = {(row.report, row.experiment, row.quantity) for row in rows}
     for single in _single_rows(table).to_dict("records"):
         if (single["report"], single["experiment"], single["quantity"]) not in judged:
-            left[f"report {single['report']}, {single['experiment']} ({single['device']})"].add(single["quantity"])
-    return [f"{where}: {', '.join(sorted(left[where]))}" for where in sorted(left)]
+            unmatched[f"report {single['report']}, {single['experiment']} ({single['device']})"].add(single["quantity"])
+    return [f"{setting}: {', '.join(sorted(unmatched[setting]))}" for setting in sorted(unmatched)]
 
 
 def _other_sizes(published: Curve, local: Curve) -> Iterator[str]:
     sizes = [sorted(set(curve.sizes)) for curve in (local, published)]
     if sizes[0] != sizes[1]:
-        mine, theirs = (", ".join(f"{size:g}" for size in s) for s in sizes)
-        axis = local.axis.replace("_", " ")
-        yield f"{local.experiment}, {local.model}: local at {mine} {axis}, report {published.report} at {theirs}"
+        at_local, at_published = (", ".join(f"{size:g}" for size in s) for s in sizes)
+        at_local += f" {local.axis.replace('_', ' ')}"
+        yield f"{local.experiment}, {local.model}: local at {at_local}, report {published.report} at {at_published}"
 
 
-def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -> Iterator[Judged]:
+def _orders(pairs: Sequence[tuple[Curve, Curve]], tolerances: Tolerances) -> Iterator[Judged]:
     """Compare both orders of the models of one report and setting, without models with two local series."""
     models = [local.model for _, local in pairs]
     pairs = [pair for pair in pairs if pair[0].model and models.count(pair[1].model) == 1]
     if pairs and pairs[0][0].unit == "images/s":
-        yield from compare_order(pairs, "order_by_throughput", limits)
+        yield from compare_order(pairs, "order_by_throughput", tolerances)
     if pairs and pairs[0][1].axis in SIZES:
-        both = [pair for pair in pairs if all(len(set(curve.sizes)) > 1 for curve in pair)]
-        yield from compare_order(both, "order_by_efficiency", limits)
+        with_doublings = [pair for pair in pairs if all(len(set(curve.sizes)) > 1 for curve in pair)]
+        yield from compare_order(with_doublings, "order_by_efficiency", tolerances)

@@ -1,4 +1,4 @@
-"""Two sets of local records or users' tables: their throughputs, point by point, and how their runs differ."""
+"""Two sets of local records or users' tables: their throughputs, point by point, and the differences of their runs."""
 
 import math
 import statistics
@@ -33,13 +33,13 @@ _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configurat
                  "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
 _WORK = "rates count"  # in the provenance of a run of a user's table
-_ENOUGH_LAUNCHES = 3  # of a set, that tell by themselves how much they differ
+_ENOUGH_LAUNCHES = 3  # of a set, to estimate from them alone how much they differ
 
 
 Quantity = Literal["images_per_s", "speedup"]
 
 
-# A rate is a mean over launches. A speedup is the median of the ratios within rounds, where the records have rounds.
+# A rate is a mean over launches. A speedup is the median of the ratios within rounds, if the records have rounds.
 class SetRatio(Document):
     """A point that both sets have."""
 
@@ -72,7 +72,7 @@ class Difference:
 
 
 class SetComparisons(Document):
-    """Two sets of records beside each other."""
+    """Two sets of records, compared."""
 
     ratios: Annotated[Sequence[SetRatio], about("each point that both have")]
     differences: Annotated[Sequence[Difference], about("in what the runs of A and B differ")]
@@ -86,7 +86,7 @@ class _Arm:
 
     rates: dict[str, float]
     speedups: list[float]
-    lost: str  # why it is not valid as a scaling result
+    invalid: str  # why it is not valid as a scaling result
     ranks: int = 0  # of a point with allreduce
 
 
@@ -133,7 +133,7 @@ def provenance(run: RunRecord) -> dict[str, str]:
 
 
 def _runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
-    """Return the runs in a folder of records, in a record file or in a user's table, and what was left out."""
+    """Return the runs in a folder of records, in a record file or in a user's table, and notes on omissions."""
     if (path.is_file() and path.name != RECORD_NAME) or (
         path.is_dir() and any(path.iterdir()) and not record_files(path)
     ):
@@ -187,9 +187,10 @@ def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
             first = rows.iloc[0]
             parts = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
             name = ", ".join(parts) if first["record"] in in_rounds else ""
-            lost = controls.why_invalid(rows).iloc[0]
+            invalid = controls.why_invalid(rows).iloc[0]
             ranks = int(first["ranks"]) if first["kind"] == "measured" else 0
-            arm = arms[first["record"]].setdefault(name, _Arm({}, _speedups(rows, rates) if name else [], lost, ranks))
+            ratios = _speedups(rows, rates) if name else []
+            arm = arms[first["record"]].setdefault(name, _Arm({}, ratios, invalid, ranks))
             arm.rates[by] = statistics.harmonic_mean(rows["rate"].tolist())
     return {path: by_name or {"": _Arm({}, [], "")} for path, by_name in arms.items()}
 
@@ -250,7 +251,7 @@ class _Launches:
 
 
 def _scatter(*sides: Sequence[_Run]) -> Scatter:
-    """Return what the largest point of each curve gave in each set: points of one launch are not independent."""
+    """Return the values of the largest point of each curve in each set: points of one launch are not independent."""
     scatter: dict[tuple[str, ...], _Launches] = defaultdict(_Launches)
     for side in sides:
         curves: dict[tuple[object, ...], list[_Run]] = defaultdict(list)
@@ -273,13 +274,13 @@ def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[tuple[Se
     few = min(len(a), len(b))
     remark = f"{counted(few, 'launch')}: with the variance between launches of all curves of this experiment"
     remark = remark if few < _ENOUGH_LAUNCHES else ""
-    lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
-    note = "; ".join(dict.fromkeys(lost))
+    invalid = [f"{name}: {run.arm.invalid}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.invalid]
+    note = "; ".join(dict.fromkeys(invalid))
     for by in (by for by in speedups.BY if all(by in run.arm.rates for run in (*a, *b))):
         rates_a, rates_b = ([run.arm.rates[by] for run in runs] for runs in (a, b))
         means = [unknown(statistics.fmean(values), len(values)) for values in (rates_a, rates_b)]
-        own = {run.config_hash for run in (*a, *b)}
-        others = [values for hash_, values in alike[0].rates[by] if hash_ not in own] if remark else []
+        configurations = {run.config_hash for run in (*a, *b)}
+        others = [values for hash_, values in alike[0].rates[by] if hash_ not in configurations] if remark else []
         ratio = pooled_ratio_of_means(rates_a, rates_b, others) if others else ratio_of_means(rates_a, rates_b)
         yield _ratio(a[0], "images_per_s", by, means, ratio, note, remark)
     if all(run.arm.speedups for run in (*a, *b)):
@@ -291,16 +292,16 @@ def _ratios(a: list[_Run], b: list[_Run], scatter: Scatter) -> Iterator[tuple[Se
 
 
 def _ratio(
-    run: _Run, quantity: Quantity, by: By, sides: Sequence[Number], ratio: Number, lost: str, remark: str
+    run: _Run, quantity: Quantity, by: By, sides: Sequence[Number], ratio: Number, invalid: str, remark: str
 ) -> tuple[SetRatio, Verdict | None]:
     """Return one ratio, and the verdict on it, which is not corrected for the others.
 
-    sides: the values of A and B. lost: why it is not judged.
+    sides: the values of A and B. invalid: why it is not judged.
     """
-    note = lost or (remark if ratio.has_interval else "")
-    if not lost and ratio.covers == "rounds":
-        lost = note = "one launch on a side: how far launches differ is not known"
-    judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not lost else None
+    note = invalid or (remark if ratio.has_interval else "")
+    if not invalid and ratio.covers == "rounds":
+        invalid = note = "one launch on a side: how far launches differ is not known"
+    judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not invalid else None
     if judged and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
     verdict: VerdictName = "not judged" if note else "no interval"
@@ -318,7 +319,7 @@ def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
 
 
 def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """Yield each name of `provenance` in which two sets of runs differ, with the values of either set."""
+    """Yield each name of `provenance` in which two sets of runs differ, with the values of each set."""
     for name in dict.fromkeys(name for runs in (a, b) for run in runs for name in run):
         left, right = ({run.get(name, "none") for run in runs} for runs in (a, b))
         if left != right:
@@ -338,19 +339,19 @@ def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
 def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
     """Compare the records, or the user's table, in the folder or file `a` with those in `b`.
 
-    columns: what headers of tables mean (COLUMNS). Raises TableError without a complete run.
+    columns: the meaning of headers of tables (COLUMNS). Raises TableError without a complete run.
     """
-    (runs_a, left_a), (runs_b, left_b) = _runs(a, columns), _runs(b, columns)
+    (runs_a, skipped_a), (runs_b, skipped_b) = _runs(a, columns), _runs(b, columns)
     works = [{run.provenance.get(_WORK, "images") for run in runs} for runs in (runs_a, runs_b)]
     if works[0] != works[1]:
         counted = [" and ".join(sorted(work)) for work in works]
         raise TableError(f"{b}: its rates count {counted[1]}, those of {a} {counted[0]}: give tables of one unit")
     scatter = _scatter(runs_a, runs_b)
     pairs, alone = _pairs(runs_a, runs_b)
-    made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
+    paired = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
     return SetComparisons(
-        ratios=holm_corrected([one for pair in pairs for one in _ratios(*pair, scatter)], _verdict_name),
-        differences=differences(*made_alike),
+        ratios=holm_corrected([ratio for pair in pairs for ratio in _ratios(*pair, scatter)], _verdict_name),
+        differences=differences(*paired),
         alone=alone,
-        left_out=[f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],
+        left_out=[f"A: {line}" for line in skipped_a] + [f"B: {line}" for line in skipped_b],
     )

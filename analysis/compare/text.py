@@ -37,7 +37,7 @@ def _at(row: ReportComparison) -> str:
     return "" if row.at is None else f"{row.at:g} {axis.removesuffix('s') if row.at == 1 and axis in SIZES else axis}"
 
 
-def _shown(row: ReportComparison) -> dict[str, str]:
+def _cells(row: ReportComparison) -> dict[str, str]:
     return {
         "model": row.model or "all",
         "quantity": f"{row.quantity} [{row.unit}]",
@@ -60,10 +60,10 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
         return f"{report}{row.experiment}: {row.published_on}; local: {row.local_on}"
 
     ordered = sorted(compared.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
-    sections = [(name, [_shown(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
+    sections = [(name, [_cells(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
     counts = tally([row.verdict for row in compared.rows], VERDICTS)
     how = [
-        "A number is within what is allowed where its 90 % interval is, outside where its whole 95 % interval is; p is "
+        "A number is within the allowed values if its 90 % interval is, outside if its whole 95 % interval is; p is "
         "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "
         "are wrong at most 5 times in 100. Without an interval (fewer than 6 values) nothing is decided."
     ]

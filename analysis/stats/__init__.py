@@ -1,4 +1,4 @@
-"""Statistics without words of the domain: a number with its interval, and what this interval covers."""
+"""Statistics without terms of the domain: a number with its interval, and what this interval covers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from train.record import intervals
 LEVEL = intervals.LEVEL
 
 Covers = Literal["", "cases", "steps", "rounds", "fit", "launches", "machines", "rounding"]
-# What an interval covers: how else the number could have come out. Those that leave out most come first.
+# The possible results that an interval covers. The narrowest come first.
 COVERS: dict[Covers, str] = {
     "": "there is no interval",
     "cases": "other cases, of which as many would hold on average",
@@ -32,11 +32,11 @@ NO_ENDS: Ends = (math.nan, math.nan)
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A value with its interval: `ends` returns the ends at a level, NaN where there are none.
+    """A value with its interval: `ends` returns the ends at a level, NaN if there are none.
 
-    `n`: how many values it is made from. `level`: at which the interval is shown. `standard_error`, in the unit of the
-    value, and `degrees` of freedom: of a mean whose interval is Student's t, else NaN. `another`: the ends of the range
-    in which another launch is expected at the level, NaN if launches do not tell.
+    `n`: the number of values it is made from. `level`: at which the interval is shown. `standard_error`, in the unit of
+    the value, and `degrees` of freedom: of a mean whose interval is Student's t, else NaN. `another`: the ends of the
+    range in which another launch is expected at the level, NaN if launches do not show it.
     """
 
     value: float
@@ -50,22 +50,22 @@ class Number:
 
     @cached_property
     def interval(self) -> Ends:
-        """The ends at the level of the number."""
+        """Return the ends at the level of the number."""
         return self.ends(self.level)
 
     @property
     def low(self) -> float:
-        """The lower end of the interval; NaN where there is none."""
+        """Return the lower end of the interval; NaN if there is none."""
         return self.interval[0]
 
     @property
     def high(self) -> float:
-        """The upper end of the interval; NaN where there is none."""
+        """Return the upper end of the interval; NaN if there is none."""
         return self.interval[1]
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is an interval."""
+        """Return whether there is an interval."""
         return not math.isnan(self.low)
 
     def contains(self, value: float) -> bool:
@@ -137,19 +137,19 @@ def from_ends(value: float, low: float, high: float, covers: Covers, n: int = 1,
 
 
 def common_covers(numbers: Sequence[Number]) -> Covers:
-    """Return what the interval of a number that follows from several covers: the least of them, rounding apart."""
+    """Return what the interval of a number made from several covers: the narrowest of them, or rounding if all do."""
     return min((number.covers for number in numbers), key=[*COVERS].index, default="")
 
 
 def combined(formula: Callable[..., float], numbers: Mapping[str, Number]) -> Number:
     """Return a formula of rounded numbers, between its smallest and largest value at the ends of all of them.
 
-    The formula rises or falls with each number alone, as sums, products and quotients of positive numbers do. No
-    interval where the range of one is not known.
+    The formula rises or falls with each number alone, as sums, products and quotients of positive numbers do. It has no
+    interval if the range of one number is not known.
     """
     value = formula(**{name: number.value for name, number in numbers.items()})
     ends = [number.interval for number in numbers.values()]
-    if any(math.isnan(end) for both in ends for end in both):
+    if any(math.isnan(end) for interval in ends for end in interval):
         return unknown(value)
     corners = [formula(**dict(zip(numbers, corner, strict=True))) for corner in itertools.product(*ends)]
     n = min((number.n for number in numbers.values()), default=1)

@@ -1,11 +1,11 @@
-"""A number of which several models say something, each with Student's t: a mixture of what they say.
+"""A number that several models estimate, each with Student's t: the mixture of their distributions.
 
-Which model is right is not known, and how often an interval of the mixture holds the truth depends on it. So data are
-drawn from each model. The p value that the mixture gives to the truth has another distribution under each; it is
-replaced by the probability of a smaller one, which is the mean over the models by their weights in these data. The p
-values of the drawn data are replaced in the same way, by the weights of each draw, and all is repeated, because no
-weights identify the model for certain (iterated prepivoting: Beran 1988, doi 10.1080/01621459.1988.10478649). The draws
-are always the same: the same data give the same interval to the last digit.
+Nobody knows which model is right, and how often an interval of the mixture covers the truth depends on it. So data are
+drawn from each model. The p value that the mixture gives to the truth has another distribution under each model. It is
+replaced by the probability of a smaller one: the mean over the models, by their weights in these data. The p values of
+the drawn data are replaced in the same way, by the weights of each draw. This is repeated, because no weights identify
+the model for certain (iterated prepivoting: Beran 1988, doi 10.1080/01621459.1988.10478649). The draws are always the
+same: the same data give the same interval to the last digit.
 """
 
 import functools
@@ -21,18 +21,18 @@ from analysis.stats.student import t_quantile
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-# The p value of the ends of an interval of one component beyond which the interval of the mixture never reaches.
+# The interval of the mixture never extends beyond the intervals of its components at this p value.
 _FARTHEST = 0.02
 _PRECISION = 1e-9  # of an end of an interval, over the distance between the ends of the components
-# Not 0.05: the choice of the model, the test of each point and the noise of the noise are not in the draws. By
-# simulation, these cost some designs two or three in a hundred.
+# Less than 0.05: the draws do not include the choice of the model, the test of each point and the uncertainty of the
+# noise. By simulation, these cost some designs two or three in a hundred.
 _MISSED = 0.04
 _DRAWS = 9600  # of all models together
-# Each brings the shares that are held under the models nearer to each other, by less than the one before, and makes the
-# ends depend more on the draws: with 24, other draws change the widths of the intervals of report 000 by 5 % or so.
+# Each step brings the coverages under the models closer together, by less than the step before, and makes the ends
+# depend more on the draws: with 24, other draws change the widths of the intervals of report 000 by about 5 %.
 _STEPS = 24
-# P values, evenly spaced by their logarithms, between which it is interpolated.
-_LEAST, _LEVELS = 1e-7, 200
+# The grid of p values for interpolation, evenly spaced by their logarithms: its smallest value and its size.
+_LEAST_P, _LEVELS = 1e-7, 200
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Mixture:
         return float(below(value, self.centres, self.errors, self.weights, self.degrees))
 
     def quantile(self, probability: float) -> float:
-        """Return the value that the number is below with this probability."""
+        """Return the quantile of the number at this probability."""
         from scipy.optimize import brentq  # it takes longer to import than most commands to run
 
         ends = self.centres + self.errors * t_quantile(self.degrees, probability)
@@ -61,7 +61,7 @@ class Mixture:
         return float(brentq(lambda value: self.below(value) - probability, low, high, xtol=_PRECISION * (high - low)))
 
     def p(self, truth: float = 0.0, within: float = 0.0) -> float:
-        """Return how likely the number would be so far from `truth`, on either side, if it were `within` of it.
+        """Return the two-sided p value of the number if the truth is within `within` of `truth`.
 
         NaN without a degree of freedom.
         """
@@ -71,7 +71,7 @@ class Mixture:
 
     @property
     def value(self) -> float:
-        """The median; without a degree of freedom the mean of the components."""
+        """Return the median; without a degree of freedom the mean of the components."""
         return float(self.centres @ self.weights) if self.degrees < 1 else self.quantile(0.5)
 
     def number(self) -> Number:
@@ -110,18 +110,18 @@ def calibrated_level(p: Array, draw_weights: Array, weights: Array) -> float:
     if not counts.any(axis=1).all():
         return _MISSED
     drawn_from, draw_weights, p = np.nonzero(counts)[0], draw_weights[counts].T.copy(), p[counts]
-    asked = levels = np.geomspace(_LEAST, 1, _LEVELS)
+    grid = levels = np.geomspace(_LEAST_P, 1, _LEVELS)
     for _ in range(_STEPS):
         position = _position(p)
         shares = _shares(position[0], drawn_from, len(weights))
         p = np.einsum("kd,kd->d", draw_weights, _at(shares, *position))
         levels = weights @ _at(shares, *_position(levels))
-    return float(np.interp(_MISSED, levels, asked))
+    return float(np.interp(_MISSED, levels, grid))
 
 
 def _position(p: Array) -> tuple[Indices, Array]:
     """Return the index of the level before each p value (n,), and how far it is from there to the next: 0 to 1."""
-    position = (1 - np.log(np.maximum(p, _LEAST)) / np.log(_LEAST)) * (_LEVELS - 1)
+    position = (1 - np.log(np.maximum(p, _LEAST_P)) / np.log(_LEAST_P)) * (_LEVELS - 1)
     before = np.minimum(position.astype(np.intp), _LEVELS - 2)
     return before, position - before
 

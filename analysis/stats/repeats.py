@@ -26,8 +26,8 @@ def singles(values: Sequence[float]) -> list[list[float]]:
 def median(launches: Launches, level: float = LEVEL, spread: Spread | None = None) -> Number:
     """Return the median of all values; for several launches in rounds, the mean of their medians; NaN for no value.
 
-    Take it for ratios of values that were paired. level: at which the interval is shown. spread: between launches, if
-    it is known from curves that were measured alike.
+    Use it for ratios of paired values. level: at which the interval is shown. spread: between launches, if it is known
+    from curves that were measured alike.
     """
     if not any(launches):
         return unknown(n=0)
@@ -69,9 +69,9 @@ def ratio_of_medians(
 ) -> Number:
     """Return median(b) / median(a); spread_a, spread_b: between launches, as for `median`.
 
-    The interval runs from the low end of b over the high end of a to the opposite. Each side gets half of the chance of
-    an error, so the interval holds the truth at least as often as it claims (Bonferroni). There is none if one side has
-    none at that level.
+    The interval runs from low b / high a to high b / low a. Each side gets half of the probability of an error, so the
+    interval covers the truth at least as often as it claims (Bonferroni). There is none if one side has none at that
+    level.
     """
     under, over = median(a, spread=spread_a), median(b, spread=spread_b)
 

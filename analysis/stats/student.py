@@ -1,4 +1,4 @@
-"""Means and slopes with Student's t interval, and what follows: ratios, differences, exponentials; pooled noise.
+"""Means and slopes with Student's t interval; their ratios, differences and exponentials; pooled noise.
 
 Errors are propagated to first order (JCGM 100:2008, 5.1.2), degrees of freedom by Welch and Satterthwaite (the same,
 G.4.1).
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from analysis.stats import NO_ENDS, Covers, Ends, Number, common_covers, unknown
 
-_LARGEST_EXPONENT = 700.0  # of a double; beyond it an end is as good as infinite
+_LARGEST_EXPONENT = 700.0  # of a double
 
 
 def student(value: float, standard_error: float, degrees: float, n: int, covers: Covers = "launches") -> Number:
-    """Return a number with Student's t interval; none where its standard error is NaN."""
+    """Return a number with Student's t interval; without one if its standard error is NaN."""
 
     def ends(level: float) -> Ends:
         half = t_quantile(degrees, 0.5 + level / 2) * standard_error if standard_error else 0.0
@@ -39,7 +39,7 @@ def t_quantile(degrees: float, probability: float) -> float:
 def mean(values: Sequence[float]) -> Number:
     """Return the mean of independent values, with n - 1 degrees of freedom; one value has no interval.
 
-    Raises ValueError where there is no value, or one is not finite.
+    Raises ValueError if there is no value, or one is not finite.
     """
     x = np.asarray(values, dtype=float)
     if x.size == 0 or not np.isfinite(x).all():
@@ -49,9 +49,9 @@ def mean(values: Sequence[float]) -> Number:
 
 
 def ratio(a: Number, b: Number) -> Number:
-    """a / b of independent numbers with standard errors: relative errors add in quadrature.
+    """Return a / b of independent numbers with standard errors: relative errors add in quadrature.
 
-    Raises ValueError where a or b is not positive.
+    Raises ValueError if a or b is not positive.
     """
     if not (a.value > 0 and b.value > 0):
         raise ValueError(f"a ratio needs positive values; given: {a.value:g} / {b.value:g}")
@@ -61,16 +61,13 @@ def ratio(a: Number, b: Number) -> Number:
 
 
 def difference(a: Number, b: Number) -> Number:
-    """a - b of independent numbers with standard errors: these add in quadrature."""
+    """Return a - b of independent numbers with standard errors: these add in quadrature."""
     error, degrees = _in_quadrature((a.standard_error, a.degrees), (b.standard_error, b.degrees))
     return student(a.value - b.value, error, degrees, min(a.n, b.n), common_covers([a, b]))
 
 
 def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
-    """Return the sum in quadrature of independent standard errors, and its degrees of freedom.
-
-    NaN where one is not known.
-    """
+    """Return the sum in quadrature of independent standard errors and its degrees of freedom; NaN if one is NaN."""
     variance = sum(error**2 for error, _ in errors)
     if math.isnan(variance):
         return math.nan, math.nan
@@ -80,7 +77,7 @@ def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
 
 
 def widened(number: Number, half: float) -> Number:
-    """Return a number both ends of whose interval are moved apart by `half`, as by rounding."""
+    """Return a number with both ends of its interval moved outwards by `half`, as by rounding."""
 
     def ends(level: float) -> Ends:
         low, high = number.ends(level)
@@ -90,7 +87,7 @@ def widened(number: Number, half: float) -> Number:
 
 
 def exponential(logarithm: Number) -> Number:
-    """Return the number of which the logarithm is given."""
+    """Return the number with this logarithm."""
     return logarithm.through(lambda x: math.exp(min(x, _LARGEST_EXPONENT)))
 
 
@@ -101,20 +98,19 @@ def on_logarithm(number: Number) -> Number:
 
 
 def ratio_of_means(a: Sequence[float], b: Sequence[float]) -> Number:
-    """mean(b) / mean(a) of two sets of positive values, with Welch's interval on the logarithm.
+    """Return mean(b) / mean(a) of two sets of positive values, with Welch's interval on the logarithm.
 
-    Unpaired: the third value of a has nothing in common with the third of b. Welch, not Student's pooled error: the two
-    sets need not have the same variance. On the logarithm, since otherwise few values with a large variance give a
-    ratio below 0.
+    The values are not paired, and the two sets need not have the same variance, which Student's pooled error would
+    assume. The logarithm keeps the ratio of few values with a large variance above 0.
     """
     return on_logarithm(ratio(mean(b), mean(a)))
 
 
 def pooled_ratio_of_means(a: Sequence[float], b: Sequence[float], others: Sequence[Sequence[float]] = ()) -> Number:
-    """mean(b) / mean(a), where values scatter alike on a logarithmic scale about the mean of each set.
+    """Return mean(b) / mean(a) of values that scatter alike, on a logarithmic scale, about the mean of each set.
 
-    `others`: further sets that only tell this scatter. Student's t with the degrees of freedom of all sets; without an
-    interval where no set has two values.
+    `others`: further sets that only estimate this scatter. Student's t with the degrees of freedom of all sets; without
+    an interval if no set has two values.
     """
     value, n = (math.fsum(b) / len(b)) / (math.fsum(a) / len(a)), min(len(a), len(b))
     groups = [group for group in (a, b, *others) if len(group) > 1]
@@ -152,11 +148,11 @@ def pooled(squares: Iterable[tuple[float, int]], repeats: int = 1, group: Hashab
 
 
 def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Number:
-    """Return a number made from measurements with its interval widened by their noise: as it can be in other runs.
+    """Return a number made from measurements, with its interval widened by their noise to cover other runs.
 
     `runs` has the noise of each measurement and the power with which it enters the number: 1 and -1 for a quotient. The
     variances of the logarithms add; Student's t, with the degrees of Welch and Satterthwaite (JCGM 100:2008, G.4.1)
-    over the groups. Unknown where the noise of one is.
+    over the groups. Without an interval if the noise of one measurement is not known.
     """
     groups: dict[Hashable, list[tuple[float, int]]] = defaultdict(list)
     for noise, power in runs:
@@ -186,7 +182,7 @@ class Trend:
     slope: Number  # in the unit of the values, for each 1 of x
     centres: tuple[tuple[float, float], ...]  # mean x and mean value of each curve, in their order
     spread: float  # sum of squares of x about the means
-    deviation: float  # standard deviation of a value about the lines; NaN where no point is left over
+    deviation: float  # standard deviation of a value about the lines; NaN without a degree of freedom
 
     def at(self, curve: int, x: float, points: int) -> Number:
         """Return the expected value of a new point at `x` on one of the curves, which has so many points."""
@@ -196,16 +192,16 @@ class Trend:
         return student(level + self.slope.value * distance, error, self.slope.degrees, self.slope.n, "fit")
 
     def rounding(self, curves: Sequence[Points]) -> float:
-        """Return how far rounding can move the slope; `curves` as given to `trend`, with half units for values."""
-        both = zip(self.centres, curves, strict=True)
-        return sum(abs(x - centre) * half for (centre, _), points in both for x, half in points) / self.spread
+        """Return how far rounding can move the slope; `curves` as in `trend`, with half units for values."""
+        pairs = zip(self.centres, curves, strict=True)
+        return sum(abs(x - centre) * half for (centre, _), points in pairs for x, half in points) / self.spread
 
 
 def trend(curves: Sequence[Points]) -> Trend:
     """Return the slope that several curves have in common, by least squares.
 
-    For one curve it is the line of ordinary regression. Student's t, with points - curves - 1 degrees; without any left
-    over the slope has no interval. Raises ValueError where no curve has two values of x.
+    For one curve it is the line of ordinary regression. Student's t, with points - curves - 1 degrees; without any the
+    slope has no interval. Raises ValueError if no curve has two values of x.
     """
     arrays = [(np.array([x for x, _ in points], float), np.array([y for _, y in points], float)) for points in curves]
     centred = [(x - x.mean(), y - y.mean()) for x, y in arrays]

@@ -1,7 +1,7 @@
 """Verdicts: whether a number is within bounds. The only place in which the analysis decides by an interval.
 
-A number is inside where its 90 % interval is within the bounds (two one-sided tests at 5 %: Schuirmann 1987, doi
-10.1007/BF01068419), outside where its whole 95 % interval is beyond them, and else undecided. A number without an
+A number is inside if its 90 % interval is within the bounds (two one-sided tests at 5 %: Schuirmann 1987, doi
+10.1007/BF01068419), outside if its whole 95 % interval is beyond them, and else undecided. A number without an
 interval decides nothing.
 """
 
@@ -14,12 +14,12 @@ from typing import Literal
 
 from analysis.stats import Ends, Number
 
-# How often a verdict may be wrong, of all those that are made together (Holm 1979): a choice, that of most fields.
+# The probability that any of the verdicts made together is wrong (Holm 1979), as most fields choose it.
 ALPHA = 0.05
 _SMALLEST_P, _LARGEST_P = 1e-12, 0.49
 
 Outcome = Literal["inside", "outside", "undecided"]
-# Why nothing is decided. "too many numbers": by itself it would be, but not among as many as are judged together.
+# Why nothing is decided. "too many numbers": it would be decided alone, but not among all that are judged together.
 Why = Literal["", "no interval", "across a bound", "too many numbers"]
 
 
@@ -61,7 +61,7 @@ class Verdict:
     """Whether a number is within bounds, or why that is undecided.
 
     `above`: whether a number outside is above the bounds, not below. `p`: how often the outcome would come from chance;
-    NaN where it was not computed.
+    NaN if it was not computed.
     """
 
     outcome: Outcome
@@ -70,14 +70,14 @@ class Verdict:
     p: float = math.nan
 
 
-def judge(number: Number, bounds: Bounds, same: Bounds | None = None) -> Verdict:
-    """Return whether a number is within `bounds`. `same`: what counts as within them, where that is wider (a margin).
+def judge(number: Number, bounds: Bounds, with_margin: Bounds | None = None) -> Verdict:
+    """Return whether a number is within `bounds`. `with_margin`: wider bounds that count as within them.
 
-    Outside `bounds` comes first: a margin does not excuse what is certainly off.
+    Outside `bounds` comes first: a margin does not excuse a number that is certainly off.
     """
     if bounds.exclude(number.ends(1 - ALPHA)):
         return _outside(number, bounds)
-    if (same or bounds).include(number.ends(1 - 2 * ALPHA)):
+    if (with_margin or bounds).include(number.ends(1 - 2 * ALPHA)):
         return Verdict("inside")
     return _undecided(number)
 
@@ -89,20 +89,20 @@ def judge_at(number: Number, bounds: Bounds) -> Verdict:
     return Verdict("inside") if bounds.include(number.interval) else _undecided(number)
 
 
-def judge_all(numbers: Sequence[Number], bounds: Bounds, same: Bounds | None = None) -> list[Verdict]:
+def judge_all(numbers: Sequence[Number], bounds: Bounds, with_margin: Bounds | None = None) -> list[Verdict]:
     """Return the verdict on each of several numbers, all of which together are wrong at most 5 times in 100 (Holm)."""
-    return holm([leaning(number, bounds, same) for number in numbers])
+    return holm([leaning(number, bounds, with_margin) for number in numbers])
 
 
-def leaning(number: Number, bounds: Bounds, same: Bounds | None = None) -> Verdict:
+def leaning(number: Number, bounds: Bounds, with_margin: Bounds | None = None) -> Verdict:
     """Return the likelier of inside and outside, and how often it would come from chance.
 
-    `p` is the smallest a at which the interval at 1 - a is outside, or that at 1 - 2a within: 0 where it is certain, 1
-    where nothing speaks for either. It is not compared with a level: `holm` does that.
+    `p` is the smallest a at which the interval at 1 - a is outside, or that at 1 - 2a within: 0 if it is certain, 1 if
+    nothing supports either. It is not compared with a level: `holm` does that.
     """
     outside = _smallest(lambda a: bounds.exclude(number.ends(1 - a)))
-    inside = _smallest(lambda a: (same or bounds).include(number.ends(1 - 2 * a)))
-    if outside < 1 and (outside <= inside or (same and outside <= ALPHA)):  # a margin overlaps what is outside
+    inside = _smallest(lambda a: (with_margin or bounds).include(number.ends(1 - 2 * a)))
+    if outside < 1 and (outside <= inside or (with_margin and outside <= ALPHA)):  # a margin overlaps the outside
         return replace(_outside(number, bounds), p=outside)
     return Verdict("inside", p=inside) if inside < 1 else replace(_undecided(number), p=1.0)
 
@@ -126,7 +126,7 @@ def _undecided(number: Number) -> Verdict:
 
 
 def _smallest(holds: Callable[[float], bool]) -> float:
-    """Return the smallest a from which on a condition holds, by bisection; 1 where it does not hold at _LARGEST_P."""
+    """Return the smallest a from which on a condition holds, by bisection; 1 if it does not hold at _LARGEST_P."""
     low, high = math.log(_SMALLEST_P), math.log(_LARGEST_P)
     if not holds(math.exp(high)):
         return 1.0
@@ -154,7 +154,7 @@ def _corrected(verdict: Verdict, p: float) -> Verdict:
 
 
 def adjust(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p values, in the order of those given."""
+    """Return Holm's adjusted p values, in the order of `p_values`."""
     order = sorted(range(len(p_values)), key=lambda nth: p_values[nth])
     adjusted, largest = [1.0] * len(p_values), 0.0
     for position, nth in enumerate(order):
@@ -172,9 +172,9 @@ def opposite(verdict: Verdict) -> Verdict:
 def together(verdicts: Sequence[Verdict], need: int | None = None) -> Verdict:
     """Return the verdict on a sentence about several numbers: that all of them are inside, or `need` of them."""
     outcomes = [verdict.outcome for verdict in verdicts]
-    wanted = len(outcomes) if need is None else need
-    if outcomes.count("inside") >= wanted:
+    needed = len(outcomes) if need is None else need
+    if outcomes.count("inside") >= needed:
         return Verdict("inside")
-    if len(outcomes) - outcomes.count("outside") < wanted:
+    if len(outcomes) - outcomes.count("outside") < needed:
         return Verdict("outside")
     return next(verdict for verdict in verdicts if verdict.outcome == "undecided")

@@ -37,8 +37,8 @@ def test_limits_on_three(given_limits, holds):
 
 
 def test_a_margin_is_apart_from_the_limits():
-    assert numbers.ClaimBounds(at_most=1, margin=0.05).same.allow(1.04)
-    assert numbers.ClaimBounds(at_most=1).same is None
+    assert numbers.ClaimBounds(at_most=1, margin=0.05).with_margin.allow(1.04)
+    assert numbers.ClaimBounds(at_most=1).with_margin is None
 
 
 def test_limits_in_words():
