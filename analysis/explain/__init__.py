@@ -5,13 +5,13 @@ traced step, warm-up, saving), and a cost for each step:
 
     wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
-The time per image may depend on the number of ranks: that is what scaling studies measure. Where speeds were measured
-they give it (`models.SPEEDS`), or its ratio between points where wall times contradict their level (`models.FACTOR`).
-Where several works were measured at one number of ranks, each number of ranks has its own. Else it is fitted together
-with a change at each doubling of the ranks, and with few points it is assumed to be the same, which is then stated.
+The time per image may depend on the number of ranks: scaling studies measure that. Measured speeds give it
+(`models.SPEEDS`), or only its ratio between points if wall times contradict their level (`models.FACTOR`). If several
+works were measured at one number of ranks, each number of ranks has its own. Else it is fitted together with a change
+at each doubling of the ranks, and with few points it is assumed to be the same, which is then stated.
 
-No conclusion rests on which points are left out: each point is left out in turn, and where the conclusion changes,
-nothing is concluded. Where that leaves it open whether a point fits, intervals span the fits with and without it.
+No conclusion depends on the choice of points: each point is left out in turn, and if the conclusion changes, nothing is
+concluded. If that does not decide whether a point fits, intervals span the fits with and without it.
 """
 
 import math
@@ -33,7 +33,7 @@ from analysis.explain.runs import (
     phases,
     prepared,
     trusted_runs,
-    without_doubted_speeds,
+    without_contradicted_speeds,
 )
 from analysis.stats import Number, repeats
 from analysis.stats.verdict import is_above
@@ -41,7 +41,7 @@ from analysis.thresholds import limit
 
 REFUTED = limit("growth_level")
 SPEEDS_REFUTED = limit("speeds_level")
-# With one degree of freedom Student's t has 12.7: such fits say next to nothing, and decide nothing.
+# With one degree of freedom Student's t is 12.7 at 95 %: such fits are too uncertain to decide anything.
 DECIDING_DEGREES = 2
 
 
@@ -55,29 +55,29 @@ class Explanation:
     findings: tuple[Finding, ...]
     fixed_without_one_s: tuple[Number, ...]  # the fixed cost with each point left out in turn
     growth_p: float  # of the test that the time per image is the same at all ranks; NaN: cannot be tested
-    alternatives: tuple[Alternative, ...] = ()  # costs that recur, which these runs do not tell from a fixed one
-    decider: Decider | None = None  # the run that would
+    alternatives: tuple[Alternative, ...] = ()  # costs that recur and fit these runs as well as a fixed cost
+    decider: Decider | None = None  # the run that would decide between them
 
     @property
     def fit(self) -> Fit:
-        """The fit that the conclusions are from."""
+        """Return the fit on which the conclusions are based."""
         return next(iter(self.fits.values()))
 
     @property
     def has_fixed_cost(self) -> bool | None:
-        """Whether each run has a fixed cost: `has_cost_beyond_steps`, and nothing that recurs explains it as well."""
+        """Return whether each run has a fixed cost: `has_cost_beyond_steps`, and no recurring cost fits as well."""
         return None if self.has_cost_beyond_steps and self.alternatives else self.has_cost_beyond_steps
 
     @property
     def hides_speedup(self) -> bool:
-        """Whether speeds were measured, and time that they do not count drives the two speedups apart."""
+        """Return whether speeds were measured, and the time that they do not count makes the two speedups differ."""
         return bool(self.has_cost_beyond_steps and (self.fit.model.speeds or self.has_fixed_cost))
 
     @cached_property
     def has_cost_beyond_steps(self) -> bool | None:
-        """Whether the cost differs significantly from zero; None where it depends on the points or the model.
+        """Return whether the cost differs significantly from zero; None if it depends on the points or the model.
 
-        None too where the only model that the runs allow is refuted.
+        None too if the only model that the runs allow is refuted.
         """
         if self.fit.model is models.EQUAL and self.growth_p < REFUTED:
             return None
@@ -87,9 +87,9 @@ class Explanation:
         return above.pop() if len(above) == 1 else None
 
     def reasonable(self, name: str) -> bool:
-        """Return whether the fit of this name could be concluded from as well: nothing contradicts its assumption.
+        """Return whether conclusions could also be based on the fit of this name: nothing contradicts its assumption.
 
-        An equal time per image is concluded from where a growth can hardly be fitted: there the fit of the growth is
+        Conclusions are based on an equal time per image if a growth can hardly be fitted. Then the fit of the growth is
         reasonable, however uncertain.
         """
         fit = self.fits[name]
@@ -103,12 +103,12 @@ class Explanation:
 
     @property
     def misfits(self) -> pd.DataFrame:
-        """The points that the others do not predict."""
+        """Return the points that the others do not predict."""
         return self.points[self.points["misfit"]]
 
 
 def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
-    """Return the split of one curve, checked point by point. `runs`: of one curve, as `runs.read` returns them.
+    """Return the split of one curve, checked point by point. `runs`: those of one curve, as `runs.read` returns them.
 
     A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
     explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
@@ -116,8 +116,8 @@ def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
     fit), impossible (all its runs are contradicted: it has no speedup), misfit_p, misfit, misfit_undecided (see
     `models.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit),
     fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal (speedup),
-    speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no time is left).
-    Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be split.
+    speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN if no time is left).
+    Speedups are over the first point that the fit uses. Raises TableError if the curve cannot be split.
     """
     conclusion = conclude(runs)
     fit, fitting = conclusion.fit, conclusion.fitting
@@ -137,7 +137,7 @@ def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The fit of one curve and its points, before other choices of points and models are tried."""
+    """The fit of one curve and its points, before the tests with other points and models."""
 
     fit: Fit
     points: pd.DataFrame
@@ -159,8 +159,8 @@ def conclude(runs: pd.DataFrame) -> Conclusion:
     assert chosen is not None, "the test of misfits leaves more than half of the points"
     undecided = tested.index[tested["misfit_undecided"]]
     without_one = (models.fitted(model, fitting[fitting["point"] != point]) for point in undecided)
-    chosen = replace(chosen, without_one=tuple(one for one in without_one if one))
-    points = means(without_doubted_speeds(runs, findings)).join(tested)
+    chosen = replace(chosen, without_one=tuple(fit for fit in without_one if fit))
+    points = means(without_contradicted_speeds(runs, findings)).join(tested)
     points[["misfit", "misfit_undecided"]] = points[["misfit", "misfit_undecided"]].eq(True)
     points["used"] = points.index.isin(model.usable(fitting)["point"])
     points["impossible"] = ~points.index.isin(trusted["point"])
@@ -169,15 +169,15 @@ def conclude(runs: pd.DataFrame) -> Conclusion:
 
 
 def choose(runs: pd.DataFrame) -> Model:
-    """Return the model with the weakest assumption that the runs determine. Raises TableError for none."""
+    """Return the model with the weakest assumption that the runs determine. Raises TableError if there is none."""
     if runs["images_per_s_per_rank"].notna().sum() >= 2:
         factor = models.FACTOR.system(models.FACTOR.usable(runs)).solve()
         if factor and factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED:
             return models.FACTOR  # wall times contradict the level of the speeds
         return models.SPEEDS
-    # An equal time per image is assumed only where its growth cannot be fitted at all: four wall times that grow would
+    # An equal time per image is assumed only if its growth cannot be fitted at all: four wall times that grow would
     # have too narrow an interval of the fixed cost, in 1 curve of 5 without the truth.
-    for model, degrees in ((models.own_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
+    for model, degrees in ((models.separate_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
         solved = model.system(runs).solve()
         if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
             return model
@@ -197,7 +197,7 @@ def choose(runs: pd.DataFrame) -> Model:
 
 
 def _fixed_without_one_s(model: Model, runs: pd.DataFrame) -> Iterator[Number]:
-    """Yield the fixed cost with each point left out in turn, where enough are left to decide."""
+    """Yield the fixed cost with each point left out in turn, if enough points remain to decide."""
     usable = model.usable(runs)
     system, run_points = model.system(usable), usable["point"].to_numpy()
     for point in sorted(set(run_points)):
@@ -222,13 +222,13 @@ def _fits(conclusion: Conclusion) -> Iterator[tuple[str, Fit]]:
             yield name, fit
 
 
-FixedCosts = dict[tuple[str, str], Number]  # by model, and series of local records ("" of others)
+FixedCosts = dict[tuple[str, str], Number]  # by model and series ("" except for local records)
 
 
 def fixed_costs(runs: pd.DataFrame) -> FixedCosts:
-    """Return the fixed cost [s] of each curve of `runs` that has one; `runs` as `runs.read` gives them.
+    """Return the fixed cost [s] of each curve of `runs` that has one; `runs` as `runs.read` returns them.
 
-    It is as the phases of local records show it, else from the regression over the wall times.
+    The phases of local records give it, else the regression over the wall times.
     """
     costs: FixedCosts = {}
     for _, rows in curves(runs):

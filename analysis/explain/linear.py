@@ -1,13 +1,13 @@
-"""A linear model of times whose noise is additive, proportional to the time, or both: which of them is not known.
+"""A linear model of times whose noise is additive, proportional to the time, or both, which is not known.
 
 With variance `a^2 (1 + mix x (time / geometric mean of the times)^2)` a small `mix` is noise of the same size at every
 time, a large one noise of the same share. Five or six times cannot show which. So the model is fitted with each of
-`MIXES`, and every number is a mixture of the results of these fits, each by Student's t: the weight of a fit is its
-restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number. How much of
-the mixture an interval must hold is found by simulation (`calibrated_level`).
+`MIXES`, and every number is a mixture of the results of these fits, each by Student's t. The weight of a fit is its
+restricted likelihood (Patterson and Thompson 1971), times a power of the standard error that it gives to the number.
+Simulation determines how much of the mixture an interval must hold (`calibrated_level`).
 
 A model may leave open the shape of one of its costs: then there is a design for each shape, and each is fitted with
-each mix. An axis called mixes has all of them: shape by shape, the mixes of each.
+each mix. An axis called mixes has all of them: the mixes of the first shape, then those of the second, and so on.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.stats.mixture import Array, Mixture, below, calibrated_level, normal_errors
 
 MIXES = (1e-4, 1.0, 1e4)
-_LEVEL = 0.05  # the p value of the ends of a 95 % interval, if the mixture is taken at its word
-# The power of the standard error in the weight of a fit: it leans to the fits that are less sure. By simulation: with 0
-# the kind of noise that says least of a number is weighed too little for its calibration to make up for it.
+_LEVEL = 0.05  # the p value of the ends of a 95 % interval, without calibration of the mixture
+# The power of the standard error in the weight of a fit, which favours the less certain fits. By simulation: with 0 the
+# kind of noise that determines a number least has too little weight, for which its calibration cannot compensate.
 _ERROR_POWER = 0.5
 _CALIBRATED_DEGREES = 2  # of freedom at least
-# The part of the variance that is of measured speeds, for each of MIXES. They are measured to a share of themselves, so
-# that in additive noise they have none. In the others, by simulation: with less and with more of it the intervals of
-# the speedup without the fixed cost hold the truth more often.
+# The part of the variance that measured speeds contribute, for each of MIXES. Their errors are proportional, so they
+# contribute nothing to additive noise. The others are from simulation: with less and with more of it the intervals of
+# the speedup without the fixed cost cover the truth more often.
 _SPEED_NOISE = (0.0, 0.25, 0.25)
-# Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
+# Relative residuals below this are rounding errors, which are about 1e-13 for times on a perfect line.
 _NEGLIGIBLE = 1e-9
 
 
@@ -57,14 +57,14 @@ class Basis:
     designs: Array  # (mixes, n, p)
     relative_s2: Array  # (mixes, n): the variance of the noise of each time, over the scale
     covariances: Array  # (mixes, p, p): of the coefficients, over the scale
-    estimators: Array  # (mixes, p, n): the coefficients are these times what is explained
-    residual_makers: Array  # (mixes, n, n): the weighted residuals are these times what is explained
+    estimators: Array  # (mixes, p, n): the coefficients are these times the explained times
+    residual_makers: Array  # (mixes, n, n): the weighted residuals are these times the explained times
     constants: Array  # (mixes,): the part of the likelihood that depends on the design
     least_s2: Array  # (mixes,): the sum of squares that rounding leaves
 
     @property
     def degrees(self) -> int:
-        """The degrees of freedom."""
+        """Return the degrees of freedom."""
         return int(self.designs.shape[1] - self.designs.shape[2])
 
     def fit(self, explained_s: Array) -> Fitted:
@@ -86,12 +86,12 @@ class Linear:
 
     @property
     def coefficients(self) -> Array:
-        """The costs, (mixes, p)."""
+        """Return the costs, (mixes, p)."""
         return self.fitted.coefficients
 
     @property
     def degrees(self) -> int:
-        """The degrees of freedom."""
+        """Return the degrees of freedom."""
         return self.basis.degrees
 
     def combination(self, factors: Array) -> Mixture:
@@ -110,8 +110,8 @@ class Linear:
     def mixture(self, estimate: Estimate, truths: Array | None) -> Mixture:
         """Return a number as a mixture. truths: its value if a mix were right, (mixes,).
 
-        None: the draws cannot show how often its interval holds the truth, because it has further noise. Neither can
-        they with one degree of freedom: then the noise of the draws is as large as one residual.
+        None: the draws cannot show how often its interval covers the truth, because it has further noise. They cannot
+        with one degree of freedom either: then the noise of the draws is as large as one residual.
         """
         centres, errors = estimate(self.fitted)
         weights, n = self._weights(self.fitted, errors), len(self.fitted.explained_s)
@@ -140,9 +140,9 @@ class Linear:
     def _draws(self) -> Fitted:
         """Return the fits of sets of times that are drawn from the fit with each mix: (mixes, draws, ...).
 
-        Measured speeds have noise too, which the fit takes for noise of the wall times. For numbers that are made from
-        wall times it matters which of them it is, and that cannot be determined. So a part of the drawn noise is of the
-        speeds; `explained_s` has that of the wall times alone.
+        Measured speeds have noise too, which the fit takes for noise of the wall times. Numbers made from wall times
+        depend on the difference, which cannot be determined. So a part of the drawn noise belongs to the speeds;
+        `explained_s` has only that of the wall times.
         """
         fitted_s = np.einsum("knp,kp->kn", self.basis.designs, self.coefficients)
         noise_s = np.sqrt(self.fitted.scales_s2[:, None] * self.basis.relative_s2)
@@ -155,7 +155,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class System:
-    """The equations of n runs: the factors of p costs (shapes, n, p), what they explain and the wall times [s] (n,)."""
+    """The equations of n runs: factors of p costs (shapes, n, p), the explained and the wall times [s] (n,)."""
 
     designs: Array
     explained_s: Array
@@ -169,15 +169,15 @@ class System:
         )
 
     def with_cost(self, column: ArrayLike) -> System:
-        """Return the equations with one more cost, the last one, that each run has so many times: `column` (n,).
+        """Return the equations with one more cost, the last one, which run i has `column[i]` times; `column` (n,).
 
         With a mask of runs it is the difference of their times from the others.
         """
-        more = np.broadcast_to(np.asarray(column, float)[:, None], (*self.designs.shape[:2], 1))
-        return replace(self, designs=np.concatenate([self.designs, more], axis=2))
+        cost = np.broadcast_to(np.asarray(column, float)[:, None], (*self.designs.shape[:2], 1))
+        return replace(self, designs=np.concatenate([self.designs, cost], axis=2))
 
     def solve(self) -> Linear | None:
-        """Return the costs; None with fewer runs than costs, or where some design leaves them undetermined."""
+        """Return the costs; None with fewer runs than costs, or if a design does not determine them."""
         if not all(_is_determined(design) for design in self.designs):
             return None
         basis = _basis(self.designs, self.times_s)

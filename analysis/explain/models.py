@@ -2,7 +2,7 @@
 
     wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
-The models differ in what they assume of the time per image at each number of ranks. A table of runs has the columns
+The models differ in their assumption on the time per image at each number of ranks. A table of runs has the columns
 ranks, images_per_rank (= steps_per_rank x batch_per_rank, of each run), wall_s [s] and images_per_s_per_rank (NaN: not
 known).
 """
@@ -24,7 +24,7 @@ from analysis.stats import Number, from_ends, unknown
 from analysis.stats.mixture import Mixture
 from analysis.thresholds import limit
 
-_MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
+_MOST_IMAGES_PER_S = 1e9  # of one rank: a faster one does not read its images
 _SMALLEST = 1e-18
 Columns = Callable[[pd.DataFrame], list[pd.Series]]
 
@@ -40,7 +40,7 @@ class Model:
     assumes: str
     shapes: tuple[Columns, ...]
     speeds: bool = False  # whether it uses measured speeds
-    taken: bool = False  # whether the time of the steps is taken from the speeds as it is
+    without_factor: bool = False  # whether the speeds give the time of the steps, without a fitted factor
     by_ranks: bool = False  # whether it covers only the numbers of ranks that it was fitted to
 
     def designs(self, runs: pd.DataFrame) -> Array:
@@ -52,7 +52,7 @@ class Model:
 
     def known_s(self, runs: pd.DataFrame) -> pd.Series:
         """Return the part of each wall time that is known before the fit [s]."""
-        return steps_s(runs) if self.taken else pd.Series(0.0, runs.index)
+        return steps_s(runs) if self.without_factor else pd.Series(0.0, runs.index)
 
     def usable(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Return the runs that the model can use."""
@@ -68,7 +68,7 @@ def _growing(growth: Callable[[pd.Series], pd.Series]) -> Columns:
     return lambda runs: [runs["images_per_rank"], runs["images_per_rank"] * growth(runs["ranks"].astype(float))]
 
 
-SPEEDS = Model("measured speeds", "the measured speeds are right", (lambda runs: [],), speeds=True, taken=True)
+SPEEDS = Model("measured speeds", "the measured speeds are right", (lambda runs: [],), speeds=True, without_factor=True)
 FACTOR = Model(
     "speeds up to a factor", "the measured speeds are right but for one factor", (lambda runs: [steps_s(runs)],), True
 )
@@ -82,12 +82,12 @@ GROWING = Model(
 )
 
 
-def own_times(runs: pd.DataFrame) -> Model:
-    """Return the model with a separate time per image for each number of ranks of `runs`, the smallest first."""
+def separate_times(runs: pd.DataFrame) -> Model:
+    """Return the model with a separate time per image for each number of ranks in `runs`, the smallest first."""
     ranks = sorted(set(runs["ranks"]))
 
     def columns(rows: pd.DataFrame) -> list[pd.Series]:
-        return [rows["images_per_rank"].where(rows["ranks"].eq(one), 0.0) for one in ranks]
+        return [rows["images_per_rank"].where(rows["ranks"].eq(number), 0.0) for number in ranks]
 
     assumes = "nothing of the time per image: each number of ranks has its own"
     return Model("own time per image", assumes, (columns,), by_ranks=True)
@@ -103,7 +103,7 @@ class Implied:
     def speed(self, runs: int) -> Number:
         """Return the speed; NaN for an end that it does not have.
 
-        Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
+        Wall times that do not grow with the work give a cost of 0, up to rounding, and no speed.
         """
         if self.cost is None:
             return unknown(n=runs)
@@ -124,31 +124,31 @@ class Fit:
     points: tuple[int, ...]  # the point of each run
     times_s: Array
     implied: Implied
-    measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
-    # The fits without a point, for each point that is not decidable: intervals span these.
+    measured_images_per_s: float  # to compare it with: the median measured speed of its runs; NaN: none is used
+    # The fits without each point whose misfit is not decidable: intervals span these.
     without_one: tuple[Fit, ...] = ()
 
     @property
     def runs(self) -> int:
-        """The number of runs."""
+        """Return the number of runs."""
         return len(self.points)
 
     @cached_property
     def fixed_s(self) -> Number:
-        """The fixed cost [s]."""
+        """Return the fixed cost [s]."""
         return spanned(self.linear.coefficient(0).number(), (fit.fixed_s for fit in self.without_one))
 
     @cached_property
     def images_per_s_per_rank(self) -> Number:
-        """The speed of one rank that the wall times imply; NaN where there is none."""
+        """Return the speed of one rank that the wall times imply; NaN if there is none."""
         speeds = (fit.images_per_s_per_rank for fit in self.without_one)
         return spanned(self.implied.speed(self.runs), speeds)
 
-    def left_ratio(self, points: pd.DataFrame) -> Mixture | None:
+    def remaining_ratio(self, points: pd.DataFrame) -> Mixture | None:
         """Return the logarithm of the ratio of two wall times less the fixed cost, the first point over the second.
 
-        None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
-        `points` are indexed by their numbers, with the columns runs and wall_s (mean).
+        None if the fixed cost may be all of a time. Relative errors are propagated to first order (JCGM 100:2008,
+        5.2.2). The two `points` are indexed by their numbers, with the columns runs and wall_s (mean).
         """
         basis, wall_s = self.linear.basis, points["wall_s"].to_numpy(float)
         members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
@@ -159,26 +159,26 @@ class Fit:
         factors = members - basis.estimators[:, :1]
         relative = (factors * basis.relative_s2[:, None]) @ factors.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
 
-        def left_s(explained_s: Array, coefficients: Array) -> Array:
+        def remaining_s(explained_s: Array, coefficients: Array) -> Array:
             means_s = np.where(inside, (explained_s + known_s) @ members.T, wall_s)
             rest_s = means_s - coefficients[..., :1]
             return np.where((rest_s > 0).all(axis=-1, keepdims=True), rest_s, math.nan)
 
         def estimate(fitted: Fitted) -> tuple[Array, Array]:
-            left = left_s(fitted.explained_s[..., None, :], fitted.coefficients)
-            factors = np.array([1, -1]) / left
+            remaining = remaining_s(fitted.explained_s[..., None, :], fitted.coefficients)
+            factors = np.array([1, -1]) / remaining
             variances = np.einsum("...ki,kij,...kj->...k", factors, relative, factors) * fitted.scales_s2
-            return _log_ratio(left), np.sqrt(np.maximum(variances, _SMALLEST))
+            return _log_ratio(remaining), np.sqrt(np.maximum(variances, _SMALLEST))
 
         fitted_s = np.einsum("knp,kp->kn", basis.designs, self.linear.coefficients)
-        truths = _log_ratio(left_s(fitted_s, self.linear.coefficients))
+        truths = _log_ratio(remaining_s(fitted_s, self.linear.coefficients))
         ratio = self.linear.mixture(estimate, truths if inside.all() else None)
         return ratio if np.isfinite(ratio.centres).all() else None
 
     def predicted_s(self, points: pd.DataFrame) -> pd.Series:
         """Return the wall time [s] of each of `points`; NaN without a speed that the model needs, or for new ranks.
 
-        `points` has the columns of a table of runs but wall_s.
+        `points` has the columns of a table of runs except wall_s.
         """
         designs = self.model.designs(points)
         fitted_s = [
@@ -190,8 +190,8 @@ class Fit:
 
 
 def spanned(number: Number, others: Iterable[Number]) -> Number:
-    """Return a number with an interval that holds those of the others too; an end is NaN where one has none."""
-    low, high = np.transpose([(one.low, one.high) for one in (number, *others)])
+    """Return a number with an interval that spans those of the others too; an end is NaN if one of them has none."""
+    low, high = np.transpose([(item.low, item.high) for item in (number, *others)])
     return from_ends(number.value, float(low.min()), float(high.max()), "fit", number.n)
 
 
@@ -200,12 +200,12 @@ def _log_ratio(pairs: Array) -> Array:
 
 
 def fitted(model: Model, runs: pd.DataFrame) -> Fit | None:
-    """Return a model fitted to the runs that it can use; None where they do not suffice."""
+    """Return a model fitted to the runs that it can use; None if they do not suffice."""
     usable = model.usable(runs)
     solved = model.system(usable).solve()
     if solved is None:
         return None
-    ranks = tuple(int(one) for one in sorted(set(usable["ranks"])))
+    ranks = tuple(int(number) for number in sorted(set(usable["ranks"])))
     measured = float(usable[SPEED].median()) if model.speeds else math.nan
     implied = _implied(model, usable, solved, measured)
     points, times_s = tuple(usable["point"]), usable["wall_s"].to_numpy(float)
@@ -215,8 +215,8 @@ def fitted(model: Model, runs: pd.DataFrame) -> Fit | None:
 def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Implied:
     """Return the speed that the wall times imply, without the level of measured speeds.
 
-    With measured speeds it is their median over the factor by which the wall times grow faster than they say; without
-    them it is that at the fewest ranks.
+    With measured speeds it is their median over the factor by which the wall times grow faster than the speeds imply;
+    without them it is the speed at the fewest ranks.
     """
     if model.speeds:
         factor = FACTOR.system(runs).solve()
@@ -240,16 +240,16 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
 def misfits(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
     """Return for each `point` of `runs` whether the others predict it: misfit_p, misfit, misfit_undecided.
 
-    `misfit_p` is how likely its difference from all others would be so large by chance, were it no more than
-    `misfit_negligible` of its wall time, times the number of points (Bonferroni). It is the largest over leaving out
-    none and each other point in turn; NaN where it cannot be determined. A misfit has it below `misfit_level`: leaving
-    out another point would not change that. It is undecided where that depends on which other point is left out; and
-    where at least half of the points were misfits, because then it cannot be determined which are wrong.
+    `misfit_p` is the p value of its difference from all others, if the true one is at most `misfit_negligible` of its
+    wall time, times the number of points (Bonferroni). It is the largest over leaving out none and each other point in
+    turn; NaN if it cannot be determined. It is below `misfit_level` for a misfit, so for every other point left out. If
+    that depends on the point left out, the misfit is undecided. If at least half of the points are misfits, these are
+    undecided too: then it cannot be determined which points are wrong.
     """
     usable = model.usable(runs)
     system, run_points = model.system(usable), usable["point"].to_numpy()
     points = sorted(set(run_points))
-    ps = [_p_whichever_is_left_out(system, run_points, point) for point in points]
+    ps = [_p_range(system, run_points, point) for point in points]
     tests = pd.DataFrame(ps, points, ["misfit_p", "least_p"])
     tests["misfit"] = tests["misfit_p"].lt(limit("misfit_level"))
     tests["misfit_undecided"] = tests["least_p"].lt(limit("misfit_level")) & ~tests["misfit"]
@@ -259,7 +259,7 @@ def misfits(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
     return tests.drop(columns="least_p")
 
 
-def _p_whichever_is_left_out(system: System, run_points: Array, point: int) -> tuple[float, float]:
+def _p_range(system: System, run_points: Array, point: int) -> tuple[float, float]:
     """Return the largest and the smallest p of a point, with no other point, or any one, left out.
 
     `run_points` (runs,) has the point of each run.
@@ -268,7 +268,7 @@ def _p_whichever_is_left_out(system: System, run_points: Array, point: int) -> t
     left_out = [np.zeros(len(run_points), bool), *(run_points == other for other in points if other != point)]
     solutions = [system.with_cost(tested).without(rows).solve() for rows in left_out]
     within_s = limit("misfit_negligible") * float(system.times_s[tested].mean())
-    ps = [math.nan if one is None else len(points) * one.coefficient(-1).p(within=within_s) for one in solutions]
+    ps = [len(points) * s.coefficient(-1).p(within=within_s) if s is not None else math.nan for s in solutions]
     finite = [min(1.0, p) for p in ps if not math.isnan(p)]
     largest = max(finite) if len(finite) == len(ps) else math.nan
     return largest, min(finite, default=math.nan)
@@ -300,11 +300,11 @@ def with_fit(points: pd.DataFrame, fit: Fit) -> pd.DataFrame:
 def _without_fixed(points: pd.DataFrame, fit: Fit, base: int, images: pd.Series) -> pd.DataFrame:
     """Return the speedup by wall time less the fixed cost over the point `base`, and its 95 % interval.
 
-    The times that are left of a point and of the base are uncertain by the noise of their wall times and by the fixed
-    cost, which they share: the relative error of their ratio is propagated to first order (JCGM 100:2008, 5.2.2).
+    Both times have the noise of their wall times and the error of the fixed cost, which they share: the relative error
+    of their ratio is propagated to first order (JCGM 100:2008, 5.2.2).
     """
-    left_s = (points["wall_s"] - fit.fixed_s.value).where(lambda left: left > 0)
-    rate = metrics.rate(images, left_s)
+    remaining_s = (points["wall_s"] - fit.fixed_s.value).where(lambda times_s: times_s > 0)
+    rate = metrics.rate(images, remaining_s)
     speedup = metrics.speedup(rate, rate[base])
     ends = pd.DataFrame(1.0, points.index, ["low", "high"])
     for point in points.index.difference([base]):
@@ -314,13 +314,13 @@ def _without_fixed(points: pd.DataFrame, fit: Fit, base: int, images: pd.Series)
 
 
 def _ratio_ends(pair: pd.DataFrame, fit: Fit) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of what the fixed cost leaves of two points; NaN: not known."""
-    ratios = [one.left_ratio(pair) for one in (fit, *fit.without_one)]
+    """Return the 95 % interval of the ratio of two wall times less the fixed cost; NaN: not known."""
+    ratios = [each.remaining_ratio(pair) for each in (fit, *fit.without_one)]
     first, *others = [unknown() if ratio is None else ratio.number() for ratio in ratios]
     logarithm = spanned(first, others)
     return math.exp(logarithm.low), math.exp(logarithm.high)
 
 
 def beyond_ideal(points: pd.DataFrame, column: str) -> pd.Series:
-    """Return whether a speedup is more than the ranks can give over the base; rounding apart."""
+    """Return whether a speedup is more than the ranks can give over the base, by more than rounding."""
     return points["ideal"].gt(1) & points[column].gt(points["ideal"] * (1 + 1e-9))

@@ -1,7 +1,6 @@
 """The runs of curves of wall times: from a user's table or a tidy table, with phases of local records; contradictions.
 
-A contradiction is of measured speeds and wall times that cannot both be right. No statistics: each is off by more than
-noise can be.
+In a contradiction measured speeds and wall times cannot both be right: they differ by more than noise can explain.
 """
 
 import math
@@ -24,24 +23,24 @@ NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"
 POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
 PHASES = ("broadcast", "first_step", "warm_up", "timed")
-# The columns of a tidy table that identify a run, as far as the table has them.
+# The columns that identify a run, if the tidy table has them.
 _RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
 _QUANTITIES = ["wall_s", "images", "steps_per_rank", "steps_per_rank_planned", SPEED, "images_per_s"]
 
 
 def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
-    """Return the runs in a user's table, and notes on what was left out.
+    """Return the runs in a user's table, and notes on omissions.
 
     The table has one row a run, with NEEDED, or is a tidy table (`analysis.table.schema`). Raises TableError naming the
-    file where a needed column is missing, or no row can be used.
+    file if a needed column is missing, or no row can be used.
     """
     if table.published is not None:
         return points(table.published, table.path)
     runs = table.runs
     if missing := [name for name in NEEDED if name not in runs]:
-        wanted = "; ".join(f"{name} (also read as it: {', '.join(headers.EXAMPLES[name])})" for name in missing)
+        columns = "; ".join(f"{name} (also read as it: {', '.join(headers.EXAMPLES[name])})" for name in missing)
         raise TableError(
-            "\n".join([f"{table.path}: columns that are needed are missing: {wanted}", *table.interpretation])
+            "\n".join([f"{table.path}: columns that are needed are missing: {columns}", *table.interpretation])
         )
     frame = runs.reindex(columns=["model", *NEEDED, SPEED, "epochs", "repeat", "line"])
     texts = [settings(runs), *(runs[name] for name in ("dataset", "gpu", "machine") if name in runs)]
@@ -56,9 +55,9 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
 def points(table: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
     """Return the runs in a tidy table, one row a model, series, number of ranks and repeat; and notes on the others.
 
-    Steps per rank are those within the wall time: images / global batch where the images are known (local records:
-    first step, warm-up and timed steps), else as stated, else as planned. Local records bring their phases along.
-    `source` names the table in notes. Raises TableError where no row has a wall time.
+    Steps per rank are those within the wall time: images / global batch if the images are known (local records: first
+    step, warm-up and timed steps), else as stated, else as planned. Local records keep their phases. `source` names the
+    table in notes. Raises TableError if no row has a wall time.
     """
     rows = table[table["kind"].isin(["measured", "planned"]) & table["ranks"].notna()]
     if "round" in rows:
@@ -79,7 +78,7 @@ def points(table: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _share_between_repeats(runs: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """Return the runs with what is stated without a repeat, as the steps of a point, filled in for each repeat."""
+    """Return the runs with values that are stated without a repeat, as the steps of a point, copied to each repeat."""
     without_repeat = runs["repeat"].isna()
     quantities = [str(name) for name in runs if name not in (*key, "repeat")]
     by = [runs[name] for name in key]
@@ -140,8 +139,8 @@ def phases(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the fixed cost of local records phase by phase [s], one row a rank count, mean over repeats.
 
     Empty without phases. With `step` = batch_per_rank / images_per_s_per_rank, the time of one steady step, the columns
-    are: the broadcast; the first step less `step`; warm-up and timed steps less `step` each; what the four phases do
-    not account for (ranks that waited in different phases); and their sum, the fixed cost that was measured.
+    are: the broadcast; the first step less `step`; warm-up and timed steps less `step` each; the rest of the wall time
+    (ranks that waited in different phases); and their sum, the measured fixed cost.
     """
     columns = [f"phase_{name}_s" for name in PHASES]
     if any(column not in runs for column in columns):
@@ -163,7 +162,7 @@ def phases(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def steps_s(runs: pd.DataFrame) -> pd.Series:
-    """Return the time of the steps of each run at its measured speed [s]; NaN where the speed is not known."""
+    """Return the time of the steps of each run at its measured speed [s]; NaN if the speed is not known."""
     return metrics.step_s(runs["images_per_rank"], runs[SPEED])
 
 
@@ -197,12 +196,12 @@ def contradictions(runs: pd.DataFrame) -> list[Finding]:
 
 
 def trusted_runs(runs: pd.DataFrame, findings: list[Finding]) -> pd.DataFrame:
-    """Return the runs that can be used, without those of their speeds that cannot."""
+    """Return the runs that no finding leaves out, without the speeds that one contradicts."""
     dropped = [run for finding in findings if finding.leaves_out == "runs" for run in finding.runs]
-    return without_doubted_speeds(runs, findings).drop(index=dropped)
+    return without_contradicted_speeds(runs, findings).drop(index=dropped)
 
 
-def without_doubted_speeds(runs: pd.DataFrame, findings: list[Finding]) -> pd.DataFrame:
+def without_contradicted_speeds(runs: pd.DataFrame, findings: list[Finding]) -> pd.DataFrame:
     """Return all runs, without the speeds that a finding names."""
     named = [run for finding in findings for run in finding.runs]
     return runs.assign(**{SPEED: runs[SPEED].mask(runs.index.isin(named))})
@@ -247,9 +246,9 @@ def _whole_job(runs: pd.DataFrame) -> Finding | None:
 
 def _too_short(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that are too short for their images, at points that are too short in the mean over repeats."""
-    times = runs.assign(steps_s=steps_s(runs))
-    means = times.groupby(["ranks", "images_per_rank"])[["steps_s", "wall_s"]].transform("mean")
-    short = [metrics.change_fraction(each["steps_s"], each["wall_s"]) < -limit("impossible") for each in (means, times)]
+    times_s = runs.assign(steps_s=steps_s(runs))
+    means_s = times_s.groupby(["ranks", "images_per_rank"])[["steps_s", "wall_s"]].transform("mean")
+    short = [metrics.change_fraction(t["steps_s"], t["wall_s"]) < -limit("impossible") for t in (means_s, times_s)]
     return runs[short[0] & short[1]]
 
 
@@ -309,19 +308,19 @@ def _off(runs: pd.DataFrame) -> Iterator[Finding]:
     if len(runs) < 3:
         return
     usual_s = float((runs["wall_s"] - steps_s(runs)).median())
-    left_s = runs["wall_s"] - usual_s
-    speeds, most = runs[SPEED], limit("speed_times_off")
-    factors = speeds * left_s / runs["images_per_rank"]
-    # A run that something held up looks the same, but for its speed, which is as at other points.
-    for index, run in _records(runs[(factors > most) & (speeds > most * speeds.median())]):
-        allowed = metrics.rate(run["images_per_rank"], left_s.at[index])
+    remaining_s = runs["wall_s"] - usual_s
+    speeds, highest = runs[SPEED], limit("speed_times_off")
+    factors = speeds * remaining_s / runs["images_per_rank"]
+    # A run that something delayed looks the same, except that its speed is as at other points.
+    for index, run in _records(runs[(factors > highest) & (speeds > highest * speeds.median())]):
+        allowed = metrics.rate(run["images_per_rank"], remaining_s.at[index])
         yield Finding(
             "speed_off",
             (index,),
             (int(run["ranks"]),),
             f"The speed on {ranks_in_words(run['ranks'])}, {run[SPEED]:.4g} images/s, is {factors.at[index]:.3g} times "
-            f"what its wall time allows: {run['images_per_rank']:g} images a rank took {left_s.at[index]:.4g} s beyond "
-            "the fixed cost of the other points. The speed is not used.",
+            f"what its wall time allows: {run['images_per_rank']:g} images a rank took {remaining_s.at[index]:.4g} s "
+            "beyond the fixed cost of the other points. The speed is not used.",
             f"{run[SPEED]:.4g} images/s a rank",
             f"{allowed:.4g} images/s, which its wall time leaves",
             metrics.change_fraction(allowed, run[SPEED]),

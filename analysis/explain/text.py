@@ -23,7 +23,7 @@ Fits = Literal["yes", "no", "undecided", "not used", "not tested"]
 
 
 def sentences(explained: Explanation) -> list[str]:
-    """Return the conclusions: why the speedups differ, how that is known, how far it goes, what does not fit."""
+    """Return the conclusions: why the speedups differ, the evidence, the speedups, and the points that do not fit."""
     parts = (_why, _recurring, _evidence, _speedups, _beyond_ideal, _speed, _misfits, _unknown_speeds)
     return [sentence for part in parts for sentence in part(explained)]
 
@@ -59,9 +59,9 @@ def _why(explained: Explanation) -> Iterator[str]:
 
 
 def _recurring(explained: Explanation) -> Iterator[str]:
-    """Yield which costs that recur fit as well as a fixed one, and the run that would decide."""
+    """Yield the recurring costs that fit as well as a fixed one, and the run that would decide."""
     if explained.alternatives:
-        names = " or ".join(f"for {one.shape.paid_for}" for one in explained.alternatives)
+        names = " or ".join(f"for {alternative.shape.paid_for}" for alternative in explained.alternatives)
         yield f"Whether that is paid once cannot be decided: a cost that recurs, {names}, fits as well."
     if explained.decider:
         yield decider_text(explained.decider, explained.alternatives)
@@ -69,8 +69,8 @@ def _recurring(explained: Explanation) -> Iterator[str]:
 
 def _evidence(explained: Explanation) -> Iterator[str]:
     model, p = explained.fit.model, explained.growth_p
-    more = "Measured speeds, or several works at one number of ranks, would"
-    if model.speeds and model.taken:
+    remedy = "Measured speeds, or several works at one number of ranks, would"
+    if model.speeds and model.without_factor:
         yield "It is what the steps at their measured speed leave of the wall times."
     elif model.speeds:
         yield (
@@ -82,13 +82,13 @@ def _evidence(explained: Explanation) -> Iterator[str]:
         tested = f"fails (p = {p:.2g}), so the fixed cost is wrong" if p < REFUTED else tested
         yield (
             "Without measured speeds this assumes that an image takes the same time at every point, which "
-            f"{tested}. {more} do without it."
+            f"{tested}. {remedy} do without it."
         )
     elif model is models.GROWING:
         growth = "it does" if p < REFUTED else "that cannot be shown"
         yield (
             "Without measured speeds the time per image was fitted too, as changing alike at each doubling of the "
-            f"ranks or as in a ring allreduce: {growth} (p = {p:.2g}). {more} show more."
+            f"ranks or as in a ring allreduce: {growth} (p = {p:.2g}). {remedy} show more."
         )
     else:
         yield "Several works at one number of ranks show it, whatever an image takes at each number of ranks."
@@ -98,11 +98,11 @@ def _evidence(explained: Explanation) -> Iterator[str]:
 
 
 def _speedups(explained: Explanation) -> Iterator[str]:
-    shown = explained.points[explained.points["ideal"].gt(1)].dropna(subset=["speedup_without_fixed"])
-    shown = shown[~shown["misfit"]]
-    if shown.empty:
+    points = explained.points[explained.points["ideal"].gt(1)].dropna(subset=["speedup_without_fixed"])
+    points = points[~points["misfit"]]
+    if points.empty:
         return
-    top = shown.iloc[-1]
+    top = points.iloc[-1]
     speed = "" if math.isnan(top["speedup_throughput"]) else f"{top['speedup_throughput']:.1f}x by speed, "
     low, high = top["speedup_without_fixed_low"], top["speedup_without_fixed_high"]
     interval = f" ({low:.1f} or more)" if math.isnan(high) else f" ({low:.1f} to {high:.1f})"
@@ -155,7 +155,7 @@ def _speed(explained: Explanation) -> Iterator[str]:
     used = explained.points.loc[explained.points["used"], SPEED]
     off = metrics.change_fraction(implied.value, measured)
     agrees = "they agree" if implied.contains(measured) else "they contradict each other"
-    agrees = "too few points to tell whether they agree" if not implied.has_interval else agrees
+    agrees = "too few points to show whether they agree" if not implied.has_interval else agrees
     yield (
         "Without the level of the measured speeds the wall times imply "
         f"{implied.text('.3g', 'images/s a rank')}; measured were {used.min():.3g} to {used.max():.3g}, the median, "
@@ -164,12 +164,12 @@ def _speed(explained: Explanation) -> Iterator[str]:
 
 
 def misfit(point: Point) -> str:
-    """Return how a point does not fit, and the work that would."""
-    more = point["wall_s"] - point["fitted_s"]
+    """Return a sentence on a point that does not fit, with the work that would."""
+    excess_s = point["wall_s"] - point["fitted_s"]
     return (
         f"The point at {ranks_in_words(point['ranks'])} does not fit: it took {point['wall_s']:.4g} s, "
-        f"{abs(more):.2g} s {'more' if more > 0 else 'less'} than the others predict, whichever of them is left out "
-        f"(p = {point['misfit_p']:.2g}), {_as_if(point)}."
+        f"{abs(excess_s):.2g} s {'more' if excess_s > 0 else 'less'} than the others predict, whichever of them is "
+        f"left out (p = {point['misfit_p']:.2g}), {_as_if(point)}."
     )
 
 
@@ -194,11 +194,11 @@ def _unknown_speeds(explained: Explanation) -> Iterator[str]:
     if not explained.fit.model.speeds:
         return
     for point in explained.points[explained.points[SPEED].isna()].to_dict("records"):
-        left_s = point["wall_s"] - explained.fit.fixed_s.value
-        if left_s > 0:
+        remaining_s = point["wall_s"] - explained.fit.fixed_s.value
+        if remaining_s > 0:
             yield (
                 f"On {ranks_in_words(point['ranks'])} no speed is known; with the same fixed cost it was about "
-                f"{point['images_per_rank'] / left_s:.3g} images/s a rank."
+                f"{point['images_per_rank'] / remaining_s:.3g} images/s a rank."
             )
 
 
@@ -224,7 +224,7 @@ def _remark(explained: Explanation, name: str) -> str:
         return ""
     if fit.linear.degrees < DECIDING_DEGREES:
         return "too few runs"
-    return "the speeds tell more" if chosen.model.speeds and not fit.model.speeds else "contradicted"
+    return "the speeds show more" if chosen.model.speeds and not fit.model.speeds else "contradicted"
 
 
 _HEADERS = {
@@ -310,7 +310,7 @@ FixedCostPaid = Literal["yes", "no", "not decidable"]
 EqualTime = Literal["failed", "not refuted", "not tested"]
 SpeedupName = Literal["speedup_throughput", "speedup_without_fixed"]
 _HAS_FIXED_COST: dict[bool | None, FixedCostPaid] = {True: "yes", False: "no", None: "not decidable"}
-_COMPUTED = ("speedup_without_fixed", "fits", "above_ideal")  # what a point has beside the columns of these names
+_DERIVED_FIELDS = ("speedup_without_fixed", "fits", "above_ideal")  # fields of a point that are no columns
 _ABOVE: tuple[SpeedupName, ...] = ("speedup_throughput", "speedup_without_fixed")
 
 
@@ -407,7 +407,7 @@ def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
     return ExplainedCurve(
         curve=explained.name,
         fixed_cost_paid=_HAS_FIXED_COST[explained.has_fixed_cost],
-        recurring_cost_fits=[one.shape.paid_for for one in explained.alternatives],
+        recurring_cost_fits=[alternative.shape.paid_for for alternative in explained.alternatives],
         decided_by=decider_text(explained.decider, explained.alternatives) if explained.decider else None,
         model=explained.fit.model.name,
         assumes=explained.fit.model.assumes,
@@ -443,7 +443,7 @@ def _curve_points(explained: Explanation) -> Iterator[CurvePoint]:
     for nth, point in enumerate(points.to_dict("records")):
         value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
         yield CurvePoint(
-            **{name: point[name] for name in CurvePoint.__struct_fields__ if name not in _COMPUTED},
+            **{name: point[name] for name in CurvePoint.__struct_fields__ if name not in _DERIVED_FIELDS},
             speedup_without_fixed=optional(from_ends(value, low, high, "fit", explained.fit.runs)),
             fits=verdict(point),
             above_ideal=[name for name in above if above[name].iloc[nth]],

@@ -1,1 +1,1 @@
-"""The tidy table, one row a number: what it may hold, how it is read, and what the controls of emulated nodes say."""
+"""The tidy table, one row a number: its schema, its loading, and the controls of emulated nodes."""

@@ -1,6 +1,6 @@
 """Whether emulated nodes disturb each other, by their controls: the same nodes without allreduce.
 
-Nodes that exchange nothing should be as fast together as one alone. `control_off` is how far they are from that, as a
+Nodes that exchange nothing should be as fast together as one alone. `control_off` is their deviation from that, as a
 fraction of the throughput of a rank.
 """
 
@@ -56,10 +56,10 @@ def deviations(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _over_alone(runs: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """Return the runs with their change from one node alone, which is alike in the key."""
+    """Return the runs with their change from the run on one node alone that has the same key."""
     alone = runs.loc[runs["nodes"].eq(1), [*key, "value"]].rename(columns={"value": "alone"})
-    both = runs.merge(alone, on=key, how="left")
-    return both.assign(control_off=metrics.change_fraction(both["alone"], both["value"]))
+    paired = runs.merge(alone, on=key, how="left")
+    return paired.assign(control_off=metrics.change_fraction(paired["alone"], paired["value"]))
 
 
 def _row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -83,8 +83,8 @@ def _nearest_control(point: Row, controls: Sequence[Row]) -> tuple[float, int | 
         return math.nan, None
     if point["nodes"] == 1:
         return 0.0, 1
-    nearest = min(candidates, key=lambda one: (one["nodes"], one["batch_per_rank"] != point["batch_per_rank"]))
-    return nearest["control_off"], nearest["nodes"]
+    closest = min(candidates, key=lambda row: (row["nodes"], row["batch_per_rank"] != point["batch_per_rank"]))
+    return closest["control_off"], closest["nodes"]
 
 
 def invalid(local: pd.DataFrame) -> pd.Series:
@@ -95,7 +95,7 @@ def invalid(local: pd.DataFrame) -> pd.Series:
 def why_invalid(local: pd.DataFrame) -> pd.Series:
     """Return why each row is not valid as a scaling result; "" if it is.
 
-    Here emulated nodes without a control are not valid either: whether they disturbed each other is not known.
+    Emulated nodes without a control are not valid either: whether they disturbed each other is not known.
     """
     columns = ("control_nodes", "control_off", "flat_within_fraction")
     texts = [

@@ -1,4 +1,4 @@
-"""What the hardware allowed and used: bounds on the throughput of a launch or arm, and the energy per image."""
+"""The hardware: upper bounds on the throughput of a launch or arm, and the energy per image."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ def throughput_bounds(run: RunRecord, arm_index: int | None = None) -> dict[str,
     """Return the known upper bounds, in images/s of the whole job, by quantity.
 
     COMPUTE: all ranks, each as fast as in its fastest matrix product. LINK: the slowest link between neighbours in a
-    ring of the ranks; only if Gloo exchanges gradients over TCP. arm_index: of an arm of a launch in rounds.
+    ring of the ranks; only if Gloo exchanges gradients over TCP. arm_index: an arm of a launch in rounds.
     """
     if run.work is None:
         return {}
@@ -33,7 +33,7 @@ def throughput_bounds(run: RunRecord, arm_index: int | None = None) -> dict[str,
 
 
 def _measured_at(config: Mapping[str, Any], index: int) -> int:
-    """Return the arm with which the bounds of this one were measured: the first with its ranks and links."""
+    """Return the arm with which the bounds of this arm were measured: the first with its ranks and links."""
     alike = [(arm["rank_group"], arm["ranks"], arm["link_mbit_per_s"]) for arm in config["rounds"]]
     return alike.index(alike[index])
 
@@ -41,14 +41,14 @@ def _measured_at(config: Mapping[str, Any], index: int) -> int:
 def _operations_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
     """Return the operations/s of all ranks; 0 if one has no measurement."""
     products = [[product for product in rank.matrix_products if product.arm == arm] for rank in ranks]
-    speeds = [[metrics.operations_per_s(one.rows, min(one.times_s)) for one in of_rank] for of_rank in products]
+    speeds = [[metrics.operations_per_s(p.rows, min(p.times_s)) for p in rank_products] for rank_products in products]
     return sum(map(max, speeds)) if all(speeds) else 0.0
 
 
 def _bytes_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
     """Return the bytes/s of the slowest link; 0 if one has no measurement."""
-    links = [[one for one in rank.transfers if one.arm == arm and one.what == "tcp_ring"] for rank in ranks]
-    speeds = [[metrics.bandwidth(one.transferred_bytes, one.time_s) for one in of_rank] for of_rank in links]
+    links = [[link for link in rank.transfers if link.arm == arm and link.what == "tcp_ring"] for rank in ranks]
+    speeds = [[metrics.bandwidth(link.transferred_bytes, link.time_s) for link in rank_links] for rank_links in links]
     return min(map(max, speeds)) if all(speeds) else 0.0
 
 
@@ -58,16 +58,16 @@ PROCESSORS, GPUS = "joules_per_image", "gpu_joules_per_image"
 def energy_per_image(run: RunRecord) -> dict[str, float]:
     """Return the known joules per image in the timed steps of a launch of one point, by quantity.
 
-    PROCESSORS: all packages of all hosts of the job, whatever ran on them. GPUS: those of the ranks.
+    PROCESSORS: all packages of all hosts of the job, with everything that ran on them. GPUS: those of the ranks.
     """
     images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
-    return _per_image([(one, one.timed_cores) for one in run.processes], images)
+    return _per_image([(process, process.timed_cores) for process in run.processes], images)
 
 
 def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, float]]:
     """Return `energy_per_image` by round and arm of a launch in rounds, of the hosts whose ranks took part.
 
-    Empty if no rank has counters: one that does has them from its first window on.
+    Empty if no rank has counters in its first window.
     """
     if not any(_counts(window.cores) for rank in run.ranks for window in rank.windows[:1]):
         return {}
@@ -76,25 +76,25 @@ def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, f
         for window in rank.windows:
             windows.setdefault((window.round, window.arm), []).append((rank, window))
     energies = {}
-    for turn, uses in windows.items():
-        steps = sum(len(window.step_times_s) for _, window in uses)
+    for turn, pairs in windows.items():
+        steps = sum(len(window.step_times_s) for _, window in pairs)
         images = recorded_config.arm_step_batch(run.config["rounds"][turn[1]]) * steps
-        energies[turn] = _per_image([(rank, window.cores) for rank, window in uses], images)
+        energies[turn] = _per_image([(rank, window.cores) for rank, window in pairs], images)
     return energies
 
 
-def _counts(use: CoreUse | None) -> bool:
-    return use is not None and (use.energy_j is not None or use.gpu_energy_j is not None)
+def _counts(core_use: CoreUse | None) -> bool:
+    return core_use is not None and (core_use.energy_j is not None or core_use.gpu_energy_j is not None)
 
 
-def _per_image(uses: Sequence[tuple[Rank | Server, CoreUse | None]], images: int) -> dict[str, float]:
-    hosts = {rank.host for rank, _ in uses}
-    host_joules = {rank.host: use.energy_j for rank, use in uses if use and use.energy_j is not None}
-    gpu_joules = [use.gpu_energy_j for _, use in uses if use and use.gpu_energy_j is not None]
+def _per_image(pairs: Sequence[tuple[Rank | Server, CoreUse | None]], images: int) -> dict[str, float]:
+    hosts = {rank.host for rank, _ in pairs}
+    host_joules = {rank.host: counted.energy_j for rank, counted in pairs if counted and counted.energy_j is not None}
+    gpu_joules = [counted.gpu_energy_j for _, counted in pairs if counted and counted.gpu_energy_j is not None]
     quantities = {}
     if host_joules.keys() == hosts:
         quantities[PROCESSORS] = metrics.joules_per_image(sum(host_joules.values()), images)
-    if len(gpu_joules) == len(uses):
+    if len(gpu_joules) == len(pairs):
         quantities[GPUS] = metrics.joules_per_image(sum(gpu_joules), images)
     # A counter that stands still counts nothing.
     return {name: value for name, value in quantities.items() if value > 0}

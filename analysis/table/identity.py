@@ -1,4 +1,4 @@
-"""The swept axis of a curve, and what its points share: derived from what each record says was swept.
+"""The swept axis of a curve, and the settings that its points share: derived from the swept keys of each record.
 
 No experiment is known by name here: a new file in conf/experiment/, sweeping any key, gets its axis and its series.
 """
@@ -21,10 +21,10 @@ BATCHES = ("batch_per_rank", "global_batch")
 LINK = "system.link_mbit_per_s"
 # Runs with other seeds are repeats of one point.
 _SEED = "seed"
-# Keys that tell no series apart: `measure` counts with its numbers of steps. Each experiment has series of its own.
-_OF_NO_SERIES = (NOT_MEASURED - {"experiment"}) | LAUNCH_PLAN | {"launcher", "measure", _SEED}
+# Keys that do not distinguish series: `measure` counts with its numbers of steps. No experiments share a series.
+_NOT_IN_SERIES = (NOT_MEASURED - {"experiment"}) | LAUNCH_PLAN | {"launcher", "measure", _SEED}
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
-# How labels show a value, by the last part of its key; any other key as "momentum 0.9".
+# The text of a value in labels, by the last part of its key; any other key as "momentum 0.9".
 PHRASES = {
     **dict.fromkeys(("model", "dataset", "device", "precision", "machine", "measure", "arm", "swept"), "{}"),
     "optimizer": "{}",
@@ -52,11 +52,11 @@ class Facts:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the leaves of a configuration by dotted key, without those that tell no series apart."""
+    """Return the leaves of a configuration by dotted key, without those that do not distinguish series."""
     leaves: dict[str, Any] = {}
     for name, value in config.items():
         key = f"{prefix}{name}"
-        if key in _OF_NO_SERIES:
+        if key in _NOT_IN_SERIES:
             continue
         leaves |= flat(value, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
     if not prefix:
@@ -93,7 +93,7 @@ def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     shared = {id(run): run for run in runs}  # by repeats that one process read
     point_by_run = {run_id: points.setdefault(msgspec.json.encode(run), run) for run_id, run in shared.items()}
     run_points = [point_by_run[id(run)] for run in runs]
-    axes = {group: axis([one.swept for one in alike]) for group, alike in _grouped(points.values(), _sweep).items()}
+    axes = {group: axis([facts.swept for facts in alike]) for group, alike in _grouped(points.values(), _sweep).items()}
     varied = {group: _varied(alike) for group, alike in _grouped(points.values(), _comparison).items()}
     columns = {id(point): _columns(point, axes[_sweep(point)], varied[_comparison(point)]) for point in points.values()}
     return [columns[id(point)] for point in run_points]
@@ -117,8 +117,8 @@ def _grouped(runs: Iterable[Facts], by: Any) -> dict[tuple[Any, ...], list[Facts
 def _varied(runs: Sequence[Facts]) -> frozenset[str]:
     """Return the leaves in which the arms of these runs differ.
 
-    An arm that chooses another file of a group, as distribution=none, may differ in any of its leaves: two arms have no
-    value in common, or only one has the leaf. A change in all arms alike makes another comparison.
+    Two arms differ in a leaf if they have no value in common, or only one has the leaf. An arm that chooses another
+    file of a group, as distribution=none, may differ in any leaf. A change in all arms alike makes another comparison.
     """
     keys = set(runs[0].arm_keys)
     groups = tuple(f"{key}." for key in keys)
@@ -147,6 +147,6 @@ def _columns(run: Facts, axis: str, varied: frozenset[str]) -> dict[str, Any]:
 
 def _digest(run: Facts, without: Iterable[str]) -> str:
     """Return a short digest of the configuration without these keys."""
-    left = {key: value for key, value in run.config.items() if key not in without}
-    text = json.dumps([left, run.machine], sort_keys=True)
+    values = {key: value for key, value in run.config.items() if key not in without}
+    text = json.dumps([values, run.machine], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

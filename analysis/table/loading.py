@@ -22,11 +22,11 @@ from analysis.table.runs import Measured, Notice, Run, contradicted, tabulate
 from train.record import record
 from train.record.record import RecordError, RunRecord
 
-# Records of so many bytes in all are read faster by one process than several are started.
+# Up to so many bytes of records, one process reads them faster than several start.
 FEW_BYTES = 5e6
-_CHUNKS = 8  # that each of several processes reads: one that has done with its own does not wait long for the others
-_LARGEST_CHUNK = 64  # records: what was read of them comes back at once
-# Of all records: what is kept decoded takes four times the memory of its text.
+_CHUNKS = 8  # for each of several processes, so that none waits long for the others
+_LARGEST_CHUNK = 64  # records, whose contents come back at once
+# For all records: a decoded record takes four times the memory of its text.
 _DECODED_BYTES = 50e6
 _TEXT_BYTES = 500e6
 
@@ -34,7 +34,7 @@ _TEXT_BYTES = 500e6
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
     """Return every number of the five reports, as the tidy table of `analysis.table.schema`.
 
-    Raises TableError naming the file, the line and what is wrong with it.
+    Raises TableError naming the file, the line and the fault.
     """
     parts = [schema.read_csv(path) for path in sorted(folder.glob("*.csv"))]
     if not parts:
@@ -53,12 +53,12 @@ class Read(NamedTuple):
 class Records(Mapping[str, RunRecord]):
     """All records that can be read, by path, also those that are not in the table.
 
-    Each file is read once: the text is kept, and decoded where a record is asked for. Of more than 500 MB of records
-    the rest is read again.
+    Each file is read once. The text stays in memory, and is decoded when a record is requested. Beyond 500 MB of
+    records, the rest is read again.
     """
 
     def __init__(self, files: Mapping[str, Read] = types.MappingProxyType({})) -> None:
-        """Take over what was read, by path."""
+        """Take over files that were read, by path."""
         texts = {path: file.text for path, file in files.items() if file.text}
         sizes = itertools.accumulate(map(len, texts.values()))
         self._texts = {path: texts[path] if size <= _TEXT_BYTES else b"" for path, size in zip(texts, sizes)}  # noqa: B905
@@ -69,14 +69,14 @@ class Records(Mapping[str, RunRecord]):
                 self._keep(path, file.run)
 
     def _keep(self, path: str, run: RunRecord) -> RunRecord:
-        """Return the record, and keep it decoded unless too much is."""
+        """Return the record, and keep it decoded while there is room."""
         self._decoded_bytes += len(self._texts[path])
         if self._texts[path] and self._decoded_bytes <= _DECODED_BYTES:
             self._decoded[path] = run
         return run
 
     def __getitem__(self, path: str) -> RunRecord:
-        """Return the record at `path`. Raises KeyError where none was read there."""
+        """Return the record at `path`. Raises KeyError if none was read there."""
         if path in self._decoded:
             return self._decoded[path]
         return self._keep(path, record.loads(self._texts[path] or record.read(path), path))
@@ -92,7 +92,7 @@ class Records(Mapping[str, RunRecord]):
 
 @dataclass(frozen=True)
 class Local:
-    """Local records: the tidy table of what they measured, what is not in it or not in full, and the records."""
+    """Local records: the tidy table of their measurements, notices of omissions from it, and the records."""
 
     table: pd.DataFrame
     notices: list[Notice] = field(default_factory=list)
@@ -101,33 +101,33 @@ class Local:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable the garbage collector meanwhile: records have no cycles, and it visits each of their objects again."""
-    looked = gc.isenabled()
+    """Disable the garbage collector in this context: records have no cycles, and it visits each object again."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if looked:
+        if enabled:
             gc.enable()
 
 
 @_without_collection()
-def local(*places: Path, every_generation: bool = False) -> Local:
-    """Load the complete records in `places` (results folders, record files) as a tidy table, newest generations only.
+def local(*sources: Path, every_generation: bool = False) -> Local:
+    """Load the complete records in `sources` (results folders, record files) as a tidy table.
 
-    `every_generation`: older ones too, as a history needs them.
+    Only the newest generations count, unless `every_generation`, as a history needs them.
 
-    Beside the columns of the published numbers it has those of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows
-    of each of its arms. A file that cannot be read, contradicts itself (`analysis.table.checks`) or is a copy of
-    another run is left out and named with the reason, a failed run too; the rounds that all ranks had finished before a
-    launch failed are in the table. A folder that does not exist has no records.
+    The table also has the columns of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms. A
+    file is left out and named with the reason if it cannot be read, contradicts itself (`analysis.table.checks`) or is
+    a copy of another run. So is a failed run, but the rounds that all its ranks had finished are in the table. A folder
+    that does not exist has no records.
     """
-    paths_found = {path for path in places for path in ([path] if path.is_file() else record.find(path))}
-    paths = sorted(paths_found, key=lambda path: path.parts)  # as paths are compared, but by less work each
+    unique = {path for source in sources for path in ([source] if source.is_file() else record.find(source))}
+    paths = sorted(unique, key=lambda path: path.parts)  # the same order as of paths, for less work
     files = dict(zip(map(str, paths), _read_all([str(path) for path in paths]), strict=True))
-    read_all = _without_copies([file.content for file in files.values()])
-    runs = [one for one in read_all if isinstance(one, Run)]
-    notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
+    contents = _without_copies([file.content for file in files.values()])
+    runs = [content for content in contents if isinstance(content, Run)]
+    notices = [content if isinstance(content, Notice) else content.notice for content in contents]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
     return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice], Records(files))
 
@@ -136,15 +136,15 @@ def _newest(runs: list[Run]) -> list[Run]:
     """Return the newest generation of each run."""
     newest: dict[tuple[str, str, str, int, int], Run] = {}
     for run in runs:
-        newest[run.key] = max(newest.get(run.key, run), run, key=lambda one: one.generation)
+        newest[run.key] = max(newest.get(run.key, run), run, key=lambda candidate: candidate.generation)
     return [*newest.values()]
 
 
-def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
+def _without_copies(contents: list[Run | Notice]) -> list[Run | Notice]:
     """Return the runs, with a notice in place of each that is a copy of another."""
-    copied = copies.find([one.trace for one in read_all if isinstance(one, Run)])
+    copied = copies.find([content.trace for content in contents if isinstance(content, Run)])
     notices = {path: contradicted(path, (reason,)) for path, reason in copied.items()}
-    return [notices.get(one.trace.path, one) if isinstance(one, Run) else one for one in read_all]
+    return [notices.get(content.trace.path, content) if isinstance(content, Run) else content for content in contents]
 
 
 def _read(path: str) -> Read:
@@ -152,7 +152,7 @@ def _read(path: str) -> Read:
         text = record.read(path)
         run = record.loads(text, path)
     except RecordError as error:
-        return Read(Notice(False, where := record.path_text(path), str(error).removeprefix(f"{where}: ")))
+        return Read(Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")))
     return Read(tabulate(run, path), text, run)
 
 
@@ -173,7 +173,7 @@ def _read_all(paths: list[str]) -> list[Read]:
 def _size_bytes(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:  # whoever reads it says why
+    except OSError:  # reading it raises the reason
         return 0
 
 
@@ -191,7 +191,7 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
                 for point, count in zip(points, counts, strict=True)
             )
             columns[column.name] = _typed(column, [*itertools.chain.from_iterable(cells)])
-        else:  # of a point it is made once, and not for each of its values
+        else:  # made once for a point, not for each of its values
             columns[column.name] = _typed(column, shared[column.name]).array.take(point_of_row)
     unit = {name: definition.unit for name in columns["quantity"].unique() if (definition := schema.quantity(name))}
     columns["unit"] = columns["quantity"].map(unit).astype("str")
@@ -213,5 +213,5 @@ def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:
     """Return the cells as a column of their kind; None is an empty cell."""
     if column.kind == "text":
         return pd.Series(["" if cell is None else cell for cell in cells], dtype=schema.DTYPES[column.kind])
-    # A list with None is looked at cell by cell.
+    # Pandas would read a list with None cell by cell.
     return pd.Series(cells if column.kind == "flag" else np.array(cells, float), dtype=schema.DTYPES[column.kind])

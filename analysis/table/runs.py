@@ -24,10 +24,10 @@ from train.record import recorded_config, rounds, summary
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 from train.record.recorded_config import PROGRAM
 
-_OF_EPOCH = (
+_EPOCH_QUANTITIES = (
     "train_accuracy", "validation_accuracy", "train_loss", "validation_loss", "validation_mean_absolute_error",
 )  # fmt: skip
-_LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # what a job pays once, before its second step
+_LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # phases that occur once, before the second step
 
 
 class Value(NamedTuple):
@@ -46,14 +46,14 @@ class Measured(NamedTuple):
     """The measurements of one point by one launch."""
 
     facts: Facts
-    cells: tuple[Any, ...]  # that all its values share, one of each column of the table
-    values: dict[str, tuple[Any, ...]]  # fields of Value that any has, as columns: they pass quickly between processes
+    cells: tuple[Any, ...]  # shared by all its values, one of each column of the table
+    values: dict[str, tuple[Any, ...]]  # used fields of Value, as columns: these pass quickly between processes
 
 
 class Run(NamedTuple):
     """One record for the table: one point, or each arm of a launch in rounds."""
 
-    key: tuple[str, str, str, int, int]  # of each, the newest generation counts
+    key: tuple[str, str, str, int, int]  # the newest generation of each key counts
     generation: int
     points: list[Measured]
     trace: Trace
@@ -68,7 +68,7 @@ class Notice:
     path: str
     reason: str
     rounds: int = 0  # whole rounds that a failed launch had measured: they count
-    contradictions: tuple[Contradiction, ...] = ()  # where that is why
+    contradictions: tuple[Contradiction, ...] = ()  # if these are the reason
 
     def __str__(self) -> str:
         """Return path and reason, as the commands print them."""
@@ -97,7 +97,7 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
 
 
 def has_timeline(run: RunRecord) -> bool:
-    """Return whether Horovod wrote its timeline, which slows it down: such a run is no point."""
+    """Return whether Horovod wrote its timeline, which slows it down, so that the run is no point."""
     return bool(run.config["distribution"].get("timeline"))
 
 
@@ -111,8 +111,8 @@ def _failed(failure: Failure | None) -> str:
     """Return why a run failed, with rank, host, phase and step if they are known."""
     if failure is None:
         return "no reason recorded"
-    where = {"rank": failure.rank, "host": failure.host, "phase": failure.phase, "step": failure.step}
-    parts = [f"{name} {value}" for name, value in where.items() if value is not None]
+    location = {"rank": failure.rank, "host": failure.host, "phase": failure.phase, "step": failure.step}
+    parts = [f"{name} {value}" for name, value in location.items() if value is not None]
     return failure.reason + (f" ({', '.join(parts)})" if parts else "")
 
 
@@ -169,9 +169,9 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
 
 
 def _whole_job(run: RunRecord) -> int | None:
-    """Return the arm whose job a launch in rounds starts as: the largest point of a curve over nodes.
+    """Return the arm that starts like the job of a launch in rounds: the largest point of a curve over nodes.
 
-    None where nodes are emulated: they start without quotas. None of a launch that failed.
+    None if nodes are emulated, as they start without quotas, or if the launch failed.
     """
     arms = run.config["rounds"]
     if run.status != "complete" or run.arm_keys or run.config["system"].get("cpus_per_node") is not None:
@@ -181,9 +181,9 @@ def _whole_job(run: RunRecord) -> int | None:
 
 
 def _job(point: RunRecord, images_per_s: float) -> Iterator[Value]:
-    """Yield what a job of the largest point of a curve takes: what its launch in rounds did, but for other arms.
+    """Yield the times of a job of the largest point of a curve, from its launch in rounds, without its other arms.
 
-    Until the first step both do the same. Then come as many steps as launches of single points make, at the rate in
+    Until the first step both do the same. Then follow as many steps as in launches of single points, at the rate in
     rounds [images/s].
     """
     measure, images = point.config["measure"], point.config["global_batch"]
@@ -204,7 +204,7 @@ def _phases(phases_s: Mapping[str, float]) -> Iterator[Value]:
 
 
 def _alone(run: RunRecord, index: int) -> RunRecord:
-    """Return the record as if one arm had been launched alone, as far as that identifies the point."""
+    """Return the record as if one arm had been launched alone, in the fields that identify the point."""
     arm, config = run.config["rounds"][index], rounds.config_of(run.config, index)
     ranks = [run.ranks[rank] for rank in rounds.ranks_of(run.config, index)]
     return replace(run, config=config, swept=run.swept | arm["swept"], arm=arm["arm"], role=arm["role"], ranks=ranks)
@@ -233,7 +233,7 @@ def _machine(run: RunRecord) -> str:
 
 
 def _operations(run: RunRecord) -> str:
-    """Return what carried data between ranks: NCCL, if it is there and the data is on GPUs, else the controller.
+    """Return the library that carried data between ranks: NCCL if built in and on GPUs, else the controller.
 
     A strategy of TensorFlow brings its own NCCL and gRPC. Parameter servers have no NCCL. In-process replicas share
     memory.
@@ -297,13 +297,13 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
 
 
 def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that a run without a model leaves blank; a user's program has no more than a name."""
+    """Return the columns that a run without a model leaves blank; a user's program has only a name and batches."""
     if program := config.get("program"):
         return {"model": program["name"], **{name: config[name] for name in ("batch_per_rank", "global_batch")}}
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
-        "batch_per_rank": recorded_config.step_batch(config),  # where a step has several passes, of all of them
+        "batch_per_rank": recorded_config.step_batch(config),  # of all passes of a step
         "global_batch": config["global_batch"],
         "precision": config["precision"],
         "optimizer": config["optimizer"]["name"],
@@ -315,7 +315,7 @@ def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
 def _values(run: RunRecord) -> Iterator[Value]:
     """Yield the numbers of a complete record. Phases are of the rank with the longest wall time: they add up."""
     if run.printed:
-        yield from _printed(run, run.printed.value)
+        yield from _program_values(run, run.printed.value)
         return
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
@@ -332,8 +332,8 @@ def _values(run: RunRecord) -> Iterator[Value]:
     yield from _phases(slowest.phases_s)
 
 
-def _printed(run: RunRecord, rate: float) -> Iterator[Value]:
-    """Yield the numbers of a user's program: the rate that it printed, and the times that were seen from outside."""
+def _program_values(run: RunRecord, rate: float) -> Iterator[Value]:
+    """Yield the numbers of a user's program: the rate that it printed, and its times as measured from outside."""
     yield Value("images_per_s", rate)
     yield Value("images_per_s_per_rank", metrics.per_rank(rate, run.workers))
     yield Value("job_s", run.job_s)
@@ -343,7 +343,7 @@ def _printed(run: RunRecord, rate: float) -> Iterator[Value]:
 
 def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
     steps = len(slowest.step_times_s)
-    if not run.resizes:  # else the global batch changed on the way
+    if not run.resizes:  # else the global batch changed during the run
         timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
         images_per_s = metrics.throughput(run.config["global_batch"], steps, timed_s)
         yield Value("images_per_s", images_per_s)
@@ -353,10 +353,10 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)
-        for name in _OF_EPOCH:
+        for name in _EPOCH_QUANTITIES:
             if (value := getattr(epoch, name)) is not None:
                 yield Value(name, value, epoch.epoch)
-    if run.epochs:  # what a job of timed steps used of its cores says little about training: its record keeps it
+    if run.epochs:  # the use of cores in a job of timed steps shows little about training: only its record has it
         yield from _usage(run)
     if run.config["dataset"]["name"] != "synthetic" and not run.epochs:  # random images have nothing to learn
         for step, loss in enumerate(run.losses, 2 + len(slowest.warm_up_step_times_s)):
@@ -364,10 +364,10 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
 
 
 def _usage(run: RunRecord) -> Iterator[Value]:
-    for use in summary.usage_by_second(run.ranks):
+    for second in summary.usage_by_second(run.ranks):
         for name in ("cpu_use_fraction", "memory_bytes", "gpu_use_fraction", "gpu_memory_bytes"):
-            if (value := getattr(use, name)) is not None:
-                yield Value(name, value, time_s=use.time_s)
+            if (value := getattr(second, name)) is not None:
+                yield Value(name, value, time_s=second.time_s)
 
 
 def _allreduces(run: RunRecord) -> Iterator[Value]:
@@ -382,8 +382,8 @@ def _allreduces(run: RunRecord) -> Iterator[Value]:
     rates: dict[str, list[float]] = defaultdict(list)
     for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
         rates[transfer.what].append(metrics.bandwidth(transfer.transferred_bytes, transfer.time_s))
-    for what, received in rates.items():
-        yield Value(f"{what}_bytes_per_s", min(received))
+    for name, received in rates.items():
+        yield Value(f"{name}_bytes_per_s", min(received))
 
 
 def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:

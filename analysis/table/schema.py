@@ -1,4 +1,4 @@
-"""The columns and quantities of the tidy table, one row a number, and the checks that keep wrong numbers out."""
+"""The columns and quantities of the tidy table, with one row for each number, and the checks of its cells."""
 
 import difflib
 import functools
@@ -57,7 +57,7 @@ COLUMNS = (
     Column("unit", "text", blank=False),
     Column("kind", "text", blank=False, allowed=KINDS),
     Column("note", "text"),
-    Column("half_unit", "number", required=False, minimum=0),  # how far rounding can have moved `value`; blank: not
+    Column("half_unit", "number", required=False, minimum=0),  # largest rounding error of `value`; blank: not known
 )
 
 # Only local records have these. All points and repeats of one curve share `series`; `arms` is shared by the runs that
@@ -82,7 +82,7 @@ LOCAL_COLUMNS = (
     Column("allreduce", "flag"),
     Column("precision", "text"),
     Column("epoch", "integer", minimum=0),
-    Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl, grpc, memory
+    Column("operations", "text"),  # carried the data between ranks: gloo, mpi, nccl, grpc, memory
     Column("cycle_time_ms", "number", above=0),
     Column("gradients", "text"),  # how they are exchanged: flat, grouped, separate
     Column("message_bytes", "integer", above=0),
@@ -97,7 +97,7 @@ LOCAL_COLUMNS = (
     Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
     Column("flat_within_fraction", "number", above=0),  # the bound of control_off
     Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
-    Column("control_off", "number"),  # how much faster, as a fraction, its control was than one node alone
+    Column("control_off", "number"),  # by which fraction its control was faster than one node alone
     Column("control_nodes", "integer", above=0),  # of that control
 )
 LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a table of local records
@@ -136,7 +136,7 @@ _NAMES = {
     Quantity("fraction", zero=True): "cpu_use_fraction",  # a clock's ticks can make it a little more than 1
     Quantity("1"): "learning_rate_per_rank",
     Quantity("1", zero=True): "train_loss validation_loss step_loss",
-    Quantity("classes", zero=True): "validation_mean_absolute_error",  # years, where a class is a year of age
+    Quantity("classes", zero=True): "validation_mean_absolute_error",  # years, if a class is a year of age
     Quantity("x"): """
         speedup_throughput speedup_wall_time speedup_job_time median_speedup_throughput ratio_synthetic_to_real
         ratio_batch_64_to_32 ratio_p100_to_k80 ratio_resnet50_to_inceptionv3 median_ratio_synthetic_to_real
@@ -156,7 +156,7 @@ _NAMES = {
 QUANTITIES = {name: quantity for quantity, names in _NAMES.items() for name in names.split()}
 
 
-# Such numbers are counted, not rounded, where they are printed to the last unit.
+# Units of numbers that are counted, not rounded, if they are printed to the last unit.
 _COUNTED = ("count", "steps", "epochs", "images")
 
 
@@ -193,10 +193,10 @@ def _row(cells: pd.Series | pd.DataFrame, position: int | np.integer) -> str:
 
 def _bad_cells(column: Column, cells: pd.Series, wrong: pd.Series, problem: str) -> list[str]:
     """Return a line for each wrong cell."""
-    shown = [f"{cell:g}" if isinstance(cell, float) else f"'{cell}'" for cell in cells[wrong]]
+    texts = [f"{cell:g}" if isinstance(cell, float) else f"'{cell}'" for cell in cells[wrong]]
     return [
         f"{_row(cells, i)}: {column.name}: {cell} {problem}"
-        for i, cell in zip(np.flatnonzero(wrong), shown, strict=True)
+        for i, cell in zip(np.flatnonzero(wrong), texts, strict=True)
     ]
 
 
@@ -253,25 +253,25 @@ def _flag(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series
 
 
 _CONVERT = {"text": _text, "integer": _number, "number": _number, "flag": _flag}
-# A column without any value, as often as not in a table of a few rows.
+# The cells of a column without any value.
 _NOTHING = {"text": "", "integer": pd.NA, "number": np.nan, "flag": pd.NA}
 DTYPES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
 
 
-def _raise(where: str, problems: list[str]) -> None:
+def _raise(name: str, problems: list[str]) -> None:
     if problems:
-        shown = problems[:20] + ([f"and {len(problems) - 20} more"] if len(problems) > 20 else [])
-        raise TableError("\n".join([f"{where}: {counted(len(problems), 'problem')}", *shown]))
+        lines = problems[:20] + ([f"and {len(problems) - 20} more"] if len(problems) > 20 else [])
+        raise TableError("\n".join([f"{name}: {counted(len(problems), 'problem')}", *lines]))
 
 
-def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.DataFrame:
-    """Return `frame` with those of `columns` that it has, in their order and with their types; `where` names it.
+def conform(frame: pd.DataFrame, columns: Sequence[Column], name: str) -> pd.DataFrame:
+    """Return `frame` with those of `columns` that it has, in their order and with their types; `name` is for errors.
 
-    Text cells become str ("" where empty), integers Int64, numbers float64 (NaN where empty), flags boolean.
+    Text cells become str ("" if empty), integers Int64, numbers float64 (NaN if empty), flags boolean.
     Raises TableError listing every problem: a missing, unknown, misspelt or duplicate column; a cell that is not a
-    number, not whole, out of range, not among the allowed words, or empty where a value is required.
+    number, not whole, out of range, not among the allowed words, or empty although a value is required.
     """
-    _raise(where, _name_columns(frame, columns))
+    _raise(name, _name_columns(frame, columns))
     problems: list[str] = []
     converted = {}
     for column in columns:
@@ -285,7 +285,7 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
             problems += bad_cells
         if not column.blank:
             problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
-    _raise(where, problems)
+    _raise(name, problems)
     return pd.DataFrame(converted, index=frame.index)
 
 
@@ -305,14 +305,14 @@ def with_half_units(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(half_unit=[half_unit(*cells) for cells in zip(frame["value"], frame["unit"], strict=True)])
 
 
-def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
+def check(table: pd.DataFrame, source: str = "table") -> pd.DataFrame:
     """Return the tidy `table` with its columns in order and of their types; the columns of local records are optional.
 
     Raises TableError naming each row whose quantity is unknown, whose unit is not that of the quantity, whose value is
     impossible, or which is a duplicate.
     """
     extra = tuple(Column(**{**column.__dict__, "required": False}) for column in LOCAL_COLUMNS)
-    table = conform(table, COLUMNS + extra, where)
+    table = conform(table, COLUMNS + extra, source)
     problems = []
     for name in table["quantity"].unique():
         rows = table[table["quantity"] == name]
@@ -325,11 +325,11 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
             problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{definition.unit}'")
         bad = rows[~rows["value"].map(definition.possible)]
         problems += [
-            f"{place}: {name}: {value:g} {definition.unit} is impossible"
-            for place, value in zip(bad["place"], bad["value"], strict=True)
+            f"{location}: {name}: {value:g} {definition.unit} is impossible"
+            for location, value in zip(bad["place"], bad["value"], strict=True)
         ]
     key = [name for name in table.columns if name not in ("value", "note", "half_unit")]
     for row in table[table.duplicated(key)].to_dict("records"):
         problems.append(f"{row['place']}: duplicate {row['quantity']} of {row['model'] or row['run'] or 'it'}")
-    _raise(where, problems)
+    _raise(source, problems)
     return table

@@ -1,4 +1,4 @@
-"""What all checks share: contradictions, the list of checks, kinds of launches, and how exactly clocks compare."""
+"""The parts that all checks share: contradictions, the list of checks, kinds of launches, tolerances of clocks."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def off(stated: float, follows: float) -> float | None:
     return stated / follows - 1 if follows else None
 
 
-def unequal_times(what: str, stated_s: float, source: str, follows_s: float) -> Contradiction:
-    """Return the contradiction of two times, each after the words that say of what it is, or where it is from."""
-    return Contradiction(f"{what} {stated_s:.6g} s", f"{source} {follows_s:.6g} s", off(stated_s, follows_s))
+def unequal_times(stated: str, stated_s: float, follows: str, follows_s: float) -> Contradiction:
+    """Return the contradiction of two times, each after a text on its meaning or source."""
+    return Contradiction(f"{stated} {stated_s:.6g} s", f"{follows} {follows_s:.6g} s", off(stated_s, follows_s))
 
 
-def unequal_ranks(what: str, longest_s: float, shortest_s: float, more: str = "") -> Contradiction:
-    """Return the contradiction of two ranks in the time of what all ranks did together."""
-    follows = f"{shortest_s:.6g} s on another{more}"
-    return Contradiction(f"{what} {longest_s:.6g} s on one rank", follows, off(longest_s, shortest_s))
+def unequal_ranks(text: str, longest_s: float, shortest_s: float, addition: str = "") -> Contradiction:
+    """Return the contradiction of two ranks in the time of something that all ranks did together."""
+    follows = f"{shortest_s:.6g} s on another{addition}"
+    return Contradiction(f"{text} {longest_s:.6g} s on one rank", follows, off(longest_s, shortest_s))
 
 
 def in_rounds(run: RunRecord) -> bool:
@@ -63,7 +63,7 @@ def sweeps(run: RunRecord) -> bool:
 
 
 def resized(run: RunRecord) -> bool:
-    """Return whether ranks joined or left: then their measurements differ."""
+    """Return whether ranks joined or left, so that their measurements differ."""
     return bool(run.resizes or run.config["distribution"].get("elastic"))
 
 
@@ -73,7 +73,7 @@ def size_of_point(run: RunRecord) -> int:
 
 
 def size(run: RunRecord) -> int:
-    """Return the ranks that the job was to have."""
+    """Return the configured number of ranks of the job."""
     return sum(group["ranks"] for group in run.config.get("rank_groups") or []) or size_of_point(run)
 
 
@@ -81,9 +81,9 @@ def size(run: RunRecord) -> int:
 class Slack:
     """How exactly the clocks of a run can be compared."""
 
-    pause_s: float  # that a rank may stand still between two readings of its clock that belong together
+    pause_s: float  # for which a rank may stand still between two readings of its clock that belong together
     cycle_s: float  # of Horovod
-    cycles_s: float  # of those that a barrier takes
+    cycles_s: float  # the cycles that a barrier takes
     crowded_fraction: float  # of a window, in which ranks that share cores wait for each other to be scheduled
     alone: bool  # whether one rank has no barrier to wait at
 
@@ -110,12 +110,12 @@ class Slack:
         return self.cycle_s + self.pause_s + self.crowded_fraction * window_s
 
 
-def delayed_s(cores: Iterable[CoreUse | None]) -> float:
+def delayed_s(counters: Iterable[CoreUse | None]) -> float:
     """Return the longest time that a rank was ready and did not run, as the kernel counted it.
 
-    The rank enters and leaves a barrier so much later, and may read two clocks so far apart.
+    A rank may enter and leave a barrier, or read a second clock, by that much later.
     """
-    return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
+    return max((counted.delay_s for counted in counters if counted and counted.delay_s is not None), default=0.0)
 
 
 def core_uses(run: RunRecord) -> Iterator[tuple[Rank, Window | None, CoreUse]]:
@@ -128,12 +128,12 @@ def core_uses(run: RunRecord) -> Iterator[tuple[Rank, Window | None, CoreUse]]:
                 yield rank, window, window.cores
 
 
-def called(rank: Rank, window: Window | None) -> str:
+def window_name(rank: Rank, window: Window | None) -> str:
     """Return the name of a rank and of its window."""
     return f"rank {rank.rank}" + (f", round {window.round}, arm {window.arm}" if window else "")
 
 
-def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
+def trained_epochs(run: RunRecord) -> list[tuple[int, slice]]:
     """Return the position of each epoch that this launch trained, and its timed steps.
 
     The first epoch also has the first step, which is not timed. The earlier epochs of a launch that resumed are of

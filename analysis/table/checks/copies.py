@@ -1,4 +1,4 @@
-"""Copies: times that are equal to the last digit were measured once. So two such records are one run."""
+"""Copies: times that are equal to the last digit were measured once, so two such records are one run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,19 +9,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.table.checks.check import Contradiction, called, check
+from analysis.table.checks.check import Contradiction, check, window_name
 from analysis.thresholds import limit
 from train.record.record import AllreduceTimes, Rank, RunRecord, Window
 
 _MICROSECOND = 1e-6
-# So many equal times are a copy, whatever their share: two phases of two runs may agree by chance, three do not.
+# The fewest equal times that are a copy: two phases of two runs may agree by chance, three do not.
 _FEWEST = 3
 _IN_A_ROW = 3  # two neighbouring times of 100,000 steps may occur again by chance, three do not
 
 
 @check
 def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
-    """No stretch of times occurs twice: of three in a row that differ, one that a clock gave was measured once."""
+    """No three different times of a clock in a row occur twice: such a stretch was measured once."""
     in_order = _in_order(times for _, _, times in _measured(run))
     if np.count_nonzero(in_order[1:] == in_order[:-1]) < _IN_A_ROW:  # most often no time occurs twice
         return
@@ -32,8 +32,8 @@ def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
     rows, owners = np.lib.stride_tricks.sliding_window_view(times_s, _IN_A_ROW)[within], owners[: 1 - _IN_A_ROW][within]
     for first, again in _equal(rows):
         yield Contradiction(
-            f"{_where(*measured[owners[again]])}: {', '.join(f'{time_s:.9g}' for time_s in rows[again])} s in a row",
-            f"{_where(*measured[owners[first]])} has the same, to the last digit",
+            f"{_location(*measured[owners[again]])}: {', '.join(f'{time_s:.9g}' for time_s in rows[again])} s in a row",
+            f"{_location(*measured[owners[first]])} has the same, to the last digit",
         )
 
 
@@ -54,7 +54,7 @@ def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
 
 
 def from_clock(times_s: np.ndarray) -> np.ndarray:
-    """Return which times have more digits than one would type."""
+    """Return which times have more digits than a person would type."""
     return abs(times_s - np.rint(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
 
 
@@ -68,15 +68,14 @@ def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | 
             yield rank, allreduce, allreduce.times_s
 
 
-def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -> str:
-    """Return the location of such times in the record."""
-    if isinstance(within, AllreduceTimes):
-        return f"rank {rank.rank}, {within.message_bytes} bytes, round {within.round}"
-    return called(rank, within)
+def _location(rank: Rank, measured: Window | AllreduceTimes | None, _: list[float]) -> str:
+    if isinstance(measured, AllreduceTimes):
+        return f"rank {rank.rank}, {measured.message_bytes} bytes, round {measured.round}"
+    return window_name(rank, measured)
 
 
 class Trace(NamedTuple):
-    """The fingerprint of a run: when it began, and the times of its clocks."""
+    """The fingerprint of a run: its start, and the times of its clocks."""
 
     path: str
     sha256: str
@@ -91,38 +90,38 @@ def trace(run: RunRecord, path: str) -> Trace:
         lists += [rank.step_times_s, [window.window_s for window in rank.windows]]
         lists += [allreduce.times_s for allreduce in rank.allreduces]
     in_order = _in_order(lists)
-    once = np.ones(len(in_order), bool)  # np.unique takes longer than all the rest
-    once[1:] = in_order[1:] != in_order[:-1]
-    times_s = in_order[once]
+    unique = np.ones(len(in_order), bool)  # np.unique takes longer than all the rest
+    unique[1:] = in_order[1:] != in_order[:-1]
+    times_s = in_order[unique]
     return Trace(path, run.sha256, run.started_at, times_s[from_clock(times_s)])
 
 
 def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
     """Return the paths of copies with the reason; the run that began first is the original.
 
-    A record that is passed twice is no copy.
+    The same record twice is no copy.
     """
-    ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.path))
+    ordered = sorted(traces, key=lambda candidate: (candidate.started_at, candidate.path))
     owners: dict[float, list[Trace]] = defaultdict(list)
     copies: dict[str, Contradiction] = {}
     for position, times_s in _in_common(ordered).items():
-        one = ordered[position]
-        shared = Counter(owner.path for time_s in times_s for owner in owners[time_s] if owner.sha256 != one.sha256)
+        candidate = ordered[position]
+        others = (owner for time_s in times_s for owner in owners[time_s] if owner.sha256 != candidate.sha256)
+        shared = Counter(owner.path for owner in others)
         path, count = max(shared.items(), key=itemgetter(1), default=("", 0))
-        if count >= max(_FEWEST, limit("copied_times") * len(one.times_s)):
-            copies[one.path] = Contradiction(
-                f"{len(one.times_s)} times that a clock gave", f"{count} of them are those of {path}", rule="copied_run"
-            )
+        if count >= max(_FEWEST, limit("copied_times") * len(candidate.times_s)):
+            stated = f"{len(candidate.times_s)} times that a clock gave"
+            copies[candidate.path] = Contradiction(stated, f"{count} of them are those of {path}", rule="copied_run")
         else:
             for time_s in times_s:
-                owners[time_s].append(one)
+                owners[time_s].append(candidate)
     return copies
 
 
 def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
     """Return the times that several traces share, by position of each trace with enough of them for a copy."""
-    times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
-    positions = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
+    times_s = np.concatenate([np.empty(0), *(trace.times_s for trace in traces)])
+    positions = np.repeat(np.arange(len(traces)), np.fromiter((len(trace.times_s) for trace in traces), int))
     several = pd.Series(times_s).duplicated(keep=False).to_numpy()
     common = several & (np.bincount(positions[several], minlength=len(traces))[positions] >= _FEWEST)
     shared: dict[int, list[float]] = defaultdict(list)

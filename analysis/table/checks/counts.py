@@ -1,4 +1,4 @@
-"""Checks of numbers that are counted or chosen: ranks, batches, steps, and what was asked for."""
+"""Checks of numbers that are counted or configured: ranks, batches, steps."""
 
 import functools
 import itertools
@@ -13,11 +13,11 @@ from analysis.table.checks.check import (
     check,
     in_rounds,
     off,
-    own_epochs,
     resized,
     size,
     size_of_point,
     sweeps,
+    trained_epochs,
 )
 from train.record import recorded_config
 from train.record.record import RunRecord
@@ -26,7 +26,7 @@ from train.record.recorded_config import scaled_learning_rate
 
 @check
 def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
-    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with.
+    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic job has its last ranks.
 
     Ranks of in-process strategies share one process.
     """
@@ -50,11 +50,11 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def servers(run: RunRecord) -> Iterator[Contradiction]:
-    """Beside the ranks of a complete run there are as many parameter servers as were asked for."""
+    """A complete run has the configured number of separate parameter servers."""
     distribution = run.config["distribution"]
-    asked = distribution["servers"] if distribution.get("servers_on") == "nodes" else 0
-    if run.status == "complete" and len(run.servers) != asked:
-        yield Contradiction(f"{len(run.servers)} servers beside the ranks", f"distribution.servers={asked} on nodes")
+    expected = distribution["servers"] if distribution.get("servers_on") == "nodes" else 0
+    if run.status == "complete" and len(run.servers) != expected:
+        yield Contradiction(f"{len(run.servers)} servers beside the ranks", f"distribution.servers={expected} on nodes")
 
 
 @check
@@ -106,7 +106,7 @@ def roles(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def step_counts(run: RunRecord) -> Iterator[Contradiction]:
-    """All ranks make the same steps, as many as were asked for, and each step has one of everything."""
+    """All ranks make the configured number of steps, and each step has one of everything."""
     if resized(run) or not run.ranks:
         return
     names = ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces")
@@ -114,37 +114,36 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
     for rank in run.ranks:
         for name, expected in expected_counts.items():
             if (number := len(getattr(rank, name))) != expected:
-                yield from _counted(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
-        if computed := len(rank.compute_times_s):
+                yield from _unequal(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
+        if number := len(rank.compute_times_s):
             steps = len(rank.step_times_s)
-            yield from _counted(f"rank {rank.rank}: {computed} compute_times_s", computed, f"{steps} steps", steps)
+            yield from _unequal(f"rank {rank.rank}: {number} compute_times_s", number, f"{steps} steps", steps)
     if run.status == "complete" and not run.printed:
-        yield from _asked_for(run)
+        yield from _configured_steps(run)
 
 
-def _counted(stated: str, number: int, follows: str, expected: int) -> Iterator[Contradiction]:
+def _unequal(stated: str, number: int, follows: str, expected: int) -> Iterator[Contradiction]:
     if number != expected:
         yield Contradiction(stated, follows, off(number, expected))
 
 
-def _asked_for(run: RunRecord) -> Iterator[Contradiction]:
-    """Check the steps of a complete run against its configuration."""
+def _configured_steps(run: RunRecord) -> Iterator[Contradiction]:
     steps, measure = len(run.ranks[0].step_times_s), run.config["measure"]
     if in_rounds(run) or sweeps(run):
-        yield from _counted(f"{steps} steps outside of the windows", steps, "none", 0)
+        yield from _unequal(f"{steps} steps outside of the windows", steps, "none", 0)
         yield from _message_sizes(run)
         return
     if run.epochs:
-        if not own_epochs(run):
+        if not trained_epochs(run):
             epochs = sum(epoch.steps for epoch in run.epochs)
-            yield from _counted(f"{steps} timed steps", steps, f"epochs of {epochs} steps, the first not timed", epochs)
+            yield from _unequal(f"{steps} timed steps", steps, f"epochs of {epochs} steps, the first not timed", epochs)
         return
-    asked = measure["timed_steps"]
-    yield from _counted(f"{steps} timed steps", steps, f"measure.timed_steps={asked}", asked)
-    warm_up, asked = len(run.ranks[0].warm_up_step_times_s), measure["warm_up_steps"]
-    yield from _counted(f"{warm_up} steps of warm-up", warm_up, f"measure.warm_up_steps={asked}", asked)
+    expected = measure["timed_steps"]
+    yield from _unequal(f"{steps} timed steps", steps, f"measure.timed_steps={expected}", expected)
+    warm_up, expected = len(run.ranks[0].warm_up_step_times_s), measure["warm_up_steps"]
+    yield from _unequal(f"{warm_up} steps of warm-up", warm_up, f"measure.warm_up_steps={expected}", expected)
     if run.losses:
-        yield from _counted(f"{len(run.losses)} losses", len(run.losses), f"{steps} timed steps", steps)
+        yield from _unequal(f"{len(run.losses)} losses", len(run.losses), f"{steps} timed steps", steps)
 
 
 def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
@@ -152,13 +151,13 @@ def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
     for entries in zip(*(rank.allreduces for rank in run.ranks), strict=False):
         kinds = Counter((entry.message_bytes, len(entry.times_s)) for entry in entries)
         if len(kinds) > 1:
-            (size_bytes, count), *_, (other_bytes, other) = kinds
-            stated, follows = f"{other} allreduces of {other_bytes} bytes on a rank", f"{count} of {size_bytes} bytes"
-            yield Contradiction(stated, f"{follows} on another", off(other, count))
-    times = Counter((entry.round, entry.message_bytes) for entry in run.ranks[0].allreduces)
-    rounds, sizes = ({turn[at] for turn in times} for at in (0, 1))
+            (size_a, count_a), *_, (size_b, count_b) = kinds
+            stated, follows = f"{count_b} allreduces of {size_b} bytes on a rank", f"{count_a} of {size_a} bytes"
+            yield Contradiction(stated, f"{follows} on another", off(count_b, count_a))
+    entry_counts = Counter((entry.round, entry.message_bytes) for entry in run.ranks[0].allreduces)
+    rounds, sizes = ({turn[at] for turn in entry_counts} for at in (0, 1))
     for number, message_bytes in itertools.product(sorted(rounds), sorted(sizes)):
-        if (count := times[number, message_bytes]) != 1:
+        if (count := entry_counts[number, message_bytes]) != 1:
             yield Contradiction(f"round {number}: {count} entries of {message_bytes} bytes", "each size once a round")
 
 
@@ -191,7 +190,7 @@ def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def swept_values(run: RunRecord) -> Iterator[Contradiction]:
-    """Swept values agree with the configuration; of a config group `swept` names the file."""
+    """Swept values agree with the configuration; for a config group `swept` names the file."""
     for key, stated in run.swept.items():
         value = run.config
         for name in key.split("."):
@@ -207,24 +206,24 @@ def shared_cores(run: RunRecord) -> Iterator[Contradiction]:
     in_turn = run.config.get("rank_groups") and not run.config["rank_groups_at_once"]
     if run.config["device"] != "cpu" or limited or run.cores_shared or resized(run) or in_turn:
         return
-    who = "processes" if run.servers else "ranks"
-    bound = [(one.host, core) for one in run.processes for core in set(one.cores)]
+    owners = "processes" if run.servers else "ranks"
+    bound = [(process.host, core) for process in run.processes for core in set(process.cores)]
     if len(set(bound)) == len(bound):
         return
     for (host, core), count in Counter(bound).items():
         if count > 1:
-            yield Contradiction("cores_shared false", f"{count} {who} are on core {core} of {host}")
+            yield Contradiction("cores_shared false", f"{count} {owners} are on core {core} of {host}")
 
 
 @check
 def quotas(run: RunRecord) -> Iterator[Contradiction]:
-    """A node was held to the share of the machine that was asked for, and not longer than the job ran."""
-    asked = run.config["system"].get("cpus_per_node")
+    """A node was held to the configured share of the machine, and not longer than the job ran."""
+    configured = run.config["system"].get("cpus_per_node")
     for quota in run.node_quotas:
         node, periods, throttled = f"node {quota.node}", quota.periods, quota.throttled_periods
-        if asked is not None and quota.cpus != asked:
+        if configured is not None and quota.cpus != configured:
             stated = f"{node}: {quota.cpus:g} cores"
-            yield Contradiction(stated, f"system.cpus_per_node={asked:g}", off(quota.cpus, asked))
+            yield Contradiction(stated, f"system.cpus_per_node={configured:g}", off(quota.cpus, configured))
         if throttled > periods:
             stated = f"{node}: {throttled} periods throttled"
             yield Contradiction(stated, f"{periods} in all", off(throttled, periods))

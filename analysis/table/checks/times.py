@@ -1,4 +1,4 @@
-"""Checks of times: sums, ranks against each other, clocks, what the kernel counted, and the windows of rounds."""
+"""Checks of times: sums, ranks against each other, clocks, the kernel's counters, and the windows of rounds."""
 
 import math
 import operator
@@ -10,17 +10,17 @@ from itertools import pairwise
 from analysis.table.checks.check import (
     Contradiction,
     Slack,
-    called,
     check,
     core_uses,
     delayed_s,
     in_rounds,
     off,
-    own_epochs,
     resized,
     sweeps,
+    trained_epochs,
     unequal_ranks,
     unequal_times,
+    window_name,
 )
 from analysis.thresholds import limit
 from train.record import summary as summaries
@@ -30,10 +30,10 @@ from train.record.rounds import ranks_of, windows_by_turn
 
 @check
 def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
-    """The phases of a rank add up to the time of the job: a launcher books what is left on `exit`.
+    """The phases of a rank add up to the time of the job: a launcher assigns the rest to `exit`.
 
-    Where they are longer than the job (`exit` is then 0), the clocks of two hosts differ. By hand no launcher sees the
-    end, and the job's time is the sum of rank 0.
+    If they are longer than the job (`exit` is then 0), the clocks of two hosts differ. Without a launcher the time of
+    the job is the sum of rank 0.
     """
     rounding_s = limit("rounding_s")
     for rank in run.ranks:
@@ -47,7 +47,7 @@ def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
-    """Times are not negative, steps take time, and what is later has the later time, within the time of the job.
+    """Times are not negative, steps take time, and times ascend within the time of the job.
 
     A rank is sampled until its last line: the phase `exit` comes after it.
     """
@@ -62,8 +62,8 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
             for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s")
             if (least_s := min(getattr(rank, name), default=1.0)) < 0 or (least_s == 0 and name != "compute_times_s")
         }
-        for what, time_s in times_s.items():
-            yield Contradiction(f"rank {rank.rank}: {what} {time_s:.6g} s", "time goes forward")
+        for name, time_s in times_s.items():
+            yield Contradiction(f"rank {rank.rank}: {name} {time_s:.6g} s", "time goes forward")
         if used := rank.usage:
             end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
             yield from _ascending(f"rank {rank.rank}: samples of usage at", used.at_s, end_s)
@@ -74,12 +74,12 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction(f"epochs numbered {numbers}", "one after the other, from 1")
 
 
-def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
+def _ascending(text: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
     for before, after in pairwise(values):
         if after < before:
-            yield Contradiction(f"{what} {after:.6g} s", f"{before:.6g} s before it")
+            yield Contradiction(f"{text} {after:.6g} s", f"{before:.6g} s before it")
     if values and values[-1] > end:
-        yield Contradiction(f"{what} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
+        yield Contradiction(f"{text} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
 
 
 def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
@@ -87,8 +87,8 @@ def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
     return -limit("rounding_s") <= window_s - steps_s <= slack_s
 
 
-def _misfit(what: str, window_s: float, steps_s: float) -> Contradiction:
-    return unequal_times(what, window_s, "its steps add up to", steps_s)
+def _misfit(text: str, window_s: float, steps_s: float) -> Contradiction:
+    return unequal_times(text, window_s, "its steps add up to", steps_s)
 
 
 @check
@@ -131,8 +131,8 @@ def allreduces_of_ranks(run: RunRecord) -> Iterator[Contradiction]:
         sums = [sum(entry.times_s) for entry in entries]
         one_s = max(sums) / max(1, len(entries[0].times_s))  # the last one ends on all ranks within its own time
         if max(sums) - min(sums) > slack.barrier_s(max(sums), len(run.ranks)) + one_s:
-            what = f"{len(entries[0].times_s)} allreduces of {entries[0].message_bytes} bytes in"
-            yield unequal_ranks(what, max(sums), min(sums))
+            text = f"{len(entries[0].times_s)} allreduces of {entries[0].message_bytes} bytes in"
+            yield unequal_ranks(text, max(sums), min(sums))
 
 
 @check
@@ -160,8 +160,8 @@ def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator
     """Yield the steps that ended more than `slack_s` before their gradients were ready."""
     for step_s, computed_s in zip(timed.step_times_s, timed.compute_times_s, strict=False):
         if computed_s > step_s + slack_s:
-            what = f"rank {rank.rank}: a step of"
-            yield unequal_times(what, step_s, "its gradients were ready after", computed_s)
+            text = f"rank {rank.rank}: a step of"
+            yield unequal_times(text, step_s, "its gradients were ready after", computed_s)
 
 
 @check
@@ -171,8 +171,8 @@ def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
     for rank, window, counted in core_uses(run):
         time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
         if counted.wall_s < time_s - rounding_s:
-            what = f"{called(rank, window)}: {'window' if window else 'timed'}"
-            yield unequal_times(what, time_s, "the counters of its cores were read within", counted.wall_s)
+            text = f"{window_name(rank, window)}: {'window' if window else 'timed'}"
+            yield unequal_times(text, time_s, "the counters of its cores were read within", counted.wall_s)
 
 
 @check
@@ -181,7 +181,7 @@ def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
     if not run.epochs or resized(run) or run.status != "complete":
         return
     first_step_s, slack = run.ranks[0].phases_s["first_step"], Slack.from_run(run)
-    for position, steps in own_epochs(run):
+    for position, steps in trained_epochs(run):
         epoch = run.epochs[position]
         sums = max(sum(rank.step_times_s[steps]) for rank in run.ranks)
         slack_s = slack.barrier_s(epoch.duration_s, len(run.ranks)) + limit("write_s")
@@ -202,52 +202,52 @@ def summary(run: RunRecord) -> Iterator[Contradiction]:
             yield Contradiction(f"summary: {name} {stated:.6g}", f"{expected:.6g}", off(stated, expected))
 
 
-# User, nice and system time make up the time of all processes. Each is cut to whole ticks at both ends, and the kernel
-# adds to them at its own tick.
+# User, nice and system time make up the time of all processes. Each is rounded to whole ticks at both ends, and the
+# kernel adds to them at its own tick.
 _TICKS_MORE = 3 + 1
 
 
 @check
 def counters_and_cores(run: RunRecord) -> Iterator[Contradiction]:
     """The cores of a rank did not work for longer than the span in which they were counted."""
-    more, ticks_s = 1 + limit("counted_more"), _TICKS_MORE * limit("tick_s")
-    for rank, window, use in core_uses(run):
-        cores, longest_s = len(rank.cores), max(use.own_s, use.busy_s, use.steal_s)
-        most_s = cores * use.wall_s
-        if cores and longest_s > most_s * more + ticks_s * cores:
-            by_whom = {"this rank": use.own_s, "all processes": use.busy_s, "a hypervisor": use.steal_s}
+    factor, ticks_s = 1 + limit("counted_more"), _TICKS_MORE * limit("tick_s")
+    for rank, window, core_use in core_uses(run):
+        cores, longest_s = len(rank.cores), max(core_use.own_s, core_use.busy_s, core_use.steal_s)
+        most_s = cores * core_use.wall_s
+        if cores and longest_s > most_s * factor + ticks_s * cores:
+            by_whom = {"this rank": core_use.own_s, "all processes": core_use.busy_s, "a hypervisor": core_use.steal_s}
             by = max(by_whom, key=lambda name: by_whom[name])
-            stated = f"{called(rank, window)}: {longest_s:.6g} s of core time for {by}"
-            follows = f"{cores} cores in {use.wall_s:.6g} s have {most_s:.6g} s"
+            stated = f"{window_name(rank, window)}: {longest_s:.6g} s of core time for {by}"
+            follows = f"{cores} cores in {core_use.wall_s:.6g} s have {most_s:.6g} s"
             yield Contradiction(stated, follows, off(longest_s, most_s))
 
 
 @check
 def whole_ticks(run: RunRecord) -> Iterator[Contradiction]:
-    """The kernel counts the time of cores in whole ticks: another number was not read, but computed."""
+    """The kernel counts the time of cores in whole ticks: any other number was computed, not read."""
     tick_s, rounding_s = limit("tick_s"), limit("tick_rounding_s")
-    for rank, window, use in core_uses(run):
-        for name, time_s in (("busy_s", use.busy_s), ("steal_s", use.steal_s)):
+    for rank, window, core_use in core_uses(run):
+        for name, time_s in (("busy_s", core_use.busy_s), ("steal_s", core_use.steal_s)):
             ticks = time_s / tick_s
             if abs(ticks - round(ticks)) * tick_s > rounding_s:
-                what = f"{called(rank, window)}: {name} {time_s:.9g} s"
-                yield Contradiction(what, f"ticks of {tick_s:g} s are counted")
+                text = f"{window_name(rank, window)}: {name} {time_s:.9g} s"
+                yield Contradiction(text, f"ticks of {tick_s:g} s are counted")
 
 
 def _ranks(run: RunRecord) -> list[range]:
-    """Return the ranks of each arm; none of one that was left out."""
+    """Return the ranks of each arm; no ranks for an arm that was left out."""
     arms = run.config.get("rounds") or []
     left_out = [arm["name"] in run.arms_left_out for arm in arms]
     return [range(0) if left_out[index] else ranks_of(run.config, index) for index in range(len(arms))]
 
 
-def _called(turn: tuple[int, int]) -> str:
+def _label(turn: tuple[int, int]) -> str:
     return f"round {turn[0]}, arm {turn[1]}"
 
 
 @check
 def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
-    """Each round has every arm once, on the ranks that are its, and rounds follow each other.
+    """Each round has every arm once, on the ranks of that arm, and rounds follow each other.
 
     A launch that failed may lack windows of its last round.
     """
@@ -256,21 +256,21 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     for rank in (rank for rank in run.ranks if rank.windows):
         turns = [(window.round, window.arm) for window in rank.windows]
         measured.update(turns)
-        own = {index for index, ranks in enumerate(arms) if rank.rank in ranks}
+        own_arms = {index for index, ranks in enumerate(arms) if rank.rank in ranks}
         for turn, count in Counter(turns).items():
-            if turn[1] not in own:
-                yield Contradiction(f"rank {rank.rank} in {_called(turn)}", "no such part of it")
+            if turn[1] not in own_arms:
+                yield Contradiction(f"rank {rank.rank} in {_label(turn)}", "no such part of it")
             elif count > 1:
-                yield Contradiction(f"rank {rank.rank}: {count} windows of {_called(turn)}", "one a round")
-        rounds_of_rank = [window.round for window in rank.windows]
-        if rounds_of_rank != sorted(rounds_of_rank):
+                yield Contradiction(f"rank {rank.rank}: {count} windows of {_label(turn)}", "one a round")
+        round_numbers = [window.round for window in rank.windows]
+        if round_numbers != sorted(round_numbers):
             yield Contradiction(f"rank {rank.rank}: rounds out of order", "time goes forward")
     if run.status == "complete" and in_rounds(run):
         rounds = 1 + max((turn[0] for turn in measured), default=-1)
         for turn in ((number, arm) for number in range(rounds) for arm in range(len(arms))):
             count, ranks = measured[turn], len(arms[turn[1]])
             if count != ranks:
-                yield Contradiction(f"{_called(turn)}: windows of {count} ranks", f"{ranks} ranks", off(count, ranks))
+                yield Contradiction(f"{_label(turn)}: windows of {count} ranks", f"{ranks} ranks", off(count, ranks))
 
 
 @check
@@ -278,15 +278,15 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
     """The windows of an arm have the same number of steps, in every round and on every rank."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for window in (window for rank in run.ranks for window in rank.windows):
-        computed, steps = len(window.compute_times_s), len(window.step_times_s)
+        counted, steps = len(window.compute_times_s), len(window.step_times_s)
         counts[window.arm][steps] += 1
-        if computed != steps and computed:
-            turn = _called((window.round, window.arm))
-            yield Contradiction(f"{turn}: {computed} compute_times_s", f"{steps} steps")
+        if counted != steps and counted:
+            turn = _label((window.round, window.arm))
+            yield Contradiction(f"{turn}: {counted} compute_times_s", f"{steps} steps")
     for arm, step_counts in counts.items():
         (usual, often), *others = step_counts.most_common()
-        for count, times in others:
-            stated = f"arm {arm}: {times} windows of {count} steps"
+        for count, windows in others:
+            stated = f"arm {arm}: {windows} windows of {count} steps"
             yield Contradiction(stated, f"{often} windows of {usual} steps", off(count, usual))
 
 
@@ -303,12 +303,12 @@ def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
         longest, shortest = max(times_s), min(times_s)
         for window_s, steps_s in zip(times_s, sums, strict=True):
             if steps_s > window_s + rounding_s:
-                yield _misfit(f"{_called(turn)}: window of", window_s, steps_s)
+                yield _misfit(f"{_label(turn)}: window of", window_s, steps_s)
         delayed = delayed_s(window.cores for window in windows)
         if longest - max(sums) > slack.barrier_s(longest, len(windows)) + delayed:
-            yield _misfit(f"{_called(turn)}: window of", longest, max(sums))
+            yield _misfit(f"{_label(turn)}: window of", longest, max(sums))
         if longest - shortest > slack.apart_s(longest) + delayed:
-            yield unequal_ranks(f"{_called(turn)}: window of", longest, shortest)
+            yield unequal_ranks(f"{_label(turn)}: window of", longest, shortest)
 
 
 @check

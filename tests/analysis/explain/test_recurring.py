@@ -51,7 +51,7 @@ def test_the_run_that_decides_is_named_with_both_wall_times():
     output = " ".join(text.sentences(result))
     assert "be decided: a cost that recurs, for each step and rank or for each" in output
     assert "One run would decide, 4 times the steps on 32 ranks (64 steps a rank): 36" in output
-    assert result.decider.others_s[0] == pytest.approx(72, abs=2)
+    assert result.decider.if_recurring_s[0] == pytest.approx(72, abs=2)
 
 
 @pytest.mark.parametrize("speeds", [True, False])
