@@ -31,7 +31,7 @@ class Block:
 def blocks(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
     """Return the tables of a grid that have rows. `overrides`: names of headers by COLUMNS, or of columns by number."""
     tables = _with_headers(grid, overrides)
-    if not tables and any(name.isdigit() for name in overrides):  # no headers: the user says what each column is
+    if not tables and any(name.isdigit() for name in overrides):  # no headers: the user names columns by number
         width = max(map(len, grid.rows))
         tables = [Block(grid, grid.title, [str(number) for number in range(1, width + 1)])]
         for row, line in zip(grid.rows, grid.lines, strict=True):
@@ -41,7 +41,6 @@ def blocks(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
 
 
 def _with_headers(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
-    """Return the tables of a grid: each begins with a row of headers."""
     blocks: list[Block] = []
     title, section = grid.title, ""
     above: list[tuple[str, ...]] = []  # rows of text just above, which may be the upper headers
@@ -109,7 +108,7 @@ def _is_header(
 
 
 def _under(rows: Sequence[Sequence[str]], overrides: Mapping[str, str]) -> list[str]:
-    """Return headers in several rows joined; one that spans several columns is over all of them."""
+    """Return headers in several rows joined; a header that spans several columns applies to all of them."""
     width = max(map(len, rows))
     padded = [[*row, *[""] * (width - len(row))] for row in rows]
     for upper, lower in pairwise(padded):
@@ -137,7 +136,7 @@ def _add(block: Block, cells: tuple[str, ...], line: int, section: str) -> None:
     elif _REMARK.match(first) and not numbers.is_number(first) and sum(map(bool, cells)) < 3:
         return
     if why:
-        block.notes.append(f"{block.grid.where}, line {line}: {why}; the row is left out")
+        block.notes.append(f"{block.grid.source}, line {line}: {why}; the row is left out")
         return
     block.rows.append((*cells[:width], *[""] * (width - len(cells))))
     block.lines.append(line)

@@ -38,12 +38,12 @@ Rows = tuple[tuple[str, ...], ...]
 class Grid:
     """The cells of one table as text, row by row, with the line of the file on which each row begins.
 
-    format: how it was read, in words. title: what stands above it. decimal: the mark before decimals, "" for either.
-    heads: how many of the first rows the format declares as headers. above: the paragraph above it. loose: whether it
-    may be no table at all.
+    format: the file format, in words. title: the text above it. decimal: the mark before decimals, "" for either.
+    heads: the number of first rows that the format declares as headers. above: the paragraph above it. loose: whether
+    it may be no table at all.
     """
 
-    where: str
+    source: str
     format: str
     rows: Rows
     lines: tuple[int, ...]
@@ -56,32 +56,32 @@ class Grid:
 
 @dataclass(frozen=True)
 class Text:
-    """The text of one file; of a sheet of a workbook, its rows."""
+    """The text of one file, or the rows of one sheet of a workbook."""
 
-    where: str
+    source: str
     text: str
     rows: Rows = ()
 
     @property
     def lines(self) -> list[str]:
-        """Its lines, whatever ends them."""
+        """Return its lines, with any line ending."""
         return re.split(r"\r\n|\r|\n", self.text)
 
 
 def texts(path: Path) -> list[Text]:
     """Return the text of a file, of each file in a folder (at any depth, by name), or of standard input for "-".
 
-    Raises TableError where there is none, naming the file, and for one that is no text.
+    Raises TableError naming the file if there is none, or it is no text.
     """
     if str(path) == "-":
         return _contents(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
     try:
         if not path.is_dir():
             return _contents(_bytes(path), str(path))
-        files = sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
         if not files:
             raise TableError(f"{path}: an empty folder")
-        return [content for one in files for content in _contents(_bytes(one), str(one))]
+        return [content for file in files for content in _contents(_bytes(file), str(file))]
     except OSError as error:
         raise TableError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -93,47 +93,46 @@ def _bytes(path: Path) -> bytes:
         return file.read(_LARGEST + 1)
 
 
-def _contents(data: bytes, where: str) -> list[Text]:
+def _contents(data: bytes, source: str) -> list[Text]:
     """Return the sheets of a workbook, or the text of another file."""
     if len(data) > _LARGEST:
-        raise TableError(f"{where}: larger than {_LARGEST >> 20} MiB: no table of measurements")
+        raise TableError(f"{source}: larger than {_LARGEST >> 20} MiB: no table of measurements")
     if data.startswith(b"PK\x03\x04") and zipfile.is_zipfile(io.BytesIO(data)):
         parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
         if any(part.filename == "xl/workbook.xml" for part in parts):
             if sum(part.file_size for part in parts) > 4 * _LARGEST:
-                raise TableError(f"{where}: larger than {4 * _LARGEST >> 20} MiB unpacked: no table of measurements")
-            return list(_sheets(data, where))
-    return [Text(where, _decoded(data, where))]
+                raise TableError(f"{source}: larger than {4 * _LARGEST >> 20} MiB unpacked: no table of measurements")
+            return list(_sheets(data, source))
+    return [Text(source, _decoded(data, source))]
 
 
-def _sheets(data: bytes, where: str) -> Iterator[Text]:
-    """Yield the sheets of an XLSX workbook that have cells."""
+def _sheets(data: bytes, source: str) -> Iterator[Text]:
     import openpyxl  # takes 0.2 s
 
     try:
         workbook = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
-    except Exception as error:  # whatever a broken workbook makes it raise
-        raise TableError(f"{where}: a workbook that cannot be read ({error}): save the sheet as CSV") from error
+    except Exception as error:  # a broken workbook can raise anything
+        raise TableError(f"{source}: a workbook that cannot be read ({error}): save the sheet as CSV") from error
     for sheet in workbook.worksheets:
         if sheet.max_row > _MOST_ROWS:
-            raise TableError(f"{where}, sheet '{sheet.title}': more than {_MOST_ROWS} rows: no table of measurements")
+            raise TableError(f"{source}, sheet '{sheet.title}': more than {_MOST_ROWS} rows: no table of measurements")
         rows = tuple(tuple(_sheet_cell(cell) for cell in row) for row in sheet.iter_rows())
         if any(any(row) for row in rows):
-            yield Text(f"{where}, sheet '{sheet.title}'" if len(workbook.worksheets) > 1 else where, "", rows)
+            yield Text(f"{source}, sheet '{sheet.title}'" if len(workbook.worksheets) > 1 else source, "", rows)
 
 
 def _sheet_cell(cell: Any) -> str:
-    """Return a cell of a sheet as it is shown, as far as its number format is a percentage or fixed decimals."""
-    shown = re.fullmatch(r"[#,]*0(?:\.(0+))?(%?)", cell.number_format or "")
-    if shown and isinstance(cell.value, float | int) and not isinstance(cell.value, bool):
-        return f"{cell.value:.{len(shown[1] or '')}{'%' if shown[2] else 'f'}}"
+    """Return a cell of a sheet as displayed, if its number format is a percentage or fixed decimals; else its value."""
+    number_format = re.fullmatch(r"[#,]*0(?:\.(0+))?(%?)", cell.number_format or "")
+    if number_format and isinstance(cell.value, float | int) and not isinstance(cell.value, bool):
+        return f"{cell.value:.{len(number_format[1] or '')}{'%' if number_format[2] else 'f'}}"
     return _cell(cell.value)
 
 
-def _decoded(data: bytes, where: str) -> str:
-    """Return bytes as text: by their byte order mark, else UTF-16 where every other is 0, else UTF-8, Windows-1252."""
+def _decoded(data: bytes, source: str) -> str:
+    """Return bytes as text: by byte order mark, else UTF-16 if every other byte is 0, else UTF-8 or Windows-1252."""
     if kind := next((kind for magic, kind in _KINDS.items() if data.startswith(magic)), ""):
-        raise TableError(f"{where}: {kind}, not text: save the table as CSV")
+        raise TableError(f"{source}: {kind}, not text: save the table as CSV")
     head = data[:4000]
     encodings = ["utf-8-sig", "cp1252", "latin-1"]
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -147,12 +146,12 @@ def _decoded(data: bytes, where: str) -> str:
             continue
         if "\0" not in text:
             return text
-    raise TableError(f"{where}: not a text file: save the table as CSV in UTF-8")
+    raise TableError(f"{source}: not a text file: save the table as CSV in UTF-8")
 
 
 def log_grids(file: Text) -> list[Grid]:
     """Return the runs in a log that `train.record.logs` knows, one a row, with the names of the kit; else none."""
-    kind, rows = logs.rows(file.text, file.where)
+    kind, rows = logs.rows(file.text, file.source)
     names = [*dict.fromkeys(name for row in rows for name in row if name != "line")]
     cells = [(row["line"], [str(row.get(name, "")) for name in names]) for row in rows]
     return [_grid(file, kind, [(0, names), *cells], decimal=".")] if rows else []
@@ -166,9 +165,9 @@ def grids(file: Text) -> list[Grid]:
     file = replace(file, text=drawn)
     text = file.text.strip()
     if not text:
-        raise TableError(f"{file.where}: it is empty")
+        raise TableError(f"{file.source}: it is empty")
     if text[0] in "[{" and (content := _json(text)) is not None:
-        return [_grid(file, "JSON", enumerate(_json_rows(content, file.where)), decimal=".")]
+        return [_grid(file, "JSON", enumerate(_json_rows(content, file.source)), decimal=".")]
     grids = [*_html(file), *_latex(file), *_lined(file)]
     taken = {line for grid in grids for line in range(grid.lines[0], grid.lines[-1] + 1)}
     grids += [grid for grid in _fenced(file) if not taken & {*grid.lines}]
@@ -191,11 +190,11 @@ def _parts(file: Text) -> list[Text]:
     """Return the parts of aligned text between blank lines or rules, if several begin with words and end in numbers."""
     edges = [at for at, line in enumerate(["", *file.lines, ""]) if re.fullmatch(r"\W*", line)]
     spans = [(start, file.lines[start : end - 1]) for start, end in pairwise(edges) if end > start + 3]
-    tables = [one for one in spans if not has_value(one[1][0].split()[0]) and has_value(one[1][-1].split()[0])]
-    return [Text(file.where, "\n" * start + "\n".join(lines)) for start, lines in tables] if tables[1:] else [file]
+    tables = [span for span in spans if not has_value(span[1][0].split()[0]) and has_value(span[1][-1].split()[0])]
+    return [Text(file.source, "\n" * start + "\n".join(lines)) for start, lines in tables] if tables[1:] else [file]
 
 
-# What a line states of a condition: "8 GPUs: 5,000 img/s", "np = 4 => 33 min"; and words before a number with a unit.
+# A line that states a result: "8 GPUs: 5,000 img/s", "np = 4 => 33 min"; and words before a number with a unit.
 _STATEMENT = re.compile(r"[-*•\s]*([^:=]*(?:= ?\d+)?)\s*(?::|[=-]>|→)\s*(.*?\d.*?)(?:,\s.*)?[.;\s]*")
 _BETWEEN = re.compile(r"(?:[\s:=|→,-]|\b(?:[a-z]+ )?(?:time|takes?|took|speed|throughput|in|is|at|needs?)\b)*$", re.I)
 
@@ -214,7 +213,7 @@ def _statements(file: Text) -> Iterator[Grid]:
 
 
 def _statement(line: str) -> list[str] | None:
-    """Return the condition that a line states, and its result: behind a mark, or the first time or rate; else None."""
+    """Return the condition and the result that a line states, behind a mark or as the first time or rate; else None."""
     condition, result = match.groups() if (match := _STATEMENT.fullmatch(line)) else ("", "")
     words = re.sub(r"[，|]", " | ", line).split()
     for start, end in ((start, start + length) for start in range(len(words)) for length in (3, 2, 1)):
@@ -232,7 +231,7 @@ def _grid(
     """Return rows, each with its line, as a grid."""
     pairs = list(rows)
     cells, lines = tuple(tuple(row) for _, row in pairs), tuple(number for number, _ in pairs)
-    return Grid(file.where, kind, cells, lines, title, decimal=decimal, heads=heads)
+    return Grid(file.source, kind, cells, lines, title, decimal=decimal, heads=heads)
 
 
 def _json(text: str) -> Any:
@@ -246,32 +245,32 @@ def _json(text: str) -> Any:
     return None
 
 
-def _json_rows(content: Any, where: str) -> list[list[str]]:
+def _json_rows(content: Any, source: str) -> list[list[str]]:
     """Return the headers and rows of a list of objects, or of an object of lists or of objects, at any depth."""
 
-    def of_columns(one: Any) -> bool:
-        lists = [value for value in one.values() if isinstance(value, list)]
+    def has_columns(item: Any) -> bool:
+        lists = [value for value in item.values() if isinstance(value, list)]
         objects = any(isinstance(cell, dict) for cells in lists for cell in cells)
-        return not objects and len(lists) == len(one) and len({*map(len, lists)}) == 1
+        return not objects and len(lists) == len(item) and len({*map(len, lists)}) == 1
 
-    while isinstance(content, dict) and not of_columns(content):
+    while isinstance(content, dict) and not has_columns(content):
         inner = [value for value in content.values() if isinstance(value, list | dict) and value]
         if len(inner) != 1:
             break
         content = inner[0]
-    if isinstance(content, dict) and content and all(isinstance(one, dict) for one in content.values()):
+    if isinstance(content, dict) and content and all(isinstance(item, dict) for item in content.values()):
         key = "key" if all(map(str.isdigit, content)) else "name"
-        content = [{key: name, **one} for name, one in content.items()]
-    if isinstance(content, dict) and of_columns(content):
+        content = [{key: name, **item} for name, item in content.items()]
+    if isinstance(content, dict) and has_columns(content):
         names, rows = list(map(str, content)), list(map(list, zip(*content.values(), strict=True)))
-    elif isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
+    elif isinstance(content, list) and content and all(isinstance(item, dict) for item in content):
         frame = pd.json_normalize(content, sep=" ").astype(object)
         frame = frame.where(frame.notna(), None)
         names, rows = list(map(str, frame)), frame.to_numpy().tolist()
-    elif isinstance(content, list) and content and all(isinstance(one, list) for one in content):
+    elif isinstance(content, list) and content and all(isinstance(item, list) for item in content):
         names, rows = list(map(_cell, content[0])), content[1:]
     else:
-        raise TableError(f"{where}: JSON, but neither a list of objects nor an object of lists of one length")
+        raise TableError(f"{source}: JSON, but neither a list of objects nor an object of lists of one length")
     return [names, *([_cell(cell) for cell in row] for row in rows)]
 
 
@@ -332,7 +331,7 @@ def _titles(lines: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _lined(file: Text) -> Iterator[Grid]:
-    """Yield the tables of Markdown and reStructuredText, and such that are drawn with lines."""
+    """Yield the tables of Markdown and reStructuredText, and tables drawn with lines."""
     rows: list[tuple[int, str]] = []
     for number, line in enumerate([*file.lines, ""], 1):
         if re.search(r"(?<!\\)\|", line) or re.fullmatch(r"\s*\+(?:[-=]+\+)+\s*", line):
@@ -351,7 +350,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 def _markdown(file: Text, lines: Sequence[tuple[int, str]]) -> Grid | None:
-    """Return the table of lines with '|': of which an early one has dashes alone, or that have rules between them."""
+    """Return the table of lines with '|', if an early line has dashes alone, or rules are between lines; else None."""
     rules = [at for at, (_, line) in enumerate(lines) if re.fullmatch(r"\+(?:[-=]+\+)+", line)]
     if len(rules) > 1:
         return _drawn(file, lines, rules)
@@ -369,7 +368,7 @@ def _markdown(file: Text, lines: Sequence[tuple[int, str]]) -> Grid | None:
 
 
 def _drawn(file: Text, lines: Sequence[tuple[int, str]], rules: Sequence[int]) -> Grid | None:
-    """Return a table drawn with '+--+': a row a line or, where each row is between two rules, of several lines."""
+    """Return a table drawn with '+--+': each line is a row, or several lines if each row is between two rules."""
     between = [lines[start + 1 : end] for start, end in pairwise(rules)]
     one_a_line = sum(map(len, between)) > 2 * len(between) or len(between) < 3
     rows = [[row] for rows in between for row in rows] if one_a_line else [rows for rows in between if rows]
@@ -433,7 +432,7 @@ def _fenced(file: Text) -> Iterator[Grid]:
     """Yield the blocks of code in Markdown that may be tables of separated values, or of aligned text."""
     fences = [at for at, line in enumerate(file.lines) if _FENCE.match(line)]
     for start, end in zip(fences[::2], fences[1::2], strict=False):
-        part = Text(file.where, "\n".join([*[""] * (start + 1), *file.lines[start + 1 : end]]))
+        part = Text(file.source, "\n".join([*[""] * (start + 1), *file.lines[start + 1 : end]]))
         try:
             grid = _whole(part)
         except TableError:
@@ -452,7 +451,7 @@ class _Rows(HTMLParser):
         self.tables: list[tuple[list[tuple[int, list[str]]], str]] = []
         self.text: list[str] | None = None  # of the open cell or title
         self.row: list[str] | None = None
-        self.down: dict[int, tuple[int, str]] = {}  # how many rows more a cell of a column spans
+        self.down: dict[int, tuple[int, str]] = {}  # by column, the number of further rows that a cell spans
         self.title, self.spans = "", (1, 1)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -532,7 +531,7 @@ def _latex(file: Text) -> list[Grid]:
     if not parts and re.search(r"\\\\\s*(?:\\hline)?\s*$", text, re.M) and text.count("&") > 2:
         return [_grid(file, "LaTeX", _latex_rows(text, 1))]
     rows = [[*_latex_rows(part[0], text[: part.start()].count("\n") + 1)] for part in parts]
-    return [_grid(file, "LaTeX", one) for one in rows if one]
+    return [_grid(file, "LaTeX", table) for table in rows if table]
 
 
 def _latex_rows(body: str, line: int) -> Iterator[tuple[int, list[str]]]:
@@ -541,24 +540,24 @@ def _latex_rows(body: str, line: int) -> Iterator[tuple[int, list[str]]]:
     for part in re.split(r"(\\\\(?:\[[^\]]*\])?)", body):
         text = re.split(rf"{_RULE}|\\begin\{{tabular\}}\{{[^}}]*\}}", part)[-1].lstrip()
         if "&" in text:
-            cells = [cell for one in re.split(r"(?<!\\)&", text) for cell in _latex_cell(one)]
+            cells = [cell for field in re.split(r"(?<!\\)&", text) for cell in _latex_cell(field)]
             yield body[: passed + len(part) - len(text)].count("\n") + line, cells
         passed += len(part)
 
 
 def _latex_cell(text: str) -> list[str]:
     spanned = re.fullmatch(r"\\multicolumn\{(\d{1,3})\}\{[^}]*\}\{(.*)\}", text.strip(), re.S)
-    times, text = (int(spanned[1]), spanned[2]) if spanned else (1, text)
+    count, text = (int(spanned[1]), spanned[2]) if spanned else (1, text)
     text = re.sub(r"\\multirow\{[^}]*\}\{[^}]*\}\{(.*)\}", r"\1", text)
     for command, character in _LATEX_CHARACTERS.items():
         text = text.replace(command, character)
     for _ in range(3):
         text = re.sub(r"\\[a-zA-Z]+\{([^{}]*)\}", r"\1", text)
-    return [markup(re.sub(r"\\[a-zA-Z]+|[${}]", "", text))] * times
+    return [markup(re.sub(r"\\[a-zA-Z]+|[${}]", "", text))] * count
 
 
 def _separated(file: Text) -> Grid | None:
-    """Return separated values; None where no separator stands in two lines or more alike."""
+    """Return separated values; None if no separator is in two or more lines alike."""
     text = "\n".join(file.lines)
     skipped, declared = 0, re.match(r"sep=(.)\n", text)
     if declared:
@@ -574,7 +573,7 @@ def _separated(file: Text) -> Grid | None:
                 rows.append((before + 1, [markup(cell) for cell in row]))
             before = reader.line_num + skipped
     except csv.Error as error:
-        raise TableError(f"{file.where}, line {before + 1}: not readable as CSV: {error}") from error
+        raise TableError(f"{file.source}, line {before + 1}: not readable as CSV: {error}") from error
     if separator == "|" and all(len(row) == 1 or not (row[0] or row[-1]) for _, row in rows):
         rows = [(line, row[1:-1] or row) for line, row in rows]
     quoted = any(re.search(r"\d,\d", cell) for _, row in rows for cell in row)
@@ -603,7 +602,7 @@ _PHRASE = rf"{_WORD}(?: {_WORD})*"  # words with single spaces between them
 
 
 def _aligned(file: Text) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of columns of text that stand under each other, separated by spaces or tabs."""
+    """Yield the rows of columns of text that are aligned by spaces or tabs."""
     lines = [(number, _tabs_out(line)) for number, line in enumerate(file.lines, 1) if re.search(r"\w", line)]
     if commented := _commented(lines):
         yield from commented
@@ -623,7 +622,7 @@ def _aligned(file: Text) -> Iterator[tuple[int, list[str]]]:
 
 
 def _commented(lines: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
-    """Return rows of numbers under headers in a comment, among others: the last with as many as a row; [] for none."""
+    """Return rows of numbers under headers in the last comment with as many words as a row; [] if there is none."""
     rows = [(number, re.findall(_WORD, line.split("#")[0])) for number, line in lines if line.lstrip()[0] != "#"]
     comments = [(number, line) for number, line in lines if line.lstrip()[0] == "#"]
     lengths = {len(row) for _, row in rows}
@@ -637,12 +636,12 @@ def _commented(lines: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
 
 
 def _tabs_out(line: str) -> str:
-    """Return a line with each tab as so many NULs as it takes to the next multiple of 8: cells end there."""
+    """Return a line with each tab replaced by NULs up to the next multiple of 8: cells end there."""
     return "".join(part + "\0" * (8 - len(part) % 8) for part in line.split("\t")).rstrip("\0 ")
 
 
 def _edges(pattern: str, lines: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where columns begin and end: overlapping cells of all lines joined."""
+    """Return the begins and ends of columns: overlapping cells of all lines are joined."""
     edges: list[tuple[int, int]] = []
     for start, end in sorted(cell.span() for line in lines for cell in re.finditer(pattern, line)):
         if edges and start < edges[-1][1]:
@@ -653,7 +652,7 @@ def _edges(pattern: str, lines: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def _placed(line: str, edges: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the cells of a line: in order where there are as many as columns, else each word in the nearest column."""
+    """Return the cells of a line: in order if there are as many as columns, else each word in the nearest column."""
     for pattern in (_PHRASE, _WORD):
         if len(cells := re.findall(pattern, line)) == len(edges):
             return cells

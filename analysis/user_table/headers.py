@@ -1,4 +1,4 @@
-"""What the header of a column says: the quantity, its unit, and whether it is of one rank or of the whole job."""
+"""The meaning of column headers: the quantity, its unit, and whether it is that of one rank or of the whole job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analysis import TableError
 from analysis.user_table import units
 from analysis.user_table.units import GPU, NODE, RANK, TIME, WORK, Unit, any_of
 
-# The columns of a table as it was read, in their order. A file may have these names as headers; COLUMNS= gives them.
+# The columns of a table in their order. A file may have these names as headers, and COLUMNS= assigns them.
 TEXT = ("model", "dataset", "gpu", "machine", "precision", "framework", "setting")
 SIZES = ("nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch", "steps_per_rank", "epochs", "images")
 MEASURED = (
@@ -20,7 +20,7 @@ MEASURED = (
 COUNTS = ("repeat", "n")
 NAMES = (*TEXT, *SIZES, *MEASURED, *COUNTS)
 UNUSED = "unused"
-# For messages: how people call a column.
+# For messages: usual headers of a column.
 EXAMPLES = {
     "ranks": ("GPUs", "workers", "processes", "or nodes and GPUs per node"),
     "images_per_s": ("images/s", "samples/sec", "tok/s", "total throughput"),
@@ -38,7 +38,7 @@ EXAMPLES = {
 
 @dataclass(frozen=True)
 class StatedSizes:
-    """What a header says of the points below it: a number of ranks or nodes as text, and a batch; "" for nothing.
+    """The sizes that a header states for the points below it: ranks or nodes as text, and a batch; "" for none.
 
     kind: "ranks", "nodes", or "" for a number alone. batch_name: of NAMES, or "batch".
     """
@@ -51,11 +51,11 @@ class StatedSizes:
 
 @dataclass(frozen=True)
 class Header:
-    """One header as it is understood.
+    """One header and its meaning.
 
-    name: of NAMES; "batch" or "rate" where it does not say of what; "scaling" for a speedup or an efficiency;
-    "" where it is not known, and `why` says why it is not used. label: its words that say neither quantity nor unit, as
-    "TF32". sizes: those that it states. overridden: whether the user gave the name.
+    name: of NAMES; "batch" or "rate" if its scope is not stated; "scaling" for a speedup or an efficiency; "" if it is
+    not used, for the reason `why`. label: its words that are neither quantity nor unit, as "TF32". sizes: those that it
+    states. overridden: whether the user gave the name.
     """
 
     text: str
@@ -68,7 +68,7 @@ class Header:
 
 
 def parse_overrides(text: str) -> dict[str, str]:
-    """Return the names by COLUMNS=: "Machine Num=nodes,Speed=images_per_s" by header in lower case.
+    """Return the names that COLUMNS= assigns, "Machine Num=nodes,Speed=images_per_s", by header in lower case.
 
     Raises TableError for a name that is none of NAMES, "unused" or "decimal".
     """
@@ -89,21 +89,21 @@ def parse_overrides(text: str) -> dict[str, str]:
 
 
 def plain(text: str) -> str:
-    """A header in lower case, without markup and doubled spaces."""
+    """Return a header in lower case, without doubled spaces."""
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
-_OF_RANK = (
+_ONE_RANK = (
     rf"\bmicro ?batch|(?:\bper[ -]?|/ ?|\beach |\ba )(?:{RANK}|threads?|cores?)\b|\b{RANK}[ -]?local\b|\blocal\b"
     r"|\bindividual\b"
 )
-_OF_JOB = rf"\b{any_of('globa?l? total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
+_JOB = rf"\b{any_of('globa?l? total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
 _COUNT = r"(?:\b(?:total|count|n|amount of|(?:num(?:ber)?|no\.?)(?: of)?)\b|# ?(?:of\b)?)"
 _STEP = any_of("step steps iter iters iteration iterations it its batch minibatch mini-batch batches")
 _TIME_WORDS = r"\b(?:time|times(?! \w)|cost|duration|elapsed|run ?time|wall(?:time|-?clock)?|took|makespan)\b"
 _PACE = rf"\b{any_of('throughput throughout throuthput speed perf performance rate through-put')}\b"
 _MEMORY = r"(?<!(?:shared|ibuted) )mem(?:ory)?"  # but no model of parallelism
-# Headers that no rule is about, and why.
+# Headers that are not used, by the reason.
 _NOT_USED = {
     "not measured": any_of(
         "ideal theoretical expected perfect linear target predicted est estimated projected te[oó]ric[oa] objetivo"
@@ -164,7 +164,7 @@ _RANKS_ALONE = any_of(
 def read(text: str, overrides: Mapping[str, str] = {}, cells: Unit | None = None, sized: bool = True) -> Header:
     """Return the meaning of a header; `overrides` as `parse_overrides` returns them; `cells`: their unit.
 
-    sized: whether a number of ranks in it is a condition; else it is a word as others.
+    sized: whether a number of ranks in it is a condition; else it is an ordinary word.
     """
     if re.sub(r"\W+", "_", plain(text)) in NAMES and plain(text) not in overrides:  # the names of the kit itself
         return Header(text, re.sub(r"\W+", "_", plain(text)))
@@ -186,7 +186,7 @@ _BATCH_STATED = re.compile(
 )
 _SCOPES = {"": "batch", "local": "batch_per_rank", "global": "global_batch", "total": "global_batch"}
 _SIZED = rf"(?:{RANK}|{NODE}|threads?|cores?)(?:\(s\))?"
-_OF_BOTH = re.compile(rf"(?<![\w.])\d{{1,4}}[ -]?{NODE},? ?[x×]? ?\d{{1,4}}[ -]?{RANK}", re.I)
+_NODES_AND_RANKS = re.compile(rf"(?<![\w.])\d{{1,4}}[ -]?{NODE},? ?[x×]? ?\d{{1,4}}[ -]?{RANK}", re.I)
 _SIZES = (
     re.compile(rf"(?<![\w.])(?P<n>\d{{1,6}})\s*[x×]?\s*-?(?P<unit>{_SIZED})(?![a-z/])(?! ?(?:/|per))", re.I),
     re.compile(rf"\b(?P<unit>{_SIZED})\s*[=:]?\s*(?P<n>\d{{1,6}})$", re.I),
@@ -197,12 +197,12 @@ _BASED = re.compile(r"\b(?:vs\.?|versus|over|relative to|compared (?:to|with)|to
 
 
 def batches_in(text: str) -> dict[str, str]:
-    """Return the batches that a text states, by name: "batch" where it does not say of what."""
+    """Return the batches that a text states, by name: "batch" if it does not state their scope."""
     matches = reversed([*_BATCH_STATED.finditer(text)])
     code = re.search(r"(?<![a-z0-9])(\d+)bsz?(?![a-z0-9])", text, re.I)  # "1n8g_dp_4bs"
     stated = {
-        "batch_per_rank" if one[2] else _SCOPES[(one[1] or "").lower()]: re.sub("[kK]$", "000", one[3].replace(",", ""))
-        for one in matches
+        "batch_per_rank" if per else _SCOPES[scope.lower()]: re.sub("[kK]$", "000", size.replace(",", ""))
+        for scope, per, size in (match.groups("") for match in matches)
     }
     return stated or ({"batch": code[1]} if code else {})
 
@@ -216,7 +216,7 @@ def sizes_in(text: str) -> tuple[StatedSizes, str]:
         size, kind, rest = str(plain_size[0]), plain_size[1], ""
     elif re.fullmatch(r"\(?\d{1,4} ?[x×*] ?\d{1,4}\)?", rest.strip()):
         size, kind, rest = rest.strip(" ()"), "", ""
-    elif both := _OF_BOTH.search(rest):
+    elif both := _NODES_AND_RANKS.search(rest):
         size, kind, rest = both[0], "ranks", rest.replace(both[0], " ")
     elif not _BASED.search(rest) or re.match(r"\d", rest):
         for match in filter(None, (pattern.search(rest) for pattern in _SIZES)):
@@ -235,13 +235,13 @@ _SYMBOLS = {"T": "time", "S": "speedup", "E": "efficiency"}  # as "Tp (s)", "S(p
 
 
 def _translated(text: str) -> str:
-    """A header with foreign words and symbols in English, and without the formula of a ratio."""
+    """Return a header with foreign words and symbols in English, and without the formula of a ratio."""
     text = re.sub(r"(?i)\s*[=(]\s*(?:T\w* ?/ ?T|time ?/ ?[\dT]|speed-?up ?/ ?\w)[\w.()]*$", "", text)
     return units.translated(re.sub(r"^([TSE])_?\(?[pn]\)?(?![^\s(\[])", lambda symbol: _SYMBOLS[symbol[1]], text))
 
 
 def _phrase(text: str) -> str:
-    """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
+    """Return a header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
     text = re.sub(r"(?i)(?<=throughput)_(\w+)_s$", r" \1/s", text)
     text = re.sub(r"(?i)(?<=cost|time)\s*/\s*(ms|s|min|h)\b", r" (\1)", text)  # "耗时/s" is a time in s
     text = re.sub(rf"\bM(?=(?i:{WORK}|cells|points|updates|atoms|particles|edges|rays|hashes)\b)", "M ", text.strip())
@@ -252,7 +252,7 @@ def _phrase(text: str) -> str:
 
 
 def _without_unit(phrase: str) -> tuple[str, Unit | None]:
-    """The words of a header without its unit, which stands in brackets, or last; with that of a rate in words."""
+    """Return the words of a header without a unit in brackets or at the end, and the unit, also of a rate in words."""
     for match in re.finditer(r"[(\[{]([^()\[\]{}]*)[)\]}]", phrase):
         unit = units.read("tokens" if match[1] == "t" else match[1])
         if unit and (unit.kind not in ("number", "count") or (unit.work and "batch" in phrase)):
@@ -261,7 +261,7 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
     words = re.findall(r"[^\s()\[\]{},;:]+", phrase)
     runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 5, start, -1))
     read_runs = filter(None, map(units.read, runs))
-    if unit := next((one for one in read_runs if one.kind == "rate" or (one.kind == "time" and one.work)), None):
+    if unit := next((run for run in read_runs if run.kind == "rate" or (run.kind == "time" and run.work)), None):
         return phrase, unit
     last_unit = rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)(?=$| \()| ({TIME}|%|x|percent)$"
     if last := re.search(last_unit, phrase):
@@ -272,12 +272,12 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
     return phrase, alone if alone and alone.kind in ("time", "share") else None
 
 
-TIME_OF = "a time, but of what?"  # why a header as "NCCL (ms)" has no name
-Named = tuple[str, str]  # the name, and why there is none
+UNKNOWN_TIME = "a time, but of what?"  # why a header as "NCCL (ms)" has no name
+Named = tuple[str, str]  # the name, and the reason if it is ""
 
 
 def _name(phrase: str, unit: Unit | None) -> Named:
-    """The name of what a header says in these words, or why it is none that is used."""
+    """Return the name of a header with these words, or why it is not used."""
     results = (rule(phrase, unit) for rule in _RULES)
     return next((named for named in results if named is not None), ("", "not known"))
 
@@ -291,7 +291,7 @@ def _is(kind: str, unit: Unit | None) -> bool:
 
 
 def _no_quantity(phrase: str, unit: Unit | None) -> Named | None:
-    """Ratios of two numbers of ranks, shares of a device, and costs."""
+    """Return why ratios of two numbers of ranks, shares of a device, and costs are not used."""
     if re.fullmatch(r"[\d. ]+(?:→|->|=>|➔|to)[\d. ]+", phrase):
         return "", "a ratio of two numbers of ranks"
     device_use = _is("share", unit) and re.fullmatch(r"(?:gpu|cpu|device)s? ?(?:util\w*|%|usage)?", phrase)
@@ -305,7 +305,7 @@ def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:
 
 
 def _ratio(phrase: str, unit: Unit | None) -> Named | None:
-    """Speedups, efficiencies, and what may be either."""
+    """Return the name of speedups, efficiencies, and headers that may be either."""
     if _has(r"speed ?-?ups?\b|\bacceleration\b", phrase):
         versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", phrase)
         precision = _has(r"\bwith (?:mixed|half|fp|bf|tf|amp|tensor)", phrase)
@@ -344,12 +344,12 @@ def _rate(phrase: str, unit: Unit | None) -> Named | None:
         return f"{unit.work}_per_s", ""
     if unit is not None and unit.work == "bytes" and not _has(_PACE, phrase):
         return "", "not about speed"  # of a network or a disk
-    other = _is("time", unit) or _is("share", unit) or _has(_TIME_WORDS, phrase)
-    if not _is("rate", unit) and (other or not _has(_PACE, phrase)):
+    other_kind = _is("time", unit) or _is("share", unit) or _has(_TIME_WORDS, phrase)
+    if not _is("rate", unit) and (other_kind or not _has(_PACE, phrase)):
         return None
-    if _has(_OF_RANK, phrase) or (unit is not None and unit.per == "rank"):
+    if _has(_ONE_RANK, phrase) or (unit is not None and unit.per == "rank"):
         return "images_per_s_per_rank", ""
-    return ("images_per_s" if _has(_OF_JOB, phrase) else "rate"), ""
+    return ("images_per_s" if _has(_JOB, phrase) else "rate"), ""
 
 
 def _batch(phrase: str, unit: Unit | None) -> Named | None:
@@ -361,9 +361,9 @@ def _batch(phrase: str, unit: Unit | None) -> Named | None:
         return "global_batch", ""
     if not _has(rf"\b{batch}\b(?! ?= ?\d)", phrase) or _has(rf"{_TIME_WORDS}|batches", phrase) or _is("time", unit):
         return None
-    if _has(rf"{_OF_RANK}|\bmbs\b|\b{RANK}$", phrase):
+    if _has(rf"{_ONE_RANK}|\bmbs\b|\b{RANK}$", phrase):
         return "batch_per_rank", ""
-    return ("global_batch" if _has(rf"{_OF_JOB}|\bgbs\b", phrase) else "batch"), ""
+    return ("global_batch" if _has(rf"{_JOB}|\bgbs\b", phrase) else "batch"), ""
 
 
 def _time(phrase: str, unit: Unit | None) -> Named | None:
@@ -385,16 +385,16 @@ def _time(phrase: str, unit: Unit | None) -> Named | None:
         return "job_s", ""
     others = re.sub(r"\b(?:mean|avg|average|median)\b", "", phrase)
     names_a_subject = not _has(_TIME_WORDS, phrase) and _has(r"[^\W\d_]{2,}", others)
-    return ("", TIME_OF) if names_a_subject and not _has(r"\btrain", phrase) else ("wall_s", "")
+    return ("", UNKNOWN_TIME) if names_a_subject and not _has(r"\btrain", phrase) else ("wall_s", "")
 
 
-def _alone(phrase: str, unit: Unit | None) -> Named | None:
-    """Headers that say what they are of in all of their words."""
+def _whole_phrase(phrase: str, unit: Unit | None) -> Named | None:
+    """Return the name of headers that are a known phrase as a whole."""
     return next(((name, "") for name, pattern in _WHOLE_HEADERS.items() if re.fullmatch(pattern, phrase)), None)
 
 
-def _counted(phrase: str, unit: Unit | None) -> Named | None:
-    """Numbers of nodes and of ranks."""
+def _size(phrase: str, unit: Unit | None) -> Named | None:
+    """Return the name of numbers of nodes and of ranks."""
     bare = re.sub(rf"{_COUNT}|#|\(.*?\)|\bused\b|\bin use\b", " ", phrase).strip(" :.")
     if re.fullmatch(rf"(?:[a-z0-9.-]+ )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
@@ -405,10 +405,10 @@ def _counted(phrase: str, unit: Unit | None) -> Named | None:
 
 
 _RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (
-    _no_quantity, _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _alone, _counted,
+    _no_quantity, _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _whole_phrase, _size,
 )  # fmt: skip
-# Words that say a quantity or a unit: what is left of a header without them is its label.
-_KNOWN = any_of(
+# Words of quantities and units: the rest of a header is its label.
+_QUANTITY_WORDS = any_of(
     "throughput speed perf performance rate ratio speed-?ups? eff efficiency scaling scalability strong weak factor"
     " times? per of in the a and for on with global total overall aggregated? combined system mean average avg median"
     " batch(?:es)? size bs bsz local num number no count train(?:ing)? wall clock wall-?clock duration elapsed"
@@ -418,15 +418,15 @@ _KNOWN = any_of(
 
 
 def _label(text: str, unit: Unit | None = None) -> str:
-    """The words of a header that say neither quantity nor unit, as "TF32" of "Throughput - TF32 (img/s)"."""
+    """Return the words of a header that are neither quantity nor unit, as "TF32" of "Throughput - TF32 (img/s)"."""
     parts = []
     text = re.sub(r"(?i)\s+(?:vs\.?|versus|over|relative to|compared (?:to|with)|against)\s.*", "", text)  # a base
     text = re.sub(re.escape(unit.text) if unit and unit.work else r"$^", " ", text.replace("_", " "), flags=re.I)
     for token in re.split(r"\s+|(?<=\))|(?=\()", text):
         bare = token.strip("()[]{},:;.#-=%/")
         unit = units.read(bare)
-        known = rf"{_KNOWN}|{_TIME_WORDS}|{RANK}|{NODE}|{WORK}|{_STEP}"
-        is_known = re.fullmatch(rf"{known}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?", bare, re.I)
+        words = rf"{_QUANTITY_WORDS}|{_TIME_WORDS}|{RANK}|{NODE}|{WORK}|{_STEP}"
+        is_known = re.fullmatch(rf"{words}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?", bare, re.I)
         if bare and not is_known and (unit is None or unit.kind in ("count", "number") or bare.lower() == "m"):
             parts.append(bare)
     return " ".join(parts)
@@ -437,16 +437,16 @@ _AT = re.compile(
 )
 
 
-# What counts as a rank where a table has several numbers, the first first: a worker may have several GPUs.
+# Units that count ranks if a table has several numbers, the strongest first: a worker may have several GPUs.
 _STRENGTHS = (
     r"[gtnhixd]pus?|gcds?|dcus?|devices?|accelerators?|cards?|chips?", r"ranks?|proc(?:s|ess(?:es)?)?|np|mpi|world",
     r"workers?|learners?|trainers?|replicas?|tasks?|slots?|executors?|pods?", r"threads?|cores?|cpus?",
 )  # fmt: skip
-WEAK = 2  # from here on, ranks only where nothing else counts them
+WEAK = 2  # from here on, these are ranks only if no other column counts ranks
 
 
 def strength(text: str) -> int:
-    """Return how well what a header counts, its last such word, is a rank: the less, the better."""
+    """Return the position in _STRENGTHS of the last unit that a header counts: the smaller, the surer a rank."""
     positions = {
         at: [match.start() for match in re.finditer(rf"(?<![a-z])(?:{words})(?![a-z])", text, re.I)]
         for at, words in enumerate(_STRENGTHS)
@@ -458,7 +458,7 @@ def strength(text: str) -> int:
 
 
 def ranks_in(text: str) -> tuple[int, str] | None:
-    """The number of ranks or nodes that a header is of, as "4 GPUs" or "2 nodes", and "ranks", "nodes" or ""."""
+    """Return the number of a header that is only a size, as "4 GPUs" or "2 nodes", and "ranks", "nodes" or ""."""
     text = re.sub(r"\([^)]*\)|\[[^\]]*\]", "", text).strip()
     match = _AT.fullmatch(text)
     if not match:

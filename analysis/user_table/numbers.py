@@ -1,7 +1,7 @@
 """The cells of one column as numbers, of any locale: value, rounding, unit and interval, or why there is none.
 
-What "1.234" means is decided by the column: a mark that some cell can only have before its decimals is the decimal
-mark of all. Where no cell tells, `columns` decides by what else is known.
+The column decides what "1.234" means: a mark that some cell can only have before its decimals is the decimal mark of
+all. If no cell shows it, `columns` decides by other facts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FAILED = re.compile(
     r"(?i)oom|out of memory|.*\berror\b.*|fail(?:ed|ure)?|crash(?:ed)?|time ?out|timed out|dnf|did not finish|killed"
     r"|hang|inf|✗|✘"
 )
-_GROUPS = {".": ",'’ _", ",": ".'’ _"}  # what may stand between thousands
+_GROUPS = {".": ",'’ _", ",": ".'’ _"}  # by decimal mark, the marks between thousands
 _SIGNED = r"[-+]?"
 _DIGITS = r"(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
 _CELL = re.compile(
@@ -45,9 +45,9 @@ _PLAIN = Unit("number")
 
 @dataclass(frozen=True)
 class PrintedNumber:
-    """A number as it is printed: half_unit is how far rounding can have moved it, low and high are its range.
+    """A printed number: half_unit is how far rounding can have moved it, low and high are its range.
 
-    about: "about", "at most" or "at least" where the cell says so. unit: what stands behind it in the cell.
+    about: "about", "at most" or "at least" if the cell says so. unit: the text behind it in the cell.
     """
 
     value: float
@@ -58,14 +58,14 @@ class PrintedNumber:
     about: str = ""
 
     def times(self, factor: float) -> PrintedNumber:
-        """The number in another unit."""
+        """Return the number in another unit."""
         scaled = {name: getattr(self, name) * factor for name in ("value", "half_unit", "low", "high")}
         return replace(self, **scaled)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a cell has no number; `said` is False for an empty one."""
+    """Why a cell has no number; `noted` is False for an empty cell or dashes."""
 
     reason: str
     noted: bool = True
@@ -75,7 +75,7 @@ Cell = PrintedNumber | Missing
 
 
 def clean(text: str) -> str:
-    """The text of a cell without footnote marks and emoji, in plain characters: minus signs, spaces, digits."""
+    """Return the text of a cell without footnote marks and emoji, in plain characters: minus signs, spaces, digits."""
     text = re.sub(r"(?<=\d)\s*[x×·*]\s*10\^?([-⁻]?[⁰¹²³⁴-⁹]+|(?<=\^)-?\d+)", _exponent, text)
     text = unicodedata.normalize("NFKC", re.sub(r"[¹²³⁰⁴-⁹ⁿ]+$", "", text.strip().replace("\u2212", "-")))
     text = re.sub(r"^[x×] ?(\d+[.,]\d+)$", r"\1x", text)  # a ratio; "x16" may be lanes
@@ -92,13 +92,13 @@ def _exponent(match: re.Match[str]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a number, with or without a unit that is known; or stands for one that is not there."""
+    """Return whether a cell is a number, with or without a known unit, or stands for a missing one."""
     cleaned = clean(text)
     return cleaned.lower() in _MISSING or bool(_FAILED.fullmatch(cleaned)) or has_value(text)
 
 
 def has_value(text: str) -> bool:
-    """Whether a cell has a number."""
+    """Return whether a cell has a number."""
     return any(isinstance(_parse(clean(text), mark), PrintedNumber) for mark in MARKS)
 
 
@@ -108,7 +108,7 @@ def units_of(cells: Sequence[str]) -> list[Unit]:
 
 
 def marks(cells: Sequence[str]) -> set[str]:
-    """The decimal marks that all of these cells allow: both where no cell tells, none where cells contradict."""
+    """Return the decimal marks that all of these cells allow: both if no cell shows it, none if cells contradict."""
     allowed = set(MARKS)
     for text in map(clean, cells):
         possible = {mark for mark in MARKS if isinstance(_parse(text, mark), PrintedNumber)}
@@ -117,13 +117,13 @@ def marks(cells: Sequence[str]) -> set[str]:
 
 
 def depends_on_mark(cells: Sequence[str]) -> bool:
-    """Whether what the cells mean depends on the decimal mark."""
+    """Return whether the values of the cells depend on the decimal mark."""
     pairs = zip(*(values(cells, mark) for mark in MARKS), strict=True)
     return any(len({*filter(math.isfinite, pair)}) > 1 for pair in pairs)
 
 
 def column(cells: Sequence[str], mark: str) -> list[Cell]:
-    """The cells of a column as numbers, with this mark before decimals."""
+    """Return the cells of a column as numbers, with this mark before decimals."""
     return [_parse(clean(text), mark) for text in cells]
 
 
@@ -133,7 +133,7 @@ def values(cells: Sequence[str], mark: str = ".") -> list[float]:
 
 
 def _parse(text: str, mark: str) -> Cell:
-    """One cell. An other number in brackets behind the first is left out."""
+    """Return one cell, without another number in brackets behind the first."""
     if text.lower() in _MISSING:
         return Missing(f"'{text}': no number" if text else "empty", bool(re.search("[^-–—]", text)))
     if _FAILED.fullmatch(text):
@@ -153,24 +153,24 @@ def _parse(text: str, mark: str) -> Cell:
 
 
 def _with_unit(match: re.Match[str], mark: str) -> PrintedNumber | None:
-    """Return a number in its unit, with its range; None where one of them is none."""
+    """Return a number in its unit, with its range; None if it, its unit or its range cannot be read."""
     unit = _unit(match["unit"] or match["first_unit"] or "")
-    value, other = _number(match["value"], mark), _number(match["other"] or "", mark)
-    if unit is None or value is None or (match["other"] and other is None):
+    value, second = _number(match["value"], mark), _number(match["other"] or "", mark)
+    if unit is None or value is None or (match["other"] and second is None):
         return None
     number = PrintedNumber(value.value, value.half_unit, unit, about=_about(match["about"] or ""))
-    ranged = _spread(number, other, match["join"]) if other is not None else number
+    ranged = _spread(number, second, match["join"]) if second is not None else number
     return ranged.times(unit.factor) if ranged and unit.kind != "count" else ranged
 
 
-def _spread(number: PrintedNumber, other: PrintedNumber, join: str) -> PrintedNumber | None:
-    """A number with a range: 2.8 ± 0.1, or 2.7 - 2.9, whose middle counts; None where its ends are the wrong way."""
+def _spread(number: PrintedNumber, second: PrintedNumber, join: str) -> PrintedNumber | None:
+    """Return a number with a range: 2.8 ± 0.1, or 2.7 - 2.9, whose middle counts; None if its ends are reversed."""
     if join in ("±", "+/-", "+-", "-/+"):
-        return replace(number, low=number.value - other.value, high=number.value + other.value)
-    if not other.value >= number.value > 0:
+        return replace(number, low=number.value - second.value, high=number.value + second.value)
+    if not second.value >= number.value > 0:
         return None
-    middle = (number.value + other.value) / 2
-    return replace(number, value=middle, half_unit=0.0, low=number.value, high=other.value, about="about")
+    middle = (number.value + second.value) / 2
+    return replace(number, value=middle, half_unit=0.0, low=number.value, high=second.value, about="about")
 
 
 def _about(sign: str) -> str:
@@ -179,7 +179,7 @@ def _about(sign: str) -> str:
 
 
 def _unit(text: str) -> Unit | None:
-    """The unit behind a number; what stands in brackets behind it is a remark. None where it is no unit."""
+    """Return the unit behind a number, without a remark in brackets; None if it is no unit."""
     text = re.sub(r"\([^()]*\)\s*$|\s+/\s+[\d.,]+ ?[KMGT]i?B$", "", text).strip()  # memory beside it
     scale = re.match(r"(k|K|M|G)\s+(?=\S)|(k|K|M)(?=(?:img|image|sample|tok|example|ex/|/s))", text)
     if scale and (rest := units.read(text[scale.end() :])):
@@ -191,7 +191,7 @@ def _unit(text: str) -> Unit | None:
 
 
 def _number(token: str, mark: str) -> PrintedNumber | None:
-    """A number in digits with this mark before its decimals, and any other in groups of three; None for none."""
+    """Return a number with this mark before decimals, other marks between groups of three digits; else None."""
     mantissa, _, exponent = token.partition("e") if "e" in token else token.partition("E")
     for group in ("", *_GROUPS[mark]):
         between = re.escape(group)

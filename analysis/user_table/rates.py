@@ -1,4 +1,4 @@
-"""The rate of each run of a user's table, and whether rates and batches are of one rank or of the whole job."""
+"""The rate of each run of a user's table, and whether rates and batches are those of one rank or of the whole job."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pandas as pd
 from analysis import metrics
 from analysis.user_table.headers import TEXT
 
-# What a rate is made from, in the order of preference; times are those of equal work.
+# The times of equal work from which rates follow, in order of preference, and the work of the rates.
 _TIMES = {"epoch_s": "epochs", "wall_s": "runs", "job_s": "runs"}
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The columns `rate`, of the whole job, and `work`, what it counts, for `UserTable.runs`.
+    """Return the columns `rate`, of the whole job, and `work`, the unit it counts, for `UserTable.runs`.
 
-    Every curve (rows alike in TEXT) has its rate from one source: measured rates; images over wall time, where steps
-    and batch are known; 1 / the time of an epoch, or of a run, where all points do equal work; speedups, or
-    efficiencies x ranks, whose `work` is "" for no unit. NaN where there is none.
+    Every curve (rows alike in TEXT) has its rate from one source: measured rates; images over wall time, if steps and
+    batch are known; 1 / the time of an epoch, or of a run, if all points do equal work; speedups, or efficiencies x
+    ranks, whose `work` is "" for no unit. NaN if there is none.
     """
     columns = pd.DataFrame({"rate": math.nan, "work": pd.Series("", runs.index, dtype=object)}, runs.index)
     for curve in curves(runs):
@@ -52,38 +52,39 @@ def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
     return measured, ""
 
 
-# So near must a rate be to what a speedup says of it.
-_PRODUCT = 0.1  # so near, as a logarithm, are rate x time and the work
-_NEAR, _FAR = 0.04, 0.25  # as a logarithm; the second where the other scope is three times as far, as by coarse digits
+_PRODUCT = 0.1  # the largest distance, as a logarithm, of rate x time from the work
+# The largest distance, as a logarithm, of a rate from a stated speedup; _FAR if the other scope is three times as far.
+_NEAR, _FAR = 0.04, 0.25
 _GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
-_GROWN = 1.25  # of one rank, a rate that grows so much would be beyond the ideal
+_GROWN = 1.25  # if a rate of one rank grew by this factor, it would be beyond the ideal
 
 
 def rate_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
-    """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain. "" asks.
+    """Return the name of the column `rate`, of one rank or of the whole job; why; and whether that is certain.
 
-    runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch.
+    The name is "" if the user must be asked. runs: with ranks, rate, and if known speedup, efficiency, step_s,
+    batch_per_rank, global_batch.
     """
-    whole, one = "images_per_s", "images_per_s_per_rank"
+    whole, single = "images_per_s", "images_per_s_per_rank"
     for stated in ("speedup", "efficiency"):
         if stated in runs and (name := _by_stated(runs, stated)):
             return name, f"its {stated} says so", True
-    for time, work, what in (("step_s", "batch_per_rank", "batch"), ("wall_s", "images", "work")):
+    for time, work, text in (("step_s", "batch_per_rank", "batch"), ("wall_s", "images", "work")):
         if {time, work} <= {*runs}:
             product = runs["rate"] * runs[time] / runs[work] * (runs["ranks"] if time == "wall_s" else 1)
             error_one, error_all = (abs(np.log(ratio.median())) for ratio in (product, product / runs["ranks"]))
             if error_one < _PRODUCT < error_all:
-                return one, f"rate x time is the {what} of a rank", True
+                return single, f"rate x time is the {text} of a rank", True
             if error_all < _PRODUCT < error_one:
-                return whole, f"rate x time is the {what} of all ranks", True
+                return whole, f"rate x time is the {text} of all ranks", True
     power = _power(runs)
     if power < _FLAT and not _any_grows(runs):
         return "", "it does not grow with the ranks", False
-    return whole, "it grows with the ranks" if power > _GROWS else "nothing in the table tells", False
+    return whole, "it grows with the ranks" if power > _GROWS else "the table does not show it", False
 
 
 def batch_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
-    """The name of the column `batch`, why, and whether that is certain."""
+    """Return the name of the column `batch`, why, and whether that is certain."""
     if {"step_s", "images_per_s"} <= {*runs}:
         total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
         if abs(np.log(total)) < 0.1:
@@ -98,26 +99,26 @@ def batch_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
     power = _power(runs.drop(columns="batch").assign(rate=runs["batch"]))
     if abs(power - 1) < _NEAR:
         return "global_batch", "it grows as the ranks do", False
-    return "batch_per_rank", "it shrinks as the ranks grow" if power < -_GROWS else "nothing in the table tells", False
+    return "batch_per_rank", "it shrinks as the ranks grow" if power < -_GROWS else "the table does not show it", False
 
 
 def _by_stated(runs: pd.DataFrame, stated: str) -> str:
     """Return the scope by which a stated speedup or efficiency follows from the rates; "" for both, or neither."""
     errors: dict[str, list[float]] = {"images_per_s": [], "images_per_s_per_rank": []}
-    for curve in _of_one_batch(runs):
+    for curve in _batch_curves(runs):
         rows = curve[curve[stated].gt(0) & curve["rate"].gt(0)]
         if rows["ranks"].nunique() < 2:
             continue
         first = rows.sort_values("ranks", kind="stable").iloc[0]
-        if first["ranks"] == 1 and abs(np.log(first[stated])) > _FAR:  # of something else than of ranks
+        if first["ranks"] == 1 and abs(np.log(first[stated])) > _FAR:  # not a ratio over fewer ranks
             continue
         ranks = rows["ranks"] / first["ranks"]
         shares = rows[stated] / first[stated]
         gain = shares if stated == "speedup" else shares * ranks
         rates = rows["rate"] / first["rate"]
-        more = ranks > 1
-        errors["images_per_s"] += np.abs(np.log(rates / gain))[more].tolist()
-        errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[more].tolist()
+        larger = ranks > 1
+        errors["images_per_s"] += np.abs(np.log(rates / gain))[larger].tolist()
+        errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[larger].tolist()
     medians = {name: float(np.median(values)) for name, values in errors.items() if values}
     nearest, *others = sorted(medians, key=lambda name: medians[name]) or [""]
     far = medians[others[0]] if others else 0.0
@@ -125,9 +126,9 @@ def _by_stated(runs: pd.DataFrame, stated: str) -> str:
 
 
 def _power(runs: pd.DataFrame) -> float:
-    """The median power of the ranks with which the rates of curves grow; NaN without a curve."""
+    """Return the median power of the ranks with which the rates of curves grow; NaN without a curve."""
     powers = []
-    for curve in _of_one_batch(runs):
+    for curve in _batch_curves(runs):
         rows = curve[curve["rate"].gt(0) & curve["ranks"].gt(0)]
         if rows["ranks"].nunique() > 1:
             powers.append(np.polyfit(np.log(rows["ranks"].astype(float)), np.log(rows["rate"]), 1)[0])
@@ -136,11 +137,11 @@ def _power(runs: pd.DataFrame) -> float:
 
 def _any_grows(runs: pd.DataFrame) -> bool:
     """Return whether the rate of a curve grows with the ranks by more than single runs scatter."""
-    ends = [rows.sort_values("ranks", kind="stable")["rate"].dropna() for rows in _of_one_batch(runs)]
+    ends = [rows.sort_values("ranks", kind="stable")["rate"].dropna() for rows in _batch_curves(runs)]
     return any(len(rate) > 1 and rate.iloc[-1] > _GROWN * rate.iloc[0] for rate in ends)
 
 
-def _of_one_batch(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _batch_curves(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield the rows of each curve, alike in the batch too unless they share one global batch."""
     batches = [name for name in ("batch_per_rank", "batch") if name in runs]
     for rows in curves(runs):

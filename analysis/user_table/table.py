@@ -1,4 +1,4 @@
-"""A user's table: one row a point, how each column was read, and notes on guesses and omissions."""
+"""A user's table: one row a point, the reading of each column, and notes on guesses and omissions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SCOPE = {
     "images_per_s": "of the whole job", "images_per_s_per_rank": "of one rank", "global_batch": "of all ranks",
     "batch_per_rank": "of one rank",
 }  # fmt: skip
-_SHOWN = 5  # problems of one file
-_NEAR, _OF_SETTINGS = 0.02, 0.05  # as logarithms: a ratio is that of two numbers; it does not follow from a curve
+_MOST_PROBLEMS = 5  # problems of one file
+_NEAR, _FAR = 0.02, 0.05  # logarithms: up to _NEAR a ratio agrees with two numbers, beyond _FAR it does not
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How one column was read. guess: what the file does not say, and the reason for the choice."""
+    """How one column was read. guess: the reason for a choice that the file does not state."""
 
     header: str
     name: str
@@ -51,8 +51,8 @@ class UserTable:
     """A table that a user brought.
 
     runs: one row a run, with `file`, `line` and `place` (line and column), the columns of `headers.NAMES` that it has
-    (text; numbers, NaN where not known), and `work`, what a rate counts. rounding: the same numbers' half units.
-    tidy: the rows of a file that is a tidy table (analysis.table.schema); None of others. notes: what was left out.
+    (text; numbers, NaN if not known), and `work`, the unit that a rate counts. rounding: the same numbers' half units.
+    published: the rows of a file that is a tidy table (analysis.table.schema), else None. notes: on omissions.
     """
 
     path: str
@@ -66,12 +66,12 @@ class UserTable:
 
     @property
     def scales(self) -> bool:
-        """Whether it has several numbers of ranks."""
+        """Return whether it has several numbers of ranks."""
         return "ranks" in self.runs and self.runs["ranks"].nunique() > 1
 
     @property
     def interpretation(self) -> list[str]:
-        """How each column was read, and what was guessed, a line each."""
+        """Return a line for the reading of each column, and for each guess."""
         lines = [*map(str, self.readings), *(f"guessed: {guess}" for guess in self.guesses)]
         return [*lines, 'to read a column otherwise: COLUMNS="HEADER=NAME,..."'] if lines else []
 
@@ -79,13 +79,13 @@ class UserTable:
         """Return the table as rows of `analysis.table.schema`, checked."""
         if self.published is not None:
             return self.published
-        return tidy.tidy(self.runs, self.rounding, {one.name for one in self.readings}, self.path)
+        return tidy.tidy(self.runs, self.rounding, {reading.name for reading in self.readings}, self.path)
 
 
 def read(path: Path, columns_text: str = "") -> UserTable:
-    """Return the table in a file, in the files of a folder, or on standard input ("-"). `columns_text`: of COLUMNS=.
+    """Return the table in a file, in the files of a folder, or on standard input ("-"). `columns_text`: COLUMNS=.
 
-    Raises TableError naming the file and what is missing, where there is no number of ranks or nothing measured.
+    Raises TableError naming the file and the missing part, if there is no number of ranks or no measurement.
     """
     overrides = headers.parse_overrides(columns_text)
     parts: list[UserTable] = []
@@ -99,14 +99,14 @@ def read(path: Path, columns_text: str = "") -> UserTable:
         parts += usable
         others = [problem for problem in unused if usable and _how_far(problem) >= 0]
         problems += [problem for problem in unused if problem not in others]
-        problems += [_not_scaling(text.where, others)] if others else []
+        problems += [_not_scaling(text.source, others)] if others else []
     if not parts:
-        raise TableError("\n".join(problems[:_SHOWN]) or f"{path}: no table")
+        raise TableError("\n".join(problems[:_MOST_PROBLEMS]) or f"{path}: no table")
     return _together(str(path), parts, problems)
 
 
 def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
-    """Return the tables in the text of a file that can be used, and why others cannot."""
+    """Return the usable tables in the text of a file, and why others are not usable."""
     parts: list[UserTable] = []
     problems: list[str] = []
     runs = files.log_grids(text)
@@ -125,17 +125,17 @@ def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[U
         except TableError as error:
             problems += [] if table.grid.loose else [str(error)]
     usable = any(part.scales or part.published is not None for part in parts)
-    if not usable and any(_how_far(one) < 0 for one in problems):
-        parts = []  # the open question is of more interest than a single point
+    if not usable and any(_how_far(problem) < 0 for problem in problems):
+        parts = []  # the open question matters more than a single point
     if not runs and any(part.scales for part in parts):
         alike = [part for part in parts if not part.scales and part.published is None]
-        problems += [f"{one.path}, line {one.runs['line'].iloc[0]}: one number of ranks alone" for one in alike]
+        problems += [f"{part.path}, line {part.runs['line'].iloc[0]}: one number of ranks alone" for part in alike]
         parts = [part for part in parts if part.scales or part.published is not None]
     return _labelled(parts), sorted(problems, key=_how_far)
 
 
 def _how_far(problem: str) -> int:
-    """Return how far a table is from being read, by what is missing; -1 where nothing is, and a question is open."""
+    """Return how much a table lacks to be read, by its problem; -1 if it lacks nothing, and a question is open."""
     stages = ("no row can be used", "no column of a rate", "no column of ranks", "no headers", "one number of ranks")
     return next((at for at, stage in enumerate(stages) if stage in problem), -1)
 
@@ -156,43 +156,42 @@ def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
     return labelled
 
 
-def _not_scaling(where: str, problems: Sequence[str]) -> str:
-    """Return, in one line, that other tables of a file are not used, and on which lines they begin."""
+def _not_scaling(source: str, problems: Sequence[str]) -> str:
+    """Return a note that other tables of a file are not used, with their first lines."""
     lines = [line for problem in problems for line in re.findall(r", line (\d+)", problem)[:1]]
-    place = f" (from lines {', '.join(sorted(lines, key=int))})" if lines else ""
+    location = f" (from lines {', '.join(sorted(lines, key=int))})" if lines else ""
     return (
-        f"{where}: {len(problems)} other tables are no scaling tables{place}: they have no number of ranks, one alone, "
-        "or nothing measured"
+        f"{source}: {len(problems)} other tables are no scaling tables{location}: they have no number of ranks, one "
+        "alone, or nothing measured"
     )
 
 
 def _no_headers(grid: Grid) -> str:
     names = ("ranks", "images_per_s", "wall_s", "speedup")
     examples = "; ".join(f"{name}: {', '.join(headers.EXAMPLES[name])}" for name in names)
-    place = f"{grid.where}, line {grid.lines[0] if grid.lines else 1}"
+    location = f"{grid.source}, line {grid.lines[0] if grid.lines else 1}"
     first = next((row for row in grid.rows if sum(map(bool, row)) > 1), [*grid.rows, ()][0])
     return (
-        f"{place}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
+        f"{location}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
         f"{', '.join(map(repr, filter(None, first)))}; headers are known as {examples}; for others say "
         'COLUMNS="HEADER=NAME,...", without headers COLUMNS="1=ranks,2=wall_s,..."'
     )
 
 
 def _published(grid: Grid) -> UserTable | None:
-    """Return a grid that is a tidy table (analysis.table.schema); None for others. Raises TableError for a bad one."""
+    """Return a grid that is a tidy table (analysis.table.schema), else None. Raises TableError for a bad one."""
     if not grid.rows or "quantity" not in grid.rows[0] or "value" not in grid.rows[0]:
         return None
     head = list(grid.rows[0])
     wrong = [line for row, line in zip(grid.rows, grid.lines, strict=True) if len(row) != len(head)]
     if wrong:
-        raise TableError(f"{grid.where}, line {wrong[0]}: not as many cells as headers ({len(head)})")
+        raise TableError(f"{grid.source}, line {wrong[0]}: not as many cells as headers ({len(head)})")
     frame = pd.DataFrame(list(grid.rows[1:]), columns=head, dtype=str)
-    published = schema.check(schema.with_half_units(frame), grid.where)
-    return UserTable(grid.where, pd.DataFrame(), pd.DataFrame(), published=published)
+    published = schema.check(schema.with_half_units(frame), grid.source)
+    return UserTable(grid.source, pd.DataFrame(), pd.DataFrame(), published=published)
 
 
 def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> UserTable:
-    """Return the tables of a file or folder as one."""
     tidy_parts = [part for part in parts if part.published is not None]
     if tidy_parts:
         published = pd.concat([part.published for part in tidy_parts], ignore_index=True)
@@ -221,7 +220,7 @@ class _Assembly:
     work: str = ""
 
     def rename(self, old: str, new: str, guess: str) -> None:
-        """Give a column its name, with the reason."""
+        """Rename a column, with the reason."""
         if new in self.values:  # the file has it already
             self.values[new] = self.values[new].fillna(self.values.pop(old))
             return
@@ -231,7 +230,7 @@ class _Assembly:
         self.readings[new] = Reading(reading.header, new, reading.unit, "; ".join(filter(None, (reading.guess, guess))))
 
     def put(self, name: str, values: pd.Series, rounding: pd.Series | None = None) -> None:
-        """Fill in a column that follows from others, where the file has no value."""
+        """Fill in a column that follows from others, in rows for which the file has no value."""
         have = self.values.get(name, pd.Series(math.nan, self.values.index))
         half = self.rounding.get(name, pd.Series(math.nan, self.values.index))
         self.values[name] = have.fillna(values)
@@ -242,7 +241,8 @@ def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
     quantities, notes, unused = columns.read(table, overrides)
     assembly = _Assembly(table, *_frames(quantities), readings=_readings(quantities))
     assembly.guesses += table.guesses
-    assembly.notes += [*table.notes, *_bad_cells(quantities, table), *(f"{table.grid.where}: {note}" for note in notes)]
+    assembly.notes += [*table.notes, *_bad_cells(quantities, table)]
+    assembly.notes += [f"{table.grid.source}: {note}" for note in notes]
     assembly.work = _work(quantities)
     _sizes(assembly)
     _settings(assembly, quantities, unused)
@@ -255,60 +255,60 @@ def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
     runs["work"] = assembly.work
     order = ["file", "line", "place", *(name for name in NAMES if name in runs), "work"]
     readings = [assembly.readings[name] for name in (*NAMES, "steps_per_s") if name in assembly.readings]
-    shown = tuple(reading for reading in readings if reading.header not in (shape.COLUMNS, shape.SECTION))
+    listed = tuple(reading for reading in readings if reading.header not in (shape.COLUMNS, shape.SECTION))
     rounding, all_notes = assembly.rounding.reset_index(drop=True), tuple(assembly.notes)
     guesses = tuple(assembly.guesses)
-    return UserTable(table.grid.where, runs[order], rounding, shown, guesses, all_notes, title=table.title)
+    return UserTable(table.grid.source, runs[order], rounding, listed, guesses, all_notes, title=table.title)
 
 
 def _frames(quantities: Sequence[Quantity]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the numbers of columns, with the ends of ranges of rates; and how far rounding can have moved each."""
+    """Return the numbers of columns, with the ends of ranges of rates, and their largest rounding errors."""
     values, rounding = {}, {}
-    for one in (one for one in quantities if one.name not in TEXT):
-        cells = [cell if isinstance(cell, PrintedNumber) else PrintedNumber(math.nan, math.nan) for cell in one.cells]
-        values[one.name] = [cell.value for cell in cells]
-        rounding[one.name] = [math.nan if cell.about else cell.half_unit for cell in cells]
-        if one.name in (*_RATES, "rate") and any(math.isfinite(cell.low) for cell in cells):
+    absent = PrintedNumber(math.nan, math.nan)
+    for quantity in (quantity for quantity in quantities if quantity.name not in TEXT):
+        cells = [cell if isinstance(cell, PrintedNumber) else absent for cell in quantity.cells]
+        values[quantity.name] = [cell.value for cell in cells]
+        rounding[quantity.name] = [math.nan if cell.about else cell.half_unit for cell in cells]
+        if quantity.name in (*_RATES, "rate") and any(math.isfinite(cell.low) for cell in cells):
             values["low"], values["high"] = [cell.low for cell in cells], [cell.high for cell in cells]
     return pd.DataFrame(values, dtype=float), pd.DataFrame(rounding, dtype=float)
 
 
 def _readings(quantities: Sequence[Quantity]) -> dict[str, Reading]:
-    """Return how each column was read, by name."""
     readings = {}
-    for one in quantities:
-        unit, text = one.header.unit, next((cell.unit.text for cell in one.numbers if cell.unit.text), "")
+    for quantity in quantities:
+        unit, text = quantity.header.unit, next((cell.unit.text for cell in quantity.numbers if cell.unit.text), "")
         described = f"{text} in the cells" if text and not (unit and unit.text) else ""
         if unit and unit.text and unit.kind == "time" and unit.factor != 1:
             described = f"in {unit.text}"
         elif unit and unit.kind == "rate":
             described = unit.text
-        header = one.header.text if len({*one.at}) < 2 else ", ".join(dict.fromkeys(one.at))
-        readings[one.name] = Reading(header, one.name, described, one.guess)
+        header = quantity.header.text if len({*quantity.at}) < 2 else ", ".join(dict.fromkeys(quantity.at))
+        readings[quantity.name] = Reading(header, quantity.name, described, quantity.guess)
     return readings
 
 
 def _work(quantities: Sequence[Quantity]) -> str:
-    """Return what rates count, as "tokens"; "" where no unit says it."""
-    rates_alone = [one for one in quantities if one.name in (*_RATES, "rate")]
-    found = [unit for one in rates_alone for unit in (one.header.unit, *(cell.unit for cell in one.numbers))]
-    return next((unit.work for unit in found if unit and unit.work), "")
+    """Return the unit that rates count, as "tokens"; "" if no unit states it."""
+    rates_alone = [quantity for quantity in quantities if quantity.name in (*_RATES, "rate")]
+    units = [unit for q in rates_alone for unit in (q.header.unit, *(cell.unit for cell in q.numbers))]
+    return next((unit.work for unit in units if unit and unit.work), "")
 
 
 def _bad_cells(quantities: Sequence[Quantity], table: Long) -> Iterator[str]:
     """Yield the fault of each cell that cannot be used, and whether its row is used without it."""
-    columns_of = {one.name: one for one in quantities if one.cells}
-    measured = [columns_of[name] for name in (*_MEASURED, *_UNSCOPED) if name in columns_of]
-    has_any = [any(isinstance(one.cells[row], PrintedNumber) for one in measured) for row in range(len(table.lines))]
+    by_name = {quantity.name: quantity for quantity in quantities if quantity.cells}
+    measured = [by_name[name] for name in (*_MEASURED, *_UNSCOPED) if name in by_name]
+    has_any = [any(isinstance(q.cells[row], PrintedNumber) for q in measured) for row in range(len(table.lines))]
     reported = set()
-    for name, one in columns_of.items():
-        for row, (cell, line, at) in enumerate(zip(one.cells, table.lines, one.at, strict=True)):
-            lost = name == "ranks" or (one in measured and not has_any[row])
+    for name, quantity in by_name.items():
+        for row, (cell, line, at) in enumerate(zip(quantity.cells, table.lines, quantity.at, strict=True)):
+            lost = name == "ranks" or (quantity in measured and not has_any[row])
             if not isinstance(cell, Missing) or not cell.reason or (lost and row in reported):
                 continue
             if cell.noted or lost or name in ("wall_s", "steps_per_rank"):
-                left = "the row is left out" if lost else "the row is used without it"
-                yield f"{table.grid.where}, line {line}, column '{at}': {cell.reason}; {left}"
+                consequence = "the row is left out" if lost else "the row is used without it"
+                yield f"{table.grid.source}, line {line}, column '{at}': {cell.reason}; {consequence}"
                 reported |= {row} if lost else set()
 
 
@@ -320,11 +320,11 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
         values = pd.Series(list(cells), assembly.values.index, dtype=object)
         texts[name] = (texts[name] + " " + values).str.strip() if name in texts else values
 
-    for one in quantities:
-        if one.name in TEXT:
-            add(one.name, one.text)
+    for quantity in quantities:
+        if quantity.name in TEXT:
+            add(quantity.name, quantity.text)
     ranks = assembly.values["ranks"]
-    unknown = [one for one in table.columns if unused.get(one.header.text) == "not known"]
+    unknown = [column for column in table.columns if unused.get(column.header.text) == "not known"]
     for several in (True, False):
         for column in unknown:
             header, cells = column.header, column.cells
@@ -338,25 +338,26 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
             add("setting", labels.tolist())
             before = assembly.readings.get("setting")
             text = f"{before.header}, {header.text}" if before else header.text
-            assembly.readings["setting"] = Reading(text, "setting", guess="its text tells curves apart")
+            assembly.readings["setting"] = Reading(text, "setting", guess="its text distinguishes curves")
             del unused[header.text]
-    threads = [one for one in unknown if one.header.text in unused and headers.strength(one.header.text) == 3]
-    known = pd.DataFrame({"ranks": ranks, **texts})
-    for column in threads[:1] if known.duplicated().any() else ():
-        distinct = not known.assign(threads=column.cells).duplicated().any()
+    unused_columns = [column for column in unknown if column.header.text in unused]
+    threads = [column for column in unused_columns if headers.strength(column.header.text) == 3]
+    identity = pd.DataFrame({"ranks": ranks, **texts})
+    for column in threads[:1] if identity.duplicated().any() else ():
+        distinct = not identity.assign(threads=column.cells).duplicated().any()
         if distinct and all(map(str.isdigit, column.cells)):
             assembly.values["ranks"] = ranks * [int(cell) for cell in column.cells]
             assembly.guesses.append(f"ranks are multiplied by '{column.header.text}': rows would be alike without it")
             del unused[column.header.text]
     if unused:
         listed = ", ".join(f"{text!r} ({why})" for text, why in unused.items())
-        assembly.notes.append(f"{table.grid.where}: columns not used: {listed}")
+        assembly.notes.append(f"{table.grid.source}: columns not used: {listed}")
     sizes = [assembly.values[name] for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
     conditions = [name for name in ("setting", "framework", "machine", "precision") if name in texts]
     for name in conditions if ranks.nunique() > 1 else ():
         if ranks.groupby(texts[name]).nunique().max() < 2 and texts[name].groupby(sizes).nunique().max() < 2:
             header_text = assembly.readings.pop(name).header
-            assembly.notes.append(f"{table.grid.where}: '{header_text}' differs at each number of ranks: unused")
+            assembly.notes.append(f"{table.grid.source}: '{header_text}' differs at each number of ranks: unused")
             del texts[name]
     assembly.values = assembly.values.assign(**{name: cells.to_numpy(object) for name, cells in texts.items()})
 
@@ -364,23 +365,24 @@ def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[
 def _distinguishes_curves(
     column: shape.Column, assembly: _Assembly, texts: Mapping[str, pd.Series], several: bool
 ) -> bool:
-    """Return whether a column tells curves apart: each of its values has several numbers of ranks.
+    """Return whether a column distinguishes curves: each of its values has several numbers of ranks.
 
-    Of numbers only if rows are alike without it. Unless `several`: whether it tells all rows that are alike apart.
+    A column of numbers does only if rows are alike without it. Unless `several`: whether it distinguishes all rows that
+    are alike.
     """
     ranks, cells = assembly.values["ranks"], pd.Series(column.cells, assembly.values.index)
     if cells.nunique() < 2 or cells.eq("").any():
         return False
     numeric = cells.map(numbers.has_value).any()
-    measured = [one.header.name in (*_MEASURED, *_UNSCOPED) for one in assembly.table.columns]
+    measured = [other.header.name in (*_MEASURED, *_UNSCOPED) for other in assembly.table.columns]
     before = column in assembly.table.columns[: [*measured, True].index(True)]
     sizes = [name for name in ("ranks", "batch", "batch_per_rank", "repeat") if name in assembly.values]
-    known = assembly.values[sizes].assign(**texts)
-    alike = known.duplicated().any()
+    identity = assembly.values[sizes].assign(**texts)
+    alike = identity.duplicated().any()
     if not several:
         whole = cells.map(str.isdigit).all()
         settings = not numeric or cells.value_counts().min() > 1 or (before and (whole or cells.nunique() < len(cells)))
-        return bool(alike and settings and not known.assign(cells=cells).duplicated().any())
+        return bool(alike and settings and not identity.assign(cells=cells).duplicated().any())
     counts = ranks.groupby(cells).nunique()
     in_words = before and not numeric and cells.str.contains(r"[^\W\d_]").all()
     names = in_words and counts.max() > 1 and 2 * len(counts) <= len(cells)
@@ -389,7 +391,7 @@ def _distinguishes_curves(
 
 
 def _sizes(assembly: _Assembly) -> None:
-    """Ranks from nodes and ranks per node, or as many as nodes; rows without any are left out."""
+    """Add ranks: nodes x ranks per node, or as many as nodes; and ranks per node. Raises TableError without any."""
     have = {*assembly.values}
     if "ranks" not in have and {"nodes", "ranks_per_node"} <= have:
         assembly.values["ranks"] = assembly.values["nodes"] * assembly.values["ranks_per_node"]
@@ -410,27 +412,28 @@ def _sizes(assembly: _Assembly) -> None:
         raise TableError(_missing(assembly, "a rate, a time, a speedup or an efficiency"))
 
 
-def _missing(assembly: _Assembly, what: str) -> str:
-    """Return that a table lacks something, what its headers are, and which of them it may be."""
+def _missing(assembly: _Assembly, missing: str) -> str:
+    """Return a message that a column is missing, with the headers, and the one that it may be."""
     texts = [text for column in assembly.table.columns for text in dict.fromkeys(column.at) if text]
-    examples = headers.EXAMPLES.get(what, ())
+    examples = headers.EXAMPLES.get(missing, ())
     also = f" (also read as it: {', '.join(examples)})" if examples else ""
-    unnamed = [one for one in assembly.table.columns if one.header.name in ("", "n") and "share" not in one.unit_kinds]
-    fits = str.isdigit if what == "ranks" else numbers.is_number
-    asked = [column.header.text for column in unnamed if column.header.text and all(map(fits, column.cells))]
-    like = asked[0 if what == "ranks" else -1] if asked else ""
-    name = "ranks" if what == "ranks" else "wall_s" if "time" in like.lower() else "images_per_s"
+    unnamed = [column for column in assembly.table.columns if column.header.name in ("", "n")]
+    unnamed = [column for column in unnamed if "share" not in column.unit_kinds]
+    fits = str.isdigit if missing == "ranks" else numbers.is_number
+    candidates = [column.header.text for column in unnamed if column.header.text and all(map(fits, column.cells))]
+    like = candidates[0 if missing == "ranks" else -1] if candidates else ""
+    name = "ranks" if missing == "ranks" else "wall_s" if "time" in like.lower() else "images_per_s"
     say = f'; say which it is: COLUMNS="{"cells" if like == shape.CELLS else like}={name}"' if like else ""
     return (
-        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
+        f"{assembly.table.grid.source}, line {assembly.table.lines[0]}: no column of {missing}{also}; read as "
         f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
     )
 
 
 def _question(assembly: _Assembly, question: str, texts: Sequence[str], names: Sequence[str]) -> str:
-    """Return a question about columns with these headers, and how to answer: with which names."""
+    """Return a question about columns with these headers, and the settings of COLUMNS that answer it."""
     answers = (f'COLUMNS="{",".join(f"{text}={name}" for text in texts)}"' for name in names)
-    return f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: {question}; say {' or '.join(answers)}"
+    return f"{assembly.table.grid.source}, line {assembly.table.lines[0]}: {question}; say {' or '.join(answers)}"
 
 
 def _scopes(assembly: _Assembly) -> None:
@@ -446,12 +449,12 @@ def _scopes(assembly: _Assembly) -> None:
 
 
 def _name_scope(assembly: _Assembly, column: str) -> None:
-    """Rename "batch" or "rate" after its scope; the reading says why."""
+    """Rename "batch" or "rate" after its scope; the reading has the reason."""
     scope = rates.rate_scope if column == "rate" else rates.batch_scope
     name, why, certain = scope(assembly.values)
     if not name:
-        one = next(one for one in assembly.table.columns if one.header.name == column)
-        texts = ["cells"] if one.header.text == shape.CELLS else [*dict.fromkeys(one.at)]
+        source = next(source for source in assembly.table.columns if source.header.name == column)
+        texts = ["cells"] if source.header.text == shape.CELLS else [*dict.fromkeys(source.at)]
         question = f"is '{', '.join(texts)}' the rate of one rank, or of the whole job? {why}"
         raise TableError(_question(assembly, question, texts, ("images_per_s_per_rank", "images_per_s")))
     assembly.rename(column, name, "" if certain else why)
@@ -462,7 +465,7 @@ def _name_scope(assembly: _Assembly, column: str) -> None:
 
 
 def _derived(assembly: _Assembly) -> None:
-    """Add what follows from other columns: batches, rates from steps, and rates of one rank and of all."""
+    """Add columns that follow from others: batches, rates from steps, and rates of one rank and of all."""
     runs, ranks = assembly.values, assembly.values["ranks"]
     if "batch_per_rank" in runs:
         assembly.put("global_batch", runs["batch_per_rank"] * ranks)
@@ -482,7 +485,7 @@ def _derived(assembly: _Assembly) -> None:
 
 
 def _rates_from_steps(assembly: _Assembly) -> None:
-    """Add the rates that steps per second, or their times, give with the batches; without any, they count batches."""
+    """Add the rates that follow from the rate or time of steps and the batches; without batches, they count batches."""
     runs, name = assembly.values, "images_per_s"
     source = "steps_per_s" if "steps_per_s" in runs else "step_s"
     steps = runs[source] if source == "steps_per_s" else 1 / runs[source]
@@ -499,40 +502,40 @@ def _rates_from_steps(assembly: _Assembly) -> None:
 
 
 def _ratio_by_its_values(assembly: _Assembly) -> None:
-    """Call a stated speedup an efficiency, or an efficiency a speedup, if it follows from rates or times only so."""
+    """Rename a stated speedup to efficiency, or the reverse, if it follows from rates or times only under that name."""
     values = assembly.values
-    for name, other in (("speedup", "efficiency"), ("efficiency", "speedup")):
-        if name not in values or other in values or (values[name] - 1).abs().max() < _OF_SETTINGS:
+    for name, opposite in (("speedup", "efficiency"), ("efficiency", "speedup")):
+        if name not in values or opposite in values or (values[name] - 1).abs().max() < _FAR:
             continue
         rows = [curve for curve in (one.dropna(subset=[name]) for one in rates.curves(values)) if len(curve) > 1]
-        errors = [[_misfit(one.rename(columns={name: ratio}), ratio) for one in rows] for ratio in (name, other)]
-        if rows and max(errors[1]) < _NEAR and _OF_SETTINGS < max(errors[0]) < math.inf:
-            assembly.rename(name, other, "so it follows from what is measured")
+        errors = [[_misfit(curve.rename(columns={name: ratio}), ratio) for curve in rows] for ratio in (name, opposite)]
+        if rows and max(errors[1]) < _NEAR and _FAR < max(errors[0]) < math.inf:
+            assembly.rename(name, opposite, "so it follows from what is measured")
             return
 
 
 def _ratio_of_one_curve(assembly: _Assembly) -> None:
-    """Keep a stated ratio that stands once beside several curves with the curve from which it follows best."""
+    """Assign a ratio that is stated once for several curves to the curve from which it follows best."""
     values, lines = assembly.values, pd.Series(assembly.table.lines, assembly.values.index)
-    spread = next((one.cells for one in assembly.table.columns if one.header.text == shape.COLUMNS), None)
+    spread = next((column.cells for column in assembly.table.columns if column.header.text == shape.COLUMNS), None)
     for name in ("speedup", "efficiency") if spread and lines.duplicated().any() else ():
         if name not in values or values.groupby(lines)[name].nunique().max() > 1:
             continue
         labels = pd.Series(spread, values.index)
         errors = {label: _misfit(rows, name) for label, rows in values.groupby(labels, sort=False)}
         best = min(errors, key=lambda label: errors[label])
-        if errors[best] > _OF_SETTINGS and _is_of_settings(values, name, lines):
+        if errors[best] > _FAR and _is_of_settings(values, name, lines):
             assembly.values = values.drop(columns=name)
             reading = assembly.readings.pop(name)
-            where = assembly.table.grid.where
-            assembly.notes.append(f"{where}: column '{reading.header}' is a ratio of two settings: unused")
+            source = assembly.table.grid.source
+            assembly.notes.append(f"{source}: column '{reading.header}' is a ratio of two settings: unused")
             continue
         assembly.values[name] = values[name].where(labels.eq(best))
         assembly.guesses.append(f"the {name} beside several curves is that of '{best}', from which it follows best")
 
 
 def _is_of_settings(values: pd.DataFrame, name: str, lines: pd.Series) -> bool:
-    """Return whether a stated ratio is, on each line, that of what is measured in two of its settings."""
+    """Return whether a stated ratio is, on each line, that of the measurements in two of its settings."""
     for measured in {*_MEASURED, "images_per_s"} & {*values} - {"speedup", "efficiency"}:
         rows, stated = values.groupby(lines)[measured], values.groupby(lines)[name].first()
         ratio = rows.first() / rows.last()
@@ -542,17 +545,17 @@ def _is_of_settings(values: pd.DataFrame, name: str, lines: pd.Series) -> bool:
 
 
 def _misfit(curve: pd.DataFrame, name: str) -> float:
-    """Return how far a stated ratio is from what rates or times of a curve give, at its worst point."""
+    """Return the distance, as a logarithm, of a stated ratio from that of rates or times, at the worst point."""
     measured = [column for column in ("images_per_s", "wall_s", "epoch_s", "job_s") if column in curve]
     curve = curve.dropna(subset=measured, how="all")
     if len(curve) < 2:
         return math.inf
-    more = curve["ranks"] / curve["ranks"].iloc[0]
+    ranks_ratio = curve["ranks"] / curve["ranks"].iloc[0]
     gains = [curve["images_per_s"] / curve["images_per_s"].iloc[0]] if "images_per_s" in curve else []
     for time in {"wall_s", "epoch_s", "job_s"} & {*curve}:
         faster = curve[time].iloc[0] / curve[time]
-        gains += [faster, faster * more]
-    stated = curve[name] / curve[name].iloc[0] * (more if name == "efficiency" else 1)
+        gains += [faster, faster * ranks_ratio]
+    stated = curve[name] / curve[name].iloc[0] * (ranks_ratio if name == "efficiency" else 1)
     return min((float((gain / stated).map(math.log).abs().max()) for gain in gains), default=math.inf)
 
 
@@ -560,12 +563,12 @@ def _usable(assembly: _Assembly) -> None:
     """Leave out rows without a number of ranks or a measurement; add the location of the others."""
     grid, lines, values = assembly.table.grid, assembly.table.lines, assembly.values
     used = values["ranks"].notna() & values[[name for name in _MEASURED if name in values]].notna().any(axis=1)
-    spread = [one for one in assembly.table.columns if one.header.text == shape.ACROSS or len({*one.at}) > 1]
-    at = min(spread, key=lambda one: one.header.text != shape.ACROSS).at if spread else ()
-    name = Path(grid.where).name or grid.where
+    spread = [c for c in assembly.table.columns if c.header.text == shape.ACROSS or len({*c.at}) > 1]
+    at = min(spread, key=lambda column: column.header.text != shape.ACROSS).at if spread else ()
+    name = Path(grid.source).name or grid.source
     places = [f"{name}, line {line}" + (f", '{at[row]}'" if at else "") for row, line in enumerate(lines)]
-    located = pd.DataFrame({"file": grid.where, "line": list(lines), "place": places}, values.index)
+    located = pd.DataFrame({"file": grid.source, "line": list(lines), "place": places}, values.index)
     assembly.values = pd.concat([located, values], axis=1)[used]
     assembly.rounding = assembly.rounding[used]
     if assembly.values.empty:
-        raise TableError("\n".join([f"{grid.where}: no row can be used", *assembly.notes[:20]]))
+        raise TableError("\n".join([f"{grid.source}: no row can be used", *assembly.notes[:20]]))

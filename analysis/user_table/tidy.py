@@ -13,18 +13,18 @@ from analysis.user_table.rates import curves
 # Quantities of the tidy table that a user's table may have.
 _MEASURED = ("init_s", "wall_s", "job_s", "epoch_s", "images_per_s_per_rank", "images_per_s", "steps_per_rank")
 _SIZES = ("nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch")
-# What stated speedups are of: the first of these that the table has.
+# Stated speedups are ratios of the first of these that the table has.
 _SPEEDUP_OF = {"images_per_s": "throughput", "wall_s": "wall_time", "job_s": "job_time"}
 
 
 def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], path: str) -> pd.DataFrame:
     """Return `UserTable.runs` with one row a number, checked; repeats of one configuration are numbered.
 
-    stated: the columns that the file has. The rate of a rank is left out where it only follows from that of the job.
+    stated: the columns that the file has. The rate of a rank is left out if it only follows from that of the job.
     """
-    of = next((quantity for name, quantity in _SPEEDUP_OF.items() if name in runs), "throughput")
+    suffix = next((quantity for name, quantity in _SPEEDUP_OF.items() if name in runs), "throughput")
     quantities = {name: (name, "measured") for name in _MEASURED}
-    quantities |= {name: (f"{name}_{of}", "stated") for name in ("speedup", "efficiency")}
+    quantities |= {name: (f"{name}_{suffix}", "stated") for name in ("speedup", "efficiency")}
     if "images_per_s" in stated and "images_per_s_per_rank" not in stated:
         del quantities["images_per_s_per_rank"]
     quantities["epochs"] = ("epochs_planned", "planned")
@@ -42,7 +42,7 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
 
 
 def _own_base(runs: pd.DataFrame, name: str) -> pd.Series:
-    """Return a column; of stated ratios without those of curves whose run on fewest ranks states another than 1."""
+    """Return a column; for stated ratios, without curves whose run on fewest ranks does not state 1."""
     if name not in ("speedup", "efficiency"):
         return runs[name]
     stated = runs[name]
@@ -54,7 +54,7 @@ def _own_base(runs: pd.DataFrame, name: str) -> pd.Series:
 
 
 def settings(runs: pd.DataFrame) -> pd.Series:
-    """Return the setting of each run beside model, data and machine: framework, precision, other settings."""
+    """Return the setting of each run without model, data and machine: framework, precision, other settings."""
     texts = [runs[name].astype(str) for name in ("framework", "precision", "setting") if name in runs]
     joined = [" ".join(filter(None, row)) for row in zip(*texts, strict=True)] if texts else ""
     return pd.Series(joined, runs.index, dtype=object)

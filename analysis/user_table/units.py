@@ -10,7 +10,7 @@ from typing import Literal
 
 
 def any_of(alternatives: str, *phrases: str) -> str:
-    """A pattern for any of these words, given with spaces between them, and phrases."""
+    """Return a pattern for any of these words, given with spaces between them, and phrases."""
     return f"(?:{'|'.join(sorted([*phrases, *alternatives.split()], key=len, reverse=True))})"
 
 
@@ -35,11 +35,11 @@ TIME = rf"(?:{'|'.join(sorted(TIMES, key=len, reverse=True))})"
 _CORE = "(?:cores?|threads?)"
 _PER = r"(?:\s*/\s*|\s+per\s+|\s*\bp\b\s*|\s+a\s+|\s+)"
 _RATE = re.compile(
-    rf"(?i)(?P<scale>[kmg]|kilo|thousand|million)?\s*(?P<work>{WORK})?{_PER}(?P<time>{TIME})(?:{_PER}(?P<of>{RANK}|{NODE}))?"
+    rf"(?i)(?P<scale>[kmg]|kilo|thousand|million)?\s*(?P<work>{WORK})?{_PER}(?P<time>{TIME})(?:{_PER}(?P<scope>{RANK}|{NODE}))?"
 )
-_ANY_RATE = re.compile(  # of whatever is counted, as "M worlds/s"
+_ANY_RATE = re.compile(  # of any counted unit, as "M worlds/s"
     rf"(?:(?P<scale>[kmg]|million) )?(?P<work>[a-z][a-z-]+)(?: ?/ ?| per )(?P<time>{TIME})(?:(?: ?/ ?| per )"
-    rf"(?P<of>{RANK}|{NODE}|{_CORE}))?"
+    rf"(?P<scope>{RANK}|{NODE}|{_CORE}))?"
 )
 _TIME = re.compile(rf"(?P<time>{TIME})(?:{_PER}(?P<work>epoch|steps?|iter(?:ation)?s?|it|batch))?", re.I)
 _SCALES = {"k": 1e3, "kilo": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "mio": 1e6, "g": 1e9, "b": 1e9}
@@ -54,7 +54,7 @@ Kind = Literal["rate", "time", "share", "ratio", "count", "number", "other"]
 class Unit:
     """A unit: its kind of quantity, and the factor to 1/s, s, or a fraction.
 
-    work: what is counted, as "images". per: "rank" or "node" where the unit says that it is of one. text: as written.
+    work: the counted unit, as "images". per: "rank" or "node" if the unit is that of one. text: as written.
     """
 
     kind: Kind
@@ -65,7 +65,7 @@ class Unit:
 
 
 def read(text: str) -> Unit | None:
-    """The unit that a text writes; None where it is none. "" is a plain number."""
+    """Return the unit that a text is; None if it is none. "" is a plain number."""
     text = re.sub(r"\s+", " ", text.replace("_", " ")).strip(" .,;:")
     low = text.lower()
     if not low:
@@ -92,7 +92,7 @@ def read(text: str) -> Unit | None:
         return Unit("rate", {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[match[1]], "bytes", text=text)
     match = _RATE.fullmatch(low) or _ANY_RATE.fullmatch(low)
     if match and (re.search(r"/|\bp(?:er)?\b", low) or (match["work"] and len(match["time"]) > 2)):
-        per, scale = match["of"] or "", _SCALES.get(match["scale"] or "", 1.0)
+        per, scale = match["scope"] or "", _SCALES.get(match["scale"] or "", 1.0)
         scope = "rank" if re.fullmatch(RANK, per) else "node" if re.fullmatch(NODE, per) else ""
         return Unit("rate", scale / TIMES[match["time"]], _work(match["work"]) or match["work"] or "", scope, text)
     return None
@@ -106,7 +106,7 @@ _NAMES = {
 
 
 def _work(counted: str | None) -> str:
-    """Return the plain name of what is counted; "" for an unknown one."""
+    """Return the plain name of a counted unit; "" for an unknown one."""
     return next((name for name, pattern in _NAMES.items() if re.fullmatch(pattern, counted or "", re.I)), "")
 
 
@@ -147,20 +147,20 @@ _FOREIGN = {
 _LONGEST_FIRST = sorted(_FOREIGN, key=len, reverse=True)  # in scripts without spaces between words, a part of one
 _FOREIGN_WORDS = (rf"(?<![^\W_]){word}(?![^\W_])" if word[0] < "\u3000" else word for word in _LONGEST_FIRST)
 _FOREIGN_WORD = re.compile("|".join(_FOREIGN_WORDS), re.I)
-_WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
-_WORD = re.compile(rf"\b({'|'.join(_WORDS)})(?=[- ](?:[a-z]+ )?(?:{RANK}|{NODE}|{_CORE}))", re.I)
+_NUMBER_WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
+_WORD = re.compile(rf"\b({'|'.join(_NUMBER_WORDS)})(?=[- ](?:[a-z]+ )?(?:{RANK}|{NODE}|{_CORE}))", re.I)
 
 
 def translated(text: str) -> str:
     """Return a text with foreign words in English, and numbers of ranks or nodes that are words in digits."""
     text = re.sub(r"(\d) ?机", r"\1 nodes ", re.sub("单(?=机|卡)", "1", text))
     text = _FOREIGN_WORD.sub(lambda word: f" {_FOREIGN[word[0].lower()]} ", text)
-    return _WORD.sub(lambda word: str(_WORDS[word[0].lower()]), text)
+    return _WORD.sub(lambda word: str(_NUMBER_WORDS[word[0].lower()]), text)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes in one cell; 0 where it has none. gpu: the type of the devices."""
+    """The sizes in one cell; 0 if it has none. gpu: the type of the devices."""
 
     ranks: int = 0
     nodes: int = 0
@@ -182,7 +182,7 @@ def sizes_in(text: str) -> Sizes | None:
     low = re.sub(rf"\b({GPU})\s*[x×*]\s*(\d+)\b", r"\2x \1", low.replace("_", " "), flags=re.I)
     digits = len(re.findall(r"\d+", low))
     if code := _CODES.search(low):
-        nodes, each = (int(one) for one in code.groups() if one)
+        nodes, each = (int(number) for number in code.groups() if number)
         return Sizes(nodes * each, nodes, each)
     if mesh := re.search(r"(?<![a-z\dx])(\d+)x(\d+)x(\d+)(?![\dx])", low, re.I):  # data x tensor x pipeline parallel
         return Sizes(int(mesh[1]) * int(mesh[2]) * int(mesh[3]))
@@ -194,7 +194,7 @@ def sizes_in(text: str) -> Sizes | None:
         if nodes and each and (not total or int(total[1]) == nodes * each):
             return Sizes(nodes * each, nodes, each)
     in_nodes = _NODES.search(low)
-    in_ranks = next((one for one in _RANKS.finditer(low) if not in_nodes or one.start() != in_nodes.start()), None)
+    in_ranks = next((m for m in _RANKS.finditer(low) if not in_nodes or m.start() != in_nodes.start()), None)
     nodes, ranks = (int(match[1]) if match else 0 for match in (in_nodes, in_ranks))
     gpu = ((in_ranks and in_ranks["gpu"]) or "").removesuffix("s")
     if nodes and ranks:
@@ -211,11 +211,11 @@ def sizes_in(text: str) -> Sizes | None:
 
 
 def device_counts(cells: Sequence[str]) -> list[int] | None:
-    """Return how many devices each cell lists, as "0,1,2"; None where the cells are no lists that begin at several."""
+    """Return the number of devices that each cell lists, as "0,1,2"; None if the cells are not all lists of devices."""
     cells = [cell.strip("[]") for cell in cells]
     if not cells or not all(_IDS.fullmatch(cell) for cell in cells) or not any("," in cell for cell in cells):
         return None
     if all(re.fullmatch(r"\d+|\d{1,3}(?:,\d{3})+", cell) for cell in cells):  # "1,024"
         return None
     lists = [re.findall(r"\d+", cell) for cell in cells]
-    return None if any(len({*one}) < len(one) for one in lists) else [len(one) for one in lists]
+    return None if any(len({*ids}) < len(ids) for ids in lists) else [len(ids) for ids in lists]

@@ -120,7 +120,7 @@ def test_the_sheets_of_a_workbook(tmp_path):
     book.save(tmp_path / "t.xlsx")
     first, second = files.texts(tmp_path / "t.xlsx")
     (result,) = files.grids(first)
-    assert first.where.endswith("t.xlsx, sheet 'V100'")
+    assert first.source.endswith("t.xlsx, sheet 'V100'")
     assert (result.rows[2:], result.lines[2:]) == (
         (("GPUs", "img/s", "efficiency"), ("1", "100", "1"), ("2", "190.5", "95.2%")), (3, 4, 5)
     )  # fmt: skip
@@ -145,6 +145,6 @@ def test_tables_drawn_with_lines():
 def test_a_folder_and_standard_input(tmp_path, monkeypatch):
     for name in ("b.csv", "a.csv"):
         (tmp_path / name).write_text(name)
-    assert [Path(one.where).name for one in files.texts(tmp_path)] == ["a.csv", "b.csv"]
+    assert [Path(one.source).name for one in files.texts(tmp_path)] == ["a.csv", "b.csv"]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x")))
     assert files.texts(Path("-")) == [files.Text("standard input", "x")]
