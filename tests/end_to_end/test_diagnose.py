@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, in_phase, records, start, succeed, wait_for
-from tests.helpers.patched_ranks import patch_ranks, rounds
+from tests.helpers.kit import LAUNCH, TIMEOUT_S, analyse, records, start, succeed, wait_for
+from tests.helpers.patched_ranks import Hold, patch_ranks, rounds
 from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
@@ -93,15 +93,19 @@ def test_a_rank_that_waits_is_named_with_its_cores(tmp_path: Path):
 
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
-    variables = patch_ranks(tmp_path / "patch", ROUNDS)
-    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=512"), variables=variables)
-    wait_for(lambda: in_phase(tmp_path, "warm_up"))
+    # Rank 1 stands still in its first step until the loops run: on a busy machine they need seconds to start.
+    hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=0, ranks=[1], changes=ROUNDS)
+    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=512"), variables=hold.variables)
+    wait_for(hold.holds)
     core = str(sorted(os.sched_getaffinity(0))[1])
-    busy = ["taskset", "-c", core, sys.executable, "-S", "-c", "while True: pass"]
+    busy = ["taskset", "-c", core, sys.executable, "-S", "-c", "print(flush=True)\nwhile True: pass"]
     # The batch takes long to compute, against an exchange that waits for the same core once or twice. Each loop is in a
     # separate session, to which many kernels give as much time as to the whole job (sched(7), autogroup).
-    loops = [subprocess.Popen(busy, start_new_session=True) for _ in range(LOOPS)]
+    loops = [subprocess.Popen(busy, start_new_session=True, stdout=subprocess.PIPE) for _ in range(LOOPS)]
     try:
+        for loop in loops:
+            loop.stdout.readline()
+        hold.off()
         output, _ = launcher.communicate(timeout=TIMEOUT_S)
     finally:
         for loop in loops:

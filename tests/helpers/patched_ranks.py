@@ -85,7 +85,9 @@ class Hold:
     Meanwhile a test can look at the state of the ranks, however slow the test and however fast the ranks are.
     """
 
-    def __init__(self, folder: Path, function: str, after: int, ranks: Sequence[int]) -> None:
+    def __init__(
+        self, folder: Path, function: str, after: int, ranks: Sequence[int], changes: Mapping[str, str] | None = None
+    ) -> None:
         """Put the hold on.
 
         Args:
@@ -93,11 +95,12 @@ class Hold:
             function: returns only when the hold is off.
             after: so many calls of the function return at once.
             ranks: these are held; the others wait for them in the next exchange.
+            changes: of other functions, as for `patch_ranks`.
         """
         self._file, self._reached = folder / "hold", folder / "reached"
         files = {"file": str(self._file), "reached": str(self._reached)}
         held = _HELD.format(after=after, ranks=[str(rank) for rank in ranks], **files)
-        self.variables = patch_ranks(folder, {function: held})
+        self.variables = patch_ranks(folder, {function: held, **(changes or {})})
         self.on()
 
     def on(self) -> None:

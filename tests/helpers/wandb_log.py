@@ -8,8 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-
-from wandb.proto.wandb_internal_pb2 import Record
+from typing import Any
 
 FILE_HEADER = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
 BLOCK_SIZE = 32768
@@ -21,9 +20,16 @@ class LogError(Exception):
     """The .wandb file is damaged or incomplete."""
 
 
-def read(path: Path) -> list[Record]:
+def read(path: Path) -> list[Any]:
     """Return all messages of a .wandb file. Raises LogError if it is damaged, cut off or of another format."""
-    return [Record.FromString(message) for message in messages(path.read_bytes())]
+    return [decoded(message) for message in messages(path.read_bytes())]
+
+
+def decoded(message: bytes) -> Any:
+    """Return a message as W&B's class. It is imported here: that takes 0.4 s, and most tests do not need it."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    return Record.FromString(message)
 
 
 def messages(log: bytes) -> Iterator[bytes]:

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wandb.proto.wandb_internal_pb2 import Record
-
 from tests.helpers.bare_record import bare_record
 from train.config.schema import Tracking
 from train.record.record import Epoch, Rank, RunRecord, dumps
@@ -57,7 +55,7 @@ def run_files(results: Path) -> list[Path]:
     return sorted(results.glob("*/wandb/offline-run-*/run-*.wandb"))
 
 
-def only(messages: list[Record], kind: str) -> Any:
+def only(messages: list[Any], kind: str) -> Any:
     (result,) = [getattr(message, kind) for message in messages if message.WhichOneof("record_type") == kind]
     return result
 
@@ -66,6 +64,6 @@ def items(updates: Any) -> dict[str, Any]:
     return {update.key or "/".join(update.nested_key): json.loads(update.value_json) for update in updates}
 
 
-def history(messages: list[Record]) -> list[dict[str, Any]]:
+def history(messages: list[Any]) -> list[dict[str, Any]]:
     rows = [items(message.history.item) for message in messages if message.HasField("history")]
     return [{key: value for key, value in row.items() if not key.startswith("_")} for row in rows]

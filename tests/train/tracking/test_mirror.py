@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wandb.proto.wandb_internal_pb2 import Record
 
 from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
@@ -33,17 +32,17 @@ from train.tracking.__main__ import main
 from train.tracking.mirror import Logged, UploadError, Watchers, is_wanted, mirror_records, upload_runs
 
 
-def column(messages: list[Record], name: str) -> list[Any]:
+def column(messages: list[Any], name: str) -> list[Any]:
     """The values of the history under this name."""
     return [row[name] for row in history(messages) if name in row]
 
 
-def summary_in(messages: list[Record]) -> dict[str, Any]:
+def summary_in(messages: list[Any]) -> dict[str, Any]:
     return {name: value for message in messages for name, value in items(message.summary.update).items()}
 
 
 @pytest.fixture(scope="module")
-def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path, list[Record]]:
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path, list[Any]]:
     """A record as loaded, its path, and the messages of its mirror."""
     results = tmp_path_factory.mktemp("results")
     path = save_record(results, run_record())
@@ -346,7 +345,7 @@ def epochs_in(results: Path) -> list[int]:
     for file in run_files(results):
         with suppress(wandb_log.LogError):
             for message in wandb_log.messages(file.read_bytes()):
-                result += column([Record.FromString(message)], "epochs/epoch")
+                result += column([wandb_log.decoded(message)], "epochs/epoch")
     return result
 
 
