@@ -1,4 +1,4 @@
-"""What the measurements showed: published and local numbers as one tidy table, and all that is made from it."""
+"""Analysis of measurements: published and local numbers in one tidy table, and the results from it."""
 
 from pathlib import Path
 
@@ -6,4 +6,4 @@ PUBLISHED = Path(__file__).parent / "published"  # the numbers that the reports 
 
 
 class TableError(ValueError):
-    """A table that cannot be trusted: names the file, the column and the row, what was given and what is allowed."""
+    """A table that cannot be trusted: names file, column and row, the given value and the allowed ones."""

@@ -11,8 +11,8 @@ from typing import Any
 from analysis import TableError
 from train.record.printable import printable_output
 
-# The module of analysis/commands, and a line of help. It has `declare_NAME(parser)` and `run_NAME(options) -> int`, and
-# is imported when its command is called: so a command starts quickly.
+# The module of analysis/commands, and a line of help. It has `declare_NAME(parser)` and `run_NAME(options) -> int`. It
+# is imported only when its command is called, so that commands start quickly.
 COMMANDS = {
     "list": ("draw", "the figures: id, report, what it shows, published and local points"),
     "draw": ("draw", "draw the figures: PDF, PNG, SVG and captions"),
@@ -49,9 +49,9 @@ def _function(step: str, command: str) -> Callable[[Any], Any]:
     return getattr(importlib.import_module(module(command)), f"{step}_{command.replace('-', '_')}")
 
 
-@printable_output()  # of text of records and tables no control character reaches the terminal
+@printable_output()  # escapes control characters in the text of records and tables
 def main(argv: list[str]) -> int:
-    """Run the command that `argv` names; returns the exit status. Exits with status 2 where there is none such."""
+    """Run the command that `argv` names; returns the exit status. Exits with status 2 if there is no such command."""
     parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
         status: int = _function("run", arguments.command)(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever reads it, as `head`, has enough
+    except BrokenPipeError:  # the reader, such as `head`, needs no more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except TableError as error:

@@ -1,4 +1,4 @@
-"""Numbers that follow from the measured ones of a report: speedups, ratios, times; and whether those that it states do.
+"""Numbers that follow from the measured ones of a report: speedups, ratios, times; and whether its stated ones follow.
 
 A report states a number rounded, exact, about or as a bound.
 """
@@ -17,9 +17,9 @@ from analysis.stats.verdict import Bounds, Verdict
 from analysis.table import schema
 from analysis.thresholds import limit
 
-# What counts as the same: a fraction of the number.
+# Numbers that differ by less count as the same: a fraction of the number.
 MARGIN = limit("same")
-# How a report states a number, as its note begins: it decides what counts as agreement.
+# How a report states a number, as its note begins: the criterion of agreement depends on it.
 READINGS = ("at least", "at most", "about")
 
 
@@ -73,12 +73,12 @@ def follows(row: Row, computed: Number) -> Verdict:
 
 
 @cached_by_table
-def computed(table: pd.DataFrame) -> pd.DataFrame:
+def computed_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Return rows of kind "computed": what follows from the measured numbers of a report, point by point.
 
     speedup_ and efficiency_ by throughput, wall time (images / wall_s, or equal work) and job time; job_s and epoch_s
     over those at half as many ranks (`…_per_doubling`, a fraction); time_to_stable_s = job_s x epochs_to_stable /
-    epochs_planned. Each carries how far the rounding of what it is made from can move it (`half_unit`, to first order).
+    epochs_planned. `half_unit` is the effect of rounded inputs, to first order.
     """
     rows = [*_speedups(table), *_doublings(table), *_times_to_stable(table)]
     if not rows:
@@ -106,7 +106,7 @@ def _speedups(table: pd.DataFrame) -> Iterator[dict]:
 
 
 def _rate(point: Row, steps: Sequence[Row]) -> float:
-    """Return the work per second of all ranks: of a time images if the steps are printed, else equal work."""
+    """Return the work per second of all ranks: images, or equal work for a time without printed steps."""
     if point["unit"] == "s":
         return metrics.rate(steps[0]["value"] * point["global_batch"] if steps else 1.0, point["value"])
     return metrics.whole_job(point["value"], point["ranks"] if point["quantity"] in PER_RANK else 1)
@@ -138,14 +138,14 @@ def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
             yield _number(row, "time_to_stable_s", value, "s", _rounding(jobs(row)[0], row))
 
 
-# What the two sides of a printed ratio differ in: column, upper side, lower side.
+# How the two sides of a printed ratio differ: column, upper side, lower side.
 RATIOS = {
     "ratio_synthetic_to_real": ("dataset", "synthetic", "imagenet"),
     "ratio_batch_64_to_32": ("batch_per_rank", 64, 32),
     "ratio_p100_to_k80": ("gpu", "P100", "K80"),
     "ratio_resnet50_to_inceptionv3": ("model", "resnet50", "inceptionv3"),
 }
-# What else changes with it: one machine has one GPU type, the global batch follows from the batch per rank.
+# Columns that change with it: a machine has one GPU type, the global batch follows from the batch per rank.
 _WITH = {"gpu": ("machine",), "batch_per_rank": ("global_batch",)}
 
 
@@ -180,17 +180,17 @@ def ratios_of_settings(rows: pd.DataFrame, ratio: str, speedups: bool) -> pd.Dat
     column, over, under = RATIOS[ratio]
     cells = {key: student.mean(group.tolist()) for key, group in rows.groupby(KEY)["value"]}
     if speedups:
-        one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
+        on_one_rank = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
         cells = {
-            key: unknown(1.0, cell.n) if key[-1] == 1 else student.ratio(cell, one[key[:-1]])
+            key: unknown(1.0, cell.n) if key[-1] == 1 else student.ratio(cell, on_one_rank[key[:-1]])
             for key, cell in cells.items()
-            if key[:-1] in one
+            if key[:-1] in on_one_rank
         }
-    at, rows_of_ratios = KEY.index(column), []
+    index, rows_of_ratios = KEY.index(column), []
     for key, cell in cells.items():
-        other = cells.get((*key[:at], under, *key[at + 1 :]))
-        if key[at] == over and other:
-            r = student.ratio(cell, other)
+        lower = cells.get((*key[:index], under, *key[index + 1 :]))
+        if key[index] == over and lower:
+            r = student.ratio(cell, lower)
             rows_of_ratios.append((*key, r.value, r.low, r.high, r.n))
     return pd.DataFrame(rows_of_ratios, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=column)
 
@@ -202,11 +202,11 @@ class Derived:
     row: Row
     computed: Number
     formula: str
-    base: Row | None = None  # what a ratio is over
+    base: Row | None = None  # the denominator of a ratio
 
     @property
     def verdict(self) -> Verdict:
-        """Return whether what is stated follows."""
+        """Return whether the stated number follows."""
         return follows(self.row, self.computed)
 
 

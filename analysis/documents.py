@@ -1,6 +1,6 @@
-"""What outputs share: the base of JSON objects, a number with its interval, counts in words, Markdown tables, CSV.
+"""Shared by outputs: the base of JSON objects, a number with its interval, counts as text, Markdown tables, CSV.
 
-The types of the documents are beside the code that fills them. `commands/schema.py` writes the schema and
+The types of the documents are next to the code that fills them. `commands/schema.py` writes the schema and
 docs/json.md from them.
 """
 
@@ -22,7 +22,7 @@ def about(text: str) -> Meta:
     return Meta(description=text)
 
 
-# How likely a verdict is by chance.
+# The probability of a verdict by chance.
 PValue = Annotated[float | None, about("p value, Holm-corrected; null: not judged")]
 
 
@@ -43,9 +43,9 @@ class Number(Document):
 
 
 if TYPE_CHECKING:
-    NumberField = stats.Number  # what a document holds until it is text
+    NumberField = stats.Number  # in a document
 else:
-    NumberField = Number  # what its text has
+    NumberField = Number  # in its JSON text
 
 D = TypeVar("D", bound=Document)
 
@@ -55,15 +55,15 @@ def filled(kind: type[D], source: object, **others: Any) -> D:
     return kind(**{name: getattr(source, name) for name in kind.__struct_fields__ if name not in others}, **others)
 
 
-def optional(measured: stats.Number | None) -> stats.Number | None:
+def optional(number: stats.Number | None) -> stats.Number | None:
     """Return a number; None if it is not known."""
-    return None if measured is None or math.isnan(measured.value) else measured
+    return None if number is None or math.isnan(number.value) else number
 
 
-def _number(measured: stats.Number) -> Number:
-    level, covers = (measured.level, measured.covers) if measured.has_interval else (None, "")
-    another = UNSET if math.isnan(measured.another[0]) else [*measured.another]
-    return filled(Number, measured, level=level, covers=covers, another=another)
+def _number(number: stats.Number) -> Number:
+    level, covers = (number.level, number.covers) if number.has_interval else (None, "")
+    another = UNSET if math.isnan(number.another[0]) else [*number.another]
+    return filled(Number, number, level=level, covers=covers, another=another)
 
 
 def _with_intervals(value: Any) -> Any:
@@ -73,12 +73,12 @@ def _with_intervals(value: Any) -> Any:
     if isinstance(value, Document):
         return type(value)(**{name: _with_intervals(getattr(value, name)) for name in value.__struct_fields__})
     if isinstance(value, Mapping):
-        return {key: _with_intervals(one) for key, one in value.items()}
-    return [_with_intervals(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _with_intervals(element) for key, element in value.items()}
+    return [_with_intervals(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 def text(document: object) -> str:
-    """Return a document as JSON text; null for what is not known or not finite."""
+    """Return a document as JSON text; null for values that are not known or not finite."""
     return msgspec.json.format(msgspec.json.encode(_with_intervals(document), enc_hook=_plain), indent=1).decode()
 
 
@@ -102,7 +102,7 @@ def tally(values: Sequence[str], names: Sequence[str]) -> str:
 
 
 def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return rows as a Markdown table, one space beside each cell: a wide cell does not widen all others."""
+    """Return rows as a Markdown table, one space around each cell: a wide cell does not widen all others."""
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row.values()] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in [[*rows[0]], ["---"] * len(rows[0]), *cells])
 

@@ -23,7 +23,7 @@ def name(model: object) -> str:
     return _NAMES.get(str(model), str(model))
 
 
-# Backends with the phrase that a label has also where nothing else is drawn.
+# Backends, and the phrase that every label of them has.
 _ALWAYS_LABELLED = {recorded_config.ASYNCHRONOUS: "asynchronous", recorded_config.TOWERS: "variables on the CPU"}
 # How ranks exchange gradients.
 STRATEGY = ("backend", "gradients", "cycle_time_ms")
@@ -36,23 +36,23 @@ def measurement_counts(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
     if runs["round"].isna().all():
         return n_range(curve["n"])
     counts = []
-    for column, one in (("n", "round"), ("launches", "launch")):
+    for column, noun in (("n", "round"), ("launches", "launch")):
         low, high = curve[column].min(), curve[column].max()
-        counts.append(("" if low == high else f"{low} to ") + counted(high, one))
+        counts.append(("" if low == high else f"{low} to ") + counted(high, noun))
     return " in ".join(counts)
 
 
-def distinctions(series: pd.DataFrame, among: pd.DataFrame, *named: str) -> list[str]:
-    """Return phrases for a label: values that the rows of one series share, and others `among` them do not.
+def distinctions(series: pd.DataFrame, among: pd.DataFrame, *excluded: str) -> list[str]:
+    """Return phrases for a label: values that all rows of one series share, and not all rows `among` which it is.
 
-    named: the columns that the label names already.
+    excluded: columns that the label names already.
     """
     phrases: dict[str, None] = {}
     models = among.groupby("model")
     by_arm = among["arm"].nunique() > 1 and (models["arm"].nunique() == models["series"].nunique()).all()
-    named += STRATEGY if by_arm and "arm" not in named else ()  # the arm's name says it
+    excluded += STRATEGY if by_arm and "arm" not in excluded else ()  # the name of the arm stands for them
     for column in _DISTINCTIVE:
-        if column not in named and among[column].nunique() > 1 and series[column].nunique() == 1:
+        if column not in excluded and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])
             phrases |= dict.fromkeys(part for part in phrase.split(", ") if part)
     phrases |= {label: None for names, label in _ALWAYS_LABELLED.items() if series["backend"].isin(names).all()}
@@ -60,7 +60,7 @@ def distinctions(series: pd.DataFrame, among: pd.DataFrame, *named: str) -> list
 
 
 def server_cores(runs: pd.DataFrame) -> list[str]:
-    """Return a phrase if parameter servers had cores beside those of the ranks in all runs: "+2 cores for servers"."""
+    """Return a phrase if parameter servers had additional cores in all runs: "+2 cores for servers"."""
     cores = int(runs["server_cores"].min())
     return [f"+{counted(cores, 'core')} for servers"] if cores else []
 
@@ -74,7 +74,7 @@ def n_range(counts: Iterable[int]) -> str:
 def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
     """Return a note below a figure: the machines of the local points, and how to read them; "" without any.
 
-    scaling: the figure shows times or rates, which shared cores distort; accuracies they leave as they are.
+    scaling: the figure shows times or rates, which shared cores distort. They do not change accuracies.
     """
     if local.empty:
         return ""
@@ -82,8 +82,8 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
     counts = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
     in_rounds = local[local["round"].notna()]
     if len(in_rounds):
-        one = in_rounds.groupby("series")["record"].nunique().min() == 1
-        within = ", covers rounds (repeatability), not other launches" if one else ", covers launches"
+        is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
+        within = ", covers rounds (repeatability), not other launches" if is_single_launch else ", covers launches"
     remarks = [f"bars: 95 % interval{within}"]
     if counts["record"].nunique().min() < intervals.MIN_VALUES:
         remarks.append(f"none where n < {intervals.MIN_VALUES}")
@@ -128,8 +128,8 @@ def ordered_values(values: Iterable[float]) -> list[float]:
 def positions(values: Sequence[float]) -> tuple[list[float], str]:
     """Return the positions of ordered values on an axis, and its spacing: "", "logarithmic", "evenly spaced".
 
-    Positions are in proportion where the ticks do not overlap, else by their logarithms, else one after the other; the
-    last is also for values that are no number.
+    Positions are in proportion where the ticks do not overlap, else by their logarithms, else evenly spaced, as
+    also if a value is no number.
     """
     x = np.asarray(values, float)
     if len(x) < 3 and np.isfinite(x).all():

@@ -27,17 +27,17 @@ def efficiency(speedup: Value, ranks: Value, base_ranks: Value | float = 1) -> V
 
 
 def per_rank(images_per_s: Value, ranks: Value | int) -> Value:
-    """Return the images/s of one rank, of a whole job's."""
+    """Return the images/s of one rank from those of a whole job."""
     return images_per_s / ranks
 
 
 def whole_job(images_per_s_per_rank: Value, ranks: Value | int) -> Value:
-    """Return the images/s of a whole job, of what each of its ranks processes."""
+    """Return the images/s of a whole job from those of each of its ranks."""
     return images_per_s_per_rank * ranks
 
 
 def rate(work: Value | float, time_s: Value) -> Value:
-    """Work per second, in the unit of `work`: the throughput of wall times, and of times of equal work (work = 1)."""
+    """Return the work per second, in the unit of `work`; for times of equal work that is 1."""
     return work / time_s
 
 
@@ -47,7 +47,7 @@ def step_s(batch: Value | float, images_per_s: Value) -> Value:
 
 
 def bandwidth(transferred_bytes: float, time_s: float) -> float:
-    """Bytes/s that were transferred. Of an allreduce of one message per rank, `algbw` of nccl-tests.
+    """Return the transferred bytes/s. For an allreduce of one message per rank it is `algbw` of nccl-tests.
 
     https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
     """
@@ -55,15 +55,15 @@ def bandwidth(transferred_bytes: float, time_s: float) -> float:
 
 
 def hops(members: Value) -> Value:
-    """2 (m - 1) / m: how often each of m members sends its data in a ring allreduce (Patarasuk and Yuan 2009)."""
+    """Return 2 (m - 1) / m: how often each of m members sends its data in a ring (Patarasuk and Yuan 2009)."""
     return 2 * (members - 1) / members
 
 
 def bus_bandwidth(message_bytes: float, time_s: float, ranks: int) -> float:
-    """Bytes/s that each link must carry for an allreduce: bandwidth x 2 (ranks - 1) / ranks.
+    """Return the bytes/s that each link must carry for an allreduce: bandwidth x 2 (ranks - 1) / ranks.
 
-    An allreduce over n links needs n - 1 sums and n copies of every element, whatever its algorithm, so this can be
-    compared with the bandwidth of a link, for any number of ranks: `busbw` of nccl-tests, same page.
+    Any algorithm needs n - 1 sums and n copies of every element over n links, so this can be compared with the
+    bandwidth of a link, for any number of ranks. It is `busbw` of nccl-tests, same page.
     """
     return bandwidth(message_bytes, time_s) * hops(float(ranks))
 
@@ -102,17 +102,17 @@ def link_limit(global_batch: float, gradient_bytes: float, ranks: int, bytes_per
 
 
 def operations_per_s(rows: int, product_s: float) -> float:
-    """Multiplications and additions a second in a product of two square matrices."""
+    """Return the multiplications and additions a second in a product of two square matrices."""
     return 2 * rows**3 / product_s
 
 
 def change_fraction(old: Value, new: Value) -> Value:
-    """(new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
+    """Return (new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
     return (new - old) / old
 
 
 def faster_fraction(old_s: float, new_s: float) -> float:
-    """old_s / new_s - 1: how much more work is done per second when the time for it falls from old_s to new_s."""
+    """Return old_s / new_s - 1: how much more work is done per second when its time falls from old_s to new_s."""
     return change_fraction(rate(1, old_s), rate(1, new_s))
 
 

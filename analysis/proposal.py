@@ -1,4 +1,4 @@
-"""What an application for compute time says of measured curves: efficiency against a threshold, and node hours."""
+"""An application for compute time, from measured curves: efficiency against a threshold, and node hours."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from analysis.table import controls
 from train.record.record import RunRecord
 
 Kind = Literal["weak", "strong"]
-MILLION = 1e6  # images: the work of a run where none was given
+MILLION = 1e6  # images: the work of a run by default
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Plan:
 
     images: float = MILLION
     runs: int = 1
-    given: bool = False  # whether the user gave the images
+    from_user: bool = False  # whether the user stated the images
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Curve:
 
     @property
     def name(self) -> str:
-        """Return the model, with what tells the series from others."""
+        """Return the model, and what distinguishes the series from others."""
         return ", ".join(filter(None, (self.model, self.series)))
 
     @property
@@ -78,12 +78,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Proposal:
-    """All that a proposal says."""
+    """The content of a proposal."""
 
     threshold: float
     plan: Plan
     curves: list[Curve]
-    facts: dict[str, str]  # what was run on what
+    facts: dict[str, str]  # as from `facts`
     caveats: list[str]
     notes: list[str]
 
@@ -111,13 +111,13 @@ def proposal(
     by_experiment = local.groupby("experiment", sort=False)
     curves = [curve for _, rows in by_experiment for curve in _curves(rows, threshold, plan, to, learned)]
     if not curves:
-        there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
+        names = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(
-            f"no curve over several nodes in records of {', '.join(experiments)} (experiments with records: {there}); "
+            f"no curve over several nodes in records of {', '.join(experiments)} (experiments with records: {names}); "
             f"measure one first, as make weak-scaling NODES=4"
         )
-    shown = {(curve.experiment, curve.model) for curve in curves}
-    local = local[[(e, labels.name(m)) in shown for e, m in zip(local["experiment"], local["model"], strict=True)]]
+    keys = {(curve.experiment, curve.model) for curve in curves}
+    local = local[[(e, labels.name(m)) in keys for e, m in zip(local["experiment"], local["model"], strict=True)]]
     records = [study.records[path] for path in local["record"].unique()]
     return Proposal(threshold, plan, curves, facts(records), _caveats(local, records, curves), _notes(curves))
 
@@ -134,9 +134,9 @@ def _curves(
         first = point.runs.iloc[0]
         points.setdefault((first["model"], first["series"]), []).append(point)
     return [
-        _curve(one, predictable.get(key), threshold, plan, to, learned)
-        for key, one in points.items()
-        if len({point.runs["nodes"].iloc[0] for point in one}) > 1
+        _curve(curve_points, predictable.get(key), threshold, plan, to, learned)
+        for key, curve_points in points.items()
+        if len({point.runs["nodes"].iloc[0] for point in curve_points}) > 1
     ]
 
 
@@ -165,14 +165,14 @@ def _is_valid(point: summary.Point) -> bool:
 
 
 def _verdicts(points: Sequence[summary.Point], threshold: float) -> list[str]:
-    """Return what the efficiency of each point says of the threshold; all together are wrong at most 5 times in 100."""
+    """Return whether each efficiency meets the threshold, as text; all together are wrong at most 5 times in 100."""
     efficiencies = [point.numbers.get("efficiency_throughput", unknown()) for point in points[1:]]
     judged = judge_all(efficiencies, Bounds(low=threshold))
-    words = ["base of the curve", *(_words(verdict) for verdict in judged)]
-    return [word if _is_valid(point) else "not valid" for word, point in zip(words, points, strict=True)]
+    names = ["base of the curve", *(_verdict_name(verdict) for verdict in judged)]
+    return [name if _is_valid(point) else "not valid" for name, point in zip(names, points, strict=True)]
 
 
-def _words(verdict: Verdict) -> str:
+def _verdict_name(verdict: Verdict) -> str:
     if verdict.outcome == "undecided":
         reasons = {"no interval": "no interval", "too many numbers": "too few values"}
         return reasons.get(verdict.why, "not decidable")
@@ -201,7 +201,7 @@ def _predicted(
     curve: reading.Curve, rows: Sequence[Row], threshold: float, plan: Plan, to: Sequence[int],
     learned: calibration.PublishedCurves,
 ) -> tuple[list[Row], list[str]]:  # fmt: skip
-    """Return the rows of nodes beyond the points, and why there are none of others."""
+    """Return the predicted rows beyond the points, and why others are missing."""
     largest = rows[-1]
     per_node = largest.ranks // largest.nodes
     nodes = [n for n in (to or (2 * largest.nodes, 4 * largest.nodes)) if n > largest.nodes]
@@ -213,7 +213,7 @@ def _predicted(
         Row(
             target.ranks // per_node, target.ranks, round(target.batch), target.numbers["images_per_s"],
             target.numbers["speedup"], target.numbers["efficiency"],
-            _words(judge_at(target.numbers["efficiency"], Bounds(low=threshold))), "predicted",
+            _verdict_name(judge_at(target.numbers["efficiency"], Bounds(low=threshold))), "predicted",
             _hours(target.numbers["images_per_s"], plan), predicted=True,
         )
         for target in targets if target.supported
@@ -233,7 +233,7 @@ def _supported(rows: Sequence[Row]) -> int | None:
 
 
 def sentence(curve: Curve, threshold: float) -> str:
-    """Return what the measured rows say of the number of nodes, in a sentence."""
+    """Return a sentence with the number of nodes that the measured rows support."""
     base, rest = curve.measured[0], curve.measured[1:]
     name = f"{curve.name}, {curve.kind} scaling"
     if curve.supported is None:
@@ -256,7 +256,7 @@ def sentence(curve: Curve, threshold: float) -> str:
 
 
 def facts(records: Sequence[RunRecord]) -> dict[str, str]:
-    """Return what was run on what, from records: hosts, software, communication, commit, days."""
+    """Return the facts of records: hosts, software, communication, commit, days."""
     environments = [run.environment for run in records if run.environment]
     hosts = [host for environment in environments for host in environment.hosts]
     versions = [f"{n} {v}" for e in environments for n, v in e.versions.items()
@@ -301,7 +301,7 @@ def _notes(curves: Sequence[Curve]) -> list[str]:
 
 
 def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence[Curve]) -> list[str]:
-    """Return what keeps these measurements from being those of a cluster."""
+    """Return how these measurements differ from those on a cluster."""
     caveats: list[str] = []
     hosts = len({host.host for run in records if run.environment for host in run.environment.hosts})
     if local["cpus_per_node"].notna().any():
@@ -327,7 +327,7 @@ class Section:
 def sections(content: Proposal) -> list[Section]:
     """Return the parts of the document in order."""
     plan = content.plan
-    run = f"{plan.images:,.0f} images" + ("" if plan.given else " (IMAGES= and EPOCHS= give those of your job)")
+    run = f"{plan.images:,.0f} images" + ("" if plan.from_user else " (IMAGES= and EPOCHS= give those of your job)")
     in_order = [*content.curves_in("weak"), *content.curves_in("strong")]
     result = [*(sentence(curve, content.threshold) for curve in in_order), *content.caveats]
     parts = [Section("Result", result, figure=True)]

@@ -1,6 +1,6 @@
 """The five reports, and every derived number that they print, recomputed from their primary ones, with its verdict.
 
-`tables`, the audit and the claims take from here whether a printed number follows.
+`tables`, the audit and the claims use these verdicts.
 """
 
 import functools
@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, noises, times_as_fast
-from analysis.derived import RATIOS, Derived, computed, pairs, reading, stated, stated_number
+from analysis.derived import RATIOS, Derived, computed_rows, pairs, reading, stated, stated_number
 from analysis.stats import Number, between, combined, exact, student, unknown
 from analysis.stats.student import exponential, with_noise
 from analysis.stats.verdict import Outcome
@@ -39,7 +39,7 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
     rows = stated(table, "speedup_throughput", "efficiency_throughput")
     if not rows:
         return
-    rates, base, noisy = lookup(measured(table, "images_per_s")), bases(table), functools.cache(lambda: noises(table))
+    rates, base, noise = lookup(measured(table, "images_per_s")), bases(table), functools.cache(lambda: noises(table))
     for row in rows:
         if pd.isna(row["ranks"]):
             continue
@@ -49,11 +49,11 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
             continue
         share, rate = row["quantity"] == "efficiency_throughput", rates(row)[0]
         candidates = [_speedup(row, rate, first, share) for first in over]
-        nearest = min(candidates, key=lambda one: abs(one.computed.value - row["value"]))
+        nearest = min(candidates, key=lambda speedup: abs(speedup.computed.value - row["value"]))
         if nearest.base and nearest.base["experiment"] != row["experiment"]:
-            other = with_noise(nearest.computed, [(noisy().at(rate), 1.0), (noisy().at(nearest.base), -1.0)])
+            ratio = with_noise(nearest.computed, [(noise().at(rate), 1.0), (noise().at(nearest.base), -1.0)])
             formula = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
-            nearest = Derived(row, other, formula, nearest.base)
+            nearest = Derived(row, ratio, formula, nearest.base)
         yield nearest
 
 
@@ -61,7 +61,7 @@ def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
     """Return a speedup over one base, or an efficiency."""
     times = row["ranks"] / first["ranks"]
     over = times if share else 1.0
-    ratio = _combined(lambda rate, one: metrics.efficiency(metrics.speedup(rate, one), over), rate=rate, one=first)
+    ratio = _combined(lambda rate, base: metrics.efficiency(metrics.speedup(rate, base), over), rate=rate, base=first)
     if rate is first:
         ratio = exact(ratio.value)
     formula = f"{rate['value']:g} / {first['value']:g} images/s" + (f" / {times:g}" if share else "")
@@ -69,7 +69,7 @@ def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
 
 
 def _combined(formula: Callable[..., float], **rows: Row) -> Number:
-    """Return what follows from the numbers of rows by a formula whose arguments have these names."""
+    """Return the result of a formula for the numbers of rows, which have the names of its arguments."""
     return combined(formula, {name: stated_number(row) for name, row in rows.items()})
 
 
@@ -98,9 +98,9 @@ def medians(table: pd.DataFrame, cells: Sequence[Derived]) -> Iterator[Derived]:
             yield Derived(row, _average(np.median, [d.computed for d in block]), f"median of {len(block)}")
 
 
-def _average(how: Callable[..., Any], numbers: Sequence[Number]) -> Number:
+def _average(statistic: Callable[..., Any], numbers: Sequence[Number]) -> Number:
     """Return the mean or median of numbers, and of both ends of their intervals."""
-    value, low, high = how([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
+    value, low, high = statistic([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
     return between(value, low, high, len(numbers))
 
 
@@ -119,19 +119,19 @@ def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
     ratio = row["ranks"] / first["ranks"]
     for name, unit, over in (("speedup", "x", 1.0), ("efficiency", "fraction", ratio)):
         times = _combined(
-            lambda here, there, over=over: times_as_fast(row, first, here, there) / over, here=row, there=first
+            lambda value, base, over=over: times_as_fast(row, first, value, base) / over, value=row, base=first
         )
         if row is first:
             times = exact(times.value)
-        shown: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}
+        cells: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}
         formula = f"from {row['quantity']}: {first['value']:g}, {row['value']:g}"
-        yield Derived({**row, **shown}, times, formula, first)
+        yield Derived({**row, **cells}, times, formula, first)
 
 
 def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
     """Yield what a report states about a whole block: the lowest efficiency of all models, or of one; a baseline."""
-    wanted = ("efficiency_throughput", "efficiency_wall_time")
-    for row in (row for row in stated(table, *wanted) if pd.isna(row["ranks"])):
+    quantities = ("efficiency_throughput", "efficiency_wall_time")
+    for row in (row for row in stated(table, *quantities) if pd.isna(row["ranks"])):
         block = [d for d in shares if (d.row["quantity"], d.row["experiment"]) == (row["quantity"], row["experiment"])]
         block = [d for d in block if row["model"] in ("", d.row["model"])]
         least = min(block, key=lambda d: d.computed.value)
@@ -146,7 +146,7 @@ def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
             yield Derived(row, _average(np.median, rates), f"median of {len(rates)} cells")
 
 
-# What a stated change is of.
+# The quantity of each stated change.
 CHANGES = {"job_s_improvement_fraction": "job_s", "epoch_s_decrease_fraction": "epoch_s"}
 
 
@@ -174,13 +174,13 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
             size = _combined(lambda count: 4 * count, count=count)
             yield Derived(row, size, f"4 x {count['value']:.0f}", count)
     images, classes = (
-        lookup(table[table["quantity"].eq(f"dataset_{what}")], ["report", "dataset", "run"])
-        for what in ("images", "classes")
+        lookup(table[table["quantity"].eq(f"dataset_{name}")], ["report", "dataset", "run"])
+        for name in ("images", "classes")
     )
     for row in table[table["quantity"].eq("dataset_images_per_class_mean")].to_dict("records"):
-        for every, kinds in zip(images(row), classes(row), strict=False):
-            mean = _combined(lambda every, kinds: every / kinds, every=every, kinds=kinds)
-            yield Derived(row, mean, f"{every['value']:g} / {kinds['value']:g}")
+        for total, count in zip(images(row), classes(row), strict=False):
+            mean = _combined(lambda total, count: total / count, total=total, count=count)
+            yield Derived(row, mean, f"{total['value']:g} / {count['value']:g}")
     for effective in stated(table, "effective_batch"):
         ranks, batch = effective["ranks"], effective["batch_per_rank"]
         yield Derived(effective, exact(float(batch * ranks)), f"{ranks} x {batch}")
@@ -208,7 +208,7 @@ def epochs_to_stable(table: pd.DataFrame) -> Iterator[Derived]:
 def training_times(table: pd.DataFrame) -> Iterator[Derived]:
     """Yield the time until the accuracy is stable, and that of a training from its epochs, images and speed."""
     rows = stated(table, "time_to_stable_s")
-    derived = computed(table) if rows else table
+    derived = computed_rows(table) if rows else table
     for row in rows:
         at = derived[derived["quantity"].eq("time_to_stable_s") & derived["kind"].eq("computed")]
         at = at[at["experiment"].eq(row["experiment"]) & at["ranks"].eq(row["ranks"])]
@@ -244,13 +244,13 @@ def predictions(table: pd.DataFrame) -> Iterator[Derived]:
         if row["kind"] != "predicted":
             continue
         curves = _curves(_experiment(table, row), row["quantity"])
-        mine = [nth for nth, curve in enumerate(curves) if curve[0]["gpu"] == row["gpu"] and len(curve) > 1]
-        if not mine:
+        on_device = [nth for nth, curve in enumerate(curves) if curve[0]["gpu"] == row["gpu"] and len(curve) > 1]
+        if not on_device:
             yield Derived(row, unknown(), "no curve of two points on this device is printed")
             continue
         log = row["unit"] == "s"
         trend = student.trend([_points(curve, log) for curve in curves])
-        expected = trend.at(mine[0], math.log2(row["ranks"]), len(curves[mine[0]]))
+        expected = trend.at(on_device[0], math.log2(row["ranks"]), len(curves[on_device[0]]))
         formula = f"the trend of {trend.slope.n} points of {len(curves)} curves, on {row['ranks']} ranks"
         yield Derived(row, exponential(expected) if log else expected, formula)
 
@@ -269,13 +269,13 @@ def accuracy_spreads(table: pd.DataFrame) -> Iterator[Derived]:
 
 
 def _loss(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
-    """Return how much less accurate a run is than that on one rank."""
+    """Return how much less accurate a run is than the run on one rank."""
     final = measured(_experiment(table, row), "validation_accuracy")
-    mine, one = (final[final["ranks"].eq(ranks)].to_dict("records") for ranks in (row["ranks"], 1))
-    if not mine or not one:
+    rows, base = (final[final["ranks"].eq(ranks)].to_dict("records") for ranks in (row["ranks"], 1))
+    if not rows or not base:
         return unknown(), "the accuracy on one GPU is not printed"
-    loss = _combined(lambda one, here: one - here, one=one[0], here=mine[0])
-    return loss, f"{one[0]['value']:g} - {mine[0]['value']:g}"
+    loss = _combined(lambda base, value: base - value, base=base[0], value=rows[0])
+    return loss, f"{base[0]['value']:g} - {rows[0]['value']:g}"
 
 
 def _experiment(table: pd.DataFrame, row: Row) -> pd.DataFrame:

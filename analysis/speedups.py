@@ -1,4 +1,4 @@
-"""Speedups: the rates of runs and rounds, paired with those that ran in turn with them, and scaling curves of them.
+"""Speedups: the rates of runs and rounds, paired by turn, and scaling curves.
 
 Pure: tables in and out, by the formulas of `analysis.metrics`.
 """
@@ -20,7 +20,7 @@ TIMES = {"wall time": "wall_s", "job time": "job_s"}
 _THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
 
 
-def counting(table: pd.DataFrame) -> pd.DataFrame:
+def without_single_points(table: pd.DataFrame) -> pd.DataFrame:
     """Return a tidy table without throughputs of single points of series in rounds.
 
     Launches of single points serve to measure the fixed overhead of a job.
@@ -34,14 +34,14 @@ def counting(table: pd.DataFrame) -> pd.DataFrame:
 def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
     """Return one row per run of the local table, or per round, with its identity and `rate` in images/s.
 
-    `by` is "throughput" (of the timed steps; of a series in rounds those of its rounds alone), "wall time" (all images
+    `by` is "throughput" (of the timed steps; for a series in rounds only of its rounds), "wall time" (all images
     from the first step on / wall_s) or "job time" (the same images / job_s); a user's program has neither.
 
-    Runs of two points belong together that agree in `launch` (the record of a launch in rounds, else "": launches of
+    Runs of two points are paired if they agree in `launch` (the record of a launch in rounds, else "": launches of
     single points take turns), in the seed and in `turn`, the round or repeat.
     """
     if by == "throughput":
-        rows = counting(local)
+        rows = without_single_points(local)
         rows = rows[rows["quantity"] == "images_per_s"]
         runs = rows.assign(rate=rows["value"])
     else:
@@ -60,7 +60,7 @@ def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     return at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
 
 
-# What the rates of two sizes are paired by: the round of one launch, else the repeat, with its seed.
+# The rates of two sizes are paired by the round of one launch, else by the repeat and its seed.
 PAIR = ["launch", "seed", "turn"]
 _VALUES = ["size", *PAIR, "rate", "speedup", "efficiency"]
 Pair = tuple[str, int, int]  # launch, seed, turn
@@ -82,9 +82,9 @@ def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair]
 def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return one row per size and pair: rate, speedup and efficiency over the smallest size in the pair.
 
-    `runs`: as `rates` gives them, of one curve; `over`: the column of the sizes (numbers of ranks, of nodes, or of what
-    else varies). A pair is what ran in turn: the arms of one round, or the runs of one repeat. `base`: the runs of the
-    smallest size, where they are of another curve. Columns: size, launch, seed, turn, rate, speedup, efficiency; the
+    `runs`: as from `rates`, of one curve; `over`: the column of the sizes (ranks, nodes, or another swept
+    value). A pair is what ran in turn: the arms of one round, or the runs of one repeat. `base`: the runs of the
+    smallest size, if they are of another curve. Columns: size, launch, seed, turn, rate, speedup, efficiency; the
     last two are NaN where the base has no such pair. Efficiency is meaningful where the size is a number of ranks or
     nodes. Raises ValueError where a rate is not positive.
     """
@@ -112,7 +112,7 @@ def spread_between_launches(points: pd.DataFrame, among: pd.DataFrame, over: str
     """Return how much launches in rounds differ in the speedup of a curve, pooled over the curves measured alike.
 
     These are the scaling curves of `among` of the same experiment and machine as `points`, each at its largest size:
-    speedups of one launch at several sizes are not independent. Arguments: as `rates` gives them.
+    speedups of one launch at several sizes are not independent. Arguments: as from `rates`.
     """
     alike = among[among["round"].notna() & among["kind"].eq("measured")]
     for name in ("experiment", "machine"):
@@ -132,7 +132,7 @@ def curve(
     spread: as `spread_between_launches` returns it; without it that of this curve alone.
 
     Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), another_low,
-    another_high (the range in which the speedup of another launch is expected, NaN if launches do not tell), and rate,
+    another_high (the range in which the speedup of another launch is expected, NaN if it is not known), and rate,
     speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values); number is
     the speedup as a number. A rate is the harmonic mean, a speedup the median of the ratios within the pairs; without
     any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the smallest size are 1 by
@@ -148,10 +148,10 @@ def curve(
     rows = []
     for size, pairs in values.groupby("size"):
         rate = repeats.harmonic_mean(by_launch(pairs, "rate"))
-        faster = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
-        share = faster.over(float(str(size)) / first) if first > 0 else unknown()
-        ends = [x for number in (rate, faster, share) for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], faster.covers, *faster.another, *ends, faster])
+        speedup = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
+        efficiency = speedup.over(float(str(size)) / first) if first > 0 else unknown()
+        ends = [x for number in (rate, speedup, efficiency) for x in (number.value, number.low, number.high)]
+        rows.append([size, rate.n, launches[size], speedup.covers, *speedup.another, *ends, speedup])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
@@ -163,7 +163,7 @@ def rate_of(runs: pd.DataFrame) -> Number:
 def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
     """Return the ratio of the rates of two sets of runs in each pair that has both, by launch.
 
-    `over`, `under`: as `rates` gives them, of one point each.
+    `over`, `under`: as from `rates`, of one point each.
     """
     return _paired_values(over, under, "rate", metrics.speedup)
 

@@ -1,4 +1,4 @@
-"""A study: the published numbers and a user's records, each loaded when it is first asked for, and once."""
+"""A study: the published numbers and a user's records, each loaded once, on first use."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from train.record.record import RECORD_NAME
 class Study:
     """The published numbers, and the records in some folders or files."""
 
-    def __init__(self, *places: Path, every_generation: bool = False) -> None:
-        """Load nothing yet. every_generation: of repeated measurements all, not the newest alone."""
-        self._places = places
+    def __init__(self, *paths: Path, every_generation: bool = False) -> None:
+        """Take the paths, and load nothing yet. every_generation: all repeated measurements, not the newest alone."""
+        self._paths = paths
         self._every_generation = every_generation
 
     @cached_property
     def published(self) -> pd.DataFrame:
-        """The tidy table of what the reports print."""
+        """The tidy table of the printed numbers of the reports."""
         return loading.published()
 
     @cached_property
     def _loaded(self) -> Local:
-        return loading.local(*self._places, every_generation=self._every_generation)
+        return loading.local(*self._paths, every_generation=self._every_generation)
 
     @property
     def local(self) -> pd.DataFrame:
-        """The tidy table of what the records measured."""
+        """The tidy table of the measurements in the records."""
         return self._loaded.table
 
     @property
@@ -65,5 +65,5 @@ class Study:
 
 
 def record_files(folder: Path) -> list[Path]:
-    """Return the record files at any depth below a folder, sorted; of a file that file alone."""
+    """Return the record files at any depth below a folder, sorted; for a file, the file itself."""
     return [folder] if folder.is_file() else sorted(folder.rglob(RECORD_NAME))

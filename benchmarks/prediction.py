@@ -1,12 +1,11 @@
-"""How well `predict` does: on public curves, beside repeating the last doubling, and on simulated physics.
+"""The accuracy of `predict`: on public curves, compared with repeating the last doubling, and on simulated physics.
 
     python -m benchmarks.prediction [--curves 400]
 
-Each public curve is cut after each of its points from the third on, and what was cut off is predicted with what the
-curves of other machines teach; DLPerf's curves teach nothing. `error` is the median of the absolute relative errors.
-Simulated curves have points up to 16 ranks; a simulated measurement with the noise of the points is what the interval
-should hold. The command is
-told of an allreduce, but for the server.
+The points of each public curve after its third one, its fourth, ..., are held out, and predicted with the calibration
+from other machines, without DLPerf's curves. `error` is the median of the absolute relative errors. Simulated curves
+have points up to 16 ranks; the interval should hold a simulated measurement with the noise of the points. All
+curves except that of the server use an allreduce.
 """
 
 from __future__ import annotations
@@ -29,32 +28,32 @@ POINTS, TARGETS = 2.0 ** np.arange(5), np.array([32.0, 64.0, 128.0])
 
 
 def last_doubling(check: Check) -> np.ndarray:
-    """The relative errors of repeating the last doubling of the rate."""
-    lower = check.cut.lower
+    """Return the relative errors of repeating the last doubling of the rate."""
+    lower = check.holdout.lower
     slope = np.log(lower.images_per_s[-1] / lower.images_per_s[-2]) / np.log(lower.ranks[-1] / lower.ranks[-2])
-    rate = lower.images_per_s[-1] * (check.cut.beyond.ranks / lower.largest) ** slope
+    rate = lower.images_per_s[-1] * (check.holdout.beyond.ranks / lower.largest) ** slope
     return np.asarray(rate / check.measured - 1)
 
 
 def _set(check: Check) -> str:
-    """The set of curves that one belongs to."""
-    source = check.cut.curve.source
+    """Return the name of the set of curves that a check belongs to."""
+    source = check.holdout.curve.source
     names = {"ec2": "EC2", "dgx-1": "DGX-1"}
     return "Azure" if source.startswith("Azure") else "DLPerf" if "dlperf" in source else names.get(source, source)
 
 
 def public(checks: list[Check]) -> Iterator[Row]:
-    """A line for each set of curves, and for how far it was predicted."""
+    """Yield a line for each set of curves and distance of the prediction."""
     for machine in dict.fromkeys(map(_set, checks)):
-        of_machine = [check for check in checks if _set(check) == machine]
+        machine_checks = [check for check in checks if _set(check) == machine]
         for name, least, most in (("one doubling or less", 0, 1), ("more", 1, 9)):
             rows = np.array(
                 [
                     (abs(error), abs(last), held, high / low)
-                    for check in of_machine
+                    for check in machine_checks
                     for error, last, held, high, low, beyond in zip(
                         check.error, last_doubling(check), check.held, check.predicted.high, check.predicted.low,
-                        np.log2(check.cut.beyond.ranks / check.cut.lower.largest), strict=True,
+                        np.log2(check.holdout.beyond.ranks / check.holdout.lower.largest), strict=True,
                     )
                     if least < beyond <= most
                 ]
@@ -63,7 +62,7 @@ def public(checks: list[Check]) -> Iterator[Row]:
                 yield {
                     "curves": machine,
                     "beyond the points": name,
-                    "number": str(len({id(check.cut.curve) for check in of_machine})),
+                    "number": str(len({id(check.holdout.curve) for check in machine_checks})),
                     "error": f"{np.median(rows[:, 0]):.1%}",
                     "error of the last doubling": f"{np.median(rows[:, 1]):.1%}",
                     "held": f"{rows[:, 2].sum():.0f} of {len(rows)}",
@@ -72,55 +71,55 @@ def public(checks: list[Check]) -> Iterator[Row]:
 
 
 def dlperf(learned: Learned) -> list[Check]:
-    """The predictions of DLPerf's curves."""
+    """Return the predictions of DLPerf's curves."""
     tables = [user_table.read(TABLES / f"dlperf_{name}.md") for name in ("frameworks", "paddle", "repeats")]
     curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
-    return [Check(cut, predict(cut.lower, cut.beyond, learned)) for cut in calibration.cuts(curves)]
+    return [Check(holdout, predict(holdout.lower, holdout.beyond, learned)) for holdout in calibration.holdouts(curves)]
 
 
 def all_checks(published: PublishedCurves) -> list[Check]:
-    """The predictions of the published curves, and of DLPerf's."""
+    """Return the predictions of the published curves, and of DLPerf's."""
     return [*published.checks, *dlperf(published.in_general)]
 
 
 def ring(rng: Rng, per_node: int) -> StepTime:
-    """Computing, and the sends of a ring, with a latency for each."""
+    """Return computing, and the sends of a ring, with a latency for each."""
     sends, latency = rng.uniform(0.02, 0.4), rng.uniform(0, 0.002)
     return lambda n: 1 + sends * hops(n) + latency * n
 
 
 def hierarchical(rng: Rng, per_node: int) -> StepTime:
-    """Within nodes, and between them."""
+    """Return computing, and an exchange within nodes and between them."""
     within, between = rng.uniform(0, 0.1), rng.uniform(0.02, 0.4)
     return lambda n: 1 + within * hops(np.minimum(n, per_node)) + between * hops(np.ceil(n / per_node))
 
 
 def stragglers(rng: Rng, per_node: int) -> StepTime:
-    """The slowest of n ranks whose steps scatter normally."""
+    """Return the slowest of n ranks whose steps scatter normally."""
     scatter = rng.uniform(0.01, 0.1)
     return lambda n: 1 + scatter * np.sqrt(2 * np.log(n))
 
 
 def overlap(rng: Rng, per_node: int) -> StepTime:
-    """An exchange that is hidden until it takes longer than the computing, somewhere beyond the points."""
+    """Return an exchange that is hidden until it takes longer than the computing, somewhere beyond the points."""
     hidden_to, power = 2 ** rng.uniform(4, 7), rng.uniform(0.5, 1)
     return lambda n: np.maximum(1, (n / hidden_to) ** power)
 
 
 def file_system(rng: Rng, per_node: int) -> StepTime:
-    """Images from a file system that all share, and that delivers no more somewhere beyond the points."""
+    """Return reading from a file system that all share, and that saturates somewhere beyond the points."""
     busy_at, before = 2 ** rng.uniform(4, 7), ring(rng, per_node)
     return lambda n: np.maximum(before(n), n / busy_at)
 
 
 def rack_uplink(rng: Rng, per_node: int) -> StepTime:
-    """Beyond a rack of 16 to 64 ranks the exchange between nodes takes 2 to 6 times as long."""
+    """Return an exchange between nodes that takes 2 to 6 times as long beyond a rack of 16 to 64 ranks."""
     rack, factor, between = 2.0 ** rng.integers(4, 7), rng.uniform(2, 6), rng.uniform(0.02, 0.2)
     return lambda n: 1 + between * hops(np.ceil(n / per_node)) * np.where(n > rack, factor, 1)
 
 
 def server(rng: Rng, per_node: int) -> StepTime:
-    """One server that all ranks send to, and that is busy somewhere beyond the points."""
+    """Return one server that all ranks send to, and that saturates somewhere beyond the points."""
     busy_at, power = 2 ** rng.uniform(4, 6), rng.uniform(2, 6)
     return lambda n: (1 + (n / busy_at) ** power) ** (1 / power)
 
@@ -129,7 +128,7 @@ PHYSICS = (ring, hierarchical, stragglers, overlap, file_system, rack_uplink, se
 
 
 def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: int, noise: float) -> Row:
-    """A line of the table: the share of simulated measurements that the intervals hold."""
+    """Return a line of the table: the share of simulated measurements that the intervals hold."""
     rng, rows = np.random.default_rng(17), []
     for _ in range(curves):
         per_node = int(rng.choice([1, 4, 8]))
@@ -152,12 +151,12 @@ def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: 
 
 
 def main() -> None:
-    """Print what the curves teach, and both tables."""
+    """Print the calibration, and both tables."""
     curves = options("prediction", __doc__, curves=(400, "simulated for each line")).parse_args().curves
     published = calibration.published_curves(Study().published)
     print(published.in_general, "\n")
     show(public(all_checks(published)), end="\n\n")
-    show(simulate(one, published.in_general, curves, noise) for one in PHYSICS for noise in (0.005, 0.03))
+    show(simulate(physics, published.in_general, curves, noise) for physics in PHYSICS for noise in (0.005, 0.03))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The contents of the appendix, from `appendix.toml` and `minutes.json`, and a reviewer's verdict on each claim.
 
-Every name in them is checked to exist. The verdict is what the archive states beside what was judged here.
+Every name in them is checked to exist. A verdict compares what the archive states with what was judged here.
 """
 
 import ast
@@ -26,7 +26,7 @@ ROOT = FOLDER.parents[1]
 
 @dataclass(frozen=True)
 class Minutes:
-    """How long a command took, once, and where that was measured."""
+    """How long one run of a command took, and where it was measured."""
 
     minutes: float
     date: str
@@ -37,7 +37,7 @@ class Minutes:
 
 @dataclass(frozen=True)
 class Step:
-    """A command that measures nothing, what it makes, and lines that its output must have."""
+    """A command that measures nothing: what it makes, and the lines that its output must have."""
 
     command: str
     makes: str
@@ -73,7 +73,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Appendix:
-    """All that the appendix says: C1 is the first claim, E1 the first experiment."""
+    """The content of the appendix: C1 is the first claim, E1 the first experiment."""
 
     claims: list[Claim]
     steps: list[Step]
@@ -86,8 +86,8 @@ class Appendix:
 
     def expected_verdict(self, claim: Claim) -> str:
         """Return the verdict that measured records should give a claim; "" for one that published numbers decide."""
-        stated = [one.verdicts.get(claim.id, "supported") for one in self.experiments if one.name == claim.experiment]
-        return stated[0] if stated else ""
+        by_name = {experiment.name: experiment for experiment in self.experiments}
+        return by_name[claim.experiment].verdicts.get(claim.id, "supported") if claim.experiment in by_name else ""
 
 
 def label(index: int, letter: str) -> str:
@@ -136,17 +136,17 @@ def _check(data: Path, experiments: Iterable[Experiment], all_claims: Iterable[C
         raise TableError(f"{data}: experiments must be the files of conf/experiment, each once: {differing}")
     by_id = {claim.id: claim for claim in all_claims}
     for experiment in experiments:
-        for place in experiment.code:
-            if not _is_defined(place):
-                raise TableError(f"{data}: {experiment.name}: code {place} given, must be FILE:FUNCTION that exists")
+        for location in experiment.code:
+            if not _is_defined(location):
+                raise TableError(f"{data}: {experiment.name}: code {location} given, must be FILE:FUNCTION that exists")
         for id in experiment.verdicts:
             if id not in by_id or by_id[id].experiment != experiment.name:
                 raise TableError(f"{data}: {experiment.name}: verdicts: {id} is not a claim that its records decide")
 
 
-def _is_defined(place: str) -> bool:
-    """Return whether a file of the kit defines a function or class, as FILE:FUNCTION says."""
-    file, _, name = place.partition(":")
+def _is_defined(location: str) -> bool:
+    """Return whether the function or class FILE:FUNCTION is defined in the kit."""
+    file, _, name = location.partition(":")
     if not (ROOT / file).is_file():
         return False
     definitions: tuple[Any, ...] = (ast.FunctionDef, ast.ClassDef)
@@ -161,7 +161,7 @@ OUTCOMES: tuple[Outcome, ...] = ("not run", "reproduced", "not reproduced")
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One claim: the verdict and numbers that the archive states, those found here, and what follows."""
+    """One claim: the verdict and numbers that the archive states, those of the reviewer, and the outcome."""
 
     label: str
     id: str
@@ -187,56 +187,56 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that an evaluation found."""
+    """The results of an evaluation."""
 
     archive: str
     machine: str
     commit: str
     steps: list[StepResult]
     files: int  # of the archive that can be made again from its records
-    differing: list[str]  # of them those that came out with other bytes
+    differing: list[str]  # those of them that now have other bytes
     rows: list[ClaimRow]
-    comparison: str  # the archive's points beside those measured here, as Markdown; "" without any
+    comparison: str  # the archive's points compared with those measured here, as Markdown; "" without any
 
     def counts(self) -> str:
-        """Return how many claims have each outcome, in words."""
+        """Return how many claims have each outcome, as text."""
         return f"{len(self.rows)} claims: {tally([row.outcome for row in self.rows], OUTCOMES)}"
 
     @property
     def failed(self) -> bool:
         """Return whether a claim or a step was not reproduced."""
-        return "not reproduced" in [*(one.outcome for one in self.steps), *(one.outcome for one in self.rows)]
+        return "not reproduced" in [*(step.outcome for step in self.steps), *(row.outcome for row in self.rows)]
 
 
 def claim_rows(
-    stated: Mapping[str, Mapping[str, str]], here: Sequence[Judged], measured: Collection[str]
+    stated: Mapping[str, Mapping[str, str]], judged: Sequence[Judged], measured: Collection[str]
 ) -> list[ClaimRow]:
     """Return a row for each claim, in the order of the appendix.
 
-    stated: the archive's verdict and evidence by the claim's id. here: the same claims, judged from the reviewer's
-    records. measured: the experiments of which there are such records.
+    stated: the archive's verdict and evidence by the claim's id. judged: the same claims, judged from the
+    reviewer's records. measured: the experiments with such records.
     """
     result = []
-    for number, one in enumerate(here):
-        claim, author = one.claim, stated.get(one.claim.id, {"verdict": "", "evidence": ""})
-        outcome, why = _outcome(one, author["verdict"], measured)
+    for number, item in enumerate(judged):
+        claim, author = item.claim, stated.get(item.claim.id, {"verdict": "", "evidence": ""})
+        outcome, why = _outcome(item, author["verdict"], measured)
         result.append(
             ClaimRow(
                 label(number, "C"), claim.id, claim.hypothesis, claim.rule, author["verdict"], author["evidence"],
-                one.verdict, one.evidence, outcome, why,
+                item.verdict, item.evidence, outcome, why,
             )
         )  # fmt: skip
     return result
 
 
-def _outcome(here: Judged, stated: str, measured: Collection[str]) -> tuple[Outcome, str]:
-    experiment = here.claim.experiment
+def _outcome(judged: Judged, stated: str, measured: Collection[str]) -> tuple[Outcome, str]:
+    experiment = judged.claim.experiment
     if not stated:
         return "not run", "the archive does not state it"
     if experiment and experiment not in measured:
         return "not run", f"no record of {experiment} here"
     if experiment and stated == "not decidable":
         return "not run", "the archive has no numbers that decide it"
-    if here.verdict == stated:
+    if judged.verdict == stated:
         return "reproduced", ""
-    return "not reproduced", "the numbers here do not decide it" if here.verdict == "not decidable" else ""
+    return "not reproduced", "the numbers here do not decide it" if judged.verdict == "not decidable" else ""

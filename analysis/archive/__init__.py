@@ -1,6 +1,6 @@
-"""What an archive for a reviewer holds: the files that are packed, their description for programs, their digests.
+"""The contents of an archive for a reviewer: packed files, their description for programs, their digests.
 
-Files are records, and what launches left beside them; scrubbed: without names.
+Files are records, and what launches wrote beside them; scrubbed: without names.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from train.record.record import RecordError, RunRecord
 
 @dataclass(frozen=True)
 class Collected:
-    """Files by their place in the folder of results, and a line for each that stays out, with the reason."""
+    """Files by their path in the folder of results, and a line for each that is left out, with the reason."""
 
     records: dict[Path, bytes]
     attachments: dict[Path, bytes]  # the records have their SHA-256
@@ -37,8 +37,8 @@ class Collected:
 def collect(results: Path, scrubbed: bool) -> Collected:
     """Collect the trustworthy records below `results`; scrubbed: without names of hosts and users, paths and addresses.
 
-    A file beside a record is packed as it is, or not at all: its digest is in the record. Raises TableError without any
-    record.
+    An attachment of a record is packed unmodified or not at all, as its digest is in the record. Raises TableError
+    without any record.
     """
     runs: dict[Path, RunRecord] = {}
     left_out = []
@@ -66,8 +66,8 @@ def collect(results: Path, scrubbed: bool) -> Collected:
 
 def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
     """Return the names of hosts and people in records, and those of this host and user."""
-    here = socket.gethostname()
-    machines = {here, here.partition(".")[0]} - COMMON
+    host = socket.gethostname()
+    machines = {host, host.partition(".")[0]} - COMMON
     people: set[str] = set()
     with contextlib.suppress(KeyError, OSError):  # a user without a name, as in a container with another number
         people = {getpass.getuser()} - COMMON
@@ -80,12 +80,12 @@ def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
 def _attachments(
     results: Path, runs: Mapping[Path, RunRecord], names: set[str] | None
 ) -> tuple[dict[Path, bytes], list[str]]:
-    """Return the files that records name, and lines for those left out. names: no file may contain them; None: any."""
+    """Return the files that records name, and lines for those left out. names: allowed in no file; None: no check."""
     contents: dict[Path, bytes] = {}
     problems = []
     named = [(path, name, stated) for path, run in runs.items() for name, stated in run.attachments.items()]
     for record_path, name, stated in named:
-        if Path(name).name != name:  # beside it, and nowhere else
+        if Path(name).name != name:  # attachments are in the folder of the record
             continue
         path = results / record_path.parent / name
         try:
@@ -112,14 +112,14 @@ SCRUBBED = "scrubbed: names of hosts and users, paths, addresses and free text a
 
 # Names that identify no host and no person.
 COMMON = {"localhost", "127.0.0.1", "root", "user", ""}
-# Values whose name says that they hold a host, a person, a job or an address, in any spelling.
+# Keys of values that hold a host, a person, a job or an address.
 _PRIVATE = re.compile(
     r"USER|LOGIN|ACCOUNT|ENTITY|HOST(NAME|S|FILE)?$|NODELIST|NODENAME|ADDR|URI|CLUSTER_NAME|JOB_?NAME|QOS|RESERVATION"
     r"|COMMENT|(^|_)[UG]ID$|JOB_?ID$|SLURM_CONF$|WCKEY",
     re.I,
 )
 _PARTITION = re.compile(r"PARTITION$", re.I)
-# What a user writes about a run, and no measurement needs.
+# Text of a user about a run, which no measurement needs.
 _FREE_TEXT = {"notes", "tags", "group", "project", "remark"}  # of tracking and system
 _OPTION = re.compile(
     r"(--?(?:account|comment|job-name|mail-user|nodelist|partition|qos|reservation|uid|wckey|exclude)[= ])([^\s'\"]+)"
@@ -135,39 +135,39 @@ _ADDRESS = re.compile(f"{_MAIL}|{_IPV4}|{_MAC}")
 _IPV6 = re.compile(r"(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:%\w+)?(?![\w:])")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CONF = Path(__file__).resolve().parents[2] / "conf"
-# Values of the kit's own vocabulary, as the name of an experiment: a user may be called as one of its words.
+# Keys whose values are of the kit's own vocabulary, as the name of an experiment: a user may have such a name.
 _STRUCTURE = {"experiment", "point", "arm", "arm_keys", "swept", "config", "status", "phase"}
 # Fields of a record that hold what programs and users wrote.
-_WRITTEN = ("command", "notes", "failure", "variables", "resizes", "arms_left_out", "image", "kernel", "system")
-_TELLS_NOTHING = re.compile(
+_WRITTEN_FIELDS = ("command", "notes", "failure", "variables", "resizes", "arms_left_out", "image", "kernel", "system")
+_NOT_IDENTIFYING = re.compile(
     r"[\d\s.,:()x%+-]*|/\.\.\.(/libmpi[\w.]*)?|scrubbed|address|user|domain|(host|partition)\d+|-?[A-Za-z]{1,3}", re.I
 )
 
 
 def hosts(run: RunRecord) -> set[str]:
     """Return the host names in the fields of a record, with and without their domains."""
-    named = {process.host for process in run.processes} | {
+    names = {process.host for process in run.processes} | {
         host.host for host in (run.environment.hosts if run.environment else [])
     }
     if run.failure and run.failure.host:
-        named.add(run.failure.host)
-    return {name for full in named for name in (full, full.partition(".")[0])} - COMMON
+        names.add(run.failure.host)
+    return {name for full in names for name in (full, full.partition(".")[0])} - COMMON
 
 
 def users(run: RunRecord) -> set[str]:
     """Return the user names in a record: in its variables, and as owners of home folders in its paths."""
     variables = run.environment.variables if run.environment else {}
-    named = {value for name, value in variables.items() if _USER_VARIABLE.search(name)}
-    return (named | set(_HOME.findall(record.dumps(run).decode()))) - COMMON
+    names = {value for name, value in variables.items() if _USER_VARIABLE.search(name)}
+    return (names | set(_HOME.findall(record.dumps(run).decode()))) - COMMON
 
 
 def reveals(text: str, names: Collection[str]) -> bool:
     """Return whether a text has one of these names as a word, a home folder or an address."""
     private = bool(_HOME.search(text) or _ADDRESS.search(text) or any(_addresses(text)))
-    return private or bool(names and _any_of(names).search(text))
+    return private or bool(names and _names_pattern(names).search(text))
 
 
-def _any_of(names: Collection[str]) -> re.Pattern[str]:
+def _names_pattern(names: Collection[str]) -> re.Pattern[str]:
     """Return a pattern of these names as words, in any case, the longest first; hyphens and underscores split words."""
     longest = sorted(names, key=lambda name: (-len(name), name))
     return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest))})(?![A-Za-z0-9])", re.I)
@@ -200,7 +200,7 @@ def _file_alone(path: re.Match[str]) -> str:
 class Scrubber:
     """Replaces names, folders, addresses and free text.
 
-    A host has one new name in all records, so that its ranks are still seen to be on one host; so has a partition.
+    A host, or a partition, has one new name in all records, so that its ranks still are on one host.
     """
 
     def __init__(self, host_names: Iterable[str], user_names: Iterable[str]) -> None:
@@ -218,13 +218,13 @@ class Scrubber:
         """Return the names that are replaced, in lower case."""
         return {*self._new}
 
-    def _new_name(self, structure: bool) -> dict[str, str]:
+    def _new_names(self, structure: bool) -> dict[str, str]:
         """Return the new names by the old ones; within structure without words of the kit itself."""
         return {old: new for old, new in self._new.items() if not (structure and old in _vocabulary())}
 
     def _replaced(self, value: str, structure: bool) -> str:
-        new = self._new_name(structure)
-        return _any_of(new).sub(lambda old: new[old[0].lower()], value) if new else value
+        new = self._new_names(structure)
+        return _names_pattern(new).sub(lambda old: new[old[0].lower()], value) if new else value
 
     def _text(self, value: str, structure: bool) -> str:
         value = _OPTION.sub(lambda option: f"{option[1]}scrubbed", value)
@@ -236,7 +236,7 @@ class Scrubber:
     def _string(self, value: str, key: str, structure: bool) -> str:
         if _PARTITION.search(key):
             return self._partitions.setdefault(value, f"partition{len(self._partitions)}")
-        if new := self._new_name(structure).get(value.lower()):
+        if new := self._new_names(structure).get(value.lower()):
             return new
         if _PRIVATE.search(key) and value not in COMMON:
             return value if value.isdigit() and not key.upper().endswith("ID") else "scrubbed"
@@ -251,16 +251,16 @@ class Scrubber:
             return "scrubbed"
         return self._string(value, "" if key == "hosts" else key, structure=False)
 
-    def _any(self, value: Any, key: str = "", structure: bool = False) -> Any:
+    def _scrubbed(self, value: Any, key: str = "", structure: bool = False) -> Any:
         if structure and key in _FREE_TEXT:
             return [] if isinstance(value, list) else value and "scrubbed"
         if isinstance(value, dict):
-            short = {name: name.rpartition(".")[2] for name in value}
             return {
-                name: self._any(inner, short[name], structure or name in _STRUCTURE) for name, inner in value.items()
+                name: self._scrubbed(inner, name.rpartition(".")[2], structure or name in _STRUCTURE)
+                for name, inner in value.items()
             }
         if isinstance(value, list):
-            return [self._any(inner, key, structure) for inner in value]
+            return [self._scrubbed(inner, key, structure) for inner in value]
         return self._string(value, key, structure) if isinstance(value, str) else value
 
     def path(self, path: Path) -> Path:
@@ -270,33 +270,33 @@ class Scrubber:
     def record(self, run: RunRecord) -> RunRecord:
         """Return the record without names, folders, addresses and free text.
 
-        Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that it was
-        done.
+        Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that the
+        record was scrubbed.
         """
-        done = msgspec.convert(self._any(asdict(run)), RunRecord)
-        done.config_hash = recorded_config.values_hash(done.config)
-        done.notes.append(SCRUBBED)
-        return done
+        scrubbed = msgspec.convert(self._scrubbed(asdict(run)), RunRecord)
+        scrubbed.config_hash = recorded_config.values_hash(scrubbed.config)
+        scrubbed.notes.append(SCRUBBED)
+        return scrubbed
 
 
 def remains(runs: Iterable[RunRecord]) -> list[str]:
     """Return a line for each text by programs or users that scrubbed records still have, with its field."""
     lines: dict[str, None] = {}
 
-    def tells_nothing(text: str) -> bool:
+    def is_harmless(text: str) -> bool:
         in_vocabulary = all(token.lower() in _vocabulary() for token in _WORD.findall(text))
-        return in_vocabulary or bool(_TELLS_NOTHING.fullmatch(text))
+        return in_vocabulary or bool(_NOT_IDENTIFYING.fullmatch(text))
 
-    def look(value: Any, field: str, key: str) -> None:
+    def visit(value: Any, field: str, key: str) -> None:
         if isinstance(value, dict):
             for name, inner in value.items():
-                look(inner, field or (name if name in _WRITTEN else ""), name)
+                visit(inner, field or (name if name in _WRITTEN_FIELDS else ""), name)
         elif isinstance(value, list):
             for inner in value:
-                look(inner, field, key)
-        elif isinstance(value, str) and field and value != SCRUBBED and not tells_nothing(value):
+                visit(inner, field, key)
+        elif isinstance(value, str) and field and value != SCRUBBED and not is_harmless(value):
             lines[f"{key}: {value}"] = None
 
     for run in runs:
-        look(asdict(run), "", "")
+        visit(asdict(run), "", "")
     return [*lines]

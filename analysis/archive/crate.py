@@ -30,7 +30,7 @@ _TYPES = {".jsonl": "application/jsonl", ".md": "text/markdown", ".csv": "text/c
 def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
     """Return the metadata of an archive: the same files and records give the same bytes.
 
-    files: all paths in it but its manifest; records: those of them that are records, by path.
+    files: all paths in it except its manifest; records: the run records among them, by path.
     """
     crate = ROCrate(version="1.1")
     crate.name, crate.description, crate.license = _TITLE, _ABOUT, LICENCE
@@ -39,15 +39,17 @@ def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
     profile = {"@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
     crate.add(ContextEntity(crate, PROFILE, properties=profile))
     crate.add(ContextEntity(crate, LICENCE, properties={"@type": "CreativeWork", "name": "Apache License 2.0"}))
-    there = {name: crate.add_file(dest_path=name, properties=_file(name, records.get(name))) for name in sorted(files)}
+    entities = {
+        name: crate.add_file(dest_path=name, properties=_file(name, records.get(name))) for name in sorted(files)
+    }
     programs: dict[str, SoftwareApplication] = {}
     for name in sorted(records):
         run = records[name]
         program = programs.get(_commit(run)) or programs.setdefault(_commit(run), _program(crate, run))
-        beside = sorted(f"{name.rpartition('/')[0]}/{attached}" for attached in run.attachments)
-        left = [there[one] for one in beside if one in there]
-        crate.add_action(program, f"#{name}", result=[there[name], *left], properties=_launch(run))
-    _drawn(crate, there, records, programs)
+        paths = sorted(f"{name.rpartition('/')[0]}/{attachment}" for attachment in run.attachments)
+        attachments = [entities[path] for path in paths if path in entities]
+        crate.add_action(program, f"#{name}", result=[entities[name], *attachments], properties=_launch(run))
+    _add_analysis(crate, entities, records, programs)
     text = json.dumps(crate.metadata.generate(), indent=1, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()
 
@@ -110,14 +112,14 @@ def _launch(run: RunRecord) -> dict[str, Any]:
     return properties | {"actionStatus": {"@id": "http://schema.org/CompletedActionStatus"}}
 
 
-def _drawn(
-    crate: ROCrate, there: Mapping[str, Any], records: Mapping[str, RunRecord], programs: Mapping[str, Any]
+def _add_analysis(
+    crate: ROCrate, entities: Mapping[str, Any], records: Mapping[str, RunRecord], programs: Mapping[str, Any]
 ) -> None:
     """Add the action that made figures and page from the records."""
     newest = max(records.values(), key=lambda run: run.started_at)
-    results = [file for name, file in there.items() if name == "report.html" or name.startswith("figures/")]
+    results = [file for name, file in entities.items() if name == "report.html" or name.startswith("figures/")]
     properties = {"name": "figures and page from the records", "description": "python -m analysis bundle"}
     crate.add_action(
-        programs[_commit(newest)], "#analysis", object=[there[name] for name in sorted(records)], result=results,
+        programs[_commit(newest)], "#analysis", object=[entities[name] for name in sorted(records)], result=results,
         properties=properties,
     )  # fmt: skip

@@ -23,16 +23,16 @@ from analysis import TableError
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"
 CLAIMS = "claims.json"  # the verdicts on the author's records
-OUTSIDE = (MANIFEST, SIGNATURE)  # of what the manifest lists
-# What a signature is for: one that was made for something else does not count (ssh-keygen(1), -n).
+OUTSIDE = (MANIFEST, SIGNATURE)  # not listed in the manifest
+# The purpose of a signature: one for another purpose does not count (ssh-keygen(1), -n).
 NAMESPACE = "horovod-scaling-kit"
-# The first line of a manifest that was signed: a comment to sha256sum. Without it a lost signature is not missed.
+# The first line of a signed manifest, a comment to sha256sum. It shows that a signature is missing.
 _SIGNED_BY = "# signed with "
 _FINGERPRINT = r"SHA256:[\w+/]+"
 
 
 def digest(content: bytes) -> str:
-    """Hexadecimal SHA-256."""
+    """Return the hexadecimal SHA-256 of some bytes."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -43,7 +43,7 @@ def text(digests: Mapping[str, str], signer: str | None = None) -> str:
 
 
 def signer(content: str) -> str | None:
-    """Return the fingerprint of the key with which a manifest says that it was signed, or None."""
+    """Return the fingerprint of the signing key that a manifest names, or None."""
     match = re.match(f"{_SIGNED_BY}({_FINGERPRINT})\n", content)
     return match[1] if match else None
 
@@ -58,12 +58,12 @@ def parse(content: str, where: str) -> dict[str, str]:
         if not separator or not re.fullmatch("[0-9a-f]{64}", stated) or not name:
             raise TableError(f"{where}: line {number}: {line[:80]!r} given, must be a SHA-256, two spaces and a file")
         if name in digests:
-            raise TableError(f"{where}: line {number}: {shown(name)} occurs twice, must be once")
+            raise TableError(f"{where}: line {number}: {printable(name)} occurs twice, must be once")
         digests[name] = stated
     return digests
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """Return a name for printing, with control characters and bytes that are not UTF-8 escaped."""
     return name if name.isprintable() else repr(name)
 
@@ -71,7 +71,7 @@ def shown(name: str) -> str:
 def differences(stated: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
     """Return a line for each file that differs from the manifest, is missing, or is not in it."""
     lines = [f"differs: {name}" for name in stated if name in digests and digests[name] != stated[name]]
-    lines += [f"missing: {shown(name)}" for name in stated if name not in digests]
+    lines += [f"missing: {printable(name)}" for name in stated if name not in digests]
     lines += [f"extra: {name} is not in the {MANIFEST}" for name in digests if name not in stated]
     return sorted(lines)
 
@@ -127,13 +127,13 @@ def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / SIGNATURE
         path.write_bytes(signature)
-        how = ["-n", NAMESPACE, "-s", str(path)]
+        arguments = ["-n", NAMESPACE, "-s", str(path)]
         if key is None:
-            done = _ssh_keygen("-Y", "check-novalidate", *how, content=content)
+            done = _ssh_keygen("-Y", "check-novalidate", *arguments, content=content)
         else:
             signers = Path(folder) / "signers"
             signers.write_text(f"author {_public(key)}\n")
-            done = _ssh_keygen("-Y", "verify", *how, "-I", "author", "-f", str(signers), content=content)
+            done = _ssh_keygen("-Y", "verify", *arguments, "-I", "author", "-f", str(signers), content=content)
     good, by = done.returncode == 0, re.search(_FINGERPRINT, _output(done))
     return Signed(good, _output(done), by[0] if good and by else None)
 
@@ -163,12 +163,12 @@ def _output(done: subprocess.CompletedProcess[bytes]) -> str:
 ROOT = "bundle"  # the folder that an archive unpacks to
 _GZIP = b"\x1f\x8b"  # its first bytes
 _DAMAGED = (OSError, EOFError, ValueError, tarfile.TarError, zlib.error)
-# Text packs to a tenth. An archive that was made to fill a disk packs to a thousandth, and need not be read to its end.
+# Text packs to a tenth. An archive that is meant to fill a disk packs to a thousandth; it is not read to its end.
 MOST_TIMES, MOST_BYTES = 100, 1 << 28
 _BLOCK_BYTES = 1 << 20
 _UP = {"", ".", ".."}
 
-Entry = tuple[str, str, IO[bytes] | None]  # name, what is wrong with it, content
+Entry = tuple[str, str, IO[bytes] | None]  # name, problem ("": none), content
 
 
 @dataclass(frozen=True)
@@ -182,24 +182,24 @@ class Packed:
 
 def read_packed(path: Path) -> Packed:
     """Read the contents of an archive or folder. Raises TableError naming the file at which it cannot be read."""
-    contents, at = Packed(), ""
+    contents, where = Packed(), ""
     if not path.exists():
         raise TableError(f"{path}: no such file; make bundle writes figures/bundle.tar.gz")
     try:
         for name, problem, content in _folder_entries(path) if path.is_dir() else _archive_entries(path):
-            at = f", in or after {shown(name)}"
+            where = f", in or after {printable(name)}"
             if not name.isprintable():
                 problem = "is not a name that `bundle` writes"
             elif not problem and (name in contents.digests or name in contents.outside):
                 problem = "occurs twice"
             if problem or content is None:
-                contents.extra.append(f"extra: {shown(name)} {problem}")
+                contents.extra.append(f"extra: {printable(name)} {problem}")
             elif name in OUTSIDE:
                 contents.outside[name] = content.read()
             else:
                 contents.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
     except _DAMAGED as error:
-        raise TableError(f"{path}: not a whole archive{at}: {getattr(error, 'strerror', None) or error}") from error
+        raise TableError(f"{path}: not a whole archive{where}: {getattr(error, 'strerror', None) or error}") from error
     contents.extra.extend(_clashes([*contents.digests, *contents.outside]))
     return contents
 
@@ -227,8 +227,8 @@ def _archive_entries(path: Path) -> Iterator[Entry]:
             if top != ROOT or _UP & {*name.split("/")} or "\\" in name:
                 yield member.name, f"is not within the folder {ROOT}", None
             elif not member.isdir():
-                plain = member.isreg() and not member.issparse()
-                yield name, "" if plain else "is not a regular file", tar.extractfile(member) if plain else None
+                regular = member.isreg() and not member.issparse()
+                yield name, "" if regular else "is not a regular file", tar.extractfile(member) if regular else None
         packed.seek(tar.offset)
         while block := packed.read(_BLOCK_BYTES):  # zeros, up to the checksum of the compression
             if any(block):
@@ -236,7 +236,7 @@ def _archive_entries(path: Path) -> Iterator[Entry]:
 
 
 class _Forward(gzip.GzipFile):
-    """A compressed file that is read forward, and up to `most` bytes: some are made to be read for ever."""
+    """A compressed file that is read forward, and up to `most` bytes: a malicious one may never end."""
 
     def __init__(self, path: Path, most: int) -> None:
         super().__init__(path, "rb")

@@ -28,7 +28,7 @@ from analysis.claims.numbers import (
     verdict_name,
 )
 from analysis.claims.numbers import VERDICTS as VERDICTS
-from analysis.derived import computed
+from analysis.derived import computed_rows
 from analysis.documents import Document, about, filled
 from analysis.stats.verdict import Verdict
 from analysis.study import Study
@@ -148,7 +148,7 @@ def judge_numbers(
     claims: list[Claim], table: pd.DataFrame, local: pd.DataFrame, published: pd.DataFrame
 ) -> list[Judged]:
     """Return the same for the numbers in the tidy `table`; predictions learn from `published`."""
-    numbers = pd.concat([table, computed(table)], ignore_index=True)
+    numbers = pd.concat([table, computed_rows(table)], ignore_index=True)
     reports = {
         name: Report(numbers[numbers["report"].eq(name)], published) for name in {claim.report for claim in claims}
     }

@@ -31,14 +31,14 @@ from train.record import files
 
 
 class _Measured(msgspec.Struct):
-    """The part of an evaluation that says how long its commands took."""
+    """The part of an evaluation that has the minutes of its commands."""
 
     minutes: dict[str, contents.Minutes]
 
 
 def declare_appendix(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--style", choices=page.STYLES, default="sc", help="of which conference (default: %(default)s)")
+    parser.add_argument("--style", choices=page.STYLES, default="sc", help="of a conference (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="evaluation.json, whose minutes are kept from now on")
     parser.add_argument("--out", type=Path, help="default: ARTIFACT.md; of other styles figures/appendix-STYLE.md")
 
@@ -49,9 +49,9 @@ def text(style: str = "sc", data: Path = contents.DATA, minutes: Path = contents
 
 
 def run_appendix(options: argparse.Namespace) -> int:
-    """Write the appendix and say where it is; the exit status."""
+    """Write the appendix and print its path; returns the exit status."""
     if options.file:
-        _keep(options.file)
+        _store_minutes(options.file)
     out = options.out or Path("ARTIFACT.md" if options.style == "sc" else f"figures/appendix-{options.style}.md")
     out.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(out, text(options.style).encode())
@@ -59,7 +59,7 @@ def run_appendix(options: argparse.Namespace) -> int:
     return 0
 
 
-def _keep(file: Path) -> None:
+def _store_minutes(file: Path) -> None:
     """Take over the minutes of an evaluation. Raises TableError if it cannot be read."""
     try:
         measured = msgspec.json.decode(file.read_bytes(), type=_Measured).minutes
@@ -69,8 +69,8 @@ def _keep(file: Path) -> None:
     files.write_whole(contents.MINUTES, contents.minutes_text(minutes).encode())
 
 
-# What make sets for a recipe: a command of the appendix is run as if it was typed alone.
-_OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
+# Variables that make sets for a recipe: commands of the appendix are run without them, as if typed in a shell.
+_MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", "ONLY", "SIGN_KEY", "RESULTS")
 
 
 def declare_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -84,30 +84,30 @@ def declare_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
-    """Evaluate the archive and write the report; 1 where something is not reproduced or the archive is damaged."""
-    from analysis.commands import bundle  # with all that packs and draws, which `appendix` does without
+    """Evaluate the archive and write the report; returns 1 if something is not reproduced or the archive is damaged."""
+    from analysis.commands import bundle  # `appendix` does not need what packs and draws
 
     appendix = contents.read()
     experiments = [_experiment(appendix, name) for name in options.only]
     if bundle_check.run_bundle_check(options) != 0:
-        print(f"{options.file}: not evaluated: it is not as its author packed it", file=sys.stderr)
+        print(f"{options.file}: not evaluated: it was modified since it was packed", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as temporary:
         folder = _unpack(options.file, Path(temporary))
         steps = _run_steps(appendix, Path(temporary) / "kit")
         archive = bundle.pack(collect(folder / "results", scrubbed=False))
-        steps += [_run(one.command, (), {"RESULTS": str(options.results)}) for one in experiments]
+        steps += [_run(experiment.command, (), {"RESULTS": str(options.results)}) for experiment in experiments]
         result, minutes = _evaluation(appendix, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(options.out, page.evaluation_text(result).encode())
-    document = asdict(result) | {"minutes": {name: asdict(minutes_of) for name, minutes_of in minutes.items()}}
+    document = asdict(result) | {"minutes": {command: asdict(measured) for command, measured in minutes.items()}}
     files.write_whole(options.out.with_suffix(".json"), json.dumps(document, indent=1).encode())
     print(f"{result.counts()}\n{options.out}: each with its numbers")
     return int(result.failed)
 
 
 def _experiment(appendix: Appendix, name: str) -> contents.Experiment:
-    labels = {label(number, "E"): one for number, one in enumerate(appendix.experiments)}
+    labels = {label(number, "E"): experiment for number, experiment in enumerate(appendix.experiments)}
     if name not in labels:
         raise TableError(
             f"ONLY={name}: no such experiment; allowed are E1 to E{len(labels)}, as ARTIFACT.md lists them"
@@ -132,41 +132,41 @@ def _run_steps(appendix: Appendix, kit: Path) -> list[StepResult]:
     return [_run(step.command, step.prints, cwd=kit, capture_output=True) for step in appendix.steps if step.prints]
 
 
-def _run(command: str, prints: Sequence[str], variables: dict[str, str] | None = None, **how: Any) -> StepResult:
-    """Run a command as a user types it; `prints` are lines that its output, which `how` captures, should have."""
+def _run(command: str, prints: Sequence[str], variables: dict[str, str] | None = None, **options: Any) -> StepResult:
+    """Run a command as a user types it; `prints` are lines that its output, which `options` capture, should have."""
     print(f"{command} ...", flush=True)
     began = time.monotonic()
-    done = subprocess.run(_command(command), env=_environment(command) | (variables or {}), text=True, **how)
+    done = subprocess.run(_command(command), env=_environment(command) | (variables or {}), text=True, **options)
     minutes = (time.monotonic() - began) / 60
-    printed = " ".join((done.stdout or "").split())
-    missing = tuple(line for line in prints if line not in printed)
+    output = " ".join((done.stdout or "").split())
+    missing = tuple(line for line in prints if line not in output)
     good = not missing and done.returncode == 0
     return StepResult(command, minutes, "reproduced" if good else "not reproduced", missing)
 
 
 def _command(command: str) -> list[str]:
-    """Return what `make` starts for a command; the environment is the one that runs this."""
+    """Return what `make` starts for a command, with the Python that runs this."""
     target = next(word for word in shlex.split(command)[1:] if "=" not in word)
     return [sys.executable, "-m", "train.make", target]
 
 
 def _environment(command: str) -> dict[str, str]:
     variables = dict(word.split("=", 1) for word in shlex.split(command)[1:] if "=" in word)
-    return {name: value for name, value in os.environ.items() if name not in _OF_MAKE} | variables
+    return {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES} | variables
 
 
 def _evaluation(
     appendix: Appendix, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
 ) -> tuple[Evaluation, dict[str, Minutes]]:
     """Return the evaluation of an unpacked archive, and the minutes of the commands that were run."""
-    own = Study(options.results)
-    measured = set(own.local["experiment"])
+    study = Study(options.results)
+    measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
-    rows = contents.claim_rows(_stated(folder), claims.judge(appendix.claims, own), measured)
+    rows = contents.claim_rows(_stated(folder), claims.judge(appendix.claims, study), measured)
     machine, cores = _machine()
     commit = _commit()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    minutes = {one.command: Minutes(round(one.minutes, 2), today, machine, cores, commit) for one in steps}
+    minutes = {step.command: Minutes(round(step.minutes, 2), today, machine, cores, commit) for step in steps}
     result = Evaluation(
         options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows,
         _comparison(folder / "results", options.results) if measured else "",
@@ -179,24 +179,24 @@ def _stated(folder: Path) -> dict[str, Mapping[str, str]]:
     file = folder / manifest.CLAIMS
     if not file.is_file():
         raise TableError(f"{file.name}: not in the archive; its author packs it with `make bundle` of this kit")
-    return {one["id"]: one for one in json.loads(file.read_text())}
+    return {claim["id"]: claim for claim in json.loads(file.read_text())}
 
 
 def _differing(folder: Path, archive: bytes) -> tuple[int, list[str]]:
-    """Return how many files the archive has, and which come out otherwise when they are written again."""
+    """Return how many files the archive has, and which of them differ when they are written again."""
     stated = manifest.parse((folder / manifest.MANIFEST).read_text(), manifest.MANIFEST)
-    with tempfile.NamedTemporaryFile() as again:
-        again.write(archive)
-        again.flush()
-        digests = manifest.read_packed(Path(again.name)).digests
+    with tempfile.NamedTemporaryFile() as rewritten:
+        rewritten.write(archive)
+        rewritten.flush()
+        digests = manifest.read_packed(Path(rewritten.name)).digests
     return len(stated), [line.partition(": ")[2] for line in manifest.differences(stated, digests)]
 
 
-def _comparison(archived: Path, own: Path) -> str:
+def _comparison(archived: Path, results: Path) -> str:
     from analysis.compare import sets
     from analysis.compare import text as compare_text
 
-    sections, notes = compare_text.sets_sections(sets.compare(archived, own), Path("archive"), own)
+    sections, notes = compare_text.sets_sections(sets.compare(archived, results), Path("archive"), results)
     return compare_text.FORMATS["markdown"](sections, notes)
 
 

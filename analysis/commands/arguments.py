@@ -1,4 +1,4 @@
-"""The arguments that several commands share, each declared once, and what follows from them."""
+"""The arguments that several commands share, each declared once, and functions for them."""
 
 import argparse
 import math
@@ -80,7 +80,7 @@ _SHARED: dict[str, dict[str, Any]] = {
 
 
 def add(parser: argparse.ArgumentParser, *names: str, **changes: Any) -> None:
-    """Declare shared arguments; changes: of what argparse is told about them."""
+    """Declare shared arguments; changes: other arguments of `add_argument` for them."""
     for name in names:
         parser.add_argument(name, **(_SHARED[name] | changes))
 
@@ -96,19 +96,19 @@ def experiment_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
 
 
 def print_figures(options: argparse.Namespace, names: Iterable[str]) -> None:
-    """Say where figures are."""
+    """Print the paths of figures."""
     paths = [f"  {options.out / name}.{{pdf,png,svg}}" for name in names]
     if paths:
-        print(f"\nfigure{'s' * (len(paths) > 1)}:", *paths, sep="\n", file=beside(options))
+        print(f"\nfigure{'s' * (len(paths) > 1)}:", *paths, sep="\n", file=notes_stream(options))
 
 
-def beside(options: argparse.Namespace) -> TextIO:
-    """Return the stream for lines beside the result: with --format json the output holds the document alone."""
+def notes_stream(options: argparse.Namespace) -> TextIO:
+    """Return the stream for notes on the result: with --format json standard output holds the document alone."""
     return sys.stderr if options.format == "json" else sys.stdout
 
 
 def print_notices(notices: Iterable[Notice]) -> None:
-    """Say which records are left out, and which runs failed."""
+    """Print which records are left out, and which runs failed."""
     for notice in notices:
         print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""`audit`: the findings, and the claims with their verdicts, or a study of one's own; `claims`: the claims in full."""
+"""`audit`: the findings, and the claims with their verdicts, or a user's study; `claims`: the claims in full."""
 
 import argparse
 import textwrap
@@ -87,11 +87,11 @@ def declare_audit(parser: argparse.ArgumentParser) -> None:
 
 
 def run_audit(options: argparse.Namespace) -> int:
-    """Print all findings and claims; 0, with --strict 1 where one of the user's own numbers is serious."""
+    """Print all findings and claims; returns 0, with --strict 1 if a finding in the user's own numbers is serious."""
     audited = _audit_file(options) if options.file else _audit_all(options)
     print(FORMATS[options.format](audited))
-    own = [one for one in audited.findings if options.file or one.report == "local"]
-    serious = [one for one in own if one.severity == "serious"]
+    local = [finding for finding in audited.findings if options.file or finding.report == "local"]
+    serious = [finding for finding in local if finding.severity == "serious"]
     if options.junit:
         rules = TABLE_RULES if options.file else TABLE_RULES | RECORD_RULES | EXPERIMENT_RULES
         arguments.write_junit(options.junit, "audit", {rule: _failure(serious, rule) for rule in rules})
@@ -99,9 +99,7 @@ def run_audit(options: argparse.Namespace) -> int:
 
 
 def _failure(serious: Sequence[Finding], rule: str) -> str:
-    return "\n".join(
-        f"{one.place}: stated: {one.stated}; follows: {one.follows}" for one in serious if one.rule == rule
-    )
+    return "\n".join(f"{f.place}: stated: {f.stated}; follows: {f.follows}" for f in serious if f.rule == rule)
 
 
 def _audit_file(options: argparse.Namespace) -> Audit:
@@ -116,15 +114,15 @@ def _audit_file(options: argparse.Namespace) -> Audit:
 def _audit_all(options: argparse.Namespace) -> Audit:
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
-    judged = [one.as_json() for one in claims.judge(claims.read(), study)]
+    judged = [claim.as_json() for claim in claims.judge(claims.read(), study)]
     notes = audit.rules_not_run(study)
     return Audit(version=JSON_VERSION, findings=findings, claims=judged, notes=notes, read_as=[])
 
 
 def _record_files(paths: list[Path]) -> list[Path]:
-    """Return the record files in `places` (folders at any depth, or files); without any, those in ./results.
+    """Return the record files in `paths` (folders at any depth, or files); without any, those in ./results.
 
-    Raises TableError naming a place that does not exist, or a folder without a record.
+    Raises TableError naming a path that does not exist, or a folder without a record.
     """
     files: list[Path] = []
     for path in paths or [folder for folder in [Path("results")] if folder.is_dir()]:
@@ -137,7 +135,7 @@ def _record_files(paths: list[Path]) -> list[Path]:
 
 
 def claims_summary(judged: Sequence[Judged] | Sequence[JudgedClaim]) -> str:
-    """Return how many claims have each verdict, in words."""
+    """Return how many claims have each verdict, as text."""
     return f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"
 
 
@@ -174,7 +172,7 @@ def claims_markdown(judged: Sequence[Judged]) -> str:
 
 
 def claims_json(judged: Sequence[Judged]) -> str:
-    """Return the claims for programs, as docs/json.md says."""
+    """Return the claims as JSON (docs/json.md)."""
     return documents.text([item.as_json() for item in judged])
 
 
@@ -188,7 +186,7 @@ def declare_claims(parser: argparse.ArgumentParser) -> None:
 
 
 def run_claims(options: argparse.Namespace) -> int:
-    """Print the claims and their verdicts; the exit status."""
+    """Print the claims and their verdicts; returns the exit status."""
     judged = claims.judge(claims.read(), Study(options.results))
     print(CLAIMS_FORMATS[options.format](judged))
     return 0

@@ -53,11 +53,11 @@ def archive(folder: Path) -> bytes:
 
     Sorted, the manifest and its signature last.
     """
-    there = [path for path in folder.rglob("*") if path.is_file()]
+    paths = [path for path in folder.rglob("*") if path.is_file()]
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for path in sorted(there, key=lambda path: (path.name in OUTSIDE and path.parent == folder, path)):
+            for path in sorted(paths, key=lambda path: (path.name in OUTSIDE and path.parent == folder, path)):
                 entry = tarfile.TarInfo(f"{ROOT}/{path.relative_to(folder)}")
                 entry.size, entry.mode = path.stat().st_size, 0o644
                 with path.open("rb") as file:
@@ -66,12 +66,12 @@ def archive(folder: Path) -> bytes:
 
 
 def seal(folder: Path, key: Path | None) -> None:
-    """Write the manifest of all that is in the folder, last of all, and sign it where there is a key.
+    """Write the manifest of all files in the folder, as the last step, and sign it if there is a key.
 
     Raises TableError where it cannot sign.
     """
-    there = [path for path in folder.rglob("*") if path.is_file()]
-    digests = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in there}
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    digests = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in paths}
     text = manifest.text(digests, manifest.fingerprint(key) if key else None).encode()
     signature = manifest.sign(text, key) if key else None
     (folder / MANIFEST).write_bytes(text)
@@ -80,7 +80,7 @@ def seal(folder: Path, key: Path | None) -> None:
 
 
 def pack(collected: Collected, key: Path | None = None) -> bytes:
-    """Return the archive of what was collected.
+    """Return the archive of a collection.
 
     Figures and page are made from the records as they are packed. Raises TableError where the manifest cannot be
     signed.
@@ -89,7 +89,7 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
         folder = Path(stage)
         for path, content in (collected.records | collected.attachments).items():
             files.write_once(folder / "results" / path, content)
-        with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
+        with contextlib.chdir(folder):  # figures and page name records by their paths in the archive
             study = Study(Path("results"))
             draw.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
@@ -101,19 +101,19 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
 
 
 def _write_traces(records: Mapping[str, RunRecord], folder: Path) -> None:
-    """Write the trace of each launch with a timeline whose files are all there; of others it was said what is not."""
+    """Write the trace of each launch with a timeline whose files are complete; `collect` names the missing files."""
     for path in find_launches(records):
         with contextlib.suppress(TableError):
             write_trace(load_launch(path, records[str(path)]), folder)
 
 
 def _describe(folder: Path, collected: Collected) -> None:
-    """Write what other programs read of an archive: a Process Run Crate."""
-    from analysis.archive import crate  # it takes longer to import than to be used
+    """Write the description of an archive for programs: a Process Run Crate."""
+    from analysis.archive import crate  # slow to import
 
-    there = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     runs = {f"results/{path.as_posix()}": record.loads(text, str(path)) for path, text in collected.records.items()}
-    (folder / crate.NAME).write_bytes(crate.metadata(there, runs))
+    (folder / crate.NAME).write_bytes(crate.metadata(names, runs))
 
 
 def declare_bundle(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +125,7 @@ def declare_bundle(parser: argparse.ArgumentParser) -> None:
 
 
 def _confirmed(remains: list[str]) -> bool:
-    """Show what scrubbed records still hold. Where somebody sits at a terminal, returns what they answer, else True."""
+    """Print what scrubbed records still hold; returns the answer from a terminal, True without one."""
     print("The archive will hold these texts. Does one of them name a person, a host or a site?", file=sys.stderr)
     for line in remains:
         print(f"  {line}", file=sys.stderr)
@@ -136,7 +136,7 @@ def _confirmed(remains: list[str]) -> bool:
 
 
 def run_bundle(options: argparse.Namespace) -> int:
-    """Write the archive and say what is in it; the exit status."""
+    """Write the archive and print what is in it; returns the exit status."""
     key = manifest.signing_key(options.sign_key) if options.sign_key else None
     options.out.parent.mkdir(parents=True, exist_ok=True)
     collection = collect(options.results.absolute(), options.scrub)

@@ -1,6 +1,6 @@
 """`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest.
 
-It starts without what packs an archive.
+It does not import what packs an archive, so that it starts quickly.
 """
 
 import argparse
@@ -19,7 +19,7 @@ def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_bundle_check(options: argparse.Namespace) -> int:
-    """Name each file that differs, is missing or is extra, and who signed; 1 where anything is wrong."""
+    """Print each file that differs, is missing or is extra, and who signed; returns 1 if anything is wrong."""
     packed = manifest.read_packed(options.file)
     if MANIFEST not in packed.outside:
         raise TableError(f"{options.file}: no {MANIFEST} in it: not an archive that `bundle` made")
@@ -34,7 +34,7 @@ def run_bundle_check(options: argparse.Namespace) -> int:
 
 
 def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None) -> bool:
-    """Say what the signature shows; whether it is as good as was asked for. signer: whom the manifest names."""
+    """Print what the signature shows, and return whether it suffices. signer: the key that the manifest names."""
     if SIGNATURE not in files:
         if signer:
             print(f"missing: {SIGNATURE}: the {MANIFEST} says that it was signed with {signer}")

@@ -48,12 +48,12 @@ def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    """Print the comparison; the exit status."""
+    """Print the comparison; returns the exit status."""
     if options.sets:
         a, b = two_sets(options.sets)
-        both = sets.compare(a, b, options.columns)
-        content: Document = both
-        sections, notes = text.sets_sections(both, a, b)
+        comparison = sets.compare(a, b, options.columns)
+        content: Document = comparison
+        sections, notes = text.sets_sections(comparison, a, b)
     else:
         if not options.results.is_dir():
             raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")

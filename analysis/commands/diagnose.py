@@ -44,25 +44,25 @@ def declare_diagnose(parser: argparse.ArgumentParser) -> None:
 
 
 def run_diagnose(options: argparse.Namespace) -> int:
-    """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
+    """Print the diagnosis of each curve of an experiment; returns 1 without any. Raises TableError without a record."""
     study = Study(options.results)
     arguments.print_notices(study.left_out)
-    shown = _chosen(options, study)
-    split_curves = [(curve, points) for curve in curves(shown, study.records) if (points := splits(curve))]
+    rows = _chosen_rows(options, study)
+    split_curves = [(curve, points) for curve in curves(rows, study.records) if (points := splits(curve))]
     if not split_curves:
-        print(f"{options.experiment}: {_why_not(shown)}", file=sys.stderr)
+        print(f"{options.experiment}: {_why_not(rows)}", file=sys.stderr)
         return 1
     if options.format == "json":
         diagnosis = Diagnosis(
             curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
-            comparisons=[comparison.as_json(one) for one in comparisons(split_curves)],
-            jobs=jobs(shown),
+            comparisons=[comparison.as_json(compared) for compared in comparisons(split_curves)],
+            jobs=jobs(rows),
         )
         print(documents.text(diagnosis))
     else:
-        print("\n\n".join(_sections(shown, split_curves)))
+        print("\n\n".join(_sections(rows, split_curves)))
     if options.draw:
-        _draw(options, study.narrowed(shown))
+        _draw(options, study.narrowed(rows))
     return 0
 
 
@@ -71,20 +71,20 @@ def _verdicts(curve: Curve, points: list[Split]) -> tuple[LargestLoss, LateRank 
     return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
 
 
-def _sections(shown: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]) -> list[str]:
-    """Return the printed sections: each comparison of arms, each other curve, the jobs, and how to read the numbers."""
-    compared = comparisons(split_curves)
-    sections = [comparison.report(one) for one in compared]
+def _sections(rows: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]) -> list[str]:
+    """Return the sections to print: each comparison of arms, each other curve, the jobs, how to read the numbers."""
+    comparison_list = comparisons(split_curves)
+    sections = [comparison.report(compared) for compared in comparison_list]
     for curve, points in split_curves:
-        if not any(curve is arm for one in compared for arm, _ in one.arms):
+        if not any(curve is arm for compared in comparison_list for arm, _ in compared.arms):
             sections.append(text.report(curve, points, *_verdicts(curve, points)))
-    if single := jobs(shown):
+    if single := jobs(rows):
         sections.append("where the time of a whole job goes, from launches of single points\n\n" + job_table(single))
     return [*sections, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
 
 
-def _chosen(options: argparse.Namespace, study: Study) -> pd.DataFrame:
-    """Return the rows of the experiment and of the models that were asked for. Raises TableError without any."""
+def _chosen_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
+    """Return the rows of the experiment and of the requested models. Raises TableError without any."""
     rows = arguments.experiment_rows(options, study)
     models = set(rows["model"])
     if missing := sorted(set(options.models or ()) - models):
@@ -93,8 +93,8 @@ def _chosen(options: argparse.Namespace, study: Study) -> pd.DataFrame:
     return rows[rows["model"].isin(options.models)] if options.models else rows
 
 
-def _why_not(shown: pd.DataFrame) -> str:
-    axes = sorted(set(shown["axis"]) - {""})
+def _why_not(rows: pd.DataFrame) -> str:
+    axes = sorted(set(rows["axis"]) - {""})
     if "nodes" not in axes:
         return f"it varies {', '.join(axes) or 'nothing'}; a step is split along the number of nodes"
     return "no round or repeat has both the fewest nodes and more"
@@ -105,8 +105,8 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
     from analysis.figures.diagnosis import DIAGNOSIS
 
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
-    where = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}
-    entry = Entry(id, DIAGNOSIS.draw, local=where, reads_records=True, texts=DIAGNOSIS.key)
+    selection = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}
+    entry = Entry(id, DIAGNOSIS.draw, local=selection, reads_records=True, texts=DIAGNOSIS.key)
     arguments.print_figures(options, files.draw([entry], study, options.out))
 
 

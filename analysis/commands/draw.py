@@ -1,4 +1,4 @@
-"""What is drawn: `list` shows the figures, `draw` draws them, `report` and `proposal` write pages with them."""
+"""`list` prints the figures, `draw` draws them, `report` and `proposal` write pages with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from analysis.table import schema
 from analysis.table.runs import Notice
 from train.record.files import write_whole
 
-if TYPE_CHECKING:  # Matplotlib and Jinja are imported by what draws: `list` does without
+if TYPE_CHECKING:  # `list` does not import Matplotlib and Jinja
     from analysis.page import Scope
     from analysis.proposal import Proposal
 
@@ -46,7 +46,7 @@ def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry
 
 
 def run_draw(options: argparse.Namespace) -> int:
-    """Draw what was asked for, say what was left out; the exit status."""
+    """Draw the requested figures, and print what was left out; returns the exit status."""
     from analysis.figures import files
 
     study = Study(options.results)
@@ -71,7 +71,7 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
 
 
 def run_list(options: argparse.Namespace) -> int:
-    """Print the figures as a table; the exit status."""
+    """Print the figures as a table; returns the exit status."""
     study = Study(options.results)
     rows = []
     for entry in registry.figures(study.local).values():
@@ -87,10 +87,9 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> list[Notice]:
-    """Write the page to `out`, and the figures with captions and data into `folder`; returns what was left out.
+    """Write the page to `out`, and the figures with captions and data into `folder`; returns what is left out.
 
-    Without a folder the figures are drawn as the page needs them, and not kept. `only`: of this report alone, with what
-    its reproduction came to.
+    Without a folder the figures are only in the page. `only`: one report, with the outcome of its reproduction.
     """
     from analysis.figures import files
     from analysis.page import about, analyse, page
@@ -122,7 +121,7 @@ def declare_report(parser: argparse.ArgumentParser) -> None:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    """Write the page and say where it is; the exit status."""
+    """Write the page and print its path; returns the exit status."""
     from analysis.page import report_scope
 
     if not options.results.exists():
@@ -149,7 +148,7 @@ def declare_proposal(parser: argparse.ArgumentParser) -> None:
 
 
 def run_proposal(options: argparse.Namespace) -> int:
-    """Write proposal.pdf and proposal.html, and say what they conclude; the exit status."""
+    """Write proposal.pdf and proposal.html, and print the conclusions; returns the exit status."""
     from analysis import proposal as contents
 
     if options.runs < 1:

@@ -44,14 +44,14 @@ def declare_explain(parser: argparse.ArgumentParser) -> None:
     ]
     filled = [textwrap.fill(paragraph, 98) for paragraph in paragraphs]
     parser.epilog = "\n".join([filled[0], *columns, *filled[1:]])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
-    what.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
+    source.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
     arguments.add(parser, "--columns", "--format", "--results")
 
 
 def run_explain(options: argparse.Namespace) -> int:
-    """Print the explanation of each curve; 1 where none could be split."""
+    """Print the explanation of each curve; returns 1 if none could be split."""
     points, notes, read_as = _experiment_points(options) if options.experiment else _file_points(options)
     explained, refused = [], {}
     for name, rows in runs.curves(points):
@@ -60,13 +60,13 @@ def run_explain(options: argparse.Namespace) -> int:
         except TableError as error:
             refused[name] = str(error)
     if options.format == "json":
-        curves = [text.as_json(one, split) for one, split in explained]
+        curves = [text.as_json(curve, split) for curve, split in explained]
         print(documents.text(Explained(curves=curves, not_split=refused, notes=notes, read_as=read_as)))
         return 0 if explained else 1
     if read_as:
         print(*read_as, sep="\n", end="\n\n")
-    for one, split in explained:
-        print(text.report(one, split), end="\n\n")
+    for curve, split in explained:
+        print(text.report(curve, split), end="\n\n")
     for name, reason in refused.items():
         print(textwrap.fill(f"== {name or 'the curve'}: not split: {reason}", text.WIDTH), end="\n\n")
     for note in notes:

@@ -41,21 +41,21 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
     study = Study(*record_files(results), every_generation=True)
     name = experiment.replace("-", "_") if experiment else None
-    arguments.print_notices(one for one in study.notices if name is None or name in Path(one.path).parts)
+    arguments.print_notices(n for n in study.notices if name is None or name in Path(n.path).parts)
     complete = study.local[~study.local["record"].isin([notice.path for notice in study.failed])]
-    shown = complete[complete["experiment"].eq(name)] if name else complete
-    machines = _machines(shown, study.records, since)
+    rows = complete[complete["experiment"].eq(name)] if name else complete
+    machines = _machines(rows, study.records, since)
     if not machines:
-        there = ", ".join(sorted(set(complete["experiment"]))) or "none"
+        experiments = ", ".join(sorted(set(complete["experiment"]))) or "none"
         subject = f" of experiment '{name}'" if name else ""
         after = f" since {since}" if since else ""
-        raise TableError(f"{results}: no complete run{subject}{after} (there are: {there})")
+        raise TableError(f"{results}: no complete run{subject}{after} (there are: {experiments})")
     return machines
 
 
-def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str | None) -> list[Machine]:
+def _machines(rows: pd.DataFrame, records: Mapping[str, RunRecord], since: str | None) -> list[Machine]:
     machines = []
-    for name, machine_sessions in history.sessions(shown, records).items():
+    for name, machine_sessions in history.sessions(rows, records).items():
         recent = history.since(machine_sessions, since) if since else machine_sessions
         if histories := history.histories(recent):
             machines.append(Machine(name, recent, histories))
@@ -69,24 +69,24 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 
 
 def run_history(options: argparse.Namespace) -> int:
-    """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
+    """Print the history; returns 1 if a point is slower and `strict` is set. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
     within = options.within or limit("as_before")
-    changes_by_machine = [history.newest_changes(one.histories, one.sessions) for one in machines]
+    changes_by_machine = [history.newest_changes(machine.histories, machine.sessions) for machine in machines]
     rows = iter(history.verdict_rows([change for changes in changes_by_machine for change in changes], within))
     judged = [
         (machine, [next(rows) for _ in changes]) for machine, changes in zip(machines, changes_by_machine, strict=True)
     ]
-    every = [row for _, machine_rows in judged for row in machine_rows]
+    all_rows = [row for _, machine_rows in judged for row in machine_rows]
     if options.format == "json":
         _print_json(judged, within)
     else:
         _print(judged, within)
     if options.junit:
-        arguments.write_junit(options.junit, "history", text.failures(every))
+        arguments.write_junit(options.junit, "history", text.failures(all_rows))
     if options.draw:
         _draw(options, judged, within)
-    return 1 if options.strict and any(row.verdict == "slower" for row in every) else 0
+    return 1 if options.strict and any(row.verdict == "slower" for row in all_rows) else 0
 
 
 def _print(judged: JudgedMachines, within: float) -> None:
@@ -98,8 +98,8 @@ def _print(judged: JudgedMachines, within: float) -> None:
         base = history.session_states(machine.sessions[:-1])[-1]
         sessions = text.compared_sessions(base, machine.sessions[-1].number)
         print(sessions, "", text.table(rows, "before", "newest"), "", sep="\n")
-    every = [row for _, rows in judged for row in rows]
-    print(text.how(within), text.counts(every), sep="\n\n")
+    all_rows = [row for _, rows in judged for row in rows]
+    print(text.explanation(within), text.counts(all_rows), sep="\n\n")
 
 
 def _print_json(judged: JudgedMachines, within: float) -> None:
@@ -145,7 +145,7 @@ def run_reference(options: argparse.Namespace) -> int:
         raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
     machines = measured(options.results, options.experiment, options.since)
     chosen = [machine.sessions if options.since else machine.sessions[-1:] for machine in machines]
-    all_sessions, histories = _all(chosen)
+    all_sessions, histories = _merged(chosen)
     new = reference.new_reference(options.name, all_sessions, histories, options.within or limit("as_before"))
     if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
@@ -155,13 +155,13 @@ def run_reference(options: argparse.Namespace) -> int:
     print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in new.points):
-        print("values of one launch: how far launches differ is not known; REPEATS=3 or more tells")
+        print("values of one launch: how far launches differ is not known; REPEATS=3 or more shows it")
     print(f"keep it with the kit (git add {file}); after maintenance: measure with FORCE=1, then "
           f"make check-reference NAME={options.name}")  # fmt: skip
     return 0
 
 
-def _all(by_machine: list[list[Session]]) -> tuple[list[Session], dict[Key, Values]]:
+def _merged(by_machine: list[list[Session]]) -> tuple[list[Session], dict[Key, Values]]:
     """Return the sessions on all machines, and the values of each point."""
     histories: dict[Key, Values] = {}
     for sessions in by_machine:
@@ -170,7 +170,7 @@ def _all(by_machine: list[list[Session]]) -> tuple[list[Session], dict[Key, Valu
 
 
 def _why_no_point(histories: dict[Key, Values]) -> str:
-    return "; ".join(dict.fromkeys(why for values in histories.values() for why in values.lost.values()))
+    return "; ".join(dict.fromkeys(why for values in histories.values() for why in values.invalid.values()))
 
 
 def declare_check_reference(parser: argparse.ArgumentParser) -> None:
@@ -180,11 +180,11 @@ def declare_check_reference(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check_reference(options: argparse.Namespace) -> int:
-    """Print each point beside its reference; 1 where one is slower. Raises TableError without a reference."""
+    """Print each point beside its reference; returns 1 if one is slower. Raises TableError without a reference."""
     stored = reference.load(reference.path(options.name, options.folder))
     within = options.within or stored.within
     machines = measured(options.results, None, options.since)
-    all_sessions, histories = _all([_newest(machine, stored, options.since) for machine in machines])
+    all_sessions, histories = _merged([_newest(machine, stored, options.since) for machine in machines])
     rows = history.verdict_rows(reference.reference_changes(stored, histories), within)
     if options.format == "json":
         check = filled(
@@ -192,10 +192,11 @@ def run_check_reference(options: argparse.Namespace) -> int:
         )
         print(documents.text(check))
     else:
-        now = "; ".join(dict.fromkeys(one.days for one in all_sessions)) or "nothing yet, FORCE=1 measures again"
+        days = dict.fromkeys(session.days for session in all_sessions)
+        now = "; ".join(days) or "nothing yet, FORCE=1 measures again"
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {now}", "", sep="\n")
         print(text.table(rows, "reference", "now"), "", *_changes(stored, all_sessions), sep="\n")
-        print(text.how(within), "", text.counts(rows), sep="\n")
+        print(text.explanation(within), "", text.counts(rows), sep="\n")
     if options.junit:
         arguments.write_junit(options.junit, "check-reference", text.failures(rows))
     return 1 if any(row.verdict == "slower" for row in rows) else 0
@@ -206,29 +207,28 @@ def _newest(machine: Machine, stored: Reference, since: str | None) -> list[Sess
     sessions: list[Session] = []
     stored_digests = set(stored.records.values())
     for experiment in sorted({point.experiment for point in stored.points}):
-        measured_sessions = [
-            one for one in (_only(session, experiment, stored_digests) for session in machine.sessions) if one
-        ]
+        parts = [_only(session, experiment, stored_digests) for session in machine.sessions]
+        measured_sessions = [part for part in parts if part]
         sessions += measured_sessions if since else measured_sessions[-1:]
-    return [Session(number, one.launches, one.table) for number, one in enumerate(sessions, 1)]
+    return [Session(number, session.launches, session.table) for number, session in enumerate(sessions, 1)]
 
 
 def _only(session: Session, experiment: str, stored_digests: set[str]) -> Session | None:
     """Return the part of a session that is of an experiment and not of the reference."""
     table: pd.DataFrame = session.table[session.table["experiment"].eq(experiment)]
-    own = set(table["record"])
-    launches = tuple(one for one in session.launches if one.path in own and one.sha256 not in stored_digests)
+    new = [launch for launch in session.launches if launch.sha256 not in stored_digests]
+    launches = tuple(launch for launch in new if launch.path in set(table["record"]))
     if not launches:
         return None
-    left = table[table["record"].isin([one.path for one in launches])]
-    return Session(session.number, launches, left)
+    rows = table[table["record"].isin([launch.path for launch in launches])]
+    return Session(session.number, launches, rows)
 
 
 def _changes(stored: Reference, sessions: list[Session]) -> list[str]:
     """Return lines on what differs in the provenance of launches then and now."""
     if not sessions:
         return []
-    then, now = stored.made, reference.provenances(launch for one in sessions for launch in one.launches)
+    then, now = stored.made, reference.provenances(launch for session in sessions for launch in session.launches)
     pairs = [(name, getattr(then, name), getattr(now, name)) for name in ("commit", "driver", "kernel", "image")]
     packages = sorted({*then.versions, *now.versions})
     pairs += [(name, then.versions.get(name, ["none"]), now.versions.get(name, ["none"])) for name in packages]

@@ -31,7 +31,7 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "\n".join(
         [
             *textwrap.wrap(rows, 98),
-            *(f"  {name}: also {', '.join(others)}" for name, others in headers.EXAMPLES.items()),
+            *(f"  {name}: also {', '.join(synonyms)}" for name, synonyms in headers.EXAMPLES.items()),
             "docs/tables.md: all that is read.",
         ]
     )
@@ -49,8 +49,8 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--global-batch", type=arguments.positive, metavar="N", help="keep this global batch (strong scaling)"
     )
-    only = "use points of at most N ranks; larger ones that were measured check the prediction"
-    parser.add_argument("--up-to", type=arguments.positive, default=math.inf, metavar="N", help=only)
+    up_to_help = "use points of at most N ranks; larger ones that were measured check the prediction"
+    parser.add_argument("--up-to", type=arguments.positive, default=math.inf, metavar="N", help=up_to_help)
     arguments.add(parser, "--images", "--epochs")
     parser.add_argument(
         "--price", type=arguments.positive, metavar="P", help="of an hour of a node: what that job costs"
@@ -59,40 +59,40 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def run_predict(options: argparse.Namespace) -> int:
-    """Print what is predicted, how good such predictions were, and what to measure next; 1 where nothing is."""
+    """Print the predictions, the accuracy of such predictions, and what to measure next; returns 1 without any."""
     if options.exchange and not options.file:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
     study = Study(options.results)
-    curves, costs = _asked(options, study)
+    curves, costs = _curves_and_costs(options, study)
     curves = _model_curves(curves, options.models)
     # This takes a second: it comes after all that may be wrong in the arguments.
     published = calibration.published_curves(study.published)
     if options.global_batch:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
-    asked = Question(options.to, options.global_batch, job, options.up_to)
+    question = Question(options.to, options.global_batch, job, options.up_to)
     predictions = [
-        answers.answer(curve, asked, published.learned_for(curve), costs.get((curve.model, curve.series)))
+        answers.answer(curve, question, published.learned_for(curve), costs.get((curve.model, curve.series)))
         for curve in curves
     ]
     if options.format == "json":
         print(documents.text(answers.as_json(predictions)))
     else:
         print(answers.report(predictions, calibration.accuracy_sentence(calibration.accuracy(published.checks))))
-        _say_next(options, predictions, published)
+        _print_next_points(options, predictions, published)
     if options.draw:
         _draw(options, predictions, published)
-    return 0 if any(target.supported for one in predictions for target in one.targets) else 1
+    return 0 if any(target.supported for prediction in predictions for target in prediction.targets) else 1
 
 
-def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], FixedCosts]:
-    """Return the curves to predict, and the fixed cost of a job of each where a job is asked for."""
+def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[Curve], FixedCosts]:
+    """Return the curves to predict, and the fixed cost of a job of each if a job is to be predicted."""
     if options.file:
         read = user_table.read(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
-            print(line, file=arguments.beside(options))
+            print(line, file=arguments.notes_stream(options))
         return reading.file(read, options.exchange), _file_costs(read) if options.images else {}
     if not options.experiment:
         costs = _table_costs(study.published, "the reports") if options.images else {}
@@ -123,35 +123,35 @@ def _file_costs(table: UserTable) -> FixedCosts:
 
 
 def _model_curves(curves: list[Curve], models: list[str] | None) -> list[Curve]:
-    """Return the curves of the models that were asked for. Raises TableError where one has none."""
-    wanted = models or []
-    there = sorted({curve.model for curve in curves})
-    if absent := [model for model in wanted if model not in there]:
-        raise TableError(f"--models: no curve of '{absent[0]}'; allowed: {', '.join(there)}")
-    return [curve for curve in curves if not wanted or curve.model in wanted]
+    """Return the curves of these models, or all. Raises TableError if a model has none."""
+    available = sorted({curve.model for curve in curves})
+    if absent := [model for model in models or () if model not in available]:
+        raise TableError(f"--models: no curve of '{absent[0]}'; allowed: {', '.join(available)}")
+    return [curve for curve in curves if not models or curve.model in models]
 
 
-def _say_next(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
-    """Print what to measure next for each curve of one's own; of the published ones nobody has the machine."""
+def _print_next_points(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
+    """Print what to measure next for each curve of the user; nobody has the machines of the published ones."""
     if not options.file and not options.experiment:
         return
-    for one in predictions:
-        at = answers.sizes(one.curve, options.to, one.global_batch)
-        fixed_s = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
-        if points := next_points.next_points(one.curve, at, published.in_general, fixed_s):
-            weak_or_strong = "weak_scaling" if one.global_batch is None else "strong_scaling"
+    for prediction in predictions:
+        sizes = answers.sizes(prediction.curve, options.to, prediction.global_batch)
+        fixed_s = max(prediction.fixed_s.value, 0.0) if prediction.fixed_s else 0.0
+        if points := next_points.next_points(prediction.curve, sizes, published.in_general, fixed_s):
+            weak_or_strong = "weak_scaling" if prediction.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
             # The kit has the models of the published curves.
-            measurable = not options.file or one.curve.model in {"", *(curve.model for curve in published.curves)}
-            command = next_points.command(one.curve, points, experiment) if measurable else ""
-            print("", next_points.sentence(one.curve, points, command), sep="\n")
+            models = {"", *(curve.model for curve in published.curves)}
+            measurable = not options.file or prediction.curve.model in models
+            command = next_points.command(prediction.curve, points, experiment) if measurable else ""
+            print("", next_points.sentence(prediction.curve, points, command), sep="\n")
 
 
 def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
     from analysis.figures import files
     from analysis.figures import prediction as figure
 
-    if not any(target.supported for one in predictions for target in one.targets):
+    if not any(target.supported for prediction in predictions for target in prediction.targets):
         return
     files.save("predicted", partial(figure.draw, predictions, published.learned_for), options.out)
     arguments.print_figures(options, ["predicted"])

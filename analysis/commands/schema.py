@@ -1,4 +1,4 @@
-"""The types of what the commands print with `--format json`, and what is generated from them.
+"""The types of the documents that commands print with `--format json`, and what is generated from them.
 
 `python -m analysis.commands.schema` writes analysis/output.schema.json and the lists of docs/json.md.
 """
@@ -27,7 +27,7 @@ from analysis.timeline.text import LaunchTimeline
 
 SCHEMA = Path(__file__).parents[1] / "output.schema.json"
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
-# By command; of two types, the arguments or the experiment decide.
+# By command; if there are two types, the arguments or the experiment decide.
 DOCUMENTS: dict[str, list[Any]] = {
     "audit": [Audit],
     "claims": [list[JudgedClaim]],
@@ -49,13 +49,13 @@ Schema = dict[str, Any]
 
 def json_schema() -> Schema:
     """Return the JSON Schema of all documents: `$defs` has an entry for each command and each type."""
-    types = [one for documents in DOCUMENTS.values() for one in documents]
+    types = [kind for kinds in DOCUMENTS.values() for kind in kinds]
     references, defined = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     for definition in defined.values():  # Python before 3.13 keeps the indentation of docstrings
         definition["description"] = inspect.cleandoc(definition["description"])
     schemas = iter(references)
-    commands = {name: [next(schemas) for _ in documents] for name, documents in DOCUMENTS.items()}
-    either = {name: one[0] if len(one) == 1 else {"anyOf": one} for name, one in commands.items()}
+    commands = {name: [next(schemas) for _ in kinds] for name, kinds in DOCUMENTS.items()}
+    either = {name: any_of[0] if len(any_of) == 1 else {"anyOf": any_of} for name, any_of in commands.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What `python -m analysis COMMAND --format json` prints: $defs has one entry a command",
@@ -68,7 +68,7 @@ def page(text: str) -> str:
     types = json_schema()["$defs"]
 
     def items(match: re.Match[str]) -> str:
-        lines = "\n".join(_items(types, types[match[1]], shown=_anchors(text)))
+        lines = "\n".join(_items(types, types[match[1]], anchors=_anchors(text)))
         return f"<!-- {match[1]} -->\n{lines}\n<!-- end -->\n"
 
     return _LIST.sub(items, text)
@@ -80,38 +80,38 @@ def _anchors(text: str) -> dict[str, str]:
     return {name: heading for heading, _, body in sections for name in re.findall(_COMMENT, body)}
 
 
-def _items(types: Schema, schema: Schema, shown: dict[str, str], indent: str = "") -> Iterator[str]:
+def _items(types: Schema, schema: Schema, anchors: dict[str, str], indent: str = "") -> Iterator[str]:
     """Yield a line for each name in an object, and below it for those of the objects in it that have no other list."""
     for name, value in schema["properties"].items():
         absent = "" if name in schema["required"] else ", may be absent"
         meaning = f": {value['description']}" if "description" in value else ""
-        yield f"{indent}- `{name}` ({_type(value, shown)}{absent}){meaning}"
+        yield f"{indent}- `{name}` ({_type(value, anchors)}{absent}){meaning}"
         inner = _inner(value)
-        if inner and inner not in shown:
-            yield from _items(types, types[inner], shown, f"{indent}  ")
+        if inner and inner not in anchors:
+            yield from _items(types, types[inner], anchors, f"{indent}  ")
 
 
 def _inner(value: Schema) -> str:
     """Return the type of the objects in a value; "" if there are none."""
-    for one in value.get("anyOf", [value]):
-        if "$ref" in one:
-            return str(one["$ref"].rpartition("/")[2])
-        if one.get("type") == "array":
-            return _inner(one["items"])
+    for option in value.get("anyOf", [value]):
+        if "$ref" in option:
+            return str(option["$ref"].rpartition("/")[2])
+        if option.get("type") == "array":
+            return _inner(option["items"])
     return ""
 
 
-def _type(value: Schema, shown: dict[str, str]) -> str:
+def _type(value: Schema, anchors: dict[str, str]) -> str:
     """Return the type of a value, by its name in JSON Schema or as a link to the list of its names."""
     if "anyOf" in value:
-        return " or ".join(_type(one, shown) for one in value["anyOf"])
+        return " or ".join(_type(option, anchors) for option in value["anyOf"])
     if "enum" in value:
-        return ", ".join(f"`{one}`" if one else "empty" for one in value["enum"])
+        return ", ".join(f"`{choice}`" if choice else "empty" for choice in value["enum"])
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
-        return f"[{name}](#{shown[name]})" if name in shown else "object"
+        return f"[{name}](#{anchors[name]})" if name in anchors else "object"
     inner = value.get("items") or value.get("additionalProperties")
-    element_type = f" of {_type(inner, shown)}" if inner and _inner(inner) in ("", *shown) else ""
+    element_type = f" of {_type(inner, anchors)}" if inner and _inner(inner) in ("", *anchors) else ""
     return f"{value['type']}{element_type}"
 
 

@@ -32,86 +32,86 @@ def declare_summary(parser: argparse.ArgumentParser) -> None:
 
 
 def run_summary(options: argparse.Namespace) -> int:
-    """Print the table, draw on request, and say where the figures are; 1 where there is no complete run."""
+    """Print the table, draw on request, and print where the figures are; returns 1 without a complete run."""
     study = Study(options.results)
     arguments.print_notices(study.left_out)
     folder = options.results / options.experiment
-    arguments.print_notices(one for one in study.failed if Path(one.path).is_relative_to(folder))
-    shown = study.local[study.local["experiment"] == options.experiment]
-    if shown.empty:
+    arguments.print_notices(notice for notice in study.failed if Path(notice.path).is_relative_to(folder))
+    rows = study.local[study.local["experiment"] == options.experiment]
+    if rows.empty:
         print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
         return 1
     if options.format == "json":
-        print(documents.text(summary.as_json(shown)))
+        print(documents.text(summary.as_json(rows)))
     else:
-        brief = summary.speedup_rows(shown) if options.brief else []
-        lines = _brief(options.experiment, study, shown, brief) if brief else _sections(options.experiment, shown)
+        brief = summary.speedup_rows(rows) if options.brief else []
+        lines = _brief(options.experiment, study, rows, brief) if brief else _sections(options.experiment, rows)
         print("\n".join(lines))
     if options.draw:
-        _draw(options, shown, study)
+        _draw(options, rows, study)
     return 0
 
 
-def _brief(experiment: str, study: Study, shown: pd.DataFrame, rows: list[list[str]]) -> list[str]:
+def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[str]]) -> list[str]:
     """Return the lines to print about the speedups of an experiment over its nodes, and its largest losses."""
     lines = [
-        f"{experiment} on {'; '.join(shown['machine'].unique())}",
+        f"{experiment} on {'; '.join(rows['machine'].unique())}",
         "in brackets: the 95 % interval, which covers other launches, or only other rounds of the same launch",
         "(repeatability: other launches may differ by more); another launch: where its speedup is expected",
         "",
-        tabulate(rows, tablefmt="plain", disable_numparse=True),
+        tabulate(table, tablefmt="plain", disable_numparse=True),
     ]
-    if emulated := controls.control_note(shown, labels.name):
+    if emulated := controls.control_note(rows, labels.name):
         lines += ["", emulated]
-    if losses := _largest_losses(study, shown):
+    if losses := _largest_losses(study, rows):
         lines += ["", f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses]
     return [*lines, "", f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report"]
 
 
-def _largest_losses(study: Study, shown: pd.DataFrame) -> list[str]:
+def _largest_losses(study: Study, rows: pd.DataFrame) -> list[str]:
     """Return a line for each curve whose largest point has a loss that is certainly the largest."""
-    split_curves = [(curve, points[-1]) for curve in curves(shown, study.records) if (points := splits(curve))]
+    split_curves = [(curve, points[-1]) for curve in curves(rows, study.records) if (points := splits(curve))]
     lines = [largest_loss_line(curve, point, largest_loss(point)) for curve, point in split_curves]
     return [line for line in lines if line]
 
 
-def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
-    lines = [f"{experiment} on {'; '.join(shown['machine'].unique())}", *_intervals(shown), ""]
-    pairs = equivalence.pairs(shown) if shown["arm"].nunique() > 1 else []
+def _sections(experiment: str, rows: pd.DataFrame) -> list[str]:
+    lines = [f"{experiment} on {'; '.join(rows['machine'].unique())}", *_intervals(rows), ""]
+    pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
     if pairs:
         lines.append(equivalence.summary(pairs))
     else:
-        lines.append(tabulate(summary.rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
-    if shown["quantity"].eq("allreduce_s").any():
+        lines.append(tabulate(summary.rows(rows).fillna(""), headers="keys", showindex=False, disable_numparse=True))
+    if rows["quantity"].eq("allreduce_s").any():
         title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
-        lines += ["", title, "", allreduce.by_size(shown)]
-    if emulated := controls.control_note(shown, labels.name):
-        lines += ["", emulated, f"images: {labels.image_sizes(shown)}"]
-    if assumed := labels.assumptions(shown):
+        lines += ["", title, "", allreduce.by_size(rows)]
+    if emulated := controls.control_note(rows, labels.name):
+        lines += ["", emulated, f"images: {labels.image_sizes(rows)}"]
+    if assumed := labels.assumptions(rows):
         lines += ["", *assumed]
     return lines
 
 
-def _intervals(shown: pd.DataFrame) -> list[str]:
+def _intervals(rows: pd.DataFrame) -> list[str]:
     lines = [f"in brackets: the 95 % interval; none of fewer than {intervals.MIN_VALUES} values"]
-    in_rounds = shown[shown["round"].notna()]
+    in_rounds = rows[rows["round"].notna()]
     if in_rounds.empty:
         return lines
     if in_rounds.groupby("series")["record"].nunique().min() == 1:
         lines.append("one launch: the interval covers rounds within it (repeatability), not other launches")
-    if shown["quantity"].eq("wall_s").any():
+    if rows["quantity"].eq("wall_s").any():
         lines.append(
             "wall time and job time: of the largest point from the launches in rounds, of the others from separate ones"
         )
     return lines
 
 
-def _draw(options: argparse.Namespace, shown: pd.DataFrame, study: Study) -> None:
+def _draw(options: argparse.Namespace, rows: pd.DataFrame, study: Study) -> None:
     from analysis.figures import files, registry
 
-    figures, these = registry.figures(study.local), study.narrowed(shown)
-    showing = [entry for entry in figures.values() if not entry.points(these).local.empty]
-    drawn = files.draw(showing, study, options.out)
+    figures, selected = registry.figures(study.local), study.narrowed(rows)
+    entries = [entry for entry in figures.values() if not entry.points(selected).local.empty]
+    drawn = files.draw(entries, study, options.out)
     files.write_captions(figures, study, options.out)
     arguments.print_figures(options, drawn)
 
@@ -136,10 +136,10 @@ def declare_tune(parser: argparse.ArgumentParser) -> None:
 
 
 def run_tune(options: argparse.Namespace) -> int:
-    """Print the ranking of each contest, and write the winner's settings where that is asked; 1 without a contest.
+    """Print the ranking of each contest, and write the winner's settings on request; returns 1 without a contest.
 
-    Raises TableError where the file cannot be written: before anything else for its name, and because it exists; after
-    the ranking where the contests have no common winner.
+    Raises TableError if the file cannot be written: at first if its name is wrong or it exists; after the ranking if
+    the contests have no common winner.
     """
     path = _settings_path(options.conf / "system", options.write) if options.write else None
     if options.dry_run:
@@ -162,8 +162,7 @@ def run_tune(options: argparse.Namespace) -> int:
         print("\n\n".join(arms.report(contest) for contest in contests))
     if path:
         _write_settings(contests, path)
-        where = arguments.beside(options)
-        print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=where)
+        print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
     return 0
 
 

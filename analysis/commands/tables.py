@@ -29,8 +29,8 @@ def run_tables(options: argparse.Namespace) -> int:
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     stated = numbers[numbers["stated"].notna()]
-    open_ = [_open(row) for row in stated[~stated["agrees"].fillna(False)].to_dict("records")]
-    print(tabulate(open_, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
+    unconfirmed = [_unconfirmed(row) for row in stated[~stated["agrees"].fillna(False)].to_dict("records")]
+    print(tabulate(unconfirmed, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
     for report, rows in stated.groupby("report"):
         yes, no = (int(rows["agrees"].eq(answer).sum()) for answer in (True, False))
         print(
@@ -41,8 +41,8 @@ def run_tables(options: argparse.Namespace) -> int:
     return 0
 
 
-def _open(row: dict) -> dict[str, str]:
-    """Return a stated number that does not follow, or of which it is not decidable, for people."""
+def _unconfirmed(row: dict) -> dict[str, str]:
+    """Return the cells of a stated number that does not follow, or for which that is not decidable."""
     ends = [row["computed"], row["computed_low"], row["computed_high"]]
     value, low, high = ("" if pd.isna(end) else f"{end:.4g}" for end in ends)
     return {
@@ -69,10 +69,10 @@ def run_table(options: argparse.Namespace) -> int:
     read = user_table.read(options.file, options.columns)
     rows = read.runs if read.published is None else read.published
     print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
-    shown = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
-    print(tabulate(_short(shown), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
+    columns = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
+    print(tabulate(_short(columns), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(csv_text(shown, float_format="%.12g"))
+    options.out.write_text(csv_text(columns, float_format="%.12g"))
     print(f"\nwritten: {options.out}")
     return 0
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import metrics, speedups
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
-from analysis.derived import computed, half_unit
+from analysis.derived import computed_rows, half_unit
 from analysis.stats import Number, rounded
 from analysis.table import controls
 from analysis.table.identity import BATCHES
@@ -111,7 +111,7 @@ def published_curves(table: pd.DataFrame, swept: Axes) -> list[Curve]:
     curves = [*_throughputs(table, swept)]
     whole = {(c.report, c.experiment, c.model, c.on) for c in curves if len(c.sizes) > 1}
     curves += [c for c in _stated(table, swept) if (c.report, c.experiment, c.model, c.on) not in whole]
-    times = computed(table)
+    times = computed_rows(table)
     for by in ("wall time", "job time"):
         rows = times[times["quantity"] == f"speedup_{by.replace(' ', '_')}"]
         curves += _curves(rows.assign(rate=rows["value"]), table, swept, by)

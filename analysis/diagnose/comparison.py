@@ -1,4 +1,4 @@
-"""The arms of an experiment on as many nodes: the parts by which a step of one arm is longer than one of their base.
+"""The arms of an experiment on equally many nodes: the parts by which steps of an arm are longer than the base's.
 
 Launches of one repeat belong together: a difference is taken within a repeat, so that the machine's drift cancels.
 """
@@ -19,8 +19,8 @@ from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
 
-# Parts that are one where one of two arms does not separate them.
-_TOGETHER: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
+# Parts that are merged if one of two arms does not separate them.
+_MERGED: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
 _HEADER_CHARACTERS = 14
 
 Arm = tuple[Curve, Split]
@@ -34,7 +34,7 @@ class ComparedArm:
     split: Split
     longer: Number
     parts: Mapping[Part, Number]  # of the difference; together they are all of it
-    reasons: Sequence[Part] = ()  # of a significant difference: its parts that are, and may be the largest
+    reasons: Sequence[Part] = ()  # the significant parts of a significant difference that may be the largest
 
     @property
     def differs(self) -> bool:
@@ -54,7 +54,7 @@ class Comparison:
     @property
     def arms(self) -> list[Arm]:
         """The base and the others."""
-        return [(self.curve, self.split), *((other.curve, other.split) for other in self.others)]
+        return [(self.curve, self.split), *((arm.curve, arm.split) for arm in self.others)]
 
 
 def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
@@ -77,14 +77,14 @@ def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
     return Comparison(nodes, curve, base, [_compared_arm(arm, steps) for arm, steps in pairs if steps])
 
 
-def _pairs(base: Split, other: Split) -> Iterator[tuple[Step, Step]]:
+def _pairs(base: Split, split: Split) -> Iterator[tuple[Step, Step]]:
     base_steps = {step.repeat: step for steps in base.launches for step in steps}
-    for step in (step for steps in other.launches for step in steps if step.repeat in base_steps):
+    for step in (step for steps in split.launches for step in steps if step.repeat in base_steps):
         yield base_steps[step.repeat], step
 
 
 def _compared_arm(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
-    """Return one arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
+    """Return one arm with its differences and their parts. pairs: steps of the base and of this arm."""
 
     def difference(number: Callable[[Step], float]) -> Number:
         return repeats.arithmetic_mean(repeats.singles([number(step) - number(base) for base, step in pairs]))
@@ -107,16 +107,16 @@ def _compared_arm(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
 def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[Part, Callable[[Step], float]]:
     """Return the seconds of each part in which steps can differ; a part that an arm does not have takes no time.
 
-    Where only one of both separates slower computing, waiting and exchange, they are one part.
+    If only one of both arms separates slower computing, waiting and exchange, they are merged.
     """
     steps = [step for pair in pairs for step in pair]
     present = {part for step in steps for part in step.parts_s}
     if any("slower_or_exchange" in step.parts_s for step in steps):
-        present = (present - {*_TOGETHER}) | {"slower_or_exchange"}
+        present = (present - {*_MERGED}) | {"slower_or_exchange"}
 
     def number(part: Part) -> Callable[[Step], float]:
-        parts = _TOGETHER if part == "slower_or_exchange" else (part,)
-        return lambda step: sum(step.parts_s.get(one, 0.0) for one in parts)
+        parts = _MERGED if part == "slower_or_exchange" else (part,)
+        return lambda step: sum(step.parts_s.get(name, 0.0) for name in parts)
 
     return {part: number(part) for part in PARTS if part in present}
 
@@ -179,11 +179,11 @@ def _longer(difference: Number) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield what the records of the arms do not separate, and which part holds it instead."""
+    """Yield the losses that the records of the arms do not separate, and the part that contains each."""
     arms = comparison.arms
-    if together := [curve.arm for curve, split in arms if "slower_or_exchange" in split.parts]:
+    if merged := [curve.arm for curve, split in arms if "slower_or_exchange" in split.parts]:
         yield (
-            f"{', '.join(together)}: the records do not have the time at which gradients were ready, so slower "
+            f"{', '.join(merged)}: the records do not have the time at which gradients were ready, so slower "
             "computing, waiting and exchange are one part."
         )
     if asynchronous := [curve.arm for curve, _ in arms if not curve.synchronous]:

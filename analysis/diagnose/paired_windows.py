@@ -82,7 +82,7 @@ class Curve:
     """The measurements of one model over nodes."""
 
     model: str
-    series: str  # a label that tells it from other curves of the model
+    series: str  # a label that distinguishes it from other curves of the model
     machine: str
     device: str
     dataset: str
@@ -94,7 +94,7 @@ class Curve:
     is_base: bool = False  # the other arms of its experiment are compared with it
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
     flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
-    servers: str = ""  # "+2 cores for servers", where parameter servers had cores beside those of the ranks
+    servers: str = ""  # "+2 cores for servers", if parameter servers had additional cores
 
     @property
     def _times(self) -> list[ArmTimes]:
@@ -121,8 +121,7 @@ class Curve:
 def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]:
     """Return the curves over nodes in the rows of one experiment, by model and series; records: by path.
 
-    An arm that is on several nodes only begins with the arm on fewer nodes (`speedups.base_of`), which is then no curve
-    by itself.
+    An arm that is only on several nodes begins with the arm on fewer (`speedups.base_of`), which then is no curve.
     """
     rows = local[local["axis"].eq("nodes") & local["quantity"].eq("images_per_s")]
     measured = rows[rows["kind"].eq("measured")]
@@ -145,7 +144,7 @@ def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]
 
 
 def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the launches of another arm that a curve of launches begins with; None where it begins by itself."""
+    """Return the launches of another arm with which a curve of launches begins; None if it begins with its own."""
     if points["round"].notna().any() or not points["allreduce"].all():
         return None
     return speedups.base_of(points, measured)
@@ -189,7 +188,7 @@ def launch_of_rounds(run: RunRecord) -> Launch:
         if any(len(measured[index]) != configured[index]["ranks"] for index in measured):
             continue
         times = {arms[index]: _times_of_windows(arm_windows, run) for index, arm_windows in measured.items()}
-        alone = {arms[index].nodes: exchange_s(one) for (n, index), one in exchanges.items() if n == number}
+        alone = {arms[i].nodes: exchange_s(exchange) for (n, i), exchange in exchanges.items() if n == number}
         rounds.append(PairedWindows(times, alone))
     return Launch(rounds, [(rank.host, rank.cores) for rank in run.ranks])
 
@@ -197,7 +196,7 @@ def launch_of_rounds(run: RunRecord) -> Launch:
 def exchange_s(windows: Sequence[Window]) -> float:
     """Return the seconds of one exchange of gradients by itself, mean over those of a round.
 
-    Each counts as on the rank where it was shortest: the one that came last did not wait for another.
+    The time on the rank where it is shortest counts: the rank that came last did not wait for another.
     """
     return float(np.mean(np.min([window.step_times_s for window in windows], axis=0)))
 
@@ -226,20 +225,20 @@ def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:
     """Return the times of one arm in one round, from the window of each of its ranks."""
     steps = len(windows[0].step_times_s)
     has_computing = all(len(window.compute_times_s) == steps for window in windows)
-    # Where ranks share cores, the other processes of a core are mostly ranks, as the configuration says.
+    # If ranks share cores, the other processes of a core are mostly ranks, as configured.
     own_cores = not run.cores_shared and run.config["system"].get("cpus_per_node") is None
     preempted = [
-        (use.delay_s / cores, use.steal_s / cores)
+        (counters.delay_s / cores, counters.steal_s / cores)
         for window, rank in zip(windows, run.ranks, strict=False)
-        if own_cores and (use := window.cores) and use.delay_s is not None
+        if own_cores and (counters := window.cores) and counters.delay_s is not None
         for cores in [max(1, len(rank.cores))]
     ]
-    others, stolen = np.array(preempted).T / steps if len(preempted) == len(windows) else (None, None)
+    other_processes, stolen = np.array(preempted).T / steps if len(preempted) == len(windows) else (None, None)
     return ArmTimes(
         max(window.window_s for window in windows),
         np.array([window.step_times_s for window in windows]),
         np.array([window.compute_times_s for window in windows]) if has_computing else None,
-        others,
+        other_processes,
         stolen,
         run.config["distribution"]["backend"] not in recorded_config.ASYNCHRONOUS,
         max((rank.workers for rank in run.ranks), default=1),

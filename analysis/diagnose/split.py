@@ -76,7 +76,7 @@ class Split:
         return [part for part in PARTS if all(part in step.parts_s for steps in self.launches for step in steps)]
 
     def _values(self, number: Callable[[Step], float]) -> Values:
-        """Return a number of each step, by launch; a repeat of launches is a launch by itself."""
+        """Return a number of each step, by launch; each repeat of launches is a separate launch."""
         values = [[number(step) for step in steps] for steps in self.launches]
         if any(step.repeat for steps in self.launches for step in steps):
             return singles([value for launch in values for value in launch])
@@ -167,8 +167,8 @@ def _steps(launch: Launch, point: Arm, first: Arm) -> list[Step]:
 
 def in_memory(point: Arm, rounds: Sequence[PairedWindows]) -> Arm:
     """Return the arm that differs from a point only in that its batch is in memory; the point itself without one."""
-    other = replace(point, role="in-memory")
-    return other if rounds and all(other in paired.arms for paired in rounds) else point
+    in_memory_arm = replace(point, role="in-memory")
+    return in_memory_arm if rounds and all(in_memory_arm in paired.arms for paired in rounds) else point
 
 
 def slowest_index(rounds: Sequence[PairedWindows], arm: Arm) -> int:
@@ -181,14 +181,14 @@ def slowest_index(rounds: Sequence[PairedWindows], arm: Arm) -> int:
 
 def _step(paired: PairedWindows, point: Arm, first: Arm, slowest: int) -> Step:
     read, base = paired.arms[point], paired.arms[first]
-    held, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
+    from_memory, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
     parts: dict[Part, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
     if point != first:
         control = paired.arms.get(replace(point, role="control"))
-        parts |= _parts_beyond_alone(held, control, slowest, _alone(alone, scale))
-    if held is not read:
-        parts["input"] = float(np.mean(read.steps_s) - np.mean(held.steps_s))
+        parts |= _parts_beyond_alone(from_memory, control, slowest, _alone(alone, scale))
+    if from_memory is not read:
+        parts["input"] = float(np.mean(read.steps_s) - np.mean(from_memory.steps_s))
     parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
     base_input_s = scale * float(np.mean(base.steps_s) - np.mean(alone.steps_s))
     exchange_alone_s = paired.exchanges_s.get(point.nodes)
@@ -206,42 +206,42 @@ class _Alone:
 
 def _alone(times: ArmTimes, scale: float) -> _Alone:
     measured = (times.computing_s, times.preempted_s)
-    known = (None if values is None else float(np.mean(values)) * scale for values in measured)
-    return _Alone(float(np.mean(times.steps_s)) * scale, *known)
+    means = (None if values is None else float(np.mean(values)) * scale for values in measured)
+    return _Alone(float(np.mean(times.steps_s)) * scale, *means)
 
 
-def _parts_beyond_alone(held: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone) -> dict[Part, float]:
+def _parts_beyond_alone(times: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone) -> dict[Part, float]:
     """Return the parts that several nodes add to the step of the fewest.
 
-    held: with allreduce and the batch in memory. control: the same without allreduce.
+    times: with allreduce and the batch in memory. control: the same without allreduce.
     """
-    if not held.waits:
-        return _parts_without_waiting(held, alone)
-    others = np.arange(len(held.steps_s)) != slowest
+    if not times.waits:
+        return _parts_without_waiting(times, alone)
+    others = np.arange(len(times.steps_s)) != slowest
     parts: dict[Part, float] = {}
-    if held.computing_s is not None:
-        behind = held.computing_s.max(axis=0) - held.computing_s[others].mean(axis=0)
+    if times.computing_s is not None:
+        behind = times.computing_s.max(axis=0) - times.computing_s[others].mean(axis=0)
         parts["waiting"] = float(np.mean(behind))
     if control is not None:
         parts |= _parts_of_control(control, slowest, alone, parts)
-    elif held.computing_s is not None and alone.computing_s is not None:
-        parts["slower"] = float(np.mean(held.computing_s[others])) - alone.computing_s
+    elif times.computing_s is not None and alone.computing_s is not None:
+        parts["slower"] = float(np.mean(times.computing_s[others])) - alone.computing_s
     remaining: Part = "exchange" if "slower" in parts else "slower_or_exchange"
-    parts[remaining] = float(np.mean(held.steps_s)) - alone.step_s - sum(parts.values())
+    parts[remaining] = float(np.mean(times.steps_s)) - alone.step_s - sum(parts.values())
     return parts
 
 
-def _parts_without_waiting(held: ArmTimes, alone: _Alone) -> dict[Part, float]:
+def _parts_without_waiting(times: ArmTimes, alone: _Alone) -> dict[Part, float]:
     """Return the parts that asynchronous ranks add to the step of the fewest nodes: means over all of them."""
-    longer_s = float(np.mean(held.steps_s)) - alone.step_s
-    if held.computing_s is None or alone.computing_s is None:
+    longer_s = float(np.mean(times.steps_s)) - alone.step_s
+    if times.computing_s is None or alone.computing_s is None:
         return {"slower_or_exchange": longer_s}
-    slower_s = float(np.mean(held.computing_s)) - alone.computing_s
+    slower_s = float(np.mean(times.computing_s)) - alone.computing_s
     return {"slower": slower_s, "exchange": longer_s - slower_s}
 
 
 def _parts_of_control(control: ArmTimes, slowest: int, alone: _Alone, parts: Mapping[Part, float]) -> dict[Part, float]:
-    """Return the parts that the control shows: computing, and `waiting` where that is among the parts."""
+    """Return the parts that the control shows: computing, and `waiting` if it is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
     slower_s = float(np.mean(control.steps_s[others])) - alone.step_s
     if "waiting" in parts and control.computing_s is not None:
@@ -262,7 +262,7 @@ class LargestLoss:
     """The largest loss of a point: one part, one of several, or none that is significantly above zero."""
 
     candidates: Sequence[Part]  # the largest on average first
-    enough: bool = True  # rounds for intervals
+    enough: bool = True  # whether there are enough rounds for intervals
 
     @property
     def part(self) -> Part | None:
@@ -273,7 +273,7 @@ class LargestLoss:
 def largest_loss(split: Split) -> LargestLoss:
     """Return the losses that are significantly above zero, and not significantly below another one, largest first.
 
-    A part is below another where the whole interval of their difference within rounds is.
+    A part is below another if the whole interval of their difference within rounds is below zero.
     """
     losses = sorted((part for part in split.parts if part in LOSSES), key=lambda part: -split.part(part).value)
     if not losses or not split.part(losses[0]).has_interval:
@@ -306,7 +306,7 @@ def slowest_rank(curve: Curve, point: Arm) -> LateRank | None:
             delays_s[location] += [values] if curve.in_rounds else repeats.singles(values)
     if not delays_s:
         return None
-    location = max(delays_s, key=lambda one: np.mean([value for values in delays_s[one] for value in values]))
+    location = max(delays_s, key=lambda key: np.mean([value for values in delays_s[key] for value in values]))
     host, rank, cores = location
     others, stolen = _preempted_fractions(curve, point, rank)
     return LateRank(

@@ -28,7 +28,7 @@ NAMES: dict[Part, str] = {
     "rest": "barrier after the steps",
 }
 
-# Labels of the efficiency that is left if one part took no time.
+# Labels of the efficiency if one part took no time.
 WITHOUT: dict[Part, str] = {
     "slower": "computing as fast as alone",
     "shared": "no core shared",
@@ -97,7 +97,7 @@ def _optional(value: Number | None) -> str:
 
 
 def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: LateRank | None) -> Iterator[str]:
-    """Yield what the largest point shows, and what to do."""
+    """Yield sentences on the largest point, and on what to do."""
     nodes = counted(split.point.nodes, "node")
     names = [NAMES[part] for part in loss.candidates]
     if not loss.enough:
@@ -149,7 +149,7 @@ def _slowest_rank(slowest: LateRank) -> str:
 Command = Literal["larger batch", "again", "diagnose", "input-bench"]
 
 
-# By case: meaning, action, the command that takes it.
+# By case: meaning, action, and the command for it.
 _ADVICE: dict[str, tuple[str, str, Command]] = {
     "slower": (
         "also without any exchange every rank computes more slowly than one node alone. What ranks of one machine "
@@ -215,11 +215,11 @@ def advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> 
         action = action.format(host=slowest.host, rank=slowest.rank)
     if part == "exchange":
         meaning += _hidden(split)
-    return meaning, action, _command_words(command, curve, split)
+    return meaning, action, _command_line(command, curve, split)
 
 
 def _hidden(split: Split) -> str:
-    """Return how much of the exchange is hidden, where it was also measured by itself."""
+    """Return how much of the exchange is hidden, if it was also measured by itself."""
     alone, hidden = split.exchange_alone, split.hidden
     if not alone:
         return ""
@@ -234,7 +234,7 @@ def _hidden(split: Split) -> str:
     return f"{alone_text}: that any of it is hidden is not significant."
 
 
-def _command_words(command: Command, curve: Curve, split: Split) -> list[str]:
+def _command_line(command: Command, curve: Curve, split: Split) -> list[str]:
     data = [f"MODELS={curve.model}"]
     data += ["DEVICE=gpu"] if curve.device == "gpu" else []
     data += [f"DATASET={curve.dataset}"] if curve.dataset != "synthetic" else []

@@ -1,7 +1,7 @@
-"""What local records hold, by kind of experiment. Here: numbers of points and runs beside throughput.
+"""The numbers in local records, by kind of experiment. Here: numbers of points and runs other than throughput.
 
-They are bounds, energy of an image, step times and training over epochs. A kind of experiment is recognised by what its
-records hold (an axis, arms, epochs, times of allreduces, ...), never by a name.
+They are bounds, energy of an image, step times and training over epochs. A kind of experiment is recognised by its
+records (an axis, arms, epochs, times of allreduces, ...), never by a name.
 """
 
 import math
@@ -27,7 +27,7 @@ ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
 def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
     """Return the roofline bounds of one point [images/s], by quantity: means over its launches.
 
-    runs: the runs of the point, as `speedups.rates` gives them.
+    runs: the runs of the point, as from `speedups.rates`.
     """
     rows = speedups.rows_of_point(local, runs)
     values = {name: rows.loc[rows["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
@@ -35,9 +35,9 @@ def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
 
 
 def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
-    """Return the joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
+    """Return the joules of an image of one point, by quantity: medians over rounds or launches, if they are known.
 
-    runs: the runs of the point, as `speedups.rates` gives them.
+    runs: the runs of the point, as from `speedups.rates`.
     """
     values = {quantity: joules(local, runs, quantity) for quantity in ENERGY_LABELS}
     return {quantity: repeats.median(launches) for quantity, launches in values.items() if launches}
@@ -69,11 +69,11 @@ def _times(run: RunRecord, point: pd.Series) -> list[float]:
     arms: list[dict[str, Any]] = run.config.get("rounds", [])
     if not arms:
         return _slowest([rank.step_times_s for rank in run.ranks])
-    wanted = [point["nodes"], point["batch_per_rank"], point["allreduce"], point["role"]]
+    key = [point["nodes"], point["batch_per_rank"], point["allreduce"], point["role"]]
     windows = defaultdict(list)
     for window in (window for rank in run.ranks for window in rank.windows):
         arm = arms[window.arm]
-        if [arm["nodes"], recorded_config.arm_step_batch(arm), arm["allreduce"], arm["role"]] == wanted:
+        if [arm["nodes"], recorded_config.arm_step_batch(arm), arm["allreduce"], arm["role"]] == key:
             windows[window.round].append(window.step_times_s)
     return [time_s for times_by_rank in windows.values() for time_s in _slowest(times_by_rank)]
 

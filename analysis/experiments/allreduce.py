@@ -1,4 +1,4 @@
-"""Allreduce alone: times and bandwidths over message sizes, beside what link and memory carry."""
+"""Allreduce alone: times and bandwidths over message sizes, and the rates of link and memory."""
 
 import math
 from typing import Annotated, Literal
@@ -56,7 +56,7 @@ def rounds(local: pd.DataFrame) -> pd.DataFrame:
 def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:
     """Return the measured rates of link and memory, in bytes/s, mean over runs, by quantity.
 
-    `tcp_ring_bytes_per_s` is what the slowest rank received while all ranks sent to their next one.
+    `tcp_ring_bytes_per_s` is the rate at which the slowest rank received while all ranks sent to their next one.
     """
     values = local[local["quantity"].isin(HARDWARE_RATES)].groupby("quantity")["value"]
     rates = {str(quantity): repeats.arithmetic_mean(singles(group.tolist())) for quantity, group in values}

@@ -33,9 +33,9 @@ class Ratio:
     """Throughputs of one arm over those of another: a ratio for each round, or repeat."""
 
     model: str
-    series: str  # of the arm that is over the other
+    series: str  # of the arm in the numerator
     ranks: int
-    label: list[str]  # the lines of a label that says which arms are compared
+    label: list[str]  # the lines of a label that names the compared arms
     launches: Launches
     unit: str  # a round, or a repeat
 
@@ -65,7 +65,7 @@ def compared(local: pd.DataFrame) -> bool:
 
 
 def _work(series: pd.DataFrame) -> tuple[bool, bool, str]:
-    """Return a key that orders arms from the one that does least: without Horovod, without allreduce."""
+    """Return a key that sorts arms by their work: first without Horovod, then without allreduce."""
     first = series.iloc[0]
     return first["backend"] != "none", bool(first["allreduce"]), str(first["arm"])
 
@@ -79,7 +79,7 @@ def _pair_label(arm: Any, base: Any) -> str:
 
 
 def _server_labels(*arms: pd.DataFrame) -> Iterator[str]:
-    """Yield a phrase for each arm with cores for parameter servers beside the ranks: "ps: +2 cores for servers"."""
+    """Yield a phrase for each arm with additional cores for parameter servers: "ps: +2 cores for servers"."""
     for arm in arms:
         yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in labels.server_cores(arm))
 
@@ -91,7 +91,7 @@ def _name(series: Any) -> str:
 
 _LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link", "position", "n", "step_s", "control_s", "min_s"]
 _LINK_COLUMNS += ["invalid", *(name + end for name in ("share", "exposed_s") for end in ("", "_low", "_high"))]
-# The columns that a series shares with its control beside the model.
+# The columns that a series shares with its control.
 _SAME = ["model", "nodes", "batch_per_rank", "machine"]
 
 
@@ -243,7 +243,7 @@ def _value(run: RunRecord, key: str) -> Any:
 
 
 def _exchange(run: RunRecord) -> dict[str, Any]:
-    """Return the keys of `distribution` in which arms differ, as far as this run uses them."""
+    """Return the keys of `distribution` in which arms differ and that this run has, with their values."""
     keys = [key for key in run.arm_keys if key.startswith("distribution.")]
     return {key: value for key in keys if (value := _value(run, key)) is not None}
 
@@ -302,16 +302,16 @@ def _conclusion(contest: Contest) -> str:
             return f"{none}; too few launches of {', '.join(unsure)}: REPEATS=."
         return f"{none}: keep it. 'no difference' means that none is significant."
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
-    alike = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
-    others = f" Faster too, and perhaps as fast: {', '.join(alike)}." if alike else ""
+    also_faster = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
+    also = f" Faster too, and perhaps as fast: {', '.join(also_faster)}." if also_faster else ""
     return (
         f"{best.name} ({settings}) is {best.ratio.value:.3g} times as fast as {contest.base}, "
-        f"{best.ratio.low:.3g} to {best.ratio.high:.3g}.{others} WRITE=name writes it into conf/system/name.yaml."
+        f"{best.ratio.low:.3g} to {best.ratio.high:.3g}.{also} WRITE=name writes it into conf/system/name.yaml."
     )
 
 
 def _fewest(level: float) -> int:
-    """Return the fewest values whose median has an interval at this level: 2 / 2^n of medians are beyond all values."""
+    """Return the fewest values n whose median has an interval at this level: 2 / 2^n of medians are beyond them all."""
     return max(MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
 
 
@@ -323,17 +323,17 @@ def system_file(contest: Contest, name: str, folder: Path) -> str:
     best = contest.winner
     assert best is not None
     exchange = {key.partition(".")[2]: value for key, value in best.exchange.items()}
-    # The file of the node: that of the contest, or the one that a file written like this is over.
+    # The file of the node: that of the contest, or the one on which a file like this is based.
     system = str(contest.system["name"])
     text = path.read_text() if (path := folder / f"{system}.yaml").exists() else ""
-    written = re.search(r"^  - (\w+)@system$", text, re.MULTILINE)
+    base_file = re.search(r"^  - (\w+)@system$", text, re.MULTILINE)
     than_base = f"{best.ratio.value:.3g} times as fast as {contest.base}, {best.ratio.low:.3g} to {best.ratio.high:.3g}"
     lines = [
         "# @package _global_",
         f"# {contest.machine}: the fastest settings for {contest.model} on {contest.ranks} ranks, as make tune found",
         f"# ({best.name}: {than_base})",
         "defaults:",
-        f"  - {written[1] if written else system}@system",
+        f"  - {base_file[1] if base_file else system}@system",
         "  - _self_",
         "system:",
         f"  name: {name}",

@@ -21,10 +21,10 @@ _RUN = ("optimizer", "backend", "ranks", "repeat", "batch_per_rank", "global_bat
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A run of several ranks, and the run of one rank that it must follow or is compared with."""
+    """A run of several ranks, and the run of one rank that it is compared with (`one_...`)."""
 
     optimizer: str
-    backend: str  # what joined the ranks
+    backend: str  # that joins the ranks
     ranks: int
     repeat: int
     batch_per_rank: int
@@ -68,12 +68,12 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
     for number, run in ((number, runs.iloc[number]) for number in range(len(runs))):
         counterparts = _counterparts(runs, run)
         if run["ranks"] > 1 and len(counterparts):
-            one = counterparts.iloc[0]
+            base = counterparts.iloc[0]
             pairs.append(
                 Pair(
                     **{name: run[name] for name in _RUN},
-                    one_global_batch=one["global_batch"],
-                    one_learning_rate=one["learning_rate"],
+                    one_global_batch=base["global_batch"],
+                    one_learning_rate=base["learning_rate"],
                     losses=wide.iloc[number],
                     one_losses=wide.iloc[counterparts.index[0]],
                 )
@@ -83,11 +83,11 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
 
 def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
     """Return the runs of one rank that a run of several is compared with."""
-    one = runs[(runs["ranks"] == 1) & (runs[_ALIKE] == run[_ALIKE]).all(axis=1)]
-    same_rate = one["learning_rate"] == run["learning_rate"]
-    same = one[same_rate & (one["global_batch"] == run["global_batch"])]
+    bases = runs[(runs["ranks"] == 1) & (runs[_ALIKE] == run[_ALIKE]).all(axis=1)]
+    same_rate = bases["learning_rate"] == run["learning_rate"]
+    same = bases[same_rate & (bases["global_batch"] == run["global_batch"])]
     # A learning rate that is scaled with the ranks is another one, in the same series.
-    like = one[(same_rate | (one["series"] == run["series"])) & (one["batch_per_rank"] == run["batch_per_rank"])]
+    like = bases[(same_rate | (bases["series"] == run["series"])) & (bases["batch_per_rank"] == run["batch_per_rank"])]
     return same if len(same) else like
 
 
@@ -102,21 +102,21 @@ def _each(pairs: Sequence[Pair]) -> str:
 
 def verdict(pairs: Sequence[Pair]) -> tuple[bool | None, str]:
     """Return whether averaging loses precision, None where it is undecided, and the numbers that decide it."""
-    same, other = [p for p in pairs if p.same_steps], [p for p in pairs if not p.same_steps]
-    if not same or not other:
+    same_steps, other_steps = [p for p in pairs if p.same_steps], [p for p in pairs if not p.same_steps]
+    if not same_steps or not other_steps:
         return None, f"it would take {NEEDS}"
     steps = min(len(p.off) for p in pairs)
-    lost = [p for p in same if not p.agree]
+    lost = [p for p in same_steps if not p.agree]
     numbers = (
         f"the same samples, learning rate and {steps} steps on one rank and on several: the losses differ by at most "
-        f"{_each(same)} (relative; tolerance {TOLERANCE:g})"
+        f"{_each(same_steps)} (relative; tolerance {TOLERANCE:g})"
     )
     for same_rate, rate in ((True, ""), (False, ", the learning rate too")):
-        if group := [p for p in other if p.same_rate == same_rate]:
+        if group := [p for p in other_steps if p.same_rate == same_rate]:
             numbers += f"; batch per rank kept, so that the global batch grows with the ranks{rate}: {_each(group)}"
     if lost:
         return True, numbers
-    return (None if any(p.agree for p in other) else False), numbers
+    return (None if any(p.agree for p in other_steps) else False), numbers
 
 
 def summary(pairs: Sequence[Pair]) -> str:

@@ -18,7 +18,7 @@ from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
 from train.record import recorded_config
 
-# The columns that tell points apart, and their headers.
+# The columns that identify points, and their headers.
 _POINT = {
     "nodes": "nodes",
     "ranks": "ranks",
@@ -27,8 +27,8 @@ _POINT = {
     "link_mbit_per_s": "link\nMbit/s",
 }
 # Axes that one of these columns shows.
-_SHOWN = (*SCALING, "threads_per_rank", "batch_per_rank", "global_batch", LINK)
-_AT_THE_END = {
+_AXES_WITH_COLUMN = (*SCALING, "threads_per_rank", "batch_per_rank", "global_batch", LINK)
+_FINAL = {
     "validation_accuracy": "validation\naccuracy",
     "validation_mean_absolute_error": "mean absolute\nerror [classes]",
 }
@@ -80,10 +80,10 @@ class SummaryPoint(Document):
 
 @dataclass(frozen=True)
 class Point:
-    """One point of an experiment: its runs or rounds, as `speedups.rates` gives them, and its numbers by name."""
+    """One point of an experiment: its runs or rounds, as from `speedups.rates`, and its numbers by name."""
 
     runs: pd.DataFrame
-    series: str  # a label that tells it from the other series of its model
+    series: str  # a label that distinguishes it from the other series of its model
     numbers: dict[str, Number]
 
     @property
@@ -107,12 +107,12 @@ def points(local: pd.DataFrame) -> list[Point]:
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": speedups.rate_of(at)}
-            numbers |= dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
+            numbers |= dict(_speedups(at, curves)) | dict(_final_numbers(at, local))
             size = (name, int(at["ranks"].iloc[0]))
             numbers |= {_OVER_BASE: over_base[size]} if size in over_base else {}
             numbers |= dict(_bounds(at, local, numbers["images_per_s"])) | point_energy(local, at)
-            named = ("arm",) if at["kind"].eq("control").all() else ()
-            result.append(Point(at, " ".join(labels.distinctions(at, among, *named)), numbers))
+            excluded = ("arm",) if at["kind"].eq("control").all() else ()
+            result.append(Point(at, " ".join(labels.distinctions(at, among, *excluded)), numbers))
     return result
 
 
@@ -125,19 +125,19 @@ def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Speedup and efficiency of one series over its ranks, by each rate; none where ranks do not vary."""
+    """Return speedup and efficiency of one series over its ranks, by each rate; none if ranks do not vary."""
     runs = rates["throughput"]
     base = speedups.base_of(runs, among)
     if runs["axis"].iloc[0] not in SCALING or (base is None and runs["ranks"].nunique() == 1):
         return {}
-    if base is not None:  # the controls on its ranks are of other batches
+    if base is not None:  # the controls on its ranks have other batches
         rates = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
     spread = speedups.spread_between_launches(runs, among, "ranks")
     return {by: speedups.curve(rows, "ranks", base, spread).set_index("size") for by, rows in rates.items()}
 
 
 def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:
-    """Speedup and efficiency of a point, by each rate of which it has them."""
+    """Yield speedup and efficiency of a point, by each rate that has them."""
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
         for point in curve[curve.index == size].to_dict("records"):
@@ -153,9 +153,9 @@ def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tup
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(bound)
 
 
-def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
+def _final_numbers(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
     """Yield the quantities after the last epoch, for a point that was trained over epochs."""
-    for quantity in _AT_THE_END:
+    for quantity in _FINAL:
         final = at["record"].map(final_values(local, quantity)).dropna()
         if len(final):
             yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
@@ -202,8 +202,8 @@ def _remarks(runs: pd.DataFrame) -> str:
 def rows(local: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each point of one experiment, in the order of the models, for a text table.
 
-    Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key
-    where none of these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules
+    Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key if
+    none of these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules
     of an image, where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall
     time and job time over the fewest ranks; what the interval of the speedup covers; the final accuracy of training
     over epochs; a note. Brackets hold the 95 % interval where it is known. A sweep over allreduces has the columns of
@@ -225,7 +225,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     limited = among["link_mbit_per_s"].notna().any()
     row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""
     for axis in among["axis"].unique():
-        if axis and axis not in _SHOWN:
+        if axis and axis not in _AXES_WITH_COLUMN:
             row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
     row |= {"rounds": point.rounds or "", "launches": point.launches}
     row["images/s"] = point.numbers["images_per_s"].text()
@@ -241,7 +241,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
     row["over the\nbase"] = point.numbers[_OVER_BASE].text(".3f") if _OVER_BASE in point.numbers else ""
-    for quantity, header in _AT_THE_END.items():
+    for quantity, header in _FINAL.items():
         row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     return row | {"note": _remarks(point.runs)}
 
@@ -255,22 +255,22 @@ def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
     """
     rows = []
     in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
-    for point in (one for one in in_rounds if _is_measured(one) and "speedup_throughput" in one.numbers):
-        same = [one for one in in_rounds if one.runs["series"].iloc[0] == point.runs["series"].iloc[0]]
+    for point in (p for p in in_rounds if _is_measured(p) and "speedup_throughput" in p.numbers):
+        same = [p for p in in_rounds if p.runs["series"].iloc[0] == point.runs["series"].iloc[0]]
         smallest = min(same, key=_nodes)
         if _nodes(point) == _nodes(smallest):
             continue
         speedup, ends = point.numbers["speedup_throughput"], (smallest, point)
-        alone = [one for one in in_rounds if not _is_measured(one) and _is_beside(one, point)]
+        controls = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)]
         rows.append(
             [
                 labels.name(point.runs["model"].iloc[0]),
-                " to ".join(str(_nodes(one)) for one in ends),
-                " to ".join(f"{one.numbers['images_per_s'].value:.3g}" for one in ends),
+                " to ".join(str(_nodes(end)) for end in ends),
+                " to ".join(f"{end.numbers['images_per_s'].value:.3g}" for end in ends),
                 speedup.text(".2f"),
                 speedup.covers,
                 f"{point.numbers['efficiency_throughput'].value:.2f}",
-                f"{alone[0].numbers['speedup_throughput'].value:.2f}" if alone else "",
+                f"{controls[0].numbers['speedup_throughput'].value:.2f}" if controls else "",
                 "" if math.isnan(speedup.another[0]) else "{:.2f} to {:.2f}".format(*speedup.another),
             ]
         )
@@ -286,8 +286,8 @@ def _nodes(point: Point) -> int:
     return int(point.runs["nodes"].iloc[0])
 
 
-def _is_beside(control: Point, point: Point) -> bool:
+def _is_control_of(control: Point, point: Point) -> bool:
     """Return whether a point without allreduce is the control of another one."""
     same = ["record", "nodes", "batch_per_rank"]
-    control_of, measured = (one.runs[same].drop_duplicates().to_numpy().tolist() for one in (control, point))
-    return control_of == measured and "speedup_throughput" in control.numbers
+    control_keys, keys = (p.runs[same].drop_duplicates().to_numpy().tolist() for p in (control, point))
+    return control_keys == keys and "speedup_throughput" in control.numbers

@@ -32,22 +32,22 @@ _SHADES: dict[Part, str] = {
     "input": plots.RED,
     "rest": "0.55",
 }
-_BESIDE = 0.2  # between the marks of two parts at one point
+_MARK_SPACING = 0.2  # between the marks of two parts at one point
 _MARKERS: dict[Part, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
 
 
 def _diagnosis(points: Points) -> Figure:
     split_curves = [(curve, at) for curve in curves(points.local, points.records) if (at := splits(curve))]
     compared = comparisons(split_curves)
-    arms = {id(arm) for one in compared for arm, _ in one.arms}
+    arms = {id(arm) for comparison in compared for arm, _ in comparison.arms}
     alone = [(curve, at) for curve, at in split_curves if id(curve) not in arms]
     rows = max(1, len(compared) + len(alone))
-    fig, panels = plots.canvas(rows, 2, height_mm=32 + 44 * rows + 20 * len(compared))  # with the names of arms
+    fig, panels = plots.canvas(rows, 2, height_mm=32 + 44 * rows + 20 * len(compared))  # room for the names of arms
     pairs = list(zip(panels[::2], panels[1::2], strict=True))
     if not split_curves:
         plots.write(panels[0], 0.5, 0.5, "nothing that can be split", ha="center")
-    for axes, one in zip(pairs, compared, strict=False):
-        _arms(axes, one)
+    for axes, comparison in zip(pairs, compared, strict=False):
+        _arms(axes, comparison)
     for nth, (axes, (curve, at)) in enumerate(zip(pairs[len(compared) :], alone, strict=False), 1):
         _points(axes, curve, at, "nodes" if nth == len(alone) else "")
     return plots.legend(fig, _note(points.local), columns=2)
@@ -72,16 +72,16 @@ def _arms(axes: Pair, compared: Comparison) -> None:
     repeats = sum(len(steps) for steps in compared.split.launches)
     axes[0].set_title(f"{labels.name(compared.curve.model)}, {compared.nodes} nodes, {repeats} repeats", loc="left")
     _longer(axes[1], compared)
-    _ticks(axes[1], [_name(other.curve) for other in compared.others])
+    _ticks(axes[1], [_name(arm.curve) for arm in compared.others])
     for panel in axes:
         if len(compared.arms) > 2:
             panel.tick_params(axis="x", labelrotation=90)
             for label in panel.get_xticklabels():
-                label.set_multialignment("right")  # which is up: each line begins at the axis
+                label.set_multialignment("right")  # up, as it is rotated: each line begins at the axis
 
 
 def _name(curve: Curve) -> str:
-    """Return the name of an arm, with what a reader must know beside it."""
+    """Return the name of an arm, marked if it is asynchronous."""
     if curve.synchronous:
         return curve.arm
     return f"{curve.arm} (asynchronous,\n{curve.servers})" if curve.servers else f"{curve.arm}\n(asynchronous)"
@@ -100,8 +100,8 @@ def _title(curve: Curve, largest: Split) -> str:
 
 
 def _note(local: pd.DataFrame) -> str:
-    what = "rounds of these launches" if local["round"].notna().any() else "repeats"
-    return plots.wrapped("local: " + "; ".join(local["machine"].unique()), f"bars: 95 % interval over {what}")
+    unit = "rounds of these launches" if local["round"].notna().any() else "repeats"
+    return plots.wrapped("local: " + "; ".join(local["machine"].unique()), f"bars: 95 % interval over {unit}")
 
 
 def _stack(axes: Axes, points: list[Split]) -> None:
@@ -129,29 +129,29 @@ def _bounds(axes: Axes, points: list[Split]) -> None:
 
 
 def _longer(axes: Axes, compared: Comparison) -> None:
-    """By how many ms a step of each arm is longer than one of the base, in all and part by part."""
-    parts = [{part: number.over(1e-3) for part, number in other.parts.items()} for other in compared.others]
-    _marks(axes, parts, [other.longer.value * 1e3 for other in compared.others], "whole step (right)")
+    """Draw by how many ms a step of each arm is longer than one of the base, in all and part by part."""
+    parts = [{part: number.over(1e-3) for part, number in arm.parts.items()} for arm in compared.others]
+    _marks(axes, parts, [arm.longer.value * 1e3 for arm in compared.others], "whole step (right)")
     axes.axhline(0, color=plots.GREY, linestyle=":")
     axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
 
 
 def _marks(axes: Axes, points: Sequence[Mapping[Part, Number]], wholes: Sequence[float], label: str) -> None:
     """Draw the losses of each point on the x axis side by side, with their intervals, and a bar at the whole."""
-    shown = [part for part in LOSSES if any(part in numbers for numbers in points)]
-    for nth, part in enumerate(shown, 1):
-        beside = _BESIDE * (nth - (len(shown) + 1) / 2)
-        at = [(x + beside, numbers[part]) for x, numbers in enumerate(points) if part in numbers]
+    parts = [part for part in LOSSES if any(part in numbers for numbers in points)]
+    for nth, part in enumerate(parts, 1):
+        offset = _MARK_SPACING * (nth - (len(parts) + 1) / 2)
+        at = [(x + offset, numbers[part]) for x, numbers in enumerate(points) if part in numbers]
         _intervals(axes, at, fmt=_MARKERS[part], color=_SHADES[part], markersize=3.5, elinewidth=0.8)
     for x, whole in enumerate(wholes):
         axes.plot([x - 0.42, x + 0.42], [whole] * 2, color=plots.BLACK, linewidth=1.2)
     axes.plot([], [], color=plots.BLACK, linewidth=1.2, label=label)
 
 
-def _intervals(axes: Axes, numbers: Sequence[tuple[float, Number]], scale: float = 1.0, **look: Any) -> None:
+def _intervals(axes: Axes, numbers: Sequence[tuple[float, Number]], scale: float = 1.0, **style: Any) -> None:
     x, values = [x for x, _ in numbers], [number.value * scale for _, number in numbers]
     ends = [(scale * (number.value - number.low), scale * (number.high - number.value)) for _, number in numbers]
-    axes.errorbar(x, values, np.transpose(ends), **look)
+    axes.errorbar(x, values, np.transpose(ends), **style)
 
 
 DIAGNOSIS = Kind("diagnosis", "diagnosis", _diagnosis, WITH_CONTROL, reads_records=True)

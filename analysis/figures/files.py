@@ -20,7 +20,7 @@ from analysis.documents import counted, csv_text
 from analysis.figures import Entry, Points, plots
 from analysis.study import Study
 
-# What would otherwise name the day and the version of Matplotlib in each file.
+# Without the day and the version of Matplotlib.
 _METADATA = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None},
@@ -28,11 +28,11 @@ _METADATA = {
 }
 FORMATS = tuple(_METADATA)
 # A tenth larger than the default, in a quarter of the time.
-_HOW: Mapping[str, dict] = {"png": {"pil_kwargs": {"compress_level": 2}}}
+_SAVE_OPTIONS: Mapping[str, dict] = {"png": {"pil_kwargs": {"compress_level": 2}}}
 
 
 def caption(entry: Entry, points: Points) -> str:
-    """Return the caption in Markdown, with the origin of the local points."""
+    """Return the caption in Markdown, with machine and days of the local points."""
     text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption}"]
     if not points.local.empty:
         runs = points.local.drop_duplicates("record")
@@ -51,25 +51,25 @@ def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[st
             drawn.set_layout_engine(None)
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in formats:
-            drawn.savefig(folder / f"{id}.{suffix}", metadata=_METADATA[suffix], **_HOW.get(suffix, {}))
+            drawn.savefig(folder / f"{id}.{suffix}", metadata=_METADATA[suffix], **_SAVE_OPTIONS.get(suffix, {}))
 
 
 @contextmanager
 def in_background(
     entries: Sequence[Entry], study: Study, folder: Path, formats: Sequence[str] = FORMATS
 ) -> Iterator[None]:
-    """Draw the figures into `folder`, in parallel, while the block runs; all are there when the block is left."""
+    """Draw the figures into `folder`, in parallel, while the block runs; at its end all are drawn."""
     folder.mkdir(parents=True, exist_ok=True)
     todo = [(entry, entry.points(study)) for entry in entries]
-    for entry, points in todo[:1]:  # here, so that the processes that are forked have fonts and libraries loaded
+    for entry, points in todo[:1]:  # in this process, so that forked ones have fonts and libraries loaded
         save(entry.id, partial(entry.draw, points), folder, formats)
     with ProcessPoolExecutor(initializer=gc.disable) as pool:  # figures are full of circles, and the processes short
         pending = [
             pool.submit(save, entry.id, partial(entry.draw, points), folder, formats) for entry, points in todo[1:]
         ]
         yield
-        for done in pending:
-            done.result()
+        for job in pending:
+            job.result()
 
 
 def draw(entries: Sequence[Entry], study: Study, folder: Path) -> list[str]:
@@ -88,7 +88,7 @@ def write_captions(figures: Mapping[str, Entry], study: Study, folder: Path) -> 
 def data_text(points: Points) -> str:
     """Return the rows as CSV with a header, without the columns that are empty in all of them; "" without a row.
 
-    `source` tells published rows from local ones; `analysis/table/schema.py` describes the columns.
+    `source` distinguishes published and local rows; `analysis/table/schema.py` describes the columns.
     """
     rows = pd.concat([table for table in (points.published, points.local) if len(table)] or [points.published])
     if rows.empty:
@@ -104,17 +104,17 @@ def data_link(points: Points) -> str:
 
 
 def write_data(entries: Iterable[Entry], study: Study, folder: Path) -> None:
-    """Write the data of each figure that has any beside it, as ID.csv."""
+    """Write the data of each figure that has any, as ID.csv in the folder of the figures."""
     for entry in entries:
         if content := data_text(entry.points(study)):
             (folder / f"{entry.id}.csv").write_text(content)
 
 
-# A PDF embeds the glyphs that it shows. To cut them out of the whole DejaVu Sans, which has 6,000, takes longer than to
-# draw the figure; to cut them out of a part of it takes a quarter of that. Both look the same.
+# A PDF embeds the glyphs that it shows. To subset the whole DejaVu Sans, which has 6,000, takes longer than to draw the
+# figure; to subset a part of it takes a quarter of that. Both look the same.
 _WHOLE = "DejaVu Sans"
 _PART = "DejaVu Sans Part"
-_FILES = {"normal": "DejaVuSans.ttf", "bold": "DejaVuSans-Bold.ttf"}  # that Matplotlib brings, by their weights
+_FILES = {"normal": "DejaVuSans.ttf", "bold": "DejaVuSans-Bold.ttf"}  # files of Matplotlib, by weight
 # Latin 1, dashes and quotation marks, minus. The whole font has all other characters.
 _CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2212]
 _FAMILY_NAMES = (1, 16)  # in a font's table of names
@@ -130,7 +130,7 @@ def small_font() -> Iterator[None]:
 
 @functools.cache
 def _register_fonts() -> tempfile.TemporaryDirectory[str]:
-    """Make the parts, and register them with Matplotlib; return their folder, which lives as long as the process."""
+    """Write the parts, and register them with Matplotlib; return their folder, which exists as long as the process."""
     folder = tempfile.TemporaryDirectory(prefix="fonts-")
     for weight in _FILES:
         font_manager.fontManager.addfont(_font_part(weight, Path(folder.name)))
@@ -140,13 +140,13 @@ def _register_fonts() -> tempfile.TemporaryDirectory[str]:
 def _font_part(weight: str, folder: Path) -> Path:
     """Return the file, in `folder`, of the font with few characters, under another family name.
 
-    It comes from the font that Matplotlib brings: another version, which the system may have, has other glyphs.
+    It is a part of the font of Matplotlib: the system may have another version, with other glyphs.
     """
     options = subset.Options(drop_tables=["FFTM"])  # a time stamp, which fontTools does not know
     font = subset.load_font(str(Path(mpl.get_data_path(), "fonts", "ttf", _FILES[weight])), options)
-    cut = subset.Subsetter(options)
-    cut.populate(unicodes=_CHARACTERS)
-    cut.subset(font)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=_CHARACTERS)
+    subsetter.subset(font)
     for name in font["name"].names:
         if name.nameID in _FAMILY_NAMES:
             name.string = _PART

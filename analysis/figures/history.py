@@ -1,4 +1,4 @@
-"""The figure of a history: each point over its sessions, beside its first one."""
+"""The figure of a history: each point over its sessions."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_APART = 0.12  # between the marks of two points of one session
+_GAP = 0.12  # between the marks of two points of one session
 _VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
-_LABEL = 24  # characters that fit beside a panel
+_LABEL = 24  # characters that fit next to a panel
 _PAIRS: tuple[tuple[Quantity, Quantity], ...] = (
     ("images_per_s", "speedup"), ("wall_s", "job_s"), ("allreduce_s", "bus_bandwidth_bytes_per_s"),
 )  # fmt: skip
 
 RowAndValues = tuple[Row, Values]
-Marks = dict[str, str]  # point, in words -> its marker
+Marks = dict[str, str]  # name of a point -> its marker
 
 
 def draw(history: Sequence[Session], rows: Sequence[Row], values: Mapping[Key, Values], within: float) -> Figure:
-    """Return a figure of each quantity of each point over the sessions, beside those before the newest one.
+    """Return a figure of each quantity of each point over the sessions, relative to the sessions before the newest one.
 
-    One is the mean of what the newest session is judged by: those before it that were made alike.
-    Two rows a model: images/s and speedup; wall time and job time, which are larger where a machine is slower.
-    Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none of one launch.
-    The colour of the last mark is the verdict on it. Band: what counts as before.
-    Vertical lines: something that made the launches changed (commit, driver, image, versions, kernel).
+    1 is the mean of the sessions with which the newest one is compared: those before it with the same provenance.
+    Two rows a model: images/s and speedup; wall time and job time, which are larger if a machine is slower.
+    Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none for one launch.
+    The colour of the last mark is its verdict. Band: within the tolerance.
+    Vertical lines: the provenance changed (commit, driver, image, versions, kernel).
     """
     lines = _lines([row.change.key for row in rows])
     labels = dict.fromkeys(row.change.key.point for row in rows)
@@ -45,29 +45,29 @@ def draw(history: Sequence[Session], rows: Sequence[Row], values: Mapping[Key, V
     for nth, (subject, pair) in enumerate(lines):
         for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
             keys = {key for key in values if (text.subject(key), key.quantity) == (subject, quantity)}
-            shown = [(row, values[row.change.key]) for row in rows if row.change.key in keys]
-            _panel(axes, history, shown, within, marks)
-            axes.set_ylabel(textwrap.fill(f"{text.SHOWN[quantity][0]}, over before", _LABEL))
+            pairs = [(row, values[row.change.key]) for row in rows if row.change.key in keys]
+            _panel(axes, history, pairs, within, marks)
+            axes.set_ylabel(textwrap.fill(f"{text.DISPLAY[quantity][0]}, over before", _LABEL))
         panels[2 * nth].set_title(subject, loc="left")
     return plots.legend(figure, _note(history, within), columns=2)
 
 
 def _lines(keys: Sequence[Key]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
-    """Return the rows of the figure: what was measured, and its two quantities."""
-    there = dict.fromkeys((text.subject(key), key.quantity) for key in keys)
-    subjects = dict.fromkeys(subject for subject, _ in there)
-    return [(one, pair) for one in subjects for pair in _PAIRS if any((one, quantity) in there for quantity in pair)]
+    """Return the rows of the figure: the subject, and its two quantities."""
+    measured = dict.fromkeys((text.subject(key), key.quantity) for key in keys)
+    subjects = dict.fromkeys(subject for subject, _ in measured)
+    return [(name, pair) for name in subjects for pair in _PAIRS if any((name, q) in measured for q in pair)]
 
 
-def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[RowAndValues], within: float, marks: Marks) -> None:
+def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues], within: float, marks: Marks) -> None:
     axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
     axes.axhline(1, color=plots.GREY, linestyle=":")
-    position = {one.number: x for x, one in enumerate(history)}
+    position = {session.number: x for x, session in enumerate(history)}
     for number in _changed(history):
         axes.axvline(position[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
-    for nth, (row, values) in enumerate(shown):
-        _point(axes, row, values, position, (nth - (len(shown) - 1) / 2) * _APART, marks[row.change.key.point])
-    if not shown:
+    for nth, (row, values) in enumerate(pairs):
+        _point(axes, row, values, position, (nth - (len(pairs) - 1) / 2) * _GAP, marks[row.change.key.point])
+    if not pairs:
         plots.write(axes, 0.5, 0.5, "no smaller point to compare with", ha="center")
     step = -(-len(history) // _DAYS)
     days = [day if x % step == 0 else "" for x, day in enumerate(_days(history))]
@@ -76,11 +76,11 @@ def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[RowAndValues]
     axes.grid(False, axis="x")
 
 
-def _point(axes: Axes, row: Row, values: Values, position: dict[int, int], aside: float, marker: str) -> None:
+def _point(axes: Axes, row: Row, values: Values, position: dict[int, int], offset: float, marker: str) -> None:
     """Draw one point: its launches, and their mean on each session."""
     by_session = values.by_session
     first = launch_mean(row.change.before or by_session[min(by_session)]).value
-    x = np.array([position[number] for number in by_session]) + aside
+    x = np.array([position[number] for number in by_session]) + offset
     levels = [launch_mean(values) for values in by_session.values()]
     middle = np.array([level.value for level in levels]) / first
     ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
@@ -99,7 +99,7 @@ def _point(axes: Axes, row: Row, values: Values, position: dict[int, int], aside
 
 
 def _changed(history: Sequence[Session]) -> list[int]:
-    """Return the numbers of the sessions before which something that made the launches changed."""
+    """Return the numbers of the sessions before which the provenance of the launches changed."""
     return [
         now.number
         for before, now in itertools.pairwise(history)
@@ -109,7 +109,7 @@ def _changed(history: Sequence[Session]) -> list[int]:
 
 def _days(history: Sequence[Session]) -> list[str]:
     """Return the day of each session, with a number from the second one of a day on."""
-    days = [one.launches[0].started_at[2:10] for one in history]
+    days = [session.launches[0].started_at[2:10] for session in history]
     nth = [days[: x + 1].count(day) for x, day in enumerate(days)]
     return [day if n == 1 else f"{day} ({n})" for day, n in zip(days, nth, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What the figures share: lines, markers, axes, legends at the width of one column, and bounds of throughput."""
+"""Shared by the figures: lines, markers, axes, legends at the width of one column, and bounds of throughput."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MM = 1 / 25.4  # inches
 _NOTE_CHARACTERS = 78
 _LEGEND_MM = 16  # of the height of a figure
 
-_DOTS_BESIDE = 4  # points: so far left of a marker are the values behind it
-BESIDE = 1.045  # times x: from one line to the next that has it too
+_DOTS_OFFSET = 4  # points: from a marker to the single values on its left
+SPACING = 1.045  # times x: from one line to the next at the same x
 _SIDE_BY_SIDE = 8  # lines; with more of them they move closer together
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
-# Two of Tol's muted scheme, where these are too few.
+# Two of Tol's muted scheme, if these are too few.
 INDIGO, OLIVE = "#332288", "#999933"
 GREY = "0.45"
 _FAMILIES = {
@@ -98,24 +98,24 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
     for line in lines:
         style = line.style if line.joined else "none"
         if len(line.raw[0]):
-            beside = transforms.offset_copy(axes.transData, axes.get_figure(root=True), x=-_DOTS_BESIDE, units="points")
-            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=beside)
+            offset = transforms.offset_copy(axes.transData, axes.get_figure(root=True), x=-_DOTS_OFFSET, units="points")
+            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=offset)
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
         if np.isfinite(line.low).any():
             ends = np.array([y - np.asarray(line.low, float), np.asarray(line.high, float) - y])
             axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8)
         axes.plot(x, y, linestyle=style, color=line.colour)
         shared = np.asarray(line.shared, bool) if len(line.shared) else np.zeros(len(x), bool)
-        for which, face in ((~shared, line.colour), (shared, "white")):
-            axes.plot(x[which], y[which], line.marker, mfc=face, mec=line.colour, mew=0.8)
+        for mask, face in ((~shared, line.colour), (shared, "white")):
+            axes.plot(x[mask], y[mask], line.marker, mfc=face, mec=line.colour, mew=0.8)
         axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
 
 
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
     """Return one line for each series of local records: each point with its interval, and the values behind it.
 
-    `by` names the rate (`speedups.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
-    `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
+    `by` names the rate (`speedups.rates`), `value` what is drawn: "rate" (images/s), "speedup", "efficiency";
+    `over` is the column on the x axis. The label names the model, n, and what distinguishes the series. A line joins
     points of more than one value each. Colours stand for models, or for the arms of a single one (`colours`).
     """
     runs = speedups.rates(local, by)
@@ -141,20 +141,20 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
     return lines
 
 
-def side_by_side(lines: Sequence[Line], beside: float = BESIDE) -> list[Line]:
-    """Return lines for a logarithmic x axis, those with a point at the same x moved beside each other, in their order.
+def side_by_side(lines: Sequence[Line], spacing: float = SPACING) -> list[Line]:
+    """Return lines for a logarithmic x axis, those with a point at the same x moved side by side, in their order.
 
-    beside: times x, from one to the next.
+    spacing: times x, from one to the next.
     """
-    placed = []
+    moved = []
     for line in lines:
-        rivals = [other for other in lines if set(other.x) & set(line.x)]
-        nth = next(rank for rank, other in enumerate(rivals) if other is line)
-        closer = min(1.0, (_SIDE_BY_SIDE - 1) / max(1, len(rivals) - 1))
-        times = beside ** (closer * (nth - (len(rivals) - 1) / 2))
+        neighbours = [neighbour for neighbour in lines if set(neighbour.x) & set(line.x)]
+        nth = next(n for n, neighbour in enumerate(neighbours) if neighbour is line)
+        closer = min(1.0, (_SIDE_BY_SIDE - 1) / max(1, len(neighbours) - 1))
+        times = spacing ** (closer * (nth - (len(neighbours) - 1) / 2))
         raw = ([x * times for x in line.raw[0]], line.raw[1])
-        placed.append(replace(line, x=[x * times for x in line.x], raw=raw))
-    return placed
+        moved.append(replace(line, x=[x * times for x in line.x], raw=raw))
+    return moved
 
 
 def are_arms(runs: pd.DataFrame) -> bool:
@@ -166,8 +166,8 @@ def colours(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Return the colour of each model and series: of the model's family, or one for each arm of a single model."""
     series = list(runs[["model", "series"]].drop_duplicates().itertuples(index=False, name=None))
     if are_arms(runs):
-        return {one: nth_colour(nth) for nth, one in enumerate(series)}
-    return {one: colour(one[0]) for one in series}
+        return {key: nth_colour(nth) for nth, key in enumerate(series)}
+    return {key: colour(key[0]) for key in series}
 
 
 def nth_marker(nth: int) -> str:
@@ -236,9 +236,9 @@ def ideal(axes: Axes, x: Iterable[float], start: float = 1, label: str = "ideal"
     axes.plot(ends, [start, start * ends[1] / ends[0]], ":", color=GREY, label=label)
 
 
-def write(axes: Axes, x: float, y: float, text: str, **how: str | float) -> None:
+def write(axes: Axes, x: float, y: float, text: str, **style: str | float) -> None:
     """Write a remark inside the axes, at fractions of their width and height."""
-    axes.text(x, y, text, transform=axes.transAxes, fontsize=6, color=GREY, **how)  # type: ignore[arg-type]
+    axes.text(x, y, text, transform=axes.transAxes, fontsize=6, color=GREY, **style)  # type: ignore[arg-type]
 
 
 def wrapped(*lines: str) -> str:
@@ -276,7 +276,7 @@ class SeriesStyle:
 def means(runs: pd.DataFrame, value: str, over: str, style: SeriesStyle, scaling: bool = True) -> Line:
     """Return a line of local runs over a column: the mean of `value` over repeats, with its interval, and each of them.
 
-    scaling: what is drawn is distorted where ranks share cores; such points are hollow.
+    scaling: shared cores distort the value; such points are hollow.
     """
     at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
     shared = controls.invalid(runs).groupby(runs[over]).any().tolist() if scaling else ()
@@ -310,21 +310,21 @@ def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None =
     A bound is the mean over launches. Arms share the highest of theirs. The axis does not stretch to a bound far above
     the points; its label says that it is off scale. Call this after all else is drawn.
 
-    colour: of all lines instead. prefix: of the labels, "local" beside points that these do not bound.
+    colour: of all lines, not of the model. prefix: of the labels, "local" next to points that have other bounds.
     """
     highest = _HIGHEST_BOUND * max(_heights(axes), default=0.0)
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top)  # from here on no line changes it
     measured = local[local["kind"].eq("measured")]
     for quantity, name in _BOUND_LABELS.items():
-        look: dict[str, Any] = {"linestyle": _BOUND_STYLES[quantity], "linewidth": _BOUND_WIDTH}
+        style: dict[str, Any] = {"linestyle": _BOUND_STYLES[quantity], "linewidth": _BOUND_WIDTH}
         bounds = list(_bounds_by_series(measured, quantity, over))
         for bound, own_colour in bounds:
-            axes.plot(*_bound_line(bound), color=colour or own_colour, **look)
+            axes.plot(*_bound_line(bound), color=colour or own_colour, **style)
         if bounds:
             off_scale = any((bound > highest).any() for bound, _ in bounds)
             label = f"{prefix} {name}{' (off scale)' * off_scale}".strip()
-            axes.plot([], [], color=colour or GREY, label=label, **look)
+            axes.plot([], [], color=colour or GREY, label=label, **style)
     axes.set_ylim(bottom, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
 
@@ -347,14 +347,14 @@ def _bound_line(bound: pd.Series) -> tuple[list[float], list[float]]:
 
 
 def _heights(axes: Axes) -> list[float]:
-    """Return the y of all that lines show, without upright lines across the figure."""
+    """Return the y of all lines, without vertical lines across the figure."""
     lines = [line for line in axes.get_lines() if line.get_transform().contains_branch_seperately(axes.transData)[1]]
     heights = [y for line in lines for y in np.asarray(line.get_ydata(), float).tolist()]
     return [y for y in heights if math.isfinite(y)]
 
 
-def one_bound_label(panels: Sequence[Axes]) -> None:
-    """Give each bound one label in all panels of a figure, which says so if it is off scale in some."""
+def merge_bound_labels(panels: Sequence[Axes]) -> None:
+    """Give each bound one label in all panels of a figure, with a remark if it is off scale in some."""
     for name in _BOUND_LABELS.values():
         lines = [line for axes in panels for line in axes.get_lines() if name in str(line.get_label())]
         labels = sorted({str(line.get_label()) for line in lines}, key=len)

@@ -27,19 +27,19 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figu
 
     Filled: measured, with their interval where it is known. Line and band: the prediction and its 90 % interval, which
     widens with each doubling beyond the points. Hollow: the targets. Crosses: points that were left out. `learned`:
-    what may be used for a curve.
+    the calibration for a curve.
     """
-    shown = [one for one in answers if any(target.supported for target in one.targets)][:PANELS]
-    columns = min(2, len(shown))
-    rows = -(-len(shown) // columns)
+    drawn = [answer for answer in answers if any(target.supported for target in answer.targets)][:PANELS]
+    columns = min(2, len(drawn))
+    rows = -(-len(drawn) // columns)
     figure, panels = plots.canvas(rows, columns, 24 + 44 * rows)
-    for axes, answer in zip(panels, shown, strict=False):
+    for axes, answer in zip(panels, drawn, strict=False):
         _panel(axes, answer, learned(answer.curve))
-    for axes in panels[len(shown) :]:
+    for axes in panels[len(drawn) :]:
         axes.set_visible(False)
     for axes in panels[::columns]:
         axes.set_ylabel("images/s of a rank")
-    for axes in panels[max(len(shown) - columns, 0) : len(shown)]:
+    for axes in panels[max(len(drawn) - columns, 0) : len(drawn)]:
         axes.set_xlabel("ranks")
     return plots.legend(figure)
 
@@ -60,7 +60,7 @@ def _panel(axes: Axes, answer: Answer, learned: Learned) -> None:
 
 
 def _along(curve: Curve, ranks: np.ndarray) -> np.ndarray:
-    """Return the ranks along which a curve is drawn, up to its targets: whole, as each new node makes a step."""
+    """Return the ranks along which a curve is drawn, up to its targets: whole, as new nodes make steps."""
     even = np.geomspace(curve.ranks.min(), max(ranks.max(), curve.largest), _STEPS)
     return np.unique(np.concatenate([np.round(even), curve.ranks, ranks]))
 
@@ -93,7 +93,7 @@ def _draw_points(axes: Axes, curve: Curve) -> None:
 
 
 def _draw_targets(axes: Axes, targets: Sequence[Target], ranks: np.ndarray, colour: str) -> None:
-    """Draw what is predicted at the targets, and what was measured there and left out."""
+    """Draw the predictions at the targets, and measured values there that were left out."""
     predicted = np.array([target.numbers["images_per_s"].value for target in targets]) / ranks
     axes.plot(ranks, predicted, "o", mfc="white", mec=colour, label="target")
     measured = np.array([target.measured for target in targets]) / ranks

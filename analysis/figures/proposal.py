@@ -118,9 +118,9 @@ class _Pages:
         if self._y - height_mm < _MARGIN_MM:
             self._turn()
 
-    def _put(self, x_mm: float, text: str, size: float, **how: object) -> None:
+    def _put(self, x_mm: float, text: str, size: float, **style: object) -> None:
         x, y = x_mm / _PAGE_MM[0], self._y / _PAGE_MM[1]
-        self.figures[-1].text(x, y, text, fontsize=size, **({"va": "top"} | how))  # type: ignore[arg-type]
+        self.figures[-1].text(x, y, text, fontsize=size, **({"va": "top"} | style))  # type: ignore[arg-type]
 
     def text(self, text: str, size: float = 8, bold: bool = False) -> None:
         """Write a paragraph; its lines are as long as its font allows on average."""

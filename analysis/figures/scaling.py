@@ -33,7 +33,7 @@ _PHASES = {
 }
 
 
-_BESIDE = 1.05  # so far right of the point that it is compared with, on a logarithmic axis, is a control drawn
+_CONTROL_SHIFT = 1.05  # times x: from a point to its control, on a logarithmic axis
 
 
 def _over(local: pd.DataFrame) -> str:
@@ -46,7 +46,7 @@ def _axis_label(over: str) -> str:
 
 
 def _apart(lines: list[Line], local: pd.DataFrame) -> list[Line]:
-    """Return the lines; those of arms, of which many have a point at the same x, side by side."""
+    """Return the lines; those of arms side by side, as many have a point at the same x."""
     return plots.side_by_side(lines) if local["arm"].nunique() > 1 else lines
 
 
@@ -56,7 +56,7 @@ def _throughput(points: Points) -> Figure:
     lines = plots.local_lines(points.local, over=over)
     first = min((line.x[0] for line in lines), default=0)
     sizes = sorted({x for line in lines for x in line.x})
-    # an arm that is only on more nodes has the ideal of the others
+    # an arm that is only on more nodes shares the ideal of the others
     for line in (line for line in lines if line.x[0] == first):
         axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
     plots.draw(axes, _apart(lines, points.local))
@@ -88,7 +88,7 @@ def _efficiency(points: Points) -> Figure:
 
 
 def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
-    """Draw the efficiencies by wall time, without labels: those would say how often the throughput was measured."""
+    """Draw the efficiencies by wall time, without labels, whose counts would be those of the throughput."""
     lines = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
     plots.draw(axes, (replace(line, label="") for line in lines))
     launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
@@ -99,14 +99,14 @@ def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
     """Draw the efficiencies of the controls of curves in rounds, with their intervals."""
     runs = speedups.rates(local)
     runs = runs[runs["round"].notna()]
-    controls_of = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
-    for nth, ((model, _), rows) in enumerate(controls_of, 1):
+    control_series = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
+    for nth, ((model, _), rows) in enumerate(control_series, 1):
         spread = speedups.spread_between_launches(rows, runs, over)
         curve = speedups.curve(rows, over, speedups.base_of(rows, runs), spread)
         y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
         colour = plots.colour(model)
-        beside = (curve["size"] * _BESIDE**nth).tolist()
-        plots.draw(axes, [Line("", beside, y, colour, "x", "-", low, high, joined=False)])
+        shifted = (curve["size"] * _CONTROL_SHIFT**nth).tolist()
+        plots.draw(axes, [Line("", shifted, y, colour, "x", "-", low, high, joined=False)])
     if runs["kind"].eq("control").any():
         axes.plot([], [], "x", color=plots.GREY, label="without allreduce")
 
@@ -171,13 +171,13 @@ def _step_times(points: Points) -> Figure:
     series = list(measured.groupby(["model", "series"], sort=False))
     fig, panels = plots.canvas(len(series), 1, height_mm=24 + 34 * len(series))
     for axes, ((model, _), rows) in zip(panels, series, strict=True):
-        shown = steps[steps["record"].isin(rows["record"])]
-        for (size, control), at in shown.groupby([over, shown["kind"].eq("control")]):
+        launch_steps = steps[steps["record"].isin(rows["record"])]
+        for (size, control), at in launch_steps.groupby([over, launch_steps["kind"].eq("control")]):
             name = f"{size} {_axis_label(over)}".removesuffix("s" if size == 1 else "")
             label = f"{name}, without allreduce" if control else name
             style = SeriesStyle(label, plots.nth_colour(sizes.index(size)))
             _distribution(axes, np.concatenate(at["times"].tolist()), style, "--" if control else "-")
-        counts = [sum(map(len, at["times"])) for _, at in shown.groupby([over, "kind"])]
+        counts = [sum(map(len, at["times"])) for _, at in launch_steps.groupby([over, "kind"])]
         title = [labels.name(model), f"{labels.n_range(counts)} steps", *labels.distinctions(rows, measured)]
         axes.set_title(textwrap.fill(", ".join(title), 60), loc="left")
         _time_axis(axes, axes is panels[-1])
@@ -195,8 +195,8 @@ def _distribution(axes: Axes, times: Times, style: SeriesStyle, line: str) -> No
 
 
 def _time_axis(axes: Axes, last: bool) -> None:
-    """Axes of a distribution over times in ms."""
-    axes.set_xscale("log")  # on which the limits follow from the times
+    """Set up the axes of a distribution over times in ms."""
+    axes.set_xscale("log")  # its limits follow from the times
     low, high = axes.get_xlim()
     subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high / low < 3 else (1, 2, 3, 5) if high / low < 10 else (1, 2, 5)
     plots.log_axis(axes, "x", subs=subs if high / low < 100 else (1,))

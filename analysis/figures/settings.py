@@ -45,12 +45,12 @@ def _batch(points: Points) -> Figure:
 
 
 def _division(points: Points) -> Figure:
-    named = points.local.drop_duplicates("ranks_per_node").sort_values("ranks_per_node")
-    ranks = named["ranks_per_node"].tolist()
+    divisions = points.local.drop_duplicates("ranks_per_node").sort_values("ranks_per_node")
+    ranks = divisions["ranks_per_node"].tolist()
 
     def x_axis(axes: Axes) -> None:
         plots.doubling(axes, ranks, "ranks per node x threads per rank")
-        axes.set_xticks(ranks, [f"{r} x {t}" for r, t in zip(ranks, named["threads_per_rank"], strict=True)])
+        axes.set_xticks(ranks, [f"{r} x {t}" for r, t in zip(ranks, divisions["threads_per_rank"], strict=True)])
 
     return _over(points.local, "ranks_per_node", x_axis)
 
@@ -58,7 +58,7 @@ def _division(points: Points) -> Figure:
 def positioned(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
     """Return the local table with the column `position`, of its value on its axis, and the values in order."""
     values = labels.ordered_values(local["axis_value"])
-    # By text: a NaN equals no other.
+    # By text, as NaN does not equal NaN.
     positions = dict(zip(map(str, values), labels.positions(values)[0], strict=True))
     return local.assign(position=[positions[str(float(value))] for value in local["axis_value"]]), values
 
@@ -87,7 +87,7 @@ def _row(
     axes.plot(number.value, y, plots.MARKERS[0], color=colour, mfc=face or colour, markersize=size)
 
 
-def _named_rows(axes: Axes, names: list[str], below: float = 0.5) -> None:
+def _row_axis(axes: Axes, names: list[str], below: float = 0.5) -> None:
     """Set up a y axis of named rows, the first one on top."""
     axes.set_yticks(range(len(names)), names, fontsize=5.5)
     axes.set_ylim(max(len(names), 1) - below, -0.5)
@@ -104,7 +104,7 @@ def _side_by_side(points: Points) -> Figure:
         _row(axes, y, rates, mean, model, "white" if rows["cores_shared"].any() else plots.colour(model))
         plots.mark_bounds(axes, point_bounds(points.local, rows), y)
         ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.distinctions(rows, runs)]))
-    _named_rows(axes, ticks)
+    _row_axis(axes, ticks)
     axes.set_xlim(0)
     axes.set_xlabel("throughput [images/s]")
     return plots.legend(fig, labels.figure_note(points.local))
@@ -120,7 +120,7 @@ def _overhead(points: Points) -> Figure:
         numbers = f"median {e.text('.3f')}, n={counted(e.n, ratio.unit)}"
         ticks.append("\n".join(line for line in (*ratio.label, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
-    _named_rows(axes, ticks, below=0.4)
+    _row_axis(axes, ticks, below=0.4)
     axes.set_xlabel("ratio of throughputs")
     return plots.legend(fig, labels.figure_note(points.local))
 
@@ -128,7 +128,7 @@ def _overhead(points: Points) -> Figure:
 def _energy_over_axis(points: Points) -> Figure:
     local, finish = along_axis(points.local)
     runs = speedups.rates(local)
-    quantities = _known(local)
+    quantities = _measured_quantities(local)
     fig, panels = plots.canvas(len(quantities), 1, height_mm=36 + 38 * len(quantities), sharex=True)
     for axes, quantity in zip(panels, quantities, strict=True):
         plots.draw(axes, _energy_lines(local, runs, quantity))
@@ -138,7 +138,7 @@ def _energy_over_axis(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _known(local: pd.DataFrame) -> list[str]:
+def _measured_quantities(local: pd.DataFrame) -> list[str]:
     return [quantity for quantity in ENERGY_LABELS if local["quantity"].eq(quantity).any()]
 
 
@@ -155,12 +155,12 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
         raw = [(x, value) for x, values in launches.items() for launch in values for value in launch]
         label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians)]
         nth = series_by_model[str(model)].index(series)
-        look = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
+        style = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
         values, low, high = ([getattr(median, end) for median in medians] for end in ("value", "low", "high"))
         invalid = controls.invalid(rows).groupby(rows["x"]).any()
         lines.append(
             Line(
-                ", ".join([*label, *labels.distinctions(rows, runs)]), [*launches], values, *look, low, high,
+                ", ".join([*label, *labels.distinctions(rows, runs)]), [*launches], values, *style, low, high,
                 [bool(invalid[x]) for x in launches],
                 ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(launches) else ((), ()),
             )
@@ -169,7 +169,7 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
 
 
 def _energy_side_by_side(points: Points) -> Figure:
-    runs, quantities = speedups.rates(points.local), _known(points.local)
+    runs, quantities = speedups.rates(points.local), _measured_quantities(points.local)
     at_points = [at for _, at in runs.groupby(["model", "series", "ranks"], sort=False)]
     fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
     for axes, quantity in zip(panels, quantities, strict=True):
@@ -179,12 +179,12 @@ def _energy_side_by_side(points: Points) -> Figure:
                 _row(axes, y, dots, repeats.median(values), at["model"].iloc[0])
         axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
         axes.set_xlabel(ENERGY_LABELS[quantity])
-    ticks = ["\n".join([_named(at), *labels.distinctions(at, runs)]) for at in at_points]
-    _named_rows(panels[0], ticks)
+    ticks = ["\n".join([_point_label(at), *labels.distinctions(at, runs)]) for at in at_points]
+    _row_axis(panels[0], ticks)
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _named(at: pd.DataFrame) -> str:
+def _point_label(at: pd.DataFrame) -> str:
     return f"{labels.name(at['model'].iloc[0])}, {counted(at['ranks'].iloc[0], 'rank')}, n={len(at)}"
 
 
@@ -200,10 +200,10 @@ def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
     """Draw share and exposed communication of one series; a logarithmic axis does not show 0 or less."""
     model = rows["model"].iloc[0]
     label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.n_range(rows['n'])}"
-    look = plots.colour(model), plots.nth_marker(nth), "--"
+    style = plots.colour(model), plots.nth_marker(nth), "--"
     for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
         y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
-        plots.draw(axes, [Line(label, rows["position"].tolist(), y, *look, low, high, rows["invalid"].tolist())])
+        plots.draw(axes, [Line(label, rows["position"].tolist(), y, *style, low, high, rows["invalid"].tolist())])
 
 
 def _link_rates(points: Points) -> Figure:
@@ -239,12 +239,12 @@ _BOUNDS = {
 }
 
 
-def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
-    """Return a line for each backend, cycle time and series of `shown`: mean, lowest and highest of the rounds."""
+def _allreduce_lines(panel_runs: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
+    """Return a line for each backend, cycle time and series of `panel_runs`: mean, lowest and highest of the rounds."""
     cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
     key = ["operations", "cycle_time_ms", "series"]
     lines = []
-    for names, line_rows in shown.groupby(key):
+    for names, line_rows in panel_runs.groupby(key):
         everywhere = runs[(runs[key] == list(names)).all(axis=1)]
         operations, colour, marker = _OPERATIONS[str(names[0])]
         cycle_ms = names[1]
@@ -276,15 +276,15 @@ def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figur
     runs = rounds(points.local)
     ranks = sorted(runs["ranks"].unique())
     fig, panels = plots.canvas(len(ranks), 1, height_mm=40 + 42 * len(ranks), sharex=True, sharey=True)
-    shown = []
+    panels_and_rows = []
     for axes, number in zip(panels, ranks, strict=True):
         plots.draw(axes, _allreduce_lines(runs[runs["ranks"] == number], runs, value, scale))
         plots.log_axis(axes, "y")
         axes.set_ylabel(label)
         axes.set_title(f"{number} ranks", loc="left")
         _sizes(axes, runs["message_bytes"], "message size" if axes is panels[-1] else "")
-        shown.append((axes, points.local[points.local["ranks"] == number]))
-    return fig, shown
+        panels_and_rows.append((axes, points.local[points.local["ranks"] == number]))
+    return fig, panels_and_rows
 
 
 def _allreduce_note(local: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Figures of training: accuracy, time to accuracy, what the ranks used, and losses of several ranks beside one."""
+"""Figures of training: accuracy, time to accuracy, usage, and the losses of several ranks beside those of one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _time_to_accuracy(points: Points) -> Figure:
     runs = training_runs(local)
     fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
     for axes, (column, label, scaling) in zip(panels, _PANELS_OF_TIMES, strict=True):
-        _one_line_a_series(axes, runs[runs[column].notna()], column, scaling)
+        _draw_series(axes, runs[runs[column].notna()], column, scaling)
         finish(axes, axes is panels[-1])
         axes.set_ylim(0)
         axes.set_ylabel(label)
@@ -76,13 +76,13 @@ def _final_accuracy(points: Points) -> Figure:
     for axes, part in zip(panels, ("validation", "training"), strict=True):
         rows = local[local["quantity"] == f"{part.removesuffix('ing')}_accuracy"]
         last = rows.sort_values("epoch", kind="stable").drop_duplicates("record", keep="last")
-        _one_line_a_series(axes, last, "value", scaling=False)
+        _draw_series(axes, last, "value", scaling=False)
         finish(axes, axes is panels[-1])
         axes.set_ylabel(f"final {part}\naccuracy")
     return plots.legend(fig, labels.figure_note(points.local, scaling=False))
 
 
-def _one_line_a_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
+def _draw_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
     """Draw a column of `runs`, one row a run, over their `x`."""
     for nth, ((model, _), group) in enumerate(runs.groupby(["model", "series"], sort=False)):
         label = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
@@ -131,9 +131,9 @@ def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, styl
     axes.plot(begin, np.interp(begin, x, mean), "o", color=style.colour, markersize=4)
 
 
-# What the figures draw.
-OF_TIME = (*(panel[0] for panel in _PANELS_OVER_TIME), *_BEFORE_FIRST_STEP)
-OF_EPOCHS = ("epoch_s", "validation_accuracy", "train_accuracy")
+# The quantities that the figures draw.
+USAGE_QUANTITIES = (*(panel[0] for panel in _PANELS_OVER_TIME), *_BEFORE_FIRST_STEP)
+EPOCH_QUANTITIES = ("epoch_s", "validation_accuracy", "train_accuracy")
 
 _LOSS_COLOURS = {
     "horovod": {2: plots.SKY, 4: plots.RED},
@@ -141,26 +141,26 @@ _LOSS_COLOURS = {
     "ps_cpu": {2: plots.GREEN, 4: plots.PINK},
 }
 _LOSS_STYLES = {2: "--", 4: ":"}
-# Hollow around those of another backend: where both differ alike, one would hide the other.
+# Hollow around those of another backend: a filled mark would hide the other one.
 _MARKS: dict[str, dict[str, Any]] = {
     "mwms": {"marker": "o", "markersize": 4, "mfc": "none", "mew": 0.7},
     "ps_cpu": {"marker": "s", "markersize": 6, "mfc": "none", "mew": 0.7},
 }
 _DOTS: dict[str, Any] = {"marker": ".", "markersize": 2}
-_ONE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # so that lines on top of it can be seen
+_BASE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # lines on top of it can be seen
 
 
-def _loss_look(pair: Pair) -> dict[str, Any]:
+def _loss_style(pair: Pair) -> dict[str, Any]:
     colours = _LOSS_COLOURS.get(pair.backend, {})
     return {"color": colours.get(pair.ranks, plots.BLACK), "linestyle": _LOSS_STYLES.get(pair.ranks, "-.")}
 
 
 def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
-    drawn = [("1 rank", p.one_global_batch, p.one_losses, _ONE) for p in pairs[:1]]
-    drawn += [(ranks_label(p), p.global_batch, p.losses, _loss_look(p)) for p in pairs]
-    for label, global_batch, losses, look in drawn:
+    drawn = [("1 rank", p.one_global_batch, p.one_losses, _BASE) for p in pairs[:1]]
+    drawn += [(ranks_label(p), p.global_batch, p.losses, _loss_style(p)) for p in pairs]
+    for label, global_batch, losses, style in drawn:
         x = losses.index * global_batch / 1000 if over_images else losses.index
-        axes.plot(x, losses, label=label, **look)
+        axes.plot(x, losses, label=label, **style)
     axes.set_title(title)
     axes.set_xlabel("images [thousands]" if over_images else "step")
     axes.set_ylabel("loss")
@@ -179,7 +179,7 @@ def _draw_losses(points: Points) -> Figure:
         axes.set_ylim(0, 1.08 * highest_loss)
         for pair in group:
             differs = pair.off[pair.off > 0]
-            off.plot(differs.index, differs, linewidth=0.6, **_loss_look(pair), **_MARKS.get(pair.backend, _DOTS))
+            off.plot(differs.index, differs, linewidth=0.6, **_loss_style(pair), **_MARKS.get(pair.backend, _DOTS))
         highest = max((pair.off.max() for pair in group), default=0.0)
         if highest > 0:  # else nothing of the group is drawn
             off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)
@@ -196,8 +196,8 @@ def _draw_losses(points: Points) -> Figure:
     return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}; one run each")
 
 
-CURVES = Kind("curves", "curves", _curves, {"quantity": OF_EPOCHS})
-TIME_TO_ACCURACY = Kind("time-to-accuracy", "time-to-accuracy", _time_to_accuracy, {"quantity": OF_EPOCHS})
-USAGE = Kind("usage", "usage", _usage, {"quantity": OF_TIME})
-ACCURACY = Kind("accuracy", "accuracy", _final_accuracy, {"quantity": OF_EPOCHS})
+CURVES = Kind("curves", "curves", _curves, {"quantity": EPOCH_QUANTITIES})
+TIME_TO_ACCURACY = Kind("time-to-accuracy", "time-to-accuracy", _time_to_accuracy, {"quantity": EPOCH_QUANTITIES})
+USAGE = Kind("usage", "usage", _usage, {"quantity": USAGE_QUANTITIES})
+ACCURACY = Kind("accuracy", "accuracy", _final_accuracy, {"quantity": EPOCH_QUANTITIES})
 EQUIVALENCE = Kind("equivalence", "", _draw_losses)

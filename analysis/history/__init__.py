@@ -6,7 +6,7 @@ has already (as `FORCE=1` does), or if commit, driver, kernel, image or versions
 Training has images/s, the speedup over the smallest point, wall time and job time. Allreduce alone has the time of the
 smallest message, which shows the latency, and the bus bandwidth of the largest.
 
-The verdict on each point: its newest launches compared with those before, or with a reference.
+Each point has a verdict: its newest launches are compared with those before, or with a reference.
 `benchmarks/history_power.py` simulates how often the verdicts are wrong and what they detect; docs/history.md has it.
 """
 
@@ -34,7 +34,7 @@ from train.record.record import RunRecord
 
 @dataclass(frozen=True)
 class Provenance:
-    """The commit and software of a launch; "" for what the record does not say."""
+    """The commit and software of a launch; "" for values that the record does not have."""
 
     commit: str  # seven digits, with + where files were changed
     driver: str  # of the GPUs
@@ -93,7 +93,7 @@ def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Laun
     """Return the launches that a local table has rows of, ascending by time; records: by path."""
     machine = table.drop_duplicates("record").set_index("record")["machine"]
     launches = [_launch(str(path), records[str(path)], str(name)) for path, name in machine.items()]
-    return sorted(launches, key=lambda one: (one.started_at, one.path))
+    return sorted(launches, key=lambda launch: (launch.started_at, launch.path))
 
 
 def _launch(path: str, run: RunRecord, machine: str) -> Launch:
@@ -105,12 +105,12 @@ def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
     """Return the launches of one machine, ascending by time, split into sessions."""
     groups: list[list[Launch]] = []
     keys: set[tuple[str, str, int]] = set()
-    for one in ordered:
-        if not groups or one.key in keys or one.provenance != groups[-1][0].provenance:
+    for launch in ordered:
+        if not groups or launch.key in keys or launch.provenance != groups[-1][0].provenance:
             groups.append([])
             keys = set()
-        groups[-1].append(one)
-        keys.add(one.key)
+        groups[-1].append(launch)
+        keys.add(launch.key)
     return groups
 
 
@@ -120,11 +120,11 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
     table: its local rows. records: by path.
     """
     by_machine: dict[str, list[Launch]] = defaultdict(list)
-    for one in launches(table, records):
-        by_machine[one.machine].append(one)
+    for launch in launches(table, records):
+        by_machine[launch.machine].append(launch)
 
     def session(number: int, launches: list[Launch]) -> Session:
-        rows = table[table["record"].isin([one.path for one in launches])]
+        rows = table[table["record"].isin([launch.path for launch in launches])]
         return Session(number, tuple(launches), controls.attach(rows))
 
     return {
@@ -141,13 +141,13 @@ _ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "env
 
 def changed(before: Session, now: Session) -> list[tuple[str, str, str]]:
     """Return the differences of two sessions, without those that all have: name, before, now."""
-    changes = sets.changes([one.details for one in before.launches], [one.details for one in now.launches])
-    return [one for one in changes if not one[0].startswith(_ALWAYS)]
+    changes = sets.changes([a.details for a in before.launches], [a.details for a in now.launches])
+    return [change for change in changes if not change[0].startswith(_ALWAYS)]
 
 
 def since(sessions: Sequence[Session], day: str) -> list[Session]:
     """Return the sessions that began on a day or later, as 2026-11-01."""
-    return [one for one in sessions if one.launches[0].started_at[:10] >= day]
+    return [session for session in sessions if session.launches[0].started_at[:10] >= day]
 
 
 Quantity = Literal["images_per_s", "speedup", "wall_s", "job_s", "bus_bandwidth_bytes_per_s", "allreduce_s"]
@@ -166,7 +166,7 @@ class Key:
     experiment: str
     model: str
     ranks: int
-    point: str  # the rest in words
+    point: str  # the rest as text
     quantity: Quantity
     series: str  # a digest of the configuration and the machine
     machine: str
@@ -177,15 +177,15 @@ class Values:
     """One number per launch, by session number; and why a session is not valid as a scaling result."""
 
     by_session: dict[int, list[float]] = field(default_factory=dict)
-    lost: dict[int, str] = field(default_factory=dict)
+    invalid: dict[int, str] = field(default_factory=dict)
 
     def on(self, numbers: Collection[int]) -> list[float]:
         """Return the values of some sessions."""
         return [value for session, values in self.by_session.items() if session in numbers for value in values]
 
-    def why_lost(self, numbers: Collection[int]) -> str:
+    def why_invalid(self, numbers: Collection[int]) -> str:
         """Return why some sessions are not valid as scaling results; "" if all are valid."""
-        return "; ".join(dict.fromkeys(why for session, why in self.lost.items() if session in numbers))
+        return "; ".join(dict.fromkeys(why for session, why in self.invalid.items() if session in numbers))
 
 
 def histories(sessions: Iterable[Session]) -> dict[Key, Values]:
@@ -193,14 +193,14 @@ def histories(sessions: Iterable[Session]) -> dict[Key, Values]:
     histories: dict[Key, Values] = defaultdict(Values)
     for session in sessions:
         for measured in (_throughputs, _times, _allreduces):
-            for key, values, lost in measured(session.table):
+            for key, values, why in measured(session.table):
                 histories[key].by_session[session.number] = values
-                if lost:
-                    histories[key].lost[session.number] = lost
+                if why:
+                    histories[key].invalid[session.number] = why
     return dict(sorted(histories.items(), key=lambda item: item[0]))
 
 
-# A point, its values, and why they are not valid as scaling results.
+# A point, its values, and why they are not valid as scaling results ("": they are).
 PointValues = Iterator[tuple[Key, list[float], str]]
 
 
@@ -212,12 +212,12 @@ def _throughputs(table: pd.DataFrame) -> PointValues:
         paired = speedups.paired(curve, "ranks", base)
         scales = set(curve["axis"]) <= set(SCALING)
         for _, point in curve.groupby(["ranks", "axis_value"], dropna=False, sort=False):
-            lost = _lost(point)
-            yield _key(point, "images_per_s"), _by_launch(point, "rate", statistics.harmonic_mean), lost
+            why = _why_invalid(point)
+            yield _key(point, "images_per_s"), _by_launch(point, "rate", statistics.harmonic_mean), why
             ranks = int(point["ranks"].iloc[0])
             is_base = base is None and ranks == curve["ranks"].min()  # its speedup is 1 by definition
             if scales and not is_base and (values := _speedups(paired, ranks)):
-                yield _key(point, "speedup"), values, lost
+                yield _key(point, "speedup"), values, why
 
 
 def _times(table: pd.DataFrame) -> PointValues:
@@ -229,17 +229,17 @@ def _times(table: pd.DataFrame) -> PointValues:
     for name, quantity in by.items():
         launches = speedups.rates(table, name).dropna(subset="rate")
         for _, point in launches.groupby(["model", "series", "ranks", "axis_value"], dropna=False, sort=False):
-            yield _key(point, quantity), _by_launch(point, "value", statistics.fmean), _lost(point)
+            yield _key(point, quantity), _by_launch(point, "value", statistics.fmean), _why_invalid(point)
 
 
 def _allreduces(table: pd.DataFrame) -> PointValues:
     """Yield the smallest message's time and the largest one's bandwidth of each point of allreduce alone."""
     for _, point in allreduce.rounds(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
-        sizes = point["message_bytes"]
+        sizes, why = point["message_bytes"], _why_invalid(point)
         smallest, largest = point[sizes.eq(sizes.min())], point[sizes.eq(sizes.max())]
-        yield _message_key(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), _lost(point)
+        yield _message_key(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), why
         rates = _by_launch(largest, "rate", statistics.harmonic_mean)
-        yield _message_key(largest, "bus_bandwidth_bytes_per_s"), rates, _lost(point)
+        yield _message_key(largest, "bus_bandwidth_bytes_per_s"), rates, why
 
 
 def _message_key(rows: pd.DataFrame, quantity: Quantity) -> Key:
@@ -251,7 +251,7 @@ def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]
     return [mean(rows[column].tolist()) for _, rows in point.groupby("record")]
 
 
-def _lost(point: pd.DataFrame) -> str:
+def _why_invalid(point: pd.DataFrame) -> str:
     return str(controls.why_invalid(point).iloc[0])
 
 
@@ -264,10 +264,10 @@ def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
 
 
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
-    """Return the key of one point; `more`: words that identify it beside those of its rows."""
+    """Return the key of one point; `more`: further parts of its name."""
     first = point.iloc[0]
-    named = first["axis"] not in ("", "nodes") and not pd.isna(first["axis_value"])
-    along = phrase(first["axis"], first["axis_value"]) if named else ""
+    has_value = first["axis"] not in ("", "nodes") and not pd.isna(first["axis_value"])
+    along = phrase(first["axis"], first["axis_value"]) if has_value else ""
     parts = filter(None, [counted(first["nodes"], "node"), along, first["swept"], first["arm"], *more])
     return Key(
         first["experiment"], first["model"], int(first["ranks"]), ", ".join(parts), quantity, first["series"],
@@ -275,7 +275,7 @@ def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
     )  # fmt: skip
 
 
-_ENOUGH_LAUNCHES = 3  # on either side, that tell by themselves how far launches differ
+_ENOUGH_LAUNCHES = 3  # on either side: they show how far launches differ
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class Change:
     key: Key
     before: tuple[float, ...]
     now: tuple[float, ...]
-    older: tuple[tuple[float, ...], ...] = ()  # launches that only tell how far launches scatter
+    older: tuple[tuple[float, ...], ...] = ()  # launches that only show how far launches scatter
     why_not: str = ""
 
     @property
@@ -301,16 +301,16 @@ class Row:
     change: Change
     ratio: Number | None
     judged: Verdict | None
-    curves: int = 0  # others, whose launches were taken to tell how far launches differ
+    curves: int = 0  # other curves whose launches show how far launches differ
 
     @property
     def verdict(self) -> VerdictName:
-        """Return the verdict in words; not decidable if it was not judged."""
+        """Return the name of the verdict; not decidable if it was not judged."""
         return verdict_name(self.judged, self.change.key.quantity in COSTS) if self.judged else "not decidable"
 
     @property
     def note(self) -> str:
-        """Return why nothing was decided, if that does not follow from the interval."""
+        """Return why there is no verdict, unless it follows from the interval."""
         if self.judged and self.curves:
             few = min(len(self.change.before), len(self.change.now))
             others = counted(self.curves, "other curve")
@@ -322,19 +322,19 @@ class Row:
 
 def verdict_rows(changes: Sequence[Change], within: float) -> list[Row]:
     """Return each change with its verdict; all together are wrong at most 5 times in 100."""
-    others = [_measured_alike(one, changes) for one in changes]
+    others = [_measured_alike(change, changes) for change in changes]
     ratios = {
-        nth: mean_ratio(one.before, one.now, [*one.older, *(group for other in others[nth] for group in other.groups)])
-        for nth, one in enumerate(changes)
-        if one.before and one.now
+        nth: mean_ratio(change.before, change.now, [*change.older, *(g for other in others[nth] for g in other.groups)])
+        for nth, change in enumerate(changes)
+        if change.before and change.now
     }
     decided = [nth for nth, ratio in ratios.items() if not changes[nth].why_not and ratio.has_interval]
     judged = dict(zip(decided, judge_ratios([ratios[nth] for nth in decided], within), strict=True))
-    return [Row(one, ratios.get(nth), judged.get(nth), len(others[nth])) for nth, one in enumerate(changes)]
+    return [Row(change, ratios.get(nth), judged.get(nth), len(others[nth])) for nth, change in enumerate(changes)]
 
 
 def _measured_alike(change: Change, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes of other curves at as many ranks, if a side has too few launches to tell how they differ."""
+    """Return the changes of other curves on equally many ranks, if a side has too few launches to know the scatter."""
     if min(len(change.before), len(change.now)) >= _ENOUGH_LAUNCHES:
         return []
     same = [
@@ -354,7 +354,7 @@ def newest_changes(histories: Mapping[Key, Values], sessions: Sequence[Session])
         before, now = tuple(values.on(base)), tuple(values.on([last]))
         missing = "not measured in the newest session" if not now else "" if before else "not measured before it"
         scattered = tuple(tuple(values.on(state)) for state in older)
-        changes.append(Change(key, before, now, scattered, missing or values.why_lost([*base, last])))
+        changes.append(Change(key, before, now, scattered, missing or values.why_invalid([*base, last])))
     return changes
 
 
@@ -364,7 +364,7 @@ def session_states(sessions: Sequence[Session]) -> list[list[int]]:
     The newest session is compared with the last group: an older state of the machine, as before an update, does not
     show what changed since.
     """
-    return [[one.number for one in alike] for _, alike in itertools.groupby(sessions, key=lambda one: one.provenance)]
+    return [[s.number for s in alike] for _, alike in itertools.groupby(sessions, key=lambda s: s.provenance)]
 
 
 VerdictName = Literal["as before", "slower", "faster", "not decidable"]
@@ -396,8 +396,8 @@ def judge_ratios(ratios: Sequence[Number], fraction: float) -> list[Verdict]:
     return verdict.judge_all(ratios, Bounds(1 - fraction, 1 + fraction))
 
 
-def verdict_name(one: Verdict, is_cost: bool) -> VerdictName:
-    """Return a verdict in words. `is_cost`: the ratio is of times, which are larger if something is slower."""
-    if one.outcome == "undecided":
+def verdict_name(judged: Verdict, is_cost: bool) -> VerdictName:
+    """Return the name of a verdict. `is_cost`: the ratio is of times, which are larger if something is slower."""
+    if judged.outcome == "undecided":
         return "not decidable"
-    return "as before" if one.outcome == "inside" else "slower" if one.above == is_cost else "faster"
+    return "as before" if judged.outcome == "inside" else "slower" if judged.above == is_cost else "faster"

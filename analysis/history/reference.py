@@ -1,7 +1,7 @@
 """References that a site keeps: the values of its points, their provenance, and the tolerance.
 
-One JSON file each, `references/NAME.json`, described by `reference.schema.json` beside this module and checksummed like
-a record. docs/history.md explains each name.
+Each is a JSON file, `references/NAME.json`, described by `reference.schema.json` in this folder and checksummed like a
+record. docs/history.md explains each name.
 """
 
 import json
@@ -80,7 +80,7 @@ def new_reference(name: str, sessions: Sequence[Session], histories: Mapping[Key
     """Return a reference from all launches of some sessions, without points that are not valid scaling results."""
     launches = [launch for session in sessions for launch in session.launches]
     days = sorted(launch.started_at[:10] for launch in launches)
-    points = [_point(key, values) for key, values in histories.items() if not values.lost]
+    points = [_point(key, values) for key, values in histories.items() if not values.invalid]
     records = {launch.path: launch.sha256 for launch in launches}
     return Reference(name, days[0], days[-1], within, points, provenances(launches), records)
 
@@ -95,10 +95,10 @@ def _point(key: Key, values: Values) -> Point:
 def provenances(launches: Iterable[Launch]) -> Provenances:
     """Return the provenance of some launches."""
     distinct = {launch.provenance for launch in launches}
-    pairs = sorted({pair for one in distinct for pair in one.versions})
+    pairs = sorted({pair for p in distinct for pair in p.versions})
     versions = {name: [version for _, version in group] for name, group in groupby(pairs, itemgetter(0))}
     names = ("commit", "driver", "kernel", "image")
-    fields = {name: sorted({getattr(one, name) for one in distinct}) for name in names}
+    fields = {name: sorted({getattr(p, name) for p in distinct}) for name in names}
     return Provenances(**fields, versions=versions)
 
 
@@ -114,9 +114,9 @@ def load(file: Path) -> Reference:
         text = file.read_bytes()
         reference = msgspec.json.decode(text, type=Reference, strict=True)
     except OSError as error:
-        there = ", ".join(sorted(one.stem for one in file.parent.glob("*.json"))) or "none yet"
+        names = ", ".join(sorted(path.stem for path in file.parent.glob("*.json"))) or "none yet"
         raise TableError(
-            f"{file}: {error.strerror}; references that are kept: {there}; `make reference NAME={file.stem}` writes one"
+            f"{file}: {error.strerror}; references that are kept: {names}; `make reference NAME={file.stem}` writes one"
         ) from error
     except msgspec.DecodeError as error:
         raise TableError(f"{file}: not a reference: {error}") from error
@@ -137,7 +137,7 @@ def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> 
         values = histories.get(point.key, Values())
         now = tuple(value for session_values in values.by_session.values() for value in session_values)
         why = "" if now else "not measured since, in this configuration on this machine"
-        changes.append(Change(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.lost.values())))
+        changes.append(Change(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.invalid.values())))
     return changes
 
 

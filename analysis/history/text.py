@@ -27,8 +27,8 @@ from analysis.history.reference import Provenances, Reference
 from analysis.stats import unknown
 
 WIDTH = 110
-# How tables and figures show each quantity: its name, its unit ("": it has none), and how many of these a value has.
-SHOWN: dict[Quantity, tuple[str, str, float]] = {
+# How tables and figures show each quantity: its name, its unit ("": none), and the factor to that unit.
+DISPLAY: dict[Quantity, tuple[str, str, float]] = {
     "images_per_s": ("throughput", "images/s", 1.0),
     "speedup": ("speedup", "", 1.0),
     "wall_s": ("wall time", "s", 1.0),
@@ -36,29 +36,29 @@ SHOWN: dict[Quantity, tuple[str, str, float]] = {
     "bus_bandwidth_bytes_per_s": ("bus bandwidth", "GB/s", 1e-9),
     "allreduce_s": ("allreduce", "ms", 1e3),
 }
-_SHOWN = 8  # changes of what made the launches that are named; the JSON has all
+_MOST = 8  # of provenance that the table names; the JSON has all
 
 
 def session_table(machine: str, machine_sessions: Sequence[Session]) -> str:
     """Return a table of the sessions of one machine, and what changed between them."""
     cells = [
         {
-            "session": one.number,
-            "measured": one.days,
-            "launches": len(one.launches),
-            "commit": one.provenance.commit or "not known",
-            "GPU driver": one.provenance.driver or "none",
-            "kernel": one.provenance.kernel,
-            "image": one.provenance.image or "none",
+            "session": session.number,
+            "measured": session.days,
+            "launches": len(session.launches),
+            "commit": session.provenance.commit or "not known",
+            "GPU driver": session.provenance.driver or "none",
+            "kernel": session.provenance.kernel,
+            "image": session.provenance.image or "none",
         }
-        for one in machine_sessions
+        for session in machine_sessions
     ]
     lines = [textwrap.fill(f"== {machine}", WIDTH), "", tabulate(cells, headers="keys", disable_numparse=True)]
     for before, now in itertools.pairwise(machine_sessions):
         if changes := changed(before, now):
             lines += ["", f"what changed before session {now.number}:"]
-            lines += [f"  {name}: {a} -> {b}" for name, a, b in changes[:_SHOWN]]
-            lines += [f"  and {len(changes) - _SHOWN} more (--format json)"] if len(changes) > _SHOWN else []
+            lines += [f"  {name}: {a} -> {b}" for name, a, b in changes[:_MOST]]
+            lines += [f"  and {len(changes) - _MOST} more (--format json)"] if len(changes) > _MOST else []
     return "\n".join(lines)
 
 
@@ -107,12 +107,12 @@ def subject(key: Key) -> str:
 
 def quantity(key: Quantity) -> str:
     """Return a quantity with its unit, as the head of a column."""
-    name, unit, _ = SHOWN[key]
+    name, unit, _ = DISPLAY[key]
     return f"{name} [{unit}]" if unit else name
 
 
 def _mean(values: Sequence[float], quantity: Quantity) -> str:
-    return f"{SHOWN[quantity][2] * math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
+    return f"{DISPLAY[quantity][2] * math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
 
 
 def counts(rows: Sequence[Row]) -> str:
@@ -120,7 +120,7 @@ def counts(rows: Sequence[Row]) -> str:
     return f"{len(rows)} values: {tally([row.verdict for row in rows], VERDICTS)}"
 
 
-def how(within: float) -> str:
+def explanation(within: float) -> str:
     """Return how to read the verdicts."""
     percent = f"{100 * within:g} %"
     return textwrap.fill(
@@ -140,7 +140,7 @@ def summary(reference: Reference) -> str:
             "model": subject(point.key),
             "point": point.point,
             "quantity": quantity(point.quantity),
-            "value (95 % interval)": str(launch_mean([SHOWN[point.quantity][2] * value for value in point.launches])),
+            "value (95 % interval)": str(launch_mean([DISPLAY[point.quantity][2] * value for value in point.launches])),
             "launches": len(point.launches),
         }
         for point in reference.points
@@ -250,15 +250,15 @@ def point_history(row: Row, values: Values) -> PointHistory:
 
 def session_json(machine_sessions: Sequence[Session], nth: int) -> MeasuredSession:
     """Return one of the sessions of a machine, and how it differs from the one before."""
-    one = machine_sessions[nth]
-    changes = changed(machine_sessions[nth - 1], one) if nth else []
+    session = machine_sessions[nth]
+    changes = changed(machine_sessions[nth - 1], session) if nth else []
     return filled(
         MeasuredSession,
-        one.provenance,
-        number=one.number,
-        began=one.launches[0].started_at,
-        ended=one.launches[-1].started_at,
-        records=[launch.path for launch in one.launches],
-        image_digest=one.provenance.image,
+        session.provenance,
+        number=session.number,
+        began=session.launches[0].started_at,
+        ended=session.launches[-1].started_at,
+        records=[launch.path for launch in session.launches],
+        image_digest=session.provenance.image,
         changed=[ProvenanceChange(what=name, before=before, now=now) for name, before, now in changes],
     )

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from analysis import PUBLISHED, audit, claims, reports
 from analysis.audit.findings import SEVERITIES, Finding, point_label
 from analysis.claims import VERDICTS, Judged
-from analysis.compare import published as beside
+from analysis.compare import published as comparison
 from analysis.compare import sets
 from analysis.compare.published import Comparisons
 from analysis.compare.text import published_sections
@@ -40,13 +40,13 @@ Row = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PageFigure:
     """A figure as the page shows it."""
 
     entry: Entry
     image: str  # data URI
     caption: list[str]
-    data: str  # data URI of a CSV file; "" where it draws no row
+    data: str  # data URI of a CSV file; "" without a row
 
     @property
     def alt(self) -> str:
@@ -56,7 +56,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Analysed:
-    """The content of a page beside its figures."""
+    """The content of a page without its figures."""
 
     study: Study
     judged: Sequence[Judged]
@@ -67,36 +67,36 @@ class Analysed:
 
 
 def analyse(study: Study) -> Analysed:
-    """Judge, audit, recompute and compare: all content of a page beside its figures."""
+    """Judge, audit, recompute and compare: return the content of a page without its figures."""
     return Analysed(
         study,
         claims.judge(claims.read(), study),
         audit.table_findings(study.published),
         audit.record_findings(study),
         reports.recompute(study.published),
-        beside.compare(study.published, study.local, beside.read_tolerances()),
+        comparison.compare(study.published, study.local, comparison.read_tolerances()),
     )
 
 
 def about(analysed: Analysed, report: str) -> Analysed:
     """Return the part that is about one report."""
     published = analysed.study.published
-    own = published[published["report"].eq(report)]
+    rows = published[published["report"].eq(report)]
     return replace(
         analysed,
-        judged=[one for one in analysed.judged if one.claim.report == report],
-        findings=[one for one in analysed.findings if one.report == report],
+        judged=[judged for judged in analysed.judged if judged.claim.report == report],
+        findings=[finding for finding in analysed.findings if finding.report == report],
         recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
-        comparisons=beside.compare(own, analysed.study.local, beside.read_tolerances()),
+        comparisons=comparison.compare(rows, analysed.study.local, comparison.read_tolerances()),
     )
 
 
-def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
+def _page_figure(entry: Entry, analysed: Analysed, folder: Path) -> PageFigure:
     svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
     points = entry.points(analysed.study)
     paragraphs = files.caption(entry, points).split("\n\n")[1:]
     text = [text.replace("**", "").replace("`", "") for text in paragraphs]
-    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text, files.data_link(points))
+    return PageFigure(entry, f"data:image/svg+xml;base64,{svg}", text, files.data_link(points))
 
 
 def sources(folder: Path = PUBLISHED) -> dict[str, str]:
@@ -159,39 +159,39 @@ def _recomputed(rows: pd.DataFrame) -> str:
     )
 
 
-def _making(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
+def _provenance(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
     return [{"what": name, "value": sets.values(runs, name)} for name in names]
 
 
-def _experiments(study: Study, drawn: Sequence[Drawn]) -> tuple[list[dict[str, Any]], list[Row]]:
+def _experiments(study: Study, page_figures: Sequence[PageFigure]) -> tuple[list[dict[str, Any]], list[Row]]:
     """Return the section of each local experiment, and the provenance that all runs share."""
     runs: dict[str, list[dict[str, str]]] = defaultdict(list)
     for path in study.local["record"].unique():
         run = study.records[path]
         runs[run.experiment].append(sets.provenance(run))
-    everything = [run for same in runs.values() for run in same]
-    names = list(dict.fromkeys(name for run in everything for name in run))
-    alike = [name for name in names if len({run.get(name) for run in everything}) == 1]
+    all_runs = [run for experiment_runs in runs.values() for run in experiment_runs]
+    names = list(dict.fromkeys(name for run in all_runs for name in run))
+    alike = [name for name in names if len({run.get(name) for run in all_runs}) == 1]
     varied = [name for name in names if name not in alike]
-    experiments = [_experiment(str(name), rows, drawn) for name, rows in study.local.groupby("experiment")]
+    experiments = [_experiment(str(name), rows, page_figures) for name, rows in study.local.groupby("experiment")]
     for experiment in experiments:
-        its = runs[experiment["name"]]
-        there = {key for run in its for key in run}
-        experiment["making"] = _making(its, [key for key in varied if key in there])
-    return experiments, _making(everything, alike)
+        experiment_runs = runs[experiment["name"]]
+        known = {name for run in experiment_runs for name in run}
+        experiment["provenance"] = _provenance(experiment_runs, [name for name in varied if name in known])
+    return experiments, _provenance(all_runs, alike)
 
 
-def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[str, Any]:
+def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure]) -> dict[str, Any]:
     """Return the section of one experiment: its summary, its figures, and its runs."""
-    one_each = rows.drop_duplicates("record").sort_values("record")
+    runs = rows.drop_duplicates("record").sort_values("record")
     images_per_s = rows[rows["quantity"].eq("images_per_s") & rows["round"].isna()].set_index("record")["value"]
     rounds = {path: counted(n, "round") for path, n in rows.groupby("record")["round"].nunique().items() if n}
     return {
         "name": name,
-        "runs": counted(len(one_each), "run"),
+        "runs": counted(len(runs), "run"),
         "machines": "; ".join(rows["machine"].unique()),
         "summary": summary.rows(rows).fillna("").astype(str).to_dict("records"),
-        "figures": [one for one in drawn if (one.entry.local or {}).get("experiment") == name],
+        "figures": [f for f in page_figures if (f.entry.local or {}).get("experiment") == name],
         "records": [
             {
                 "record": row["record"],
@@ -200,13 +200,13 @@ def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[s
                 "images/s": _number(images_per_s.get(row["record"])),
                 "notes": "; ".join(filter(None, (rounds.get(row["record"]), row["note"]))),
             }
-            for row in one_each.head(MAX_RUNS).to_dict("records")
+            for row in runs.head(MAX_RUNS).to_dict("records")
         ],
-        "more": max(0, len(one_each) - MAX_RUNS),
+        "more": max(0, len(runs) - MAX_RUNS),
     }
 
 
-def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str]) -> list[dict[str, Any]]:
+def _reports(analysed: Analysed, page_figures: Sequence[PageFigure], reports: Sequence[str]) -> list[dict[str, Any]]:
     """Return the section of each of these reports."""
     recomputed, cited = analysed.recomputed, sources()
     sections = []
@@ -219,7 +219,7 @@ def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str])
                 "number": number,
                 "title": TITLES[number][0].upper() + TITLES[number][1:],
                 "source": cited[number],
-                "figures": [one for one in drawn if one.entry.report == number],
+                "figures": [figure for figure in page_figures if figure.entry.report == number],
                 "claims": _claims(sorted(claims_judged, key=lambda j: VERDICTS.index(j.verdict))),
                 "verdicts": tally([j.verdict for j in claims_judged], VERDICTS),
                 "findings": _findings(findings),
@@ -234,8 +234,8 @@ def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str])
 def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
     """Return the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
     study = analysed.study
-    drawn = [_drawn(entry, analysed, folder) for entry in figures]
-    experiments, shared = _experiments(study, [one for one in drawn if one.entry.published is None])
+    page_figures = [_page_figure(entry, analysed, folder) for entry in figures]
+    experiments, shared = _experiments(study, [figure for figure in page_figures if figure.entry.published is None])
     sections, notes = published_sections(analysed.comparisons)
     published = study.published
     environment = Environment(
@@ -248,7 +248,7 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
         runs=study.local["record"].nunique(),
         claims=analysed.judged,
         verdicts=tally([j.verdict for j in analysed.judged], VERDICTS),
-        reports=_reports(analysed, drawn, [only.report] if only else schema.REPORTS),
+        reports=_reports(analysed, page_figures, [only.report] if only else schema.REPORTS),
         experiments=experiments,
         shared=shared,
         local_findings=_findings(analysed.local_findings),
@@ -272,7 +272,7 @@ class Scope:
     def narrowed(self, study: Study) -> Study:
         """Return the study with the local records of its experiments alone."""
         local = study.local[study.local["experiment"].isin(self.experiments)].reset_index(drop=True)
-        return study.narrowed(local, [one for one in study.notices if set(Path(one.path).parts) & self.experiments])
+        return study.narrowed(local, [n for n in study.notices if set(Path(n.path).parts) & self.experiments])
 
     def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
         """Return its figures, and those of its local records."""
@@ -285,24 +285,23 @@ class Scope:
         outcomes = self.reproduced.outcomes if self.reproduced else []
         return [
             {
-                "experiment": one.experiment,
-                "what": one.shows,
-                "outcome": one.status,
-                "launches": f"{one.runs} of {one.planned}" if one.planned else "",
-                "took": duration(one.took_s) if one.took_s >= 1 else "",
-                "why": "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out)))),
+                "experiment": outcome.experiment,
+                "what": outcome.shows,
+                "outcome": outcome.status,
+                "launches": f"{outcome.runs} of {outcome.planned}" if outcome.planned else "",
+                "took": duration(outcome.took_s) if outcome.took_s >= 1 else "",
+                "why": "; ".join(filter(None, (outcome.why, *(f"left out: {why}" for why in outcome.left_out)))),
             }
-            for one in sorted(outcomes, key=lambda one: _OUTCOMES.index(one.status))
+            for outcome in sorted(outcomes, key=lambda outcome: _OUTCOMES.index(outcome.status))
         ]
 
 
 def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
     """Return the scope of a report: experiments with numbers of it, and those that reproduce it."""
     reproduced = reproduction.read(results, report)
-    named = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
-    return Scope(
-        report, frozenset(named | {one.experiment for one in reproduced.outcomes} if reproduced else named), reproduced
-    )
+    experiments = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
+    outcomes = reproduced.outcomes if reproduced else []
+    return Scope(report, frozenset(experiments | {outcome.experiment for outcome in outcomes}), reproduced)
 
 
 def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:

@@ -28,24 +28,24 @@ def minutes(appendix: Appendix, command: str) -> str:
     return "below 1" if measured.minutes < 0.95 else f"{measured.minutes:.0f}"
 
 
-def _experiment_row(appendix: Appendix, number: int, one: Experiment) -> dict[str, str]:
+def _experiment_row(appendix: Appendix, number: int, experiment: Experiment) -> dict[str, str]:
     return {
         "": label(number, "E"),
-        "command": f"`{one.command}`",
-        "person": f"{one.human_minutes}",
-        "machine": minutes(appendix, one.command),
-        "needs": one.needs,
-        "claims": ", ".join(appendix.claims_of(one.name)),
-        "expected": one.expected or one.shows,
-        "may differ": one.variation,
+        "command": f"`{experiment.command}`",
+        "person": f"{experiment.human_minutes}",
+        "machine": minutes(appendix, experiment.command),
+        "needs": experiment.needs,
+        "claims": ", ".join(appendix.claims_of(experiment.name)),
+        "expected": experiment.expected or experiment.shows,
+        "may differ": experiment.variation,
     }
 
 
-def _output_row(number: int, one: Experiment) -> dict[str, str]:
+def _output_row(number: int, experiment: Experiment) -> dict[str, str]:
     return {
         "": label(number, "E"),
-        "figures": ", ".join(f"`{name}`" for name in one.figures),
-        "computed by": ", ".join(f"`{place}`" for place in one.code),
+        "figures": ", ".join(f"`{name}`" for name in experiment.figures),
+        "computed by": ", ".join(f"`{location}`" for location in experiment.code),
     }
 
 
@@ -72,22 +72,22 @@ def _check_rows(appendix: Appendix) -> list[dict[str, str]]:
 def appendix_text(appendix: Appendix, style: str) -> str:
     """Return the appendix in one of STYLES."""
     steps = [
-        {"step": str(number), "command": f"`{one.command}`", "machine minutes": minutes(appendix, one.command),
-         "makes": one.makes, "expected": one.expected}
-        for number, one in enumerate(appendix.steps, 1)
+        {"step": str(number), "command": f"`{step.command}`", "machine minutes": minutes(appendix, step.command),
+         "makes": step.makes, "expected": step.expected}
+        for number, step in enumerate(appendix.steps, 1)
     ]  # fmt: skip
-    experiments = [_experiment_row(appendix, number, one) for number, one in enumerate(appendix.experiments)]
+    experiments = [_experiment_row(appendix, number, e) for number, e in enumerate(appendix.experiments)]
     measured = [
-        {"command": f"`{command}`", "minutes": f"{one.minutes:.2g}", "on": one.date,
-         "machine": f"{one.cores} cores of {one.cpu}", "commit": one.commit[:12]}
-        for command, one in sorted(appendix.minutes.items())
+        {"command": f"`{command}`", "minutes": f"{took.minutes:.2g}", "on": took.date,
+         "machine": f"{took.cores} cores of {took.cpu}", "commit": took.commit[:12]}
+        for command, took in sorted(appendix.minutes.items())
     ]  # fmt: skip
     return _environment().get_template(f"appendix-{style}.md.j2").render(
         steps=steps,
         experiments=experiments,
-        shows=[one.shows for one in appendix.experiments],
-        outputs=[_output_row(number, one) for number, one in enumerate(appendix.experiments)],
-        claims=[_claim_row(appendix, number, one) for number, one in enumerate(appendix.claims) if one.experiment],
+        shows=[experiment.shows for experiment in appendix.experiments],
+        outputs=[_output_row(number, e) for number, e in enumerate(appendix.experiments)],
+        claims=[_claim_row(appendix, number, c) for number, c in enumerate(appendix.claims) if c.experiment],
         checks=_check_rows(appendix),
         measured=measured,
         table=markdown_table,
@@ -97,16 +97,16 @@ def appendix_text(appendix: Appendix, style: str) -> str:
 def evaluation_text(evaluation: Evaluation) -> str:
     """Return a reviewer's report."""
     steps = [
-        {"command": f"`{one.command}`", "result": one.outcome, "minutes": f"{one.minutes:.2g}",
-         "missing in its output": "; ".join(one.missing)}
-        for one in evaluation.steps
+        {"command": f"`{step.command}`", "result": step.outcome, "minutes": f"{step.minutes:.2g}",
+         "missing in its output": "; ".join(step.missing)}
+        for step in evaluation.steps
     ]  # fmt: skip
     rows = [
-        {"": one.label, "claim": f"`{one.id}`: {one.hypothesis}",
-         "result": ": ".join(filter(None, (one.outcome, one.why))),
-         "archive": f"{one.stated}: {one.stated_numbers}", "here": f"{one.here}: {one.numbers}",
-         "allowed": one.allowed}
-        for one in sorted(evaluation.rows, key=lambda row: _ORDER[row.outcome])
+        {"": row.label, "claim": f"`{row.id}`: {row.hypothesis}",
+         "result": ": ".join(filter(None, (row.outcome, row.why))),
+         "archive": f"{row.stated}: {row.stated_numbers}", "here": f"{row.here}: {row.numbers}",
+         "allowed": row.allowed}
+        for row in sorted(evaluation.rows, key=lambda row: _ORDER[row.outcome])
     ]  # fmt: skip
     template = _environment().get_template("evaluation.md.j2")
     return template.render(evaluation=evaluation, steps=steps, rows=rows, table=markdown_table)

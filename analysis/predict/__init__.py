@@ -1,9 +1,9 @@
-"""What more ranks would give: the points of one scaling curve, its predicted time of a step with an interval.
+"""Predictions for more ranks: the points of one scaling curve, and its predicted time of a step with an interval.
 
-The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. Where
-that was the step to the second node, and a large one, the exchange between nodes goes on as in a ring. Nothing in the
-points tells what bends beyond them, so that beyond one doubling the lower end allows for a resource that all ranks
-share and that saturates.
+The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. If
+that was the step to the second node, and a large one, the exchange between nodes grows as in a ring. The points do not
+show what bends beyond them. Beyond one doubling, therefore, the lower end allows for a resource that all ranks share
+and that saturates.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """The reason why points support no prediction, however many there are; for these numbers of ranks, or for all."""
+class Obstacle:
+    """A reason why points support no prediction, however many there are; at these numbers of ranks, or at all."""
 
     reason: str
     ranks: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class Curve:
     spread: np.ndarray  # standard error of images_per_s, as a fraction; NaN where it is not known
     repeats: np.ndarray  # measurements behind each point
     ranks_per_node: float = math.nan  # NaN: not known
-    doubts: tuple[Doubt, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
     compute_s: float = math.nan  # the step without allreduce; NaN: not measured
     parameters: float = math.nan  # of the model
     link_mbit_per_s: float = math.nan  # the limit of an emulated link
@@ -57,7 +57,7 @@ class Curve:
     # Whether the gradients may go through a server that saturates beyond the points: how they are exchanged is not
     # known. An allreduce, or a server on each node, grows with the ranks.
     may_saturate: bool = False
-    work: str = "images"  # what its rates count: "tokens", "epochs", ...; "" for rates without a unit
+    work: str = "images"  # the unit of work of its rates: "tokens", "epochs", ...; "" for rates without a unit
 
     @property
     def step_s(self) -> np.ndarray:
@@ -84,11 +84,12 @@ class Curve:
         per_node = 1 if math.isnan(self.ranks_per_node) else self.ranks_per_node
         return np.ceil(np.asarray(ranks, float) / per_node)
 
-    def only(self, which: np.ndarray) -> Curve:
-        """Return the curve with only those points that the mask selects, and the doubts about them."""
-        arrays = {name: getattr(self, name)[which] for name in _ARRAYS}
-        left = [doubt for doubt in self.doubts if not doubt.ranks or {*doubt.ranks} & {*arrays["ranks"].tolist()}]
-        return replace(self, doubts=tuple(left), **arrays)
+    def only(self, mask: np.ndarray) -> Curve:
+        """Return the curve with only those points that the mask selects, and their obstacles."""
+        arrays = {name: getattr(self, name)[mask] for name in _ARRAYS}
+        ranks = {*arrays["ranks"].tolist()}
+        obstacles = tuple(o for o in self.obstacles if not o.ranks or {*o.ranks} & ranks)
+        return replace(self, obstacles=obstacles, **arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,21 +126,21 @@ def _joined(curves: list[Curve]) -> Curve:
         return curves[0]
     arrays = {name: np.concatenate([getattr(curve, name) for curve in curves]) for name in _ARRAYS}
     order = np.lexsort((arrays["batch"], arrays["ranks"]))
-    doubts = tuple(dict.fromkeys(doubt for curve in curves for doubt in curve.doubts))
+    obstacles = tuple(dict.fromkeys(obstacle for curve in curves for obstacle in curve.obstacles))
     sorted_by_ranks: dict[str, Any] = {name: values[order] for name, values in arrays.items()}
-    return replace(curves[0], name="several batches", doubts=doubts, compute_s=math.nan, **sorted_by_ranks)
+    return replace(curves[0], name="several batches", obstacles=obstacles, compute_s=math.nan, **sorted_by_ranks)
 
 
 LEVEL = 0.90
-MIN_POINTS = 3  # two have a doubling; a third says how evenly the curve goes on
+MIN_POINTS = 3  # two have a doubling; a third shows how even the growth is
 MAX_DOUBLINGS = limit("doublings")
-_PRIOR = 2  # how many changes of growth of the curve itself what other curves teach counts for
-_NOTHING = 1e-9  # a share of a time that is rounding
+_PRIOR = 2  # the calibration weighs as much as so many changes of growth of the curve itself
+_ROUNDING = 1e-9  # a share of a time
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What other curves teach: how much the logarithm of a step's time changes its growth from doubling to doubling.
+    """The calibration by other curves: how much the growth of ln(time of a step) changes from doubling to doubling.
 
     `uneven`: one standard deviation.
     """
@@ -158,8 +159,8 @@ class Prediction:
 
 
 @dataclass(frozen=True, eq=False)
-class Continued:
-    """A curve continued: the logarithm of the time of a step at each size, and its standard deviation at one doubling.
+class Extrapolation:
+    """An extrapolated curve: the logarithm of the time of a step at each size, its standard deviation at one doubling.
 
     `degrees`: of freedom of that deviation; `doublings`: of each size beyond the largest point, at least 0.
     """
@@ -179,11 +180,11 @@ class Continued:
         return np.asarray(t_quantile(self.degrees, 0.5 + LEVEL / 2) * self.uneven * growth)
 
 
-def continued(curve: Curve, at: Sizes, learned: Learned) -> Continued:
-    """Return the curve continued to the sizes; between its points it is interpolated."""
+def extrapolated(curve: Curve, at: Sizes, learned: Learned) -> Extrapolation:
+    """Return the curve extrapolated to the sizes; between its points it is interpolated."""
     doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
     if curve.strong:
-        return Continued(_both_batches(curve, at), learned.uneven, _PRIOR, doublings)
+        return Extrapolation(_both_batches(curve, at), learned.uneven, _PRIOR, doublings)
     x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
     y = np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
     first = _first_across(curve, 2**x)
@@ -196,7 +197,7 @@ def continued(curve: Curve, at: Sizes, learned: Learned) -> Continued:
     else:
         beyond = _repeated(*((x, y) if crossed else (x[first:], y[first:])), _noise(curve), doublings)
     ln_s = np.where(doublings > 0, beyond, np.interp(np.log2(at.ranks), x, y))
-    return Continued(ln_s, uneven, degrees, doublings)
+    return Extrapolation(ln_s, uneven, degrees, doublings)
 
 
 def _first_across(curve: Curve, ranks: np.ndarray) -> int:
@@ -208,7 +209,7 @@ def _first_across(curve: Curve, ranks: np.ndarray) -> int:
 def _repeated(x: np.ndarray, y: np.ndarray, noise: float, doublings: np.ndarray) -> np.ndarray:
     """Return y beyond the last point if the last doubling repeats.
 
-    Where the noise of the points is known, and as large as the changes of growth, a straight line takes its place.
+    If the noise of the points is known, and as large as the changes of growth, a straight line takes its place.
     """
     growth = max(float((y[-1] - y[-2]) / (x[-1] - x[-2])), 0.0) if len(x) > 1 else 0.0
     repeated = y[-1] + growth * doublings
@@ -216,14 +217,14 @@ def _repeated(x: np.ndarray, y: np.ndarray, noise: float, doublings: np.ndarray)
     if not noise or not len(changes):
         return np.asarray(repeated)
     # The change of growth over three measurements has six times the variance of one of them.
-    noisy = min(1.0, 6 * noise**2 / max(float(np.mean(changes**2)), _NOTHING**2))
+    noisy = min(1.0, 6 * noise**2 / max(float(np.mean(changes**2)), _ROUNDING**2))
     slope, level = np.polyfit(x, y, 1)
     line = level + max(float(slope), 0.0) * (x[-1] + doublings)
     return np.asarray((1 - noisy) * repeated + noisy * line)
 
 
 def _changes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return how far each point from the third on is from the last two before it, as far as a doubling would be."""
+    """Return how far each point from the third on is from the line through the last two, scaled to one doubling."""
     before, last = np.diff(x)[:-1], np.diff(x)[1:]
     off = y[2:] - y[1:-1] - np.diff(y)[:-1] * last / before
     return np.asarray(off / np.sqrt((1 + 2 * (last / before) ** 2) / 3))
@@ -291,13 +292,13 @@ def ideal(curve: Curve, at: Sizes) -> np.ndarray:
 def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     """Return images/s at each size, with the 90 % interval of a measurement there.
 
-    No value is above the ideal, none beyond the bounds that are known. The upper end may be above the ideal by the
+    No value is above the ideal, or beyond a known bound. The upper end may be above the ideal by the
     noise of the point that the ideal is from. Beyond one doubling the lower end is at most the rate of the largest
-    point, less the noise of both measurements: a resource that all share may saturate. Where it is not known how
-    gradients are exchanged, that holds from the largest point on.
+    point, less the noise of both measurements: a resource that all share may saturate. If it is not known how
+    gradients are exchanged, this holds from the largest point on.
     """
-    future, largest = continued(curve, at, learned), curve.only(curve.ranks == curve.largest)
-    from_largest = continued(curve, Sizes(largest.ranks[:1], largest.batch[:1]), learned)
+    future, largest = extrapolated(curve, at, learned), curve.only(curve.ranks == curve.largest)
+    from_largest = extrapolated(curve, Sizes(largest.ranks[:1], largest.batch[:1]), learned)
     reach, noise = future.reach(), float(from_largest.reach()[0])
     ideal_s = np.log(metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks)))
     value = np.maximum(future.ln_s, ideal_s)
@@ -315,15 +316,15 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
 
 
 def why_not(curve: Curve, at: Sizes) -> list[str]:
-    """Return for each size the reason why the curve supports no prediction there; "" where it does."""
+    """Return for each size why the curve supports no prediction there; "" if it does."""
     general = _curve_reason(curve)
     return [general or _size_reason(curve, ranks, batch) for ranks, batch in zip(at.ranks, at.batch, strict=True)]
 
 
 def _curve_reason(curve: Curve) -> str:
     different = len(np.unique(curve.ranks))
-    if curve.doubts:
-        return "; ".join(map(str, curve.doubts))
+    if curve.obstacles:
+        return "; ".join(map(str, curve.obstacles))
     if different < MIN_POINTS:
         have = f"{different or 'no'} number{'s' * (different != 1)} of ranks measured"
         return f"{have}, at least {MIN_POINTS} are needed"

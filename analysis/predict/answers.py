@@ -109,9 +109,9 @@ def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number |
 
 
 def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float:
-    """Return the images/s of the point of this size where it was measured and not used; else NaN."""
-    which = (whole.ranks == ranks) & (whole.batch == batch)
-    return float(whole.images_per_s[which][0]) if which.any() and ranks not in used.ranks else math.nan
+    """Return the images/s of the point of this size if it was measured and not used; else NaN."""
+    at_size = (whole.ranks == ranks) & (whole.batch == batch)
+    return float(whole.images_per_s[at_size][0]) if at_size.any() and ranks not in used.ranks else math.nan
 
 
 def _nodes(curve: Curve, ranks: float) -> float:
@@ -152,7 +152,7 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
 
 def as_json(answers: Sequence[Answer]) -> list[PredictedTarget]:
     """Return the targets of each curve."""
-    return [_target_json(one.curve, target) for one in answers for target in one.targets]
+    return [_target_json(answer.curve, target) for answer in answers for target in answer.targets]
 
 
 def _target_json(curve: Curve, target: Target) -> PredictedTarget:
@@ -173,7 +173,7 @@ def _target_json(curve: Curve, target: Target) -> PredictedTarget:
 def judge_claim(curve: Curve, ranks: int, claimed: Bounds, learned: Learned) -> tuple[Verdict, str]:
     """Return the verdict on a rate that is claimed for so many ranks, in the unit of the curve, and its reason.
 
-    It is that of the 90 % interval of the prediction; undecided too where the points support none. `learned`: from the
+    It is that of the 90 % interval of the prediction; undecided too if the points support none. `learned`: from the
     curves of other machines.
     """
     (target,) = answer(curve, Question((ranks,)), learned).targets
@@ -204,21 +204,21 @@ _MAX_CURVES = 3  # that are named for one reason; the JSON has all
 
 def report(answers: Sequence[Answer], accuracy: str) -> str:
     """Return a table of the predictions, why others are missing, and how good such predictions were."""
-    shown = table(answers) if any(target.supported for one in answers for target in one.targets) else ""
-    notes = [(_how_to_read(answers) if shown else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
-    parts = [*filter(None, [shown]), *_missing(answers)]
+    predictions = table(answers) if any(target.supported for answer in answers for target in answer.targets) else ""
+    notes = [(_how_to_read(answers) if predictions else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
+    parts = [*filter(None, [predictions]), *_missing(answers)]
     return "\n\n".join([*parts, *(textwrap.fill(note, WIDTH) for note in notes)])
 
 
 def table(answers: Sequence[Answer]) -> str:
     """Return the predictions, one line a curve and target."""
-    rows = [_row(one.curve, target) for one in answers for target in one.targets if target.supported]
+    rows = [_row(answer.curve, target) for answer in answers for target in answer.targets if target.supported]
     headers = [header for header in _HEADERS if any(row.get(header) for row in rows)]
     cells = [[row.get(header, "") for header in headers] for row in rows]
-    works = {one.curve.work for one in answers}
+    works = {answer.curve.work for answer in answers}
     rate = f"{works.pop()}/s" if len(works) == 1 and works != {""} else "rate"
-    shown = [rate if header == "images/s" else header for header in headers]
-    return tabulate(cells, shown, disable_numparse=True)
+    headers = [rate if header == "images/s" else header for header in headers]
+    return tabulate(cells, headers, disable_numparse=True)
 
 
 _HEADERS = ("model", "curve", "ranks", "images/s", "measured", "speedup", "efficiency", "wall time", "cost")
@@ -258,10 +258,10 @@ def _plain(number: float, form: str) -> str:
 def _missing(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield why predictions are missing: one paragraph a reason, with the curves that it holds for."""
     reasons: dict[tuple[str, tuple[int, ...]], list[str]] = defaultdict(list)
-    for one in answers:
-        for why in dict.fromkeys(target.why for target in one.targets if target.why):
-            ranks = tuple(target.ranks for target in one.targets if target.why == why)
-            reasons[why, ranks].append(title(one.curve))
+    for answer in answers:
+        for why in dict.fromkeys(target.why for target in answer.targets if target.why):
+            ranks = tuple(target.ranks for target in answer.targets if target.why == why)
+            reasons[why, ranks].append(title(answer.curve))
     for (why, ranks), curves in reasons.items():
         more = f"; and {len(curves) - _MAX_CURVES} more" if len(curves) > _MAX_CURVES else ""
         to = ", ".join(map(str, ranks))
@@ -274,7 +274,7 @@ def title(curve: Curve) -> str:
 
 
 def _how_to_read(answers: Sequence[Answer]) -> str:
-    bases = {int(one.curve.ranks[one.curve.base]) for one in answers if len(one.curve.ranks)}
+    bases = {int(answer.curve.ranks[answer.curve.base]) for answer in answers if len(answer.curve.ranks)}
     base = f", {bases.pop()}" if len(bases) == 1 else ""
     return (
         f"In brackets: the {LEVEL:.0%} interval of one measurement there. Speedup and efficiency: over the fewest "
@@ -283,19 +283,19 @@ def _how_to_read(answers: Sequence[Answer]) -> str:
 
 
 def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield why lower ends are so low, where something may saturate beyond the points."""
-    shown = [(one.curve, target) for one in answers for target in one.targets if target.supported]
-    if any(curve.largest < target.ranks <= 2 * curve.largest and not curve.may_saturate for curve, target in shown):
+    """Yield why lower ends are so low, if something may saturate beyond the points."""
+    supported = [(answer.curve, target) for answer in answers for target in answer.targets if target.supported]
+    if any(curve.largest < target.ranks <= 2 * curve.largest and not curve.may_saturate for curve, target in supported):
         yield (
             "At the next doubling the lower ends allow for what curves do from one doubling to the next, not for a "
             "bend right beyond the points, which no point excludes: measure there before you rely on it."
         )
-    if any(target.ranks > 2 * curve.largest for curve, target in shown):
+    if any(target.ranks > 2 * curve.largest for curve, target in supported):
         yield (
             "Beyond one doubling the lower ends allow for a bend that the points cannot show: a link, a file system or "
             "a server that all ranks share may saturate just beyond them, and the rate then grows no more."
         )
-    if any(curve.may_saturate for curve, _ in shown):
+    if any(curve.may_saturate for curve, _ in supported):
         yield (
             "How gradients are exchanged is not known, so the lower ends allow for that from the largest point on. "
             "Where it was an allreduce (Horovod, NCCL, MPI), say so: EXCHANGE=allreduce (--exchange allreduce)."
@@ -305,14 +305,14 @@ def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
 def _fixed_costs(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield the fixed cost in the wall times, and why a cost is missing: one line for the curves that share it."""
     curves: dict[str, list[str]] = defaultdict(list)
-    for one in answers:
-        if not any("wall_s" in target.numbers for target in one.targets):
+    for answer in answers:
+        if not any("wall_s" in target.numbers for target in answer.targets):
             continue
         note = "without the fixed cost of a job, which these points do not show"
-        if one.fixed_s is not None:
-            note = f"with a fixed cost of {max(one.fixed_s.value, 0.0):.3g} s a job (make explain)"
-        if math.isnan(one.targets[-1].nodes):
+        if answer.fixed_s is not None:
+            note = f"with a fixed cost of {max(answer.fixed_s.value, 0.0):.3g} s a job (make explain)"
+        if math.isnan(answer.targets[-1].nodes):
             note += "; no cost: ranks_per_node is not known"
-        curves[note].append(title(one.curve))
+        curves[note].append(title(answer.curve))
     for note, titles in curves.items():
         yield f"Wall time of {'; '.join(titles)}: {note}."

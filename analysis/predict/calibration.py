@@ -1,6 +1,6 @@
-"""Calibration of predictions on published curves: how unevenly a curve goes on.
+"""Calibration of predictions on published curves: how much the growth of a curve changes.
 
-Each curve is cut after its third point, its fourth, ...; what was cut off is predicted. Curves of one machine are not
+The points of each curve after its third one, its fourth, ..., are held out and predicted. Curves of one machine are not
 independent, so each machine counts as much as any other.
 """
 
@@ -17,13 +17,13 @@ from analysis.curves import cached_by_table
 from analysis.predict import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, reading, why_not
 from analysis.stats.repeats import proportion
 
-# Rates are printed with three or four digits: nothing is known to be nearer than that.
+# Rates are printed with three or four digits: no deviation is known to be smaller.
 _LEAST = 0.001
 _MOST = 1.0  # a factor of 2.7: no curve here needs it
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class Holdout:
     """A curve, its points up to a size, and the larger ones that a prediction from those supports."""
 
     curve: Curve
@@ -32,35 +32,35 @@ class Cut:
     measured_s: np.ndarray  # the time of a step at each size beyond
 
 
-def cuts(curves: Sequence[Curve]) -> list[Cut]:
-    """Return every cut of the curves that leaves points enough, with the points beyond that are supported."""
-    return [cut for curve in curves if not curve.strong for cut in _cuts(curve)]
+def holdouts(curves: Sequence[Curve]) -> list[Holdout]:
+    """Return the holdouts of the curves: those that leave enough points to predict the ones beyond."""
+    return [holdout for curve in curves if not curve.strong for holdout in _holdouts(curve)]
 
 
-def _cuts(curve: Curve) -> Iterator[Cut]:
+def _holdouts(curve: Curve) -> Iterator[Holdout]:
     for size in np.unique(curve.ranks)[MIN_POINTS - 1 : -1]:
         lower, upper = curve.only(curve.ranks <= size), curve.only(curve.ranks > size)
         supported = np.array([not why for why in why_not(lower, Sizes(upper.ranks, upper.batch))])
         if supported.any():
             upper = upper.only(supported)
-            yield Cut(curve, lower, Sizes(upper.ranks, upper.batch), upper.step_s)
+            yield Holdout(curve, lower, Sizes(upper.ranks, upper.batch), upper.step_s)
 
 
 def learn(curves: Sequence[Curve]) -> Learned:
-    """Return how unevenly these curves go on: the smallest deviation whose intervals hold the next points, to 0.001.
+    """Return the calibration by these curves: the smallest deviation whose intervals hold the next points, to 0.001.
 
-    They hold LEVEL of the next points of every cut: each machine counts as much as any other, each of its curves
-    equally, each cut equally. Raises ValueError where no curve can be cut.
+    They hold LEVEL of the next points of every holdout: each machine counts as much as any other, each of its curves
+    equally, each holdout equally. Raises ValueError without any holdout.
     """
-    every_cut = cuts(curves)
-    if not every_cut:
+    all_holdouts = holdouts(curves)
+    if not all_holdouts:
         raise ValueError(f"no curve has points beyond its first {MIN_POINTS} that these support")
-    cuts_of = Counter(id(cut.curve) for cut in every_cut)
-    machines = Counter({id(cut.curve): cut.curve.source for cut in every_cut}.values())
-    shares = np.array([1 / len(machines) / machines[cut.curve.source] / cuts_of[id(cut.curve)] for cut in every_cut])
+    counts = Counter(id(holdout.curve) for holdout in all_holdouts)
+    machines = Counter({id(holdout.curve): holdout.curve.source for holdout in all_holdouts}.values())
+    shares = np.array([1 / len(machines) / machines[h.curve.source] / counts[id(h.curve)] for h in all_holdouts])
 
     def enough(deviation: float) -> bool:
-        held = [bool(Check(cut, predict(cut.lower, cut.beyond, Learned(deviation))).held[0]) for cut in every_cut]
+        held = [bool(Check(h, predict(h.lower, h.beyond, Learned(deviation))).held[0]) for h in all_holdouts]
         return float(shares @ held) >= LEVEL - 1e-9
 
     low, high = _LEAST, _MOST
@@ -74,40 +74,40 @@ def learn(curves: Sequence[Curve]) -> Learned:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """The predictions of the points that were cut off a curve."""
+    """The predictions of the points held out of a curve."""
 
-    cut: Cut
+    holdout: Holdout
     predicted: Prediction
 
     @property
     def measured(self) -> np.ndarray:
         """Images/s that were measured at each size beyond."""
-        at = self.cut.beyond
-        return metrics.whole_job(metrics.rate(at.batch, self.cut.measured_s), at.ranks)
+        at = self.holdout.beyond
+        return metrics.whole_job(metrics.rate(at.batch, self.holdout.measured_s), at.ranks)
 
     @property
     def error(self) -> np.ndarray:
-        """How far the prediction was above what was measured, as a fraction of that, at each size beyond."""
+        """The error of the prediction, as a fraction of the measured value, at each size beyond."""
         return metrics.change_fraction(self.measured, self.predicted.images_per_s)
 
     @property
     def held(self) -> np.ndarray:
-        """Whether the interval holds what was measured, at each size beyond."""
+        """Whether the interval holds the measured value, at each size beyond."""
         return (self.predicted.low <= self.measured) & (self.measured <= self.predicted.high)
 
 
 def by_source(curves: Sequence[Curve]) -> dict[str, Learned]:
-    """Return what the curves of all other machines teach, for each machine whose curves can be cut."""
-    sources = dict.fromkeys(cut.curve.source for cut in cuts(curves))
+    """Return the calibration from all other machines, for each machine whose curves have holdouts."""
+    sources = dict.fromkeys(holdout.curve.source for holdout in holdouts(curves))
     return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
 
 
 def checks(curves: Sequence[Curve], by_source: Mapping[str, Learned]) -> list[Check]:
-    """Return each cut of each curve, predicted with the calibration from other machines (`by_source`)."""
+    """Return each holdout of each curve, predicted with the calibration from other machines (`by_source`)."""
     return [
-        Check(cut, predict(cut.lower, cut.beyond, by_source[cut.curve.source]))
-        for cut in cuts(curves)
-        if cut.curve.source in by_source
+        Check(holdout, predict(holdout.lower, holdout.beyond, by_source[holdout.curve.source]))
+        for holdout in holdouts(curves)
+        if holdout.curve.source in by_source
     ]
 
 
@@ -116,7 +116,7 @@ class PublishedCurves:
     """The published curves, the calibration from all of them, and by machine that from all other machines."""
 
     curves: list[Curve]  # of the reports
-    others: list[Curve]  # that only teach
+    others: list[Curve]  # only for calibration
     in_general: Learned
     by_source: dict[str, Learned]
 
@@ -134,8 +134,8 @@ class PublishedCurves:
 def published_curves(published: pd.DataFrame) -> PublishedCurves:
     """Return the published curves, and their calibration."""
     curves, others = reading.published(published), reading.azure()
-    every = [*curves, *others]
-    return PublishedCurves(curves, others, learn(every), by_source(every))
+    all_curves = [*curves, *others]
+    return PublishedCurves(curves, others, learn(all_curves), by_source(all_curves))
 
 
 # Predictions of so few ranks are not counted: users ask for more ranks than one machine has.
@@ -149,7 +149,7 @@ class Accuracy:
     curves: int
     machines: int
     largest_error: float  # the median, over curves, of the error of the largest point from all below it; a fraction
-    held: int  # of the points above 8 ranks, predicted from every cut below them
+    held: int  # of the points above 8 ranks, predicted from every holdout below them
     points: int
     low: float  # 95 % interval of the share that is held, if the points were independent
     high: float
@@ -158,16 +158,16 @@ class Accuracy:
 def predictions_above(checks: Sequence[Check]) -> Iterator[tuple[Check, int]]:
     """Yield each prediction of a point above 8 ranks: its check, and its position there."""
     for check in checks:
-        yield from ((check, i) for i in np.flatnonzero(check.cut.beyond.ranks > ABOVE).tolist())
+        yield from ((check, i) for i in np.flatnonzero(check.holdout.beyond.ranks > ABOVE).tolist())
 
 
 def accuracy(checks: Sequence[Check]) -> Accuracy:
     """Return the accuracy of predictions above 8 ranks."""
     predictions = list(predictions_above(checks))
-    from_all_below = [(c, i) for c, i in predictions if len(c.cut.lower.ranks) == len(c.cut.curve.ranks) - 1]
+    from_all_below = [(c, i) for c, i in predictions if len(c.holdout.lower.ranks) == len(c.holdout.curve.ranks) - 1]
     nearest = [abs(float(check.error[i])) for check, i in from_all_below]
     held = sum(bool(check.held[i]) for check, i in predictions)
-    sources = {id(check.cut.curve): check.cut.curve.source for check, _ in predictions}
+    sources = {id(check.holdout.curve): check.holdout.curve.source for check, _ in predictions}
     low, high = proportion(held, len(predictions)).interval
     machines = len(set(sources.values()))
     return Accuracy(len(sources), machines, float(np.median(nearest)), held, len(predictions), low, high)

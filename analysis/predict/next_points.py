@@ -1,6 +1,6 @@
 """The points to measure next: those that narrow the intervals of the targets most for their cost.
 
-What a point is worth against its cost: as in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4).
+Points are chosen by benefit and cost, as in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4).
 """
 
 import math
@@ -13,11 +13,11 @@ import numpy as np
 
 from analysis import metrics
 from analysis.documents import counted
-from analysis.predict import MIN_POINTS, Curve, Learned, Sizes, continued, predict, why_not
+from analysis.predict import MIN_POINTS, Curve, Learned, Sizes, extrapolated, predict, why_not
 from analysis.predict.answers import WIDTH, title
 
 MAX_POINTS = 2
-# A point that narrows the intervals by less is not worth a launch: a fraction of their width.
+# The least narrowing of the intervals that is worth a launch: a fraction of their width.
 _WORTH = 0.05
 # The cost of a point with MEASURE=report: launches, and steps of each (10 of warm-up, 100 timed).
 _LAUNCHES, _STEPS = 6, 110
@@ -35,13 +35,13 @@ class NextPoint:
 
 
 def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[NextPoint]:
-    """Return up to two points worth measuring for these targets, the best one first; none where no point helps.
+    """Return up to two points worth measuring for these targets, the best one first; none if no point helps.
 
-    Where targets are not supported, they are the cheapest points that support most of them. The interval after is
+    If targets are not supported, they are the cheapest points that support most of them. The interval after is
     expected if the points turn out as predicted. `fixed_s`: the fixed cost of a launch.
     """
     points: list[NextPoint] = []
-    if not len(curve.ranks) or curve.doubts:
+    if not len(curve.ranks) or curve.obstacles:
         return points
     while len(points) < MAX_POINTS:
         before = _state(curve, at, learned)
@@ -98,7 +98,7 @@ def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
     if curve.strong:
         batch *= float(curve.ranks[curve.base]) / ranks
     at = Sizes(np.array([ranks]), np.array([batch]))
-    step_s = float(np.exp(continued(curve, at, learned).ln_s[0]))
+    step_s = float(np.exp(extrapolated(curve, at, learned).ln_s[0]))
     rate = metrics.whole_job(metrics.rate(batch, step_s), ranks)
     row = {"ranks": ranks, "batch": batch, "images_per_s": rate, "spread": math.nan}
     row |= {"repeats": float(np.median(curve.repeats))}
@@ -109,10 +109,10 @@ def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
 
 def _cost(more: Curve, ranks: float, fixed_s: float) -> float:
     """Return the node hours of a point; NaN where the batch, and so the time of a step, is not known."""
-    which = more.ranks == ranks
+    at_size = more.ranks == ranks
     if float(more.batch.max()) <= 1:
         return math.nan
-    seconds = _LAUNCHES * (fixed_s + _STEPS * float(more.step_s[which].max()))
+    seconds = _LAUNCHES * (fixed_s + _STEPS * float(more.step_s[at_size].max()))
     return float(more.nodes(np.array([ranks]))[0]) * seconds / 3600
 
 
@@ -157,9 +157,9 @@ def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:
 
 def _point_text(point: NextPoint) -> str:
     cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
-    where = f"{point.ranks} ranks ({counted(point.nodes, 'node')}{cost})"
+    label = f"{point.ranks} ranks ({counted(point.nodes, 'node')}{cost})"
     if math.isinf(point.after):
-        return where
+        return label
     if math.isnan(point.before):
-        return f"{where}, with which a target is supported, within a factor of {point.after:.2f}"
-    return f"{where}, which narrows the interval from a factor of {point.before:.2f} to {point.after:.2f}"
+        return f"{label}, with which a target is supported, within a factor of {point.after:.2f}"
+    return f"{label}, which narrows the interval from a factor of {point.before:.2f} to {point.after:.2f}"

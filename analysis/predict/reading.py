@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import PUBLISHED, TableError, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
-from analysis.predict import Curve, Doubt
+from analysis.predict import Curve, Obstacle
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
@@ -21,7 +21,7 @@ from train.record import recorded_config
 _ERRORS_BETWEEN_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
 _UPDATE = r"variable update: ([^;]+)"
-_BY_SERVER = Doubt("variables are updated by a parameter server, whose curve bends beyond the points")
+_BY_SERVER = Obstacle("variables are updated by a parameter server, whose curve bends beyond the points")
 
 
 Exchange = Literal["allreduce", "server"]
@@ -32,16 +32,16 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
     """Return the curves in a user's table: one a setting and batch per rank, or a setting with one global batch.
 
     Their rates are those of `user_table.rates`; repeats are averaged. The ends `low` and `high` are those of a 95 %
-    interval. `exchange`: how gradients are exchanged, as far as it is known. Raises TableError naming the line where
-    ends do not hold their rate, or that nothing is measured on two numbers of ranks.
+    interval. `exchange`: how gradients are exchanged, if it is known. Raises TableError naming a line whose ends
+    do not hold its rate, or if nothing is measured on two numbers of ranks.
     """
-    doubts = (_BY_SERVER,) if exchange == "server" else ()
+    obstacles = (_BY_SERVER,) if exchange == "server" else ()
     curves = published(table.published) if table.published is not None else list(_run_curves(table))
     if not curves:
         raise TableError(
             f"{table.path}: no curve is measured on two numbers of ranks; allowed: two or more, three to predict"
         )
-    return [replace(curve, may_saturate=exchange is None, doubts=(*curve.doubts, *doubts)) for curve in curves]
+    return [replace(curve, may_saturate=exchange is None, obstacles=(*curve.obstacles, *obstacles)) for curve in curves]
 
 
 def _run_curves(table: UserTable) -> Iterator[Curve]:
@@ -118,7 +118,7 @@ def _curve(points: pd.DataFrame, **fields: Any) -> Curve:
 
 
 def published(table: pd.DataFrame) -> list[Curve]:
-    """Return the curves of throughput in the published tidy table; where a report copied a page, those of the page.
+    """Return the curves of throughput in the published tidy table; if a report copied a page, those of the page.
 
     Runs that differ in how variables are updated are different curves; a speed printed as 0 is no measurement.
     """
@@ -128,7 +128,7 @@ def published(table: pd.DataFrame) -> list[Curve]:
 
 
 def azure() -> list[Curve]:
-    """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they teach how curves go on."""
+    """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they are for calibration."""
     rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan, n=1.0)
     return [
         _curve(points, model=model, name=machine, source=machine, ranks_per_node=4.0)
@@ -185,7 +185,7 @@ def _group(points: pd.DataFrame) -> Curve:
         name=", ".join(str(part) for part in setting if part),
         source=str(first["machine"]),
         ranks_per_node=float(points["ranks_per_node"].max()),
-        doubts=(_BY_SERVER,) if update.startswith(_SERVER) else (),
+        obstacles=(_BY_SERVER,) if update.startswith(_SERVER) else (),
     )
 
 
@@ -219,7 +219,7 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         name=", ".join(str(part) for part in setting if part),
         source=str(first["machine"]),
         ranks_per_node=float(runs["ranks_per_node"].astype(float).max()),  # of a full node
-        doubts=_doubts(runs),
+        obstacles=_obstacles(runs),
         compute_s=_compute_s(without_allreduce, first),
         **{
             name: math.nan if pd.isna(first[name]) else float(first[name]) for name in ("parameters", "link_mbit_per_s")
@@ -240,17 +240,17 @@ def _bounds(rows: pd.DataFrame) -> dict[str, float]:
     return {"compute_limit_images_per_s": float(rates.max()), "ring_s": float(ring_s.min())}
 
 
-def _doubts(runs: pd.DataFrame) -> tuple[Doubt, ...]:
+def _obstacles(runs: pd.DataFrame) -> tuple[Obstacle, ...]:
     """Return why points of local records are not valid as a scaling result, each reason with its numbers of ranks."""
     shared = runs["cores_shared"].fillna(False).astype(bool)
     reasons = {"ranks shared cores": shared, "the control without allreduce is off": controls.invalid(runs) & ~shared}
-    doubts = tuple(
-        Doubt(reason, tuple(int(n) for n in sorted(runs.loc[which, "ranks"].unique())))
-        for reason, which in reasons.items()
-        if which.any()
+    obstacles = tuple(
+        Obstacle(reason, tuple(int(n) for n in sorted(runs.loc[mask, "ranks"].unique())))
+        for reason, mask in reasons.items()
+        if mask.any()
     )
     served = runs["backend"].isin(recorded_config.ASYNCHRONOUS | recorded_config.TOWERS).any()
-    return (*doubts, _BY_SERVER) if served else doubts
+    return (*obstacles, _BY_SERVER) if served else obstacles
 
 
 def _compute_s(without_allreduce: pd.DataFrame, first: dict[Hashable, Any]) -> float:

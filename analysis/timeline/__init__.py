@@ -1,6 +1,6 @@
-"""Launches with a timeline: what happened on all ranks, on the clock of rank 0's host, and the parts of its steps.
+"""Launches with a timeline: the events of all ranks, on the clock of rank 0's host, and the parts of its steps.
 
-What happened to each tensor, as rank 0 saw it, is in Horovod's timeline: horovod/common/timeline.cc of Horovod 0.28,
+Horovod's timeline has the states of each tensor on rank 0: horovod/common/timeline.cc of Horovod 0.28,
 Chrome's trace events, a "process" for each tensor. Times are microseconds since the timeline began, which its first
 event gives in microseconds since the epoch.
 """
@@ -66,8 +66,8 @@ def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = N
     """
     newest: dict[tuple[str, str, str, int], tuple[int, Path]] = {}
     for path, run in records.items():
-        wanted = run.status == "complete" and has_timeline(run) and run.config["distribution"]["allreduce"]
-        if wanted and (models is None or run.config["model"]["name"] in models):
+        has_exchange = run.status == "complete" and has_timeline(run) and run.config["distribution"]["allreduce"]
+        if has_exchange and (models is None or run.config["model"]["name"] in models):
             key = (run.experiment, run.point, run.config_hash, run.repeat)
             newest[key] = max(newest.get(key, (0, Path(path))), (run.generation, Path(path)))
     return sorted(path for _, path in newest.values())
@@ -76,7 +76,7 @@ def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = N
 def load_launch(path: Path, run: RunRecord) -> Launch:
     """Load the launch whose record `run` is at `path`.
 
-    Raises TableError where a file beside it is missing or changed.
+    Raises TableError if a file next to it is missing or changed.
     """
     folder, timeline = path.parent, protocol.horovod_timeline_path(path.parent)
     for file in (timeline, *(protocol.operations_path(folder, rank.rank) for rank in run.ranks)):
@@ -172,7 +172,7 @@ def read_horovod(path: Path) -> HorovodTimeline:
 def horovod_timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
     """Return the states in these events, in the order of their ends, without those that have not ended.
 
-    Raises LookupError where one ends that has not begun, or where no event has the time of their begin.
+    Raises LookupError if one ends that has not begun, or if no event has the time of their begin.
     """
     starts = [event["args"][_START] for event in events if _START in event.get("args", {})]
     if not starts:
@@ -186,7 +186,7 @@ def horovod_timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
         elif event["ph"] == "E":
             begin = under_way[event["pid"]].pop()
             kind = _kind(begin["name"], len(under_way[event["pid"]]))
-            begin_s, end_s = ((starts[0] + one["ts"]) / 1e6 for one in (begin, event))
+            begin_s, end_s = ((starts[0] + e["ts"]) / 1e6 for e in (begin, event))
             result.spans.append(Span(tensors[event["pid"]], begin["name"], begin_s, end_s, kind))
         elif event["ph"] == "X":
             result.ready.append(Ready(tensors[event["pid"]], int(event["name"]), (starts[0] + event["ts"]) / 1e6))
@@ -220,7 +220,7 @@ EXCHANGE = ("negotiation", "late", "queue", "copy", "wire", "unmarked")  # parts
 
 @dataclass(frozen=True)
 class Part:
-    """How long one part of a step took, and how much of that rank 0 computed meanwhile. In s."""
+    """The time of one part of a step, and the part of it during which rank 0 computed, in s."""
 
     time_s: float
     overlapped_s: float = 0.0
@@ -328,10 +328,10 @@ def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) ->
     exchange_of_step = exchange_spans(step, spans)
     times = {kind: union((s.begin_s, s.end_s) for s in exchange_of_step if s.kind == kind)
              for kind in ("negotiation", "operation", "queue", "copy", "wire")}  # fmt: skip
-    marked = union(one for kind in ("queue", "copy", "wire") for one in times[kind])
+    marked = union(span for kind in ("queue", "copy", "wire") for span in times[kind])
     times["unmarked"] = without(times.pop("operation"), marked)
-    parts = {kind: Part(within(when, begin, end), within(when, begin, ready)) for kind, when in times.items()}
-    exchange = union(one for when in times.values() for one in when)
+    parts = {kind: Part(within(spans_s, begin, end), within(spans_s, begin, ready)) for kind, spans_s in times.items()}
+    exchange = union(span for spans_s in times.values() for span in spans_s)
     last = max(ready, exchange[-1][1]) if exchange else ready
     last_ready = max(ready_s)  # not before that of rank 0
     return parts | {

@@ -92,10 +92,8 @@ def _parts(steps: Steps) -> str:
 def _ranks(launch: Launch) -> str:
     ranks = steps_by_rank(launch)
     if len(ranks) > _SHOWN_RANKS:
-        ranks = sorted(ranks, key=lambda one: -statistics.median(one.behind_s))[:_SHOWN_RANKS]
-    rows = [
-        [f"{one.times.rank.rank} on {one.times.rank.host}", _ms(one.computing_s), _ms(one.behind_s)] for one in ranks
-    ]
+        ranks = sorted(ranks, key=lambda rank: -statistics.median(rank.behind_s))[:_SHOWN_RANKS]
+    rows = [[f"{r.times.rank.rank} on {r.times.rank.host}", _ms(r.computing_s), _ms(r.behind_s)] for r in ranks]
     headers = ["rank", "computing [ms a step]", "ready after the first rank [ms]"]
     return tabulate(rows, headers=headers, disable_numparse=True)
 
@@ -216,7 +214,7 @@ def _median(values: list[float]) -> NumberField:
 
 # Numbers of threads, which no rank has: Perfetto takes a thread with the number of its process for its main one, and
 # draws thread 0 within that.
-_PHASES, _STEPS, _IN_STEP, _OTHERS, _TENSORS, _THREADS = 100_001, 100_002, 100_003, 100_004, 100_010, 200_000
+_PHASES, _STEPS, _IN_STEP, _OTHER_TENSORS, _TENSORS, _THREADS = 100_001, 100_002, 100_003, 100_004, 100_010, 200_000
 
 Event = dict[str, Any]
 
@@ -236,16 +234,16 @@ def trace(launch: Launch) -> dict[str, Any]:
 
 def _rank_events(times: RankTimes, origin_s: float) -> Iterator[Event]:
     pid = times.rank.rank
-    yield _named(pid, "process_name", f"rank {pid} on {times.rank.host}")
+    yield _metadata(pid, "process_name", f"rank {pid} on {times.rank.host}")
     yield {"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}}
     for tid, name in ((_PHASES, "phases"), (_STEPS, "steps"), (_IN_STEP, "in a step")):
-        yield _named(pid, "thread_name", name, tid)
+        yield _metadata(pid, "thread_name", name, tid)
     for phase in times.phases:
         yield _complete((pid, _PHASES), phase.name, _us(phase.begin_s, origin_s), 1e6 * (phase.end_s - phase.begin_s))
     yield from _step_events(pid, times.steps, origin_s)
-    threads = {name: _THREADS + n for n, name in enumerate(dict.fromkeys(one.thread for one in times.operations))}
+    threads = {name: _THREADS + n for n, name in enumerate(dict.fromkeys(o.thread for o in times.operations))}
     for name, tid in threads.items():
-        yield _named(pid, "thread_name", f"TensorFlow: {name}", tid)
+        yield _metadata(pid, "thread_name", f"TensorFlow: {name}", tid)
     profiled_us = _us(times.profiled_at, origin_s)
     for operation in times.operations:
         at = profiled_us + operation.begin_us
@@ -269,7 +267,7 @@ def _horovod_events(launch: Launch, origin_s: float) -> Iterator[Event]:
     exchanged = [span.tensor for step in launch.ranks[0].steps for span in exchange_spans(step, timeline.spans)]
     tensors = {name: _TENSORS + n for n, name in enumerate(dict.fromkeys(exchanged))}
     for name, tid in tensors.items():
-        yield _named(0, "thread_name", f"Horovod: {name}", tid)
+        yield _metadata(0, "thread_name", f"Horovod: {name}", tid)
     for span in (span for span in timeline.spans if span.tensor in tensors):
         begin_us = _us(span.begin_s, origin_s)
         yield _complete((0, tensors[span.tensor]), span.name, begin_us, 1e6 * (span.end_s - span.begin_s))
@@ -281,11 +279,11 @@ def _horovod_events(launch: Launch, origin_s: float) -> Iterator[Event]:
 
 def _other_events(spans: Sequence[Span], origin_s: float) -> Iterator[Event]:
     """Yield the times in which Horovod exchanged other tensors: broadcasts, barriers, its messages."""
-    yield _named(0, "thread_name", "Horovod: all other tensors", _OTHERS)
+    yield _metadata(0, "thread_name", "Horovod: all other tensors", _OTHER_TENSORS)
     for begin_s, end_s in union((span.begin_s, span.end_s) for span in spans):
         names = dict.fromkeys(s.name for s in spans if s.kind == "operation" and begin_s <= s.begin_s <= end_s)
         name = ", ".join(names) or "negotiation"
-        yield _complete((0, _OTHERS), name, _us(begin_s, origin_s), 1e6 * (end_s - begin_s))
+        yield _complete((0, _OTHER_TENSORS), name, _us(begin_s, origin_s), 1e6 * (end_s - begin_s))
 
 
 def _us(at_s: float, origin_s: float) -> float:
@@ -298,7 +296,7 @@ def _complete(lane: tuple[int, int], name: str, begin_us: float, duration_us: fl
     return {"ph": "X", "name": name, **times, "pid": lane[0], "tid": lane[1]}
 
 
-def _named(pid: int, kind: str, name: str, tid: int = 0) -> Event:
+def _metadata(pid: int, kind: str, name: str, tid: int = 0) -> Event:
     return {"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": {"name": name}}
 
 

@@ -2,14 +2,14 @@ import math
 
 import pytest
 
-from analysis.derived import computed, follows, stated_number
+from analysis.derived import computed_rows, follows, stated_number
 from analysis.stats import between
 from analysis.stats.student import student
 from tests.helpers.tidy_rows import curve, row, table
 
 
 def numbers(*rows):
-    return computed(table(*rows)).set_index(["quantity", "ranks"])["value"]
+    return computed_rows(table(*rows)).set_index(["quantity", "ranks"])["value"]
 
 
 def test_what_follows_from_a_curve():

@@ -20,24 +20,23 @@ if TYPE_CHECKING:
 
 
 EXPERIMENT = "strategies"
-_BESIDE = 1.07  # as of `plots.side_by_side`: the axes of the reports have many doublings
+_SPACING = 1.07  # for `plots.side_by_side`: the axes of the reports have many doublings
 
 
 def split_strategies(local: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the local rows of a figure: those of the report's own experiment, and those of the strategies."""
-    ours = local["experiment"].eq(EXPERIMENT)
-    return local[~ours], local[ours]
+    is_strategy = local["experiment"].eq(EXPERIMENT)
+    return local[~is_strategy], local[is_strategy]
 
 
 def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> list[Line]:
     """Return a line for each model and strategy, in these colours in turn, which the figure has for nothing else.
 
-    rows: local ones of the strategies. value: as of `plots.local_lines`; of a ratio to one rank alone that rank is left
-    out.
+    rows: the local rows of the strategies. value: as for `plots.local_lines`; the base of a ratio is left out.
     """
     series = plots.local_lines(rows, value=value)
     alone = min((x for line in series for x in line.x), default=0)
-    several = plots.side_by_side([line for line in series if max(line.x) > alone], _BESIDE)
+    several = plots.side_by_side([line for line in series if max(line.x) > alone], _SPACING)
     drawn = [
         replace(line, colour=colours[n % len(colours)], marker=plots.nth_marker(n), style=plots.nth_style(n))
         for n, line in enumerate(several)
@@ -50,13 +49,13 @@ _FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY, plots.INDIGO, plots.OL
 
 
 def _throughput(points: Points) -> Figure:
-    own, several = split_strategies(points.local)
+    experiment, strategies = split_strategies(points.local)
     fig, (axes,) = plots.canvas(height_mm=76)
     largest = int(points.published["value"].max())
     gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
     plots.ideal(axes, gpus)
-    plots.draw(axes, plots.local_lines(own, value="speedup"))
-    plots.draw(axes, strategy_lines(several, "speedup", _FREE))
+    plots.draw(axes, plots.local_lines(experiment, value="speedup"))
+    plots.draw(axes, strategy_lines(strategies, "speedup", _FREE))
     plots.doubling(axes, gpus, "GPUs (local: ranks)")
     plots.logarithmic(axes, "throughput / that of the smallest point", 4)
     plots.write(

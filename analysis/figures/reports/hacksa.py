@@ -37,24 +37,24 @@ def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return speedups.curve(speedups.points(rows["ranks"].tolist(), rate.tolist()), "size")
 
 
-def _line(published: pd.DataFrame, quantity: str, value: str, look: Line) -> Line:
+def _line(published: pd.DataFrame, quantity: str, value: str, template: Line) -> Line:
     curve = _curve(published, quantity)
-    return replace(look, x=curve["size"].tolist(), y=curve[value].tolist())
+    return replace(template, x=curve["size"].tolist(), y=curve[value].tolist())
 
 
 def _speedup(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=88)
     gpus = [*points.published["ranks"], *points.local["ranks"]]
     plots.ideal(axes, gpus, label="theoretical")
-    looks = [Line("by speed", [], [], plots.BLUE, "o"), Line("by wall time", [], [], plots.RED, "s")]
-    for quantity, look in zip(("images_per_s_per_rank", "wall_s"), looks, strict=True):
-        plots.draw(axes, [_line(points.published, quantity, "speedup", look)])
-    for by, look in zip(("throughput", "wall time"), looks, strict=True):
+    templates = [Line("by speed", [], [], plots.BLUE, "o"), Line("by wall time", [], [], plots.RED, "s")]
+    for quantity, template in zip(("images_per_s_per_rank", "wall_s"), templates, strict=True):
+        plots.draw(axes, [_line(points.published, quantity, "speedup", template)])
+    for by, template in zip(("throughput", "wall time"), templates, strict=True):
         for line in plots.local_lines(points.local, by, "speedup"):
             label = line.label.replace(
-                f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {look.label}", 1
+                f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {template.label}", 1
             )
-            plots.draw(axes, [replace(line, label=label, colour=look.colour)])
+            plots.draw(axes, [replace(line, label=label, colour=template.colour)])
     plots.doubling(axes, gpus, _GPUS)
     plots.logarithmic(axes, "speedup", 2)
     time = axes.twinx()
@@ -73,8 +73,8 @@ def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure
     fig, (axes,) = plots.canvas(height_mm=76)
     for model in _MODELS:
         rows = points.published[points.published["model"] == model]
-        look = Line(labels.name(model), [], [], plots.colour(model), plots.marker(model))
-        plots.draw(axes, [_line(rows, quantity, "efficiency", look)])
+        template = Line(labels.name(model), [], [], plots.colour(model), plots.marker(model))
+        plots.draw(axes, [_line(rows, quantity, "efficiency", template)])
     plots.draw(axes, plots.local_lines(points.local, by, "efficiency"))
     axes.axhline(stated, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"the report's bound, {stated:g}")
     plots.doubling(axes, [*points.published["ranks"], *points.local["ranks"]], _GPUS)
@@ -87,15 +87,15 @@ def _explained(points: Points) -> Figure:
     table, _ = runs.points(points.published, "report 000")
     for model in _MODELS:
         explained = explain.explain(table[table["model"] == model], model)
-        at, colour, mark = explained.points, plots.colour(model), plots.marker(model)
-        gpus, cost, fits = at["ranks"].astype(float), explained.fit.fixed_s, ~at["misfit"]
+        rows, colour, mark = explained.points, plots.colour(model), plots.marker(model)
+        gpus, cost, fits = rows["ranks"].astype(float), explained.fit.fixed_s, ~rows["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
-        top.plot(gpus[fits], at["beyond_speed_s"][fits], mark, color=colour, label=label)
-        top.plot(gpus[~fits], at["beyond_speed_s"][~fits], "x", color=colour)
+        top.plot(gpus[fits], rows["beyond_speed_s"][fits], mark, color=colour, label=label)
+        top.plot(gpus[~fits], rows["beyond_speed_s"][~fits], "x", color=colour)
         top.axhline(cost.value, color=colour, linewidth=0.8)
         top.axhspan(cost.low, cost.high, color=colour, alpha=0.12, linewidth=0)
         for column, face, style in (("speedup_wall_time", "white", ":"), ("speedup_without_fixed", colour, "-")):
-            shares = metrics.efficiency(at[column], gpus, gpus.iloc[0])
+            shares = metrics.efficiency(rows[column], gpus, gpus.iloc[0])
             bottom.plot(gpus, shares, mark + style, color=colour, mfc=face, linewidth=0.8)
             if column == "speedup_without_fixed":
                 bottom.plot(gpus[~fits], shares[~fits], "x", color="white", markersize=3)

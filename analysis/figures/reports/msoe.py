@@ -85,7 +85,7 @@ def _over_gpus(axes: Axes, rows: pd.DataFrame, style: str = "-") -> None:
         )
 
 
-# Local runs of the two experiments are told apart by colour, marker and line style.
+# Local runs of the two experiments differ in colour, marker and line style.
 _LOCAL_STYLES = {"caltech256": (plots.BLACK, 0), "fruit": (plots.GREEN, 1)}
 
 

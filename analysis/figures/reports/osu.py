@@ -46,10 +46,10 @@ def _stack(points: Points) -> Figure:
         axes.add_patch(patches.FancyBboxPatch((x, y), width, 1.5, "round,pad=0.08", fc=colour, ec="0.3", lw=0.6))
         axes.text(x + width / 2, y + 0.75, text, ha="center", va="center", fontsize=6.5)
 
-    for left, title in ((0.1, "CPU node: 4 ranks"), (5.2, "GPU node: 1 rank a GPU")):
-        axes.text(left + 2.35, 10.1, title, ha="center", va="center", weight="bold")
-        box(left, 8, 4.7, "TensorFlow", "#CFE3F1")
-        box(left, 6, 4.7, "Horovod", "#CBE8DC")
+    for start, title in ((0.1, "CPU node: 4 ranks"), (5.2, "GPU node: 1 rank a GPU")):
+        axes.text(start + 2.35, 10.1, title, ha="center", va="center", weight="bold")
+        box(start, 8, 4.7, "TensorFlow", "#CFE3F1")
+        box(start, 6, 4.7, "Horovod", "#CBE8DC")
     box(0.1, 4, 4.7, "MVAPICH2 (MPI)", "#F8DCCB")
     box(5.2, 4, 2.2, "NCCL", "#F3DBE8")
     box(7.7, 4, 2.2, "MVAPICH2 (MPI)", "#F8DCCB")
@@ -108,11 +108,11 @@ def _weak(points: Points) -> Figure:
     stated = points.published[points.published["quantity"] == "speedup_throughput"].set_index("model")["value"]
     ends: dict[str, float] = {}
     for model, rows in rate.groupby("model"):
-        colour, one = plots.colour(model), rows[rows["nodes"] == 1]["value"]
+        colour, on_one_node = plots.colour(model), rows[rows["nodes"] == 1]["value"]
         implied = rows[rows["nodes"] == 8]["value"].item() / stated[model]
-        start = one.item() if len(one) else implied
+        start = on_one_node.item() if len(on_one_node) else implied
         axes.plot(_NODES, [start * n for n in _NODES], ":", color=colour, linewidth=0.7)
-        if one.empty:
+        if on_one_node.empty:
             axes.plot([1], [implied], "x", color=colour)
         ends[str(model)] = rows[rows["nodes"] == 8]["value"].item()
     for nth, model in enumerate(sorted(ends, key=ends.__getitem__)):

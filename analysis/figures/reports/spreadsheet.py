@@ -24,10 +24,10 @@ _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
 _LOCAL = {"experiment": "tf_benchmarks"}
 _WITH_STRATEGIES = {"experiment": ("tf_benchmarks", bnl.EXPERIMENT)}
-# For nothing else in these figures.
+# These figures use them for nothing else.
 _FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.INDIGO, plots.OLIVE)
 _PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
-_LOOKS = {
+_STYLES = {
     (64, "synthetic"): (plots.BLUE, "o", "-"),
     (64, "imagenet"): (plots.BLUE, "s", "--"),
     (32, "synthetic"): (plots.RED, "o", "-"),
@@ -36,20 +36,20 @@ _LOOKS = {
 
 
 def _columns(points: Points, value: str, axis_label: str) -> Figure:
-    """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
-    own, several = bnl.split_strategies(points.local)
+    """Draw four panels, a model on a GPU each, with four columns of the sheet: two batches x two kinds of data."""
+    benchmarks, strategies = bnl.split_strategies(points.local)
     fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
     gpus = [*_GPUS, *points.local["ranks"]]
     for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
         rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
-        for (batch, data), (colour, marker, style) in _LOOKS.items():
+        for (batch, data), (colour, marker, style) in _STYLES.items():
             column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
             curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             label = f"batch {batch}, {'real' if data == 'imagenet' else data}"
             plots.draw(axes, [Line(label, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
-        lines = plots.local_lines(own[own["model"] == model], value=value)
+        lines = plots.local_lines(benchmarks[benchmarks["model"] == model], value=value)
         lines = [replace(line, colour=plots.BLACK) for line in lines]
-        lines += bnl.strategy_lines(several[several["model"] == model], value, _FREE)
+        lines += bnl.strategy_lines(strategies[strategies["model"] == model], value, _FREE)
         plots.draw(axes, (replace(line, label=line.label.partition(", ")[2]) for line in lines))  # the title names it
         axes.set_title(f"{labels.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
@@ -62,7 +62,7 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
         if value == "rate":
             plots.draw_bounds(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
-    plots.one_bound_label(panels)
+    plots.merge_bound_labels(panels)
     fig.supylabel(axis_label, fontsize=7)
     return plots.legend(fig, labels.figure_note(points.local))
 
@@ -78,15 +78,15 @@ def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figur
         plots.draw(axes, [Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
-    drawn = list(_own_ratios(points.local, ratio, speedups))
+    drawn = list(_local_ratios(points.local, ratio, speedups))
     plots.draw(axes, drawn)
     plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
     return plots.legend(fig, labels.figure_note(points.local) if drawn else "")
 
 
-def _own_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[Line]:
-    """Yield the ratios of own throughputs or speedups: a line for each strategy and all else that is the same."""
+def _local_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[Line]:
+    """Yield the ratios of local throughputs or speedups: a line for each strategy and other setting."""
     rows = measured(local, "images_per_s")
     for nth, (_, strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
         exchange = labels.distinctions(strategy, rows, "swept", *KEY)
@@ -97,7 +97,7 @@ def _own_ratios(local: pd.DataFrame, ratio: str, speedups: bool) -> Iterator[Lin
 
 
 def _by_cell(ratios: pd.DataFrame, ratio: str) -> Iterator[tuple[list[str], pd.DataFrame]]:
-    """Yield the ratios of all that is the same but for what is compared, with its names."""
+    """Yield the ratios of each setting without the compared column, with the names of its values."""
     same = [name for name in KEY[:-1] if name != RATIOS[ratio][0]]
     for cells, rows in ratios.groupby(same):
         yield [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True) if cell], rows
@@ -109,7 +109,7 @@ def _cell_name(column: str, cell: object) -> str:
     return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
 
 
-_SHOWN = {
+_QUANTITIES = {
     "throughput": ("rate", "throughput [images/s]"),
     "speedup": ("speedup", "speedup by throughput"),
     "efficiency": ("efficiency", "efficiency by throughput"),
@@ -122,7 +122,7 @@ _COMPARED = {
 }
 FIGURES = [
     Entry(f"003-{id}", partial(_columns, value=value, axis_label=label), _PUBLISHED, _WITH_STRATEGIES)
-    for id, (value, label) in _SHOWN.items()
+    for id, (value, label) in _QUANTITIES.items()
 ] + [
     Entry(f"003-{id}", partial(_comparison, ratio=ratio, label=label, speedups=id == "batch"), _PUBLISHED, _LOCAL)
     for id, (ratio, label) in _COMPARED.items()

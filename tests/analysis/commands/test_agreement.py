@@ -8,7 +8,7 @@ from analysis.audit import findings as judging
 from analysis.audit.findings import point_location
 from analysis.claims.numbers import VERDICT_NAMES, Data, Report, listed
 from analysis.curves import SETTING, SIZE, lookup, noises, rate_curves
-from analysis.derived import computed
+from analysis.derived import computed_rows
 from analysis.explain import runs, text
 from analysis.stats.verdict import together
 from analysis.study import Study
@@ -63,9 +63,9 @@ def rows(request):
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims(rows):
-    data, computed_rows = Data(Report(rows, Study().published)), computed(rows)
+    data, derived = Data(Report(rows, Study().published)), computed_rows(rows)
     key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
-    by = {tuple(row[name] for name in key): data.number(row).value for row in computed_rows.to_dict("records")}
+    by = {tuple(row[name] for name in key): data.number(row).value for row in derived.to_dict("records")}
     for line in reports.derived_numbers(rows):
         point = tuple(line.row[name] for name in key)
         if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:
@@ -73,7 +73,7 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims(rows):
 
 
 def test_a_point_has_one_interval_in_the_audit_and_in_the_claims(rows):
-    numbers = pd.concat([rows, computed(rows)], ignore_index=True)
+    numbers = pd.concat([rows, computed_rows(rows)], ignore_index=True)
     data, noisy = Data(Report(numbers, Study().published), "any run"), noises(rows)
     efficiency = lookup(numbers[numbers["quantity"].eq("efficiency_throughput")], [*SETTING, *SIZE, "kind"])
     intervals = []

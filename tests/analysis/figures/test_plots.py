@@ -18,7 +18,7 @@ def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
     assert (a.x, a.raw[0]) == (pytest.approx([2 / 1.045, 4 / 1.045]), a.x)
     assert (a.y, a.raw[1]) == ([2.0, 4.0], [2.0, 4.0])
     assert c.x == pytest.approx([4 * 1.045])
-    many = plots.side_by_side([plots.Line("", [1.0], [1.0]) for _ in range(15)], beside=1.1)
+    many = plots.side_by_side([plots.Line("", [1.0], [1.0]) for _ in range(15)], spacing=1.1)
     assert many[-1].x[0] / many[0].x[0] == pytest.approx(1.1**7)  # as far apart as eight
 
 
@@ -73,7 +73,7 @@ def test_limits_are_lines_with_one_label_and_do_not_press_the_points_together(lo
     compute = "local compute limit: direct convolution at the measured peak"
     link = "local link limit: ring allreduce at the measured bandwidth"
     assert labels(panels[:1]) == {compute, f"{link} (off scale)"}
-    plots.one_bound_label(panels)
+    plots.merge_bound_labels(panels)
     assert labels(panels) == {compute, f"{link} (partly off scale)"}
 
 

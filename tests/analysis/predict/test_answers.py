@@ -5,7 +5,7 @@ import pytest
 from msgspec import UNSET
 
 from analysis import documents
-from analysis.predict import Doubt, answers
+from analysis.predict import Obstacle, answers
 from analysis.predict.answers import Job, Question, claim_verdict, judge_claim
 from analysis.stats.student import student
 from analysis.stats.verdict import Bounds
@@ -117,7 +117,7 @@ def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():
 
 
 def test_curves_of_one_reason_are_named_up_to_three():
-    output = report(*[answer(doubts=(Doubt("ranks shared cores"),))] * 5)
+    output = report(*[answer(obstacles=(Obstacle("ranks shared cores"),))] * 5)
     assert output.count("ranks shared cores") == 1
     assert "and 2 more." in output
 

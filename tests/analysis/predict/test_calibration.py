@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.predict import Doubt, calibration, reading
+from analysis.predict import Obstacle, calibration, reading
 from analysis.study import Study
 from tests.helpers.scaling_curves import curve
 
@@ -18,15 +18,15 @@ def machine(name, jump=1.0, curves=1):
 
 
 def test_a_curve_is_cut_after_its_third_point_and_each_one_after():
-    result = calibration.cuts([curve(logarithmic)])
+    result = calibration.holdouts([curve(logarithmic)])
     assert [(cut.lower.largest, cut.beyond.ranks.tolist()) for cut in result] == [(4, [8, 16]), (8, [16])]
     assert result[0].measured_s == pytest.approx([1.15, 1.2])
 
 
 def test_what_the_points_below_cannot_carry_is_not_counted():
-    assert calibration.cuts([curve(logarithmic, doubts=(Doubt("x"),))]) == []
+    assert calibration.holdouts([curve(logarithmic, obstacles=(Obstacle("x"),))]) == []
     across = curve(logarithmic, (1, 2, 4, 8, 16), ranks_per_node=4.0)
-    assert [cut.lower.largest for cut in calibration.cuts([across])] == [8]  # 4 and below are one node
+    assert [holdout.lower.largest for holdout in calibration.holdouts([across])] == [8]  # 4 and below are one node
 
 
 def test_curves_that_go_on_evenly_teach_that_nothing_changes():
@@ -73,9 +73,9 @@ def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the
     assert len(public.others) == 24  # only teach
     assert np.concatenate([check.held for check in public.checks]).mean() >= 0.85
     for machines in (("Azure",), ("ec2",), ("BSC",)):
-        checks = [check for check in public.checks if check.cut.curve.source.startswith(machines)]
+        checks = [check for check in public.checks if check.holdout.curve.source.startswith(machines)]
         error = [abs(check.error[0]) for check in checks]
-        assert np.median(error) <= np.median([abs(_last_doubling(check.cut) - 1) for check in checks]), machines
+        assert np.median(error) <= np.median([abs(_last_doubling(check.holdout) - 1) for check in checks]), machines
     above_8_ranks = calibration.accuracy(public.checks)
     assert (above_8_ranks.curves, above_8_ranks.machines) == (31, 6)
     assert above_8_ranks.largest_error <= 0.035

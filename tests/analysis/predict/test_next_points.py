@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.predict import Doubt, next_points, weak
+from analysis.predict import Obstacle, next_points, weak
 from analysis.predict.next_points import NextPoint
 from tests.helpers.scaling_curves import LEARNED, curve
 
@@ -42,7 +42,7 @@ def test_two_points_become_three_first():
 
 
 def test_nothing_is_proposed_where_points_do_not_help():
-    assert proposed(curve(logarithmic, doubts=(Doubt("ranks shared cores"),)), 64) == []
+    assert proposed(curve(logarithmic, obstacles=(Obstacle("ranks shared cores"),)), 64) == []
     assert proposed(curve(logarithmic), 16) == []  # all sizes up to the target are measured
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.predict import Doubt, Sizes, ideal, predict, strong, weak, why_not
+from analysis.predict import Obstacle, Sizes, ideal, predict, strong, weak, why_not
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
@@ -114,7 +114,7 @@ def gentle(n):
         (curve(gentle, ranks_per_node=8.0), 32, ""),
         (curve(gentle, ranks_per_node=16.0), 32, "no point on two nodes or more: all are on one node of 16 ranks"),
         (curve(gentle, ranks=(4, 8, 16)), 2, "fewer ranks than the smallest point (4)"),
-        (curve(gentle, doubts=(Doubt("ranks shared cores", (16,)),)), 32, "ranks shared cores: 16 ranks"),
+        (curve(gentle, obstacles=(Obstacle("ranks shared cores", (16,)),)), 32, "ranks shared cores: 16 ranks"),
     ],
 )
 def test_what_a_curve_cannot_carry_is_reported(of, ranks, reason):

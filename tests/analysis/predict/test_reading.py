@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis import PUBLISHED, TableError
-from analysis.predict import Doubt, joined, reading
+from analysis.predict import Obstacle, joined, reading
 from analysis.study import Study
 from analysis.user_table import table as user_table
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
@@ -26,7 +26,7 @@ def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
     user = table_of(tmp_path, "ranks,images_per_s\n1,100\n2,190\n4,370\n")
     (unknown,), (known,), (server,) = (reading.file(user, output) for output in (None, "allreduce", "server"))
     assert (unknown.may_saturate, known.may_saturate) == (True, False)
-    assert [bool(of.doubts) for of in (unknown, known, server)] == [False, False, True]
+    assert [bool(of.obstacles) for of in (unknown, known, server)] == [False, False, True]
     assert not any(of.may_saturate for of in reading.published(Study().published))
 
 
@@ -115,7 +115,7 @@ def test_of_a_copied_page_the_page_counts_and_updates_tell_curves_apart():
     server = rows_of("images_per_s", {1: 29.7, 8: 229}, **update)
     curves = reading.published(table(*copied, *page, *server))
     assert [of.images_per_s.tolist() for of in curves] == [[30.5, 57.8, 116], [29.7, 229]]
-    assert [bool(of.doubts) for of in curves] == [False, True]
+    assert [bool(of.obstacles) for of in curves] == [False, True]
 
 
 def test_the_published_curves_that_cross_nodes():
@@ -147,7 +147,7 @@ def test_local_records_bring_their_interval_batch_and_node(results):
     assert of.ranks_per_node == 2
     assert of.repeats.tolist() == [6, 6, 6]
     assert of.spread[0] == pytest.approx(0.05 / 3.92, rel=0.05)  # from the smallest to the largest of six
-    assert of.doubts == ()
+    assert of.obstacles == ()
 
 
 def test_shared_cores_are_a_caveat_that_names_its_points(results):
@@ -156,16 +156,16 @@ def test_shared_cores_are_a_caveat_that_names_its_points(results):
         run.cores_shared = nodes == 4
         save(run, results.folder)
     (of,) = reading.local(results.table())
-    assert of.doubts == (Doubt("ranks shared cores", (4,)),)
-    assert of.only(of.ranks < 4).doubts == ()
+    assert of.obstacles == (Obstacle("ranks shared cores", (4,)),)
+    assert of.only(of.ranks < 4).obstacles == ()
 
 
-@pytest.mark.parametrize(("backend", "doubts"), [("ps", 1), ("ps_cpu", 1), ("mwms", 0)])
-def test_variables_on_a_server_are_a_caveat(results, backend, doubts):
+@pytest.mark.parametrize(("backend", "obstacles"), [("ps", 1), ("ps_cpu", 1), ("mwms", 0)])
+def test_variables_on_a_server_are_a_caveat(results, backend, obstacles):
     for nodes in (1, 2, 4):
         results.add(nodes=nodes, **{"distribution.backend": backend})
     (of,) = reading.local(results.table())
-    assert ["by a parameter server" in doubt.reason for doubt in of.doubts] == [True] * doubts
+    assert ["by a parameter server" in obstacle.reason for obstacle in of.obstacles] == [True] * obstacles
 
 
 def test_the_limits_that_the_jobs_measured_come_along(results):
