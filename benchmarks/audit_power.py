@@ -1,10 +1,10 @@
-"""What the rules of the audit find, and what they allege of what is clean: edits of records, faults of studies, noise.
+"""The power and the false alarms of the audit's rules: on edits of records, faults of studies, noise.
 
     python -m benchmarks.audit_power [--runs 200] [--studies 200] [--records FOLDER...]
 
-With folders of real records it also edits those, and cuts them short as a smaller budget would have: clean variants.
-Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets the
-95 % interval of the share (Clopper and Pearson).
+With folders of real records it edits those instead, and shortens them as a smaller budget would: clean variants. It
+prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets is
+the 95 % interval of the share (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from train.record.record import RunRecord
 SEED = 14
 
 
-def share(found: int, of: int) -> str:
-    """A share with the 95 % interval of what was counted."""
-    low, high = proportion(found, of).interval
-    return f"{found / of:.3f} ({low:.3f} to {high:.3f})"
+def share(count: int, total: int) -> str:
+    """Return a share with its 95 % interval."""
+    low, high = proportion(count, total).interval
+    return f"{count / total:.3f} ({low:.3f} to {high:.3f})"
 
 
 def left_out(run: RunRecord) -> bool:
-    """Whether the table leaves the record out: it contradicts itself, or lacks what each record has."""
+    """Return whether the table leaves a record out: it contradicts itself, or is not complete."""
     try:
         return bool(contradictions(run))
     except (LookupError, TypeError, ValueError, ZeroDivisionError):
@@ -51,53 +51,53 @@ def left_out(run: RunRecord) -> bool:
 
 
 def edits(runs: int) -> Iterator[list[object]]:
-    """For each field, how many single edits of it by 5 % to ten times are found; first those of clean records."""
+    """Yield for each field the share of single edits, by 5 % to ten times, that are found; first clean records."""
     rng = np.random.default_rng(SEED)
-    made = {kind: [make(rng) for _ in range(runs)] for kind, make in noisy_records.KINDS.items()}
-    for kind, of_kind in made.items():
-        yield [f"clean: {kind}", len(of_kind), share(sum(map(left_out, of_kind)), len(of_kind))]
-    for field in (*record_edits.MADE_FROM, *record_edits.OTHERS):
-        found = [
+    records_by_kind = {kind: [make(rng) for _ in range(runs)] for kind, make in noisy_records.KINDS.items()}
+    for kind, records in records_by_kind.items():
+        yield [f"clean: {kind}", len(records), share(sum(map(left_out, records)), len(records))]
+    for field in (*record_edits.MADE_FROM, *record_edits.NOT_REDUNDANT):
+        detected = [
             left_out(edited)
-            for of_kind in made.values()
-            for run in of_kind[: max(1, runs // 10)]
+            for records in records_by_kind.values()
+            for run in records[: max(1, runs // 10)]
             for _ in range(10)
             if (edited := record_edits.edit(run, field, rng))
         ]
-        yield [field.name, len(found), share(sum(found), len(found))]
+        yield [field.name, len(detected), share(sum(detected), len(detected))]
 
 
 def copied(runs: int) -> Iterator[list[object]]:
-    """For each kind of copy within a record, how many are found."""
+    """Yield for each kind of copy within a record the share that is found."""
     rng = np.random.default_rng(SEED)
-    made = [make(rng) for make in noisy_records.KINDS.values() for _ in range(runs)]
-    for name, again in record_edits.COPIES.items():
-        found = [left_out(edited) for run in made if (edited := again(run, rng))]
-        yield [name, len(found), share(sum(found), len(found))]
+    records = [make(rng) for make in noisy_records.KINDS.values() for _ in range(runs)]
+    for name, duplicate in record_edits.COPIES.items():
+        detected = [left_out(edited) for run in records if (edited := duplicate(run, rng))]
+        yield [name, len(detected), share(sum(detected), len(detected))]
 
 
 _AGAINST_ATTACKS = {*CHECKS, *(rule for attack in record_attacks.ATTACKS.values() for rule in attack.rules)}
 
 
 def detections(name: str, folders: int) -> int:
-    """In how many folders of records a rule that can see this attack fires; where none can, any that sees another.
+    """Return in how many folders a rule that can see this attack fires; if none can, any rule that sees another attack.
 
-    With a warning or worse, unless a note counts too.
+    Findings are warnings or worse, unless a note counts too.
     """
-    rng, found = np.random.default_rng(SEED), 0
+    rng, count = np.random.default_rng(SEED), 0
     attack = record_attacks.ATTACKS.get(name)
-    can_see = set(attack.rules if attack else ()) or _AGAINST_ATTACKS
+    rules = set(attack.rules if attack else ()) or _AGAINST_ATTACKS
     for _ in range(folders):
         with tempfile.TemporaryDirectory() as folder:
             record_attacks.write(record_attacks.attacked(name, rng), Path(folder))
-            all_found = audit.launch_findings(Study(Path(folder)))
-        fired = {one.rule for one in all_found if one.severity != "note" or (attack and attack.as_note)}
-        found += bool(fired & can_see)
-    return found
+            findings = audit.launch_findings(Study(Path(folder)))
+        fired = {finding.rule for finding in findings if finding.severity != "note" or (attack and attack.as_note)}
+        count += bool(fired & rules)
+    return count
 
 
 def attacks(folders: int) -> Iterator[list[object]]:
-    """False alarms on folders of records as the launcher leaves them, and for each attack how often it is found."""
+    """Yield the false alarms on unmodified folders of records, and how often each attack is found."""
     with ProcessPoolExecutor() as pool:
         names = (*record_attacks.INNOCENT, *record_attacks.ATTACKS)
         for name, job in {name: pool.submit(detections, name, folders) for name in names}.items():
@@ -106,21 +106,21 @@ def attacks(folders: int) -> Iterator[list[object]]:
             yield [name, share(job.result(), folders), by]
 
 
-def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
-    """How often each rule fires with a warning or worse over so many studies, and in how many of them any does.
+def _study_alarms(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
+    """Return how often each rule fires with a warning or worse over so many studies, and in how many any does.
 
-    Of a clean study all rules, of one with a fault those that can see it.
+    On clean studies these are all rules, on faulty ones those that can see the fault.
     """
-    rng, fired, any_of = np.random.default_rng(SEED), Counter[str](), 0
+    rng, fired, alarms = np.random.default_rng(SEED), Counter[str](), 0
     rules = studies.FAULTS[fault][1] if fault else tuple(TABLE_RULES)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
             study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
-            made, _ = user_tables.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
-            names = {f.rule for rule in rules for f in TABLE_RULES[rule](made) if f.severity != "note"}
+            tidy, _ = user_tables.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
+            names = {f.rule for rule in rules for f in TABLE_RULES[rule](tidy) if f.severity != "note"}
             fired.update(names)
-            any_of += bool(names)
-    return fired, any_of
+            alarms += bool(names)
+    return fired, alarms
 
 
 TRUTHS = {
@@ -128,47 +128,47 @@ TRUTHS = {
     "noise 3 %, one run a point": studies.Truth(noise=0.03),
     "noise 1 %, three repeats": studies.Truth(repeats=3),
     "noise 3 %, three repeats": studies.Truth(noise=0.03, repeats=3),
-    "noise 1 %, ideal scaling, three repeats": studies.Truth(repeats=3, kept=1.0),
+    "noise 1 %, ideal scaling, three repeats": studies.Truth(repeats=3, per_doubling=1.0),
 }
 
 
-Case = tuple[str, str, studies.Truth]  # its name, the fault ("": none), what is true
+Case = tuple[str, str, studies.Truth]  # name, fault ("": none), truth
 
 
 def cases() -> list[Case]:
-    """Clean studies, then each fault in two kinds of study."""
-    found = [(f"clean: {name}", "", truth) for name, truth in TRUTHS.items()]
+    """Return clean studies, then each fault in two kinds of study."""
+    result = [(f"clean: {name}", "", truth) for name, truth in TRUTHS.items()]
     for fault in studies.FAULTS:
         for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
-            found.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
-    return found
+            result.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
+    return result
 
 
-def study_power(of: Sequence[Case], runs: int) -> Iterator[list[object]]:
-    """False alarms on clean studies, and for each fault how often one of its rules names it."""
+def study_power(selection: Sequence[Case], runs: int) -> Iterator[list[object]]:
+    """Yield the false alarms on clean studies, and how often a rule of each fault finds it."""
     with ProcessPoolExecutor() as pool:
-        jobs = [pool.submit(_alleged, fault, truth, runs) for _, fault, truth in of]
-        for (name, _, _), job in zip(of, jobs, strict=True):
-            rules, found = job.result()
+        jobs = [pool.submit(_study_alarms, fault, truth, runs) for _, fault, truth in selection]
+        for (name, _, _), job in zip(selection, jobs, strict=True):
+            rules, alarms = job.result()
             named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"
-            yield [name, share(found, runs), named]
+            yield [name, share(alarms, runs), named]
 
 
-def _records(run_of: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str]:
-    """How often each rule over records fires with a warning or worse."""
+def _record_alarms(make_runs: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str]:
+    """Return how often each rule over records fires with a warning or worse."""
     rng, rules = np.random.default_rng(SEED), Counter[str]()
     for _ in range(runs):
-        made = [(str(place), run) for place, run in enumerate(run_of(rng))]
-        found: list[Finding] = list(audit.run_findings(made))
-        rules.update({finding.rule for finding in found if finding.severity != "note"})
+        runs_by_name = [(str(index), run) for index, run in enumerate(make_runs(rng))]
+        findings: list[Finding] = list(audit.run_findings(runs_by_name))
+        rules.update({finding.rule for finding in findings if finding.severity != "note"})
     return rules
 
 
-def _scaled(run: RunRecord, which: Callable[[int, int], float]) -> RunRecord:
-    """The record with each timed step of each rank, and what it computed, times a factor of rank and step."""
+def _scaled(run: RunRecord, factor: Callable[[int, int], float]) -> RunRecord:
+    """Multiply each timed step of each rank, and its time of computing, by a factor of rank and step."""
     for rank in run.ranks:
         for name in ("step_times_s", "compute_times_s"):
-            setattr(rank, name, [v * which(rank.rank, i) for i, v in enumerate(getattr(rank, name))])
+            setattr(rank, name, [v * factor(rank.rank, i) for i, v in enumerate(getattr(rank, name))])
     return run
 
 
@@ -176,11 +176,11 @@ def _launch(rng: Rng, **more: object) -> RunRecord:
     return noisy_records.launch(rng, steps=30, **more)  # type: ignore[arg-type]
 
 
-def _arm(run: RunRecord, place: int, factor: Callable[[int], float]) -> RunRecord:
-    """The record in rounds with the windows of one arm times a factor of the round."""
+def _arm(run: RunRecord, index: int, factor: Callable[[int], float]) -> RunRecord:
+    """Multiply the windows of one arm by a factor of the round."""
     for rank in run.ranks:
         for window in rank.windows:
-            if window.arm == place:
+            if window.arm == index:
                 window.window_s *= factor(window.round)
     return run
 
@@ -240,21 +240,21 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
 
 
 def record_findings(runs: int) -> Iterator[list[object]]:
-    """False alarms of the rules over records on clean ones, and their power."""
+    """Yield the false alarms of the rules over records, and their power."""
     clean: dict[str, Callable[[Rng], list[RunRecord]]] = {
         "clean: three repeats of a launch of one point": lambda rng: [_launch(rng, repeat=i) for i in range(3)],
         "clean: two launches of 24 rounds": lambda rng: [_counted(rng, i) for i in range(2)],
     }
-    for name, made in clean.items():
-        rules = _records(made, runs)
+    for name, make in clean.items():
+        rules = _record_alarms(make, runs)
         named = ", ".join(f"{rule} {share(count, runs)}" for rule, count in rules.most_common())
         yield [name, named or f"none {share(0, runs)}"]
-    for name, (made, rule) in CASES.items():
-        yield [name, f"{rule} {share(_records(made, runs)[rule], runs)}"]
+    for name, (make, rule) in CASES.items():
+        yield [name, f"{rule} {share(_record_alarms(make, runs)[rule], runs)}"]
 
 
 def _strong_and_weak(rng: Rng, factor: float) -> pd.DataFrame:
-    """Weak scaling of 7.0x on 8 ranks, strong scaling of 6.5x times a factor; three repeats of each throughput."""
+    """Return weak scaling of 7.0x on 8 ranks, strong scaling of 6.5x times a factor, with three repeats."""
 
     def noisy(value: float) -> float:
         return float(value * np.exp(rng.normal(0, 0.01)))
@@ -262,12 +262,12 @@ def _strong_and_weak(rng: Rng, factor: float) -> pd.DataFrame:
     rates = [row("images_per_s", noisy(v), n, repeat=i) for n, v in ((1, 100), (8, 700)) for i in range(3)]
     strong = {"batch": 8, "experiment": "strong_scaling"}
     stated = [(7.0, {}), (6.5 * factor, strong)]
-    speedups = ((round(noisy(v) / noisy(1.0), 2), of) for v, of in stated)
-    return table(*rates, *(row("speedup_throughput", v, 8, kind="stated", **of) for v, of in speedups))
+    speedups = ((round(noisy(v) / noisy(1.0), 2), setting) for v, setting in stated)
+    return table(*rates, *(row("speedup_throughput", v, 8, kind="stated", **setting) for v, setting in speedups))
 
 
 def _two_devices(rng: Rng, gain: float) -> pd.DataFrame:
-    """One P100 that is `gain` times as fast as one K80; by peak numbers it is 2.4 times or more."""
+    """Return a P100 that is `gain` times as fast as a K80; by peak numbers it is 2.4 times or more."""
     rates = [float(v * np.exp(rng.normal(0, 0.03))) for v in (50, 50 * gain)]
     return table(*(row("images_per_s", v, 1, gpu=gpu) for v, gpu in zip(rates, ("K80", "P100"), strict=True)))
 
@@ -281,24 +281,24 @@ TABLES: dict[str, tuple[Callable[[Rng], pd.DataFrame], str]] = {
 
 
 def table_power(runs: int) -> Iterator[list[object]]:
-    """False alarms and power of the rules that a plain study cannot show."""
-    for name, (made, rule) in TABLES.items():
+    """Yield false alarms and power of the rules that do not apply to a plain study."""
+    for name, (make, rule) in TABLES.items():
         rng = np.random.default_rng(SEED)
-        found = sum(any(f.severity != "note" for f in TABLE_RULES[rule](made(rng))) for _ in range(runs))
-        yield [name, f"{rule} {share(found, runs)}"]
+        count = sum(any(f.severity != "note" for f in TABLE_RULES[rule](make(rng))) for _ in range(runs))
+        yield [name, f"{rule} {share(count, runs)}"]
 
 
 def _alarms(launches: list[RunRecord]) -> set[str]:
-    """The rules that fire with a warning or worse on the launches of one experiment, or contradict one of them."""
-    found = audit.run_findings([(f"launch {place}", run) for place, run in enumerate(launches)])
-    within = {one.rule for run in launches for one in contradictions(run)}
-    return within | {one.rule for one in found if one.severity != "note"}
+    """Return the rules that fire on the launches of one experiment with a warning or worse, or contradict one."""
+    findings = audit.run_findings([(f"launch {index}", run) for index, run in enumerate(launches)])
+    within = {contradiction.rule for run in launches for contradiction in contradictions(run)}
+    return within | {finding.rule for finding in findings if finding.severity != "note"}
 
 
 def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
-    """On real launches: false alarms of the rules that see edits, on clean variants; then what is found of edits.
+    """Yield, for real launches, the false alarms on clean variants, and then how many edits are found.
 
-    An edit is found where a rule fires that does not fire before. Variants end after a random launch, and launches in
+    An edit is found if a rule fires that did not fire before. Variants end after a random launch, and launches in
     rounds after a random round, as with a smaller budget.
     """
     experiments: dict[str, list[RunRecord]] = {}
@@ -317,30 +317,30 @@ def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
         for run in launches:
             count = len({number for number, _ in study_edits.windows_of(run)})
             if count > 1:
-                study_edits.cut_by_its_budget(run, int(rng.integers(1, count)), rng)
+                study_edits.shorten_to_budget(run, int(rng.integers(1, count)), rng)
         alarmed += bool(_alarms(launches) & sees)
-    beside = [any(_beside(*of)) for name in names for of in zip(experiments[name], paths[name], strict=True)]
-    yield ["clean variants", runs, share(alarmed, runs), "any of these", f"{sum(beside)} of {len(beside)} records"]
+    flags = [any(_file_findings(*run)) for name in names for run in zip(experiments[name], paths[name], strict=True)]
+    yield ["clean variants", runs, share(alarmed, runs), "any of these", f"{sum(flags)} of {len(flags)} records"]
     for name, (edit, _) in study_edits.EDITS.items():
-        rng, found, tried, rules = np.random.default_rng(SEED), 0, 0, Counter[str]()
+        rng, detected, tried, rules = np.random.default_rng(SEED), 0, 0, Counter[str]()
         with_files = 0
         for _ in range(20 * runs):
             experiment = names[int(rng.integers(len(names)))]
             launches = copy.deepcopy(experiments[experiment])
             if edit(launches, rng):
                 new = _alarms(launches) - before[experiment]
-                tried, found = tried + 1, found + bool(new)
+                tried, detected = tried + 1, detected + bool(new)
                 rules.update(new)
-                with_files += any(any(_beside(*of)) for of in zip(launches, paths[experiment], strict=False))
+                with_files += any(any(_file_findings(*run)) for run in zip(launches, paths[experiment], strict=False))
             if tried >= max(1, runs // 10):
                 break
         if tried:
             by = ", ".join(rule for rule, _ in rules.most_common(3)) or "none"
-            yield [name, tried, share(found, tried), by, f"{with_files} of {tried}"]
+            yield [name, tried, share(detected, tried), by, f"{with_files} of {tried}"]
 
 
-def _beside(run: RunRecord, path: str) -> Iterator[Finding]:
-    """What the files beside a record say against it."""
+def _file_findings(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Yield the findings from the files in the folder of a record."""
     for rule in ("record_and_parts", "record_and_assignment"):
         yield from RECORD_RULES[rule](run, path)
 

@@ -1,4 +1,4 @@
-"""What benchmarks share: options, tables, intervals in words, the time of a command."""
+"""Shared by the benchmarks: options, tables, intervals as text, the time of a command."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""How often the intervals that the kit shows hold the truth, where measuring stops once they are narrow enough.
+"""How often the intervals that the kit shows hold the truth, if measuring stops once they are narrow enough.
 
     python -m benchmarks.coverage [--curves 2000]
 
 Each line simulates many curves under one kind of noise: launches of so many rounds, further launches of the curves that
-are not precise yet, the stop by precision or by the end of the time, and the interval that is shown then. The truth is
-the median that rounds without end give, and where launches differ, launches without end; under a disturbance it is the
-undisturbed one. Where several launches are made, the value of one more is drawn too, and compared with the range in
-which it is expected.
+are not precise yet, the stop by precision or by time, and the interval at the end. The truth is the median of
+infinitely many rounds, and launches if these differ; under a disturbance it is the undisturbed one. After several
+launches one more is drawn, and compared with the range in which it is expected.
 
-benchmarks/rounds.csv has real rounds, of which some lines draw blocks: its first lines say where they come from.
+Some lines draw blocks of the real rounds in benchmarks/rounds.csv; its first lines name their origin.
 """
 
 from __future__ import annotations
@@ -28,26 +27,28 @@ from train.record import intervals
 
 _BLOCK = 6  # rounds
 
-Noise = Callable[[Rng, int], np.ndarray]  # n rounds -> the time of both arms in each, (n, 2), equal but for the noise
+Noise = Callable[
+    [Rng, int], np.ndarray
+]  # n rounds -> the time of both arms in each, (n, 2), equal except for the noise
 
 
 def proportional(spread: float) -> Noise:
-    """Each window takes a lognormal factor longer or shorter."""
+    """Multiply each window by a lognormal factor."""
     return lambda rng, n: np.exp(rng.normal(0, spread, (n, 2)))
 
 
 def additive(mean: float) -> Noise:
-    """Each window is delayed by an exponential time."""
+    """Delay each window by an exponential time."""
     return lambda rng, n: 1 + rng.exponential(mean, (n, 2))
 
 
 def heavy_tailed(scale: float) -> Noise:
-    """Delays of Student's t with two degrees of freedom, whose variance is infinite."""
+    """Delay windows by Student's t with two degrees of freedom, whose variance is infinite."""
     return lambda rng, n: 1 + scale * abs(rng.standard_t(2, (n, 2)))
 
 
 def autocorrelated(spread: float, rho: float) -> Noise:
-    """The machine wanders, as an autoregression over windows, and takes both arms with it."""
+    """Vary the speed of the machine, for both arms, by an autoregression over windows."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         return np.exp(rng.permuted(_wander(rng, 2 * n, spread, rho).reshape(n, 2), axis=1))
@@ -56,7 +57,7 @@ def autocorrelated(spread: float, rho: float) -> Noise:
 
 
 def autocorrelated_ratio(spread: float, rho: float) -> Noise:
-    """One arm alone wanders from round to round: what a neighbour does that only it feels."""
+    """Vary the speed of one arm alone from round to round, as by a neighbour that only it notices."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         times = np.exp(rng.normal(0, spread / 2, (n, 2)))
@@ -75,7 +76,7 @@ def _wander(rng: Rng, n: int, spread: float, rho: float) -> np.ndarray:
 
 
 def drift(total: float, spread: float) -> Noise:
-    """The machine slows down by this fraction over the launch."""
+    """Slow the machine down by this fraction over the launch."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         slower = np.exp(np.linspace(0, math.log1p(total), 2 * n)).reshape(n, 2)
@@ -85,7 +86,7 @@ def drift(total: float, spread: float) -> Noise:
 
 
 def disturbed(slower: float, rounds: int, spread: float) -> Noise:
-    """For so many rounds running, from a random one on, one arm takes this factor longer."""
+    """Slow one arm down by this factor for so many rounds in succession, from a random one on."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         times = np.exp(rng.normal(0, spread, (n, 2)))
@@ -97,7 +98,7 @@ def disturbed(slower: float, rounds: int, spread: float) -> Noise:
 
 
 def disturbed_in_turns(slower: float, rounds: int, spread: float) -> Noise:
-    """For so many rounds one arm takes this factor longer, for the next so many it does not, and so on."""
+    """Slow one arm down by this factor for so many rounds, then not for as many, and so on."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         times = np.exp(rng.normal(0, spread, (n, 2)))
@@ -109,7 +110,7 @@ def disturbed_in_turns(slower: float, rounds: int, spread: float) -> Noise:
 
 @functools.cache
 def _real_rounds() -> list[np.ndarray]:
-    """The ratios of each launch in benchmarks/rounds.csv, in their order, over their median."""
+    """Return the ratios of each launch in benchmarks/rounds.csv, in their order, over their median."""
     launches: dict[str, list[float]] = {}
     with Path(__file__).with_name("rounds.csv").open() as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
@@ -118,7 +119,7 @@ def _real_rounds() -> list[np.ndarray]:
 
 
 def real(drift: float = 0.0) -> Noise:
-    """Blocks of _BLOCK successive rounds that were measured; over the launch the ratio drifts by this fraction."""
+    """Draw blocks of _BLOCK successive measured rounds; over the launch the ratio drifts by this fraction."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         measured = _real_rounds()
@@ -142,21 +143,21 @@ class Case:
     precision: float = 0.05
     rounds: int = 24  # of a launch
     launches: int = 1  # of a curve, at least
-    most: int = 0  # of a curve, for which there is time; 0: no more than that
+    most: int = 0  # of a curve, by time; 0: `launches`
     between: float = 0.0  # lognormal spread of the ratio between launches
-    others: tuple[float, ...] = ()  # that of further curves, measured alike by the same command
-    degrees: float = math.inf  # of Student's t, which the launches follow
+    others: tuple[float, ...] = ()  # the same of further curves of the command
+    degrees: float = math.inf  # of Student's t, the distribution of launches
 
 
-def _of_real_rounds(launches: int, between: float, drift: float) -> Case:
-    """A case of rounds that were measured; several launches are of three curves."""
+def _real_case(launches: int, between: float, drift: float) -> Case:
+    """Return a case of measured rounds; several launches are of three curves."""
     name = f"real rounds, {launches} launch{'es' * (launches > 1)}, drift {100 * drift:g} %"
     others = (between,) * 2 if launches > 1 else ()
     return Case(name, real(drift), launches=launches, between=between, others=others)
 
 
 def _alike(launches: int, others: int, between: float, most: int = 0, scatter: float = 0.04) -> Case:
-    """A case whose curves all have the same spread between launches, of 12 rounds each."""
+    """Return a case whose curves all have the same spread between launches of 12 rounds."""
     up_to, quiet = f" to {most}" if most else "", f", rounds scatter by {100 * scatter:g} %" if scatter < 0.04 else ""
     curves = f"{1 + others} curve{'s' * (others > 0)}"
     name = f"{launches}{up_to} launches, {curves}{quiet}"
@@ -164,7 +165,7 @@ def _alike(launches: int, others: int, between: float, most: int = 0, scatter: f
     return Case(name, proportional(scatter), between=between, others=(between,) * others, **counts)
 
 
-OF_THREE = {"launches": 3, "between": 0.02, "others": (0.02, 0.02), "rounds": 12}
+THREE_CURVES = {"launches": 3, "between": 0.02, "others": (0.02, 0.02), "rounds": 12}
 CASES = [
     *(Case(f"proportional, {100 * spread:g} %", proportional(spread)) for spread in (0.02, 0.05, 0.10)),
     Case("proportional, 10 %, 12 rounds", proportional(0.10), rounds=12),
@@ -177,9 +178,9 @@ CASES = [
     Case("one arm 1.5 times slower for 5 rounds", disturbed(1.5, 5, 0.03)),
     Case("one arm 1.5 times slower for 10 rounds of 96", disturbed(1.5, 10, 0.03), rounds=96),
     *(
-        Case(f"one arm {by:g} times slower in half of 96 rounds, {run} in turn", disturbed_in_turns(by, run, 0.03),
+        Case(f"one arm {slower:g} times slower in half of 96 rounds, {n} in turn", disturbed_in_turns(slower, n, 0.03),
              rounds=96)
-        for by, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
+        for slower, n in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
     ),
     *(
         _alike(launches, others, between, most=most)
@@ -189,15 +190,15 @@ CASES = [
     *(_alike(3, 0, between, most=8, scatter=0.01) for between in (0.02, 0.03)),
     Case("6 launches of 24 rounds, 1 curve", proportional(0.03), launches=6, between=0.10),
     *(
-        Case(f"3 launches{name}", proportional(0.04), **OF_THREE | changes)
+        Case(f"3 launches{name}", proportional(0.04), **THREE_CURVES | changes)
         for name, changes in (
             (" of 4 rounds, 3 curves", {"rounds": 4}),
             (", 3 curves, the other two by 1 and 2 %", {"between": 0.03, "others": (0.01, 0.02)}),
             (", 3 curves, Student's t with 3 degrees", {"degrees": 3}),
         )
     ),
-    *(_of_real_rounds(1, 0.0, drift) for drift in (0.0, 0.02)),
-    *(_of_real_rounds(3, *of) for of in ((0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.0, 0.03), (0.02, 0.03))),
+    *(_real_case(1, 0.0, drift) for drift in (0.0, 0.02)),
+    *(_real_case(3, *case) for case in ((0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.0, 0.03), (0.02, 0.03))),
 ]  # fmt: skip
 
 
@@ -208,39 +209,39 @@ def launch(case: Case, rng: Rng) -> list[float]:
 
 
 def measured(case: Case, rng: Rng) -> list[list[list[float]]]:
-    """The launches of each curve of a command, until all are precise or the time is over."""
+    """Return the launches of each curve of a command, until all are precise or the time is over."""
     cases = [replace(case, between=between) for between in (case.between, *case.others)]
-    curves = [[launch(one, rng) for _ in range(case.launches)] for one in cases]
+    curves = [[launch(curve_case, rng) for _ in range(case.launches)] for curve_case in cases]
     for _ in range(case.most - case.launches):
-        known = intervals.launch_spread(curves)
-        for one, curve in zip(cases, curves, strict=True):
-            if not intervals.is_precise(curve, case.precision, known):
-                curve.append(launch(one, rng))
+        spread = intervals.launch_spread(curves)
+        for curve_case, curve in zip(cases, curves, strict=True):
+            if not intervals.is_precise(curve, case.precision, spread):
+                curve.append(launch(curve_case, rng))
     return curves
 
 
 def _student(rng: Rng, degrees: float) -> float:
-    """Student's t with the variance 1."""
+    """Draw from Student's t with the variance 1."""
     return float(rng.standard_t(degrees)) / math.sqrt(degrees / (degrees - 2))
 
 
 def simulate(case: Case, curves: int, rng: Rng) -> Row:
     """Return how often the intervals of one case hold the truth, and how wide they are."""
-    held, foretold, widths, rounds = 0, 0, [], []
+    holding, predicted, widths, rounds = 0, 0, [], []
     for _ in range(curves):
         curves_of_command = measured(case, rng)
         interval = intervals.launches_interval(curves_of_command[0], spread=intervals.launch_spread(curves_of_command))
         assert interval is not None
-        held += interval.low <= 1.0 <= interval.high
+        holding += interval.low <= 1.0 <= interval.high
         widths.append(interval.half_width_fraction)
         if interval.another:
-            foretold += interval.another[0] <= statistics.median(launch(case, rng)) <= interval.another[1]
+            predicted += interval.another[0] <= statistics.median(launch(case, rng)) <= interval.another[1]
         rounds.append(sum(map(len, curves_of_command[0])))
     return {
         "noise": case.name,
         "launches differ by": f"{100 * case.between:g} %" if case.launches > 1 else "",
-        "holds the truth": f"{held / curves:.3f}",
-        "holds another launch": f"{foretold / curves:.3f}" if case.launches > 1 else "",
+        "holds the truth": f"{holding / curves:.3f}",
+        "holds another launch": f"{predicted / curves:.3f}" if case.launches > 1 else "",
         "half width, median": f"{np.median(widths):.3f}",
         "rounds, median": f"{np.median(rounds):.0f}",
     }

@@ -1,9 +1,9 @@
-"""What does a busy loop beside the last rank, in half of the rounds, do to a speedup and its interval?
+"""The effect of a busy loop on the core of the last rank, in half of the rounds, on a speedup and its interval.
 
 python -m benchmarks.disturbed experiment=weak_scaling model=resnet50 nodes=2
 
-The loop runs on the last core in four rounds, and rests in the next four. Rounds without it, of the same launch, give
-the truth: the interval over all rounds must hold it, and be the wider one. docs/statistics.md has the result.
+The loop runs on the last core in four rounds, and not in the next four. The rounds of the launch without it give the
+truth: the interval over all rounds must hold it, and be the wider one. docs/statistics.md has the result.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _EVERY_S = 0.5
 def main() -> None:
     parser = options("disturbed", __doc__, budget_s=(300.0, "of the curve"))
     parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
-    given = parser.parse_intermixed_args()
+    arguments = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
-        asked = launches.overrides(results, given.overrides, design="rounds", budget_s=given.budget_s, repeats=1)
-        command = launches.command(asked, only=launches.curve_of(asked))
+        measure = {"design": "rounds", "budget_s": arguments.budget_s, "repeats": 1}
+        overrides = launches.overrides(results, arguments.overrides, **measure)
+        command = launches.command(overrides, only=launches.curve_of(overrides))
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
             disturbed = disturb(job, results)
         if job.returncode:
@@ -41,16 +42,16 @@ def main() -> None:
 
 
 def disturb(job: subprocess.Popen, results: Path) -> set[int]:
-    """Run the busy loop beside a job in half of its rounds, until the job ends. Returns these rounds by number."""
+    """Run the busy loop during half of the rounds of a job, until the job ends. Returns the numbers of these rounds."""
     disturbed: set[int] = set()
     loop: subprocess.Popen | None = None
     try:
         while job.poll() is None:
             number = finished(results)
-            wanted = number is not None and number // _ROUNDS_IN_TURN % 2 == 1
-            if loop is None and wanted:
+            is_due = number is not None and number // _ROUNDS_IN_TURN % 2 == 1
+            if loop is None and is_due:
                 loop = busy_loop(max(os.sched_getaffinity(0)))
-            elif loop is not None and not wanted:
+            elif loop is not None and not is_due:
                 loop = end(loop)
             if loop is not None and number is not None:
                 disturbed.add(number)
@@ -61,7 +62,7 @@ def disturb(job: subprocess.Popen, results: Path) -> set[int]:
 
 
 def finished(results: Path) -> int | None:
-    """How many rounds rank 0 has finished, which is the number of the one under way; None before the first."""
+    """Return the rounds that rank 0 has finished, which is the number of the current one; None before the first."""
     for folder in results.glob("*/*/*/r*"):
         for path in protocol.part_paths(folder, 0):
             if windows := read_part(path).windows:
@@ -81,7 +82,7 @@ def end(loop: subprocess.Popen | None) -> None:
 
 
 def compare(results: Path, disturbed: set[int]) -> list[str]:
-    """A line an arm: its speedup over all rounds, and over those without the loop."""
+    """Return a line an arm: its speedup over all rounds, and over those without the loop."""
     run = record.load(next(iter(record.find(results))))
     arms = rounds.arms(run.config)
     base = rounds.base_of(arms)
@@ -91,7 +92,7 @@ def compare(results: Path, disturbed: set[int]) -> list[str]:
         if index == base:
             continue
         quiet = [rate for number, rate in enumerate(rates) if number not in disturbed]
-        over_all, without = (in_words(rounds.ratios(of, index, base)) for of in (rates, quiet))
+        over_all, without = (in_words(rounds.ratios(values, index, base)) for values in (rates, quiet))
         lines.append(f"{arm['name']}: speedup over all rounds {over_all}, over those without the loop {without}")
     return lines
 

@@ -1,8 +1,7 @@
-"""Time of what `make figures` and `make report` do: `python -m benchmarks.draw_figures`.
+"""The time of `make figures` and `make report`: `python -m benchmarks.draw_figures`.
 
 The aim, on two cores: all figures of the reports in 12 s, and the page in 20 s of CPU time. Each command runs in a
-process of its own, as make starts it; CPU time is that of all its processes. On a machine that does something else too,
-wall time says little.
+separate process, as make starts it; CPU time is that of all its processes. On a busy machine, ignore wall time.
 """
 
 import sys

@@ -1,14 +1,14 @@
-"""How often the intervals of `explain` hold the truth, and what it alleges of curves in which nothing is wrong.
+"""How often the intervals of `explain` hold the truth, and its false alarms on curves without a fault.
 
     python -m benchmarks.explain_coverage [--curves 200] [--only WORDS]
 
 Each line simulates curves of one design, as many under additive noise as under proportional noise and both: a fixed
-cost of 7 s, 170 images/s on one rank, 500 steps of 64 images shared out among the ranks where the design does not say
-otherwise. Measured speeds have noise of 0.5 %, but for lines that say exact. `fixed cost`, `speed` and `speedup` are
+cost of 7 s, 170 images/s on one rank, 500 steps of 64 images shared out among the ranks unless the design says
+otherwise. Measured speeds have noise of 0.5 %, except in lines that say exact. `fixed cost`, `speed` and `speedup` are
 the shares of curves whose interval holds the fixed cost, the speed that the wall times imply, and the speedup without
-the fixed cost on the most ranks. `misfit`, `undecided` and `finding` are the shares of curves of which a point is said
-not to fit, not to be decidable, or to contradict itself. In the lines of twice the steps one point ran them: `misfit`
-is the share in which that point, and no other, is named.
+the fixed cost on the most ranks. `misfit`, `undecided` and `finding` are the shares of curves with a point that does
+not fit, is not decidable, or contradicts itself. In the lines of twice the steps one point ran them: `misfit` is the
+share in which only that point is named.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Noise:
     additive_s: float = 0.0
     proportional: float = 0.0
     speed_deviation: float = 0.005
-    tails: float = math.inf  # the degrees of freedom of Student's t that it has; none: normal
+    tails: float = math.inf  # degrees of freedom of Student's t; infinite: normal
 
     def draw(self, deviation: float, n: int, rng: Rng) -> np.ndarray:
-        """The noise of n values with one standard deviation."""
+        """Return the noise of n values with this standard deviation."""
         if math.isinf(self.tails):
             return rng.normal(0, deviation, n)
         return deviation * rng.standard_t(self.tails, n) / math.sqrt(self.tails / (self.tails - 2))
@@ -54,23 +54,23 @@ EXACT = [
 
 
 def same(ranks: np.ndarray) -> np.ndarray:
-    """The time per image, over that of one rank: the same on any number of ranks."""
+    """Return the time per image over that of one rank: the same on any number of ranks."""
     return np.ones_like(ranks)
 
 
 def doubling(ranks: np.ndarray) -> np.ndarray:
-    """It grows by 10 % of one rank's at each doubling."""
+    """Return the same, growing by 10 % of one rank's at each doubling."""
     return 1 + 0.1 * np.log2(ranks)
 
 
 def ring(ranks: np.ndarray) -> np.ndarray:
-    """It grows as a ring allreduce does: by 10 % x 2 (n - 1) / n."""
+    """Return the same, growing as a ring allreduce does: by 10 % x 2 (n - 1) / n."""
     return 1 + 0.1 * 2 * (ranks - 1) / ranks
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is measured: the points, and whether the speeds are."""
+    """The measured points, and whether their speeds are measured."""
 
     name: str
     ranks: tuple[int, ...]
@@ -101,7 +101,7 @@ DESIGNS = [
     Design("speeds, 1 to 4 ranks", SIX[:3]),
     Design("speeds, 1 to 128 ranks, fixed cost 20 s", (*SIX, 64, 128), fixed_s=20.0),
 ]
-KINDS = (ADDITIVE, PROPORTIONAL, BOTH)  # of noise: which of them it is nobody knows
+KINDS = (ADDITIVE, PROPORTIONAL, BOTH)  # of noise; `explain` does not know which it is
 LINES = [(design, KINDS) for design in DESIGNS]
 LINES += [(replace(design, name=f"{design.name}, exact speeds"), EXACT) for design in DESIGNS[:2]]
 LINES += [
@@ -112,16 +112,16 @@ LINES += [
 
 
 def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
-    """The runs of one curve, and the true speedup of its last point over its first."""
+    """Return the runs of one curve, and the true speedup of its last point over its first."""
     ranks = np.tile(np.array(design.ranks, float), design.repeats)
     stated = np.tile(np.array(design.steps or [max(1, STEPS // n) for n in design.ranks], float), design.repeats)
-    done = stated.copy()
+    steps_run = stated.copy()
     if design.twice is not None:
-        done[design.twice] *= 2
+        steps_run[design.twice] *= 2
     per_image = design.grows(ranks) / SPEED
     deviations = (noise.proportional, noise.additive_s, noise.speed_deviation)
     proportional, additive_s, speed_deviation = (noise.draw(deviation, len(ranks), rng) for deviation in deviations)
-    wall_s = (design.fixed_s + done * BATCH * per_image) * (1 + proportional) + additive_s
+    wall_s = (design.fixed_s + steps_run * BATCH * per_image) * (1 + proportional) + additive_s
     speed = 1 / per_image * (1 + speed_deviation)
     runs = pd.DataFrame(
         {
@@ -136,7 +136,7 @@ def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
 
 
 def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> Row:
-    """A line of the table: over all kinds of noise, as many curves of each."""
+    """Return a line of the table: over all kinds of noise, with as many curves of each."""
     judged = [_judge(design, *curve(design, noise, rng)) for noise in kinds for _ in range(curves)]
     shares = pd.DataFrame(judged).mean()
     texts = {name: "-" if math.isnan(share) else f"{share:.3f}" for name, share in shares.items()}
@@ -144,7 +144,7 @@ def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> R
 
 
 def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, float]:
-    """What is said of one curve: 1 for true, 0 for false, NaN for nothing."""
+    """Return the conclusions on one curve: 1 for true, 0 for false, NaN for none."""
     conclusion = explain.conclude(runs)
     implied, true_speed = conclusion.fit.images_per_s_per_rank, conclusion.fit.measured_images_per_s
     last = conclusion.points[~conclusion.points["misfit"]].iloc[-1]
@@ -163,7 +163,7 @@ def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, floa
 
 
 def _holds(low: float, truth: float, high: float) -> float:
-    """Whether an interval holds the truth, without an upper end where that is not known; NaN where it is not."""
+    """Return whether an interval, of which one end may be unknown, holds the truth; NaN if both are unknown."""
     if math.isnan(low) and math.isnan(high):
         return math.nan
     return float(not (truth < low or truth > high))
@@ -171,7 +171,7 @@ def _holds(low: float, truth: float, high: float) -> float:
 
 def main() -> None:
     parser = options("explain_coverage", __doc__, curves=(200, "of each line and kind of noise"))
-    parser.add_argument("--only", default="", help="the designs whose name has these words")
+    parser.add_argument("--only", default="", help="the designs whose name contains this text")
     arguments = parser.parse_args()
     with ProcessPoolExecutor() as pool:
         jobs = [

@@ -1,4 +1,4 @@
-"""How often the verdicts of a history are wrong, and what they find: made-up launches whose truth is known.
+"""How often the verdicts of a history are wrong, and what they detect: simulated launches whose truth is known.
 
     python -m benchmarks.history_power [--studies 2000]
 
@@ -28,7 +28,7 @@ TIMES = 2 * POINTS  # wall times and job times
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of a study: launches on each session, sessions before the newest, scatter, and the change."""
+    """The truth of a study: launches in each session, sessions before the newest, scatter, and the change."""
 
     launches: int
     before: int
@@ -36,12 +36,12 @@ class Truth:
     drift: float = 0.0  # of sessions
     slower: float = 0.0  # the newest session, a fraction
     older: int = 0  # sessions of an older state of the machine, each with as many launches
-    lost: int = POINTS + TIMES  # how many of the values are slower: the last ones, which are the job times
+    slowed: int = POINTS + TIMES  # how many values are slower: the last ones, the job times
 
     def cells(self) -> Row:
         """Return the truth as cells of a table."""
         return {
-            "truly slower by": f"{self.slower:.0%}" + ("" if self.lost == POINTS + TIMES else ", job times alone"),
+            "truly slower by": f"{self.slower:.0%}" + ("" if self.slowed == POINTS + TIMES else ", job times alone"),
             "sessions before": str(self.before),
             "older": str(self.older),
             "launches scatter": f"{self.scatter:.0%}",
@@ -51,18 +51,18 @@ class Truth:
 
 
 def study(rng: Rng, truth: Truth) -> list[history.VerdictName]:
-    """The verdicts on the values of one made-up study."""
+    """Return the verdicts on the values of one simulated study."""
     number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
     speeds = days[:, None, None] * np.exp(rng.normal(0, truth.scatter, (number, values, truth.launches)))
-    speeds[-1, values - truth.lost :] *= 1 - truth.slower
+    speeds[-1, values - truth.slowed :] *= 1 - truth.slower
     speeds[:, POINTS:] = 1 / speeds[:, POINTS:]  # times
     older, before, now = speeds[: truth.older], speeds[truth.older : -1], speeds[-1]
     ratios = {
         at: history.mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
         for at in range(values)
     }
-    decided = [at for at, one in ratios.items() if not np.isnan(one.low)]
+    decided = [at for at, ratio in ratios.items() if not np.isnan(ratio.low)]
     judged = history.judge_ratios([ratios[at] for at in decided], limit("as_before"))
     return [history.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
@@ -74,7 +74,7 @@ def line(truth: Truth, studies: int) -> Row:
     counts = Counter(itertools.chain.from_iterable(verdicts_of_studies))
 
     def studies_with(name: history.VerdictName) -> str:
-        return f"{sum(name in one for one in verdicts_of_studies) / studies:.3f}"
+        return f"{sum(name in verdicts for verdicts in verdicts_of_studies) / studies:.3f}"
 
     return {
         **truth.cells(),
@@ -99,8 +99,8 @@ TRUTHS = (
     *(Truth(3, 3, 0.01, drift, slower=0.10) for drift in (0.01, 0.02)),
     *(Truth(n, 1, 0.01, slower=0.20) for n in (2, 3)),
     Truth(3, 1, 0.03, slower=0.20),
-    *(Truth(n, 1, 0.01, slower=0.10, lost=POINTS) for n in (3, 6)),
-    Truth(6, 1, 0.03, slower=0.20, lost=POINTS),
+    *(Truth(n, 1, 0.01, slower=0.10, slowed=POINTS) for n in (3, 6)),
+    Truth(6, 1, 0.03, slower=0.20, slowed=POINTS),
 )
 
 

@@ -19,12 +19,12 @@ from benchmarks.common import Rng, Row, merged, options, show
 from train.record import intervals
 
 _ROUNDS, _SCATTER = 12, 0.04  # of a launch; of a round
-_MIN_SCATTER = 0.005  # of the rate of a launch, however alike launches are
+_MIN_SCATTER = 0.005  # of the rate of a launch, at least
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What is true of a pair: how much launches differ, how many there are in either set, and of how many curves."""
+    """The truth of a pair: how much launches differ, their number in either set, and the number of curves."""
 
     between: float
     a: int
@@ -46,14 +46,14 @@ def speedups(rng: Rng, launches: int, between: float) -> list[list[float]]:
 
 
 def speedup_ratio(rng: Rng, pair: Pair) -> Number:
-    """The ratio of the speedups of the first curve, as `compare` makes it."""
+    """Return the ratio of the speedups of the first curve, as `compare` does."""
     sides = [[speedups(rng, n, pair.between) for _ in range(pair.curves)] for n in (pair.a, pair.b)]
     spread = intervals.launch_spread([curve for side in sides for curve in side])
     return repeats.ratio_of_medians(sides[0][0], sides[1][0], spread, spread)
 
 
 def rate_ratio(rng: Rng, pair: Pair) -> Number:
-    """The ratio of the mean rates of the first curve, as `history` makes it."""
+    """Return the ratio of the mean rates of the first curve, as `history` does."""
     scatter = max(pair.between, _MIN_SCATTER)
     sides = [[np.exp(rng.normal(0, scatter, n)).tolist() for _ in range(pair.curves)] for n in (pair.a, pair.b)]
     others = [group for side in sides for group in side[1:]] if min(pair.a, pair.b) < 3 else []
@@ -61,11 +61,11 @@ def rate_ratio(rng: Rng, pair: Pair) -> Number:
 
 
 def share(ratios: list[Number]) -> str:
-    """How many of the ratios are called different, of those that are judged; "not judged" where none is."""
-    judged = [one for one in ratios if one.has_interval and one.covers != "rounds"]
+    """Return the share of the judged ratios that are called different; "not judged" without any."""
+    judged = [ratio for ratio in ratios if ratio.has_interval and ratio.covers != "rounds"]
     if not judged:
         return "not judged"
-    return f"{statistics.fmean(not one.contains(1.0) for one in judged):.3f}"
+    return f"{statistics.fmean(not ratio.contains(1.0) for ratio in judged):.3f}"
 
 
 def line(pair: Pair, pairs: int) -> Row:

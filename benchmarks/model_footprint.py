@@ -4,8 +4,8 @@
     python -m benchmarks.model_footprint mymodel --image-size 64 --channels 3 --batches 8 16 32
 
 A step is float32: forward, gradient, SGD with momentum. The peak memory of a process never falls, so every batch is
-measured in a process of its own. When TensorFlow frees a large gradient varies between runs, which moves the peak of
-VGG by a gigabyte, so the largest peak of several repeats counts. `activation_bytes_per_image` is the slope of a line
+measured in a separate process. The time at which TensorFlow frees a large gradient varies, which moves the peak of VGG
+by a gigabyte, so the largest peak of several repeats counts. `activation_bytes_per_image` is the slope of a line
 through these peaks (least squares).
 """
 
@@ -23,7 +23,7 @@ CLASSES = 1000
 
 
 def train(name: str, image_size: int, channels: int, batch: int, steps: int) -> dict[str, float]:
-    """Peak memory in bytes, parameters, median time in s of `steps` steps after a first one; batch 0 only imports."""
+    """Return peak memory [bytes], parameters, median time [s] of steps after a first one; batch 0 only imports."""
     import horovod.tensorflow  # noqa: F401  every rank loads it: its memory is part of the base
     import tensorflow as tf
     import tf_keras
@@ -59,12 +59,12 @@ def train(name: str, image_size: int, channels: int, batch: int, steps: int) -> 
 
 
 def slope(points: list[dict[str, float]]) -> float:
-    """The peak bytes that one more image in the batch costs, by least squares."""
+    """Return the peak bytes that one more image in the batch costs, by least squares."""
     return linregress([point["batch"] for point in points], [point["peak_bytes"] for point in points]).slope
 
 
 def peak_of(repeats: int, batch: int) -> dict[str, float]:
-    """The result with the largest peak of some processes that train with this batch."""
+    """Return the result with the largest peak of some processes that train with this batch."""
     command = [sys.executable, "-m", "benchmarks.model_footprint", *sys.argv[1:], "--child", str(batch)]
     runs = []
     for _ in range(repeats):
@@ -85,21 +85,25 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=3, help="timed steps; the median is shown")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.child is not None:
-        print(json.dumps(train(chosen.model, chosen.image_size, chosen.channels, chosen.child, chosen.steps)))
+    arguments = parser.parse_args()
+    if arguments.child is not None:
+        print(
+            json.dumps(
+                train(arguments.model, arguments.image_size, arguments.channels, arguments.child, arguments.steps)
+            )
+        )
         return
-    if len(set(chosen.batches)) < 2 or min(chosen.batches) < 1:
-        parser.error(f"--batches {chosen.batches}: a slope needs at least two different batches of 1 image or more")
+    if len(set(arguments.batches)) < 2 or min(arguments.batches) < 1:
+        parser.error(f"--batches {arguments.batches}: a slope needs at least two different batches of 1 image or more")
     # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it is up to three times faster.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     points = []
-    for batch in [0, *chosen.batches]:
-        points.append(peak_of(chosen.repeats, batch))
+    for batch in [0, *arguments.batches]:
+        points.append(peak_of(arguments.repeats, batch))
         text = f"batch {batch:3}  peak {points[-1]['peak_bytes'] / 1e6:8.0f} MB"
         print(text + (f"  step {points[-1]['step_s']:.3f} s" if batch else "  (only the imports)"), flush=True)
-    print(f"parameters: {points[-1]['parameters']}  # at {CLASSES} classes and {chosen.channels} channels")
+    print(f"parameters: {points[-1]['parameters']}  # at {CLASSES} classes and {arguments.channels} channels")
     print(f"activation_bytes_per_image: {round(slope(points[1:]))}")
 
 

@@ -4,8 +4,8 @@ python -m benchmarks.nested experiment=weak_scaling model=resnet50 nodes=2
 
 In rounds, Horovod negotiates with all ranks in each cycle, and idle neighbours hold memory. A curve in rounds and the
 launches of its single points are started together, but all except one are frozen (SIGSTOP). In each turn every launch
-runs once, in an order drawn anew: the curve for a round, a point for some of its steps. So a drift of the machine
-affects all alike, and a turn gives one ratio of each arm. Run it on a machine that does nothing else.
+runs once, in random order: the curve for a round, a point for some of its steps. So a drift of the machine affects all
+alike, and a turn gives one ratio of each arm. Run it on a machine that does nothing else.
 docs/statistics.md has the result.
 """
 
@@ -45,14 +45,14 @@ def main() -> None:
     numbers = {"turns": (30, "of each launch"), "steps": (12, "of a single point in a turn")}
     parser = options("nested", __doc__, **numbers)
     parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
-    given = parser.parse_intermixed_args()
+    arguments = parser.parse_intermixed_args()
     started: list[Launch] = []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            for name, command in commands(Path(folder), given):
+            for name, command in commands(Path(folder), arguments):
                 started.append(Launch(name, Path(folder) / name, command))
                 started[-1].reach_timed_phase()
-            take_turns(started, given.turns, given.steps)
+            take_turns(started, arguments.turns, arguments.steps)
             curve, *points = started
             curve.end()
             nested = rates_of_arms(curve.turns, curve.record())
@@ -68,34 +68,34 @@ def main() -> None:
                 launch.end()
 
 
-def commands(folder: Path, given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
-    """The name and the command of the curve in rounds, then of each of its points."""
+def commands(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the command of the curve in rounds, then of each of its points."""
     in_rounds = {"design": "rounds", "budget_s": _BUDGET_S, "precision_fraction": _PRECISION}
-    alone = {"design": "launches", "timed_steps": given.turns * given.steps, "warm_up_steps": _WARM_UP_STEPS}
-    curve = launches.curve_of(launches.overrides(folder, given.overrides, **in_rounds))
-    points = launches.points_of(launches.overrides(folder, given.overrides, **alone))
+    alone = {"design": "launches", "timed_steps": arguments.turns * arguments.steps, "warm_up_steps": _WARM_UP_STEPS}
+    curve = launches.curve_of(launches.overrides(folder, arguments.overrides, **in_rounds))
+    points = launches.points_of(launches.overrides(folder, arguments.overrides, **alone))
     for name, measure in [(curve, in_rounds), *((point, alone) for point in points)]:
-        asked = launches.overrides(folder / name, given.overrides, repeats=1, **measure)
-        yield name, launches.command(asked, only=name)
+        overrides = launches.overrides(folder / name, arguments.overrides, repeats=1, **measure)
+        yield name, launches.command(overrides, only=name)
 
 
 def compare(nested: Sequence[dict[int, float]], alone: dict[int, list[float]]) -> Iterator[str]:
-    """A line for the rate of each point, and for its speedup over the first one: in rounds over that of launches alone.
+    """Yield a line for the rate of each point, and for its speedup over the first: in rounds / in separate launches.
 
-    nested: the rates of each turn, by nodes; alone: by nodes, those of the turns.
+    nested: the rates of each turn, by nodes; alone: those of the turns, by nodes.
     """
     ratios = {
         nodes: [arms[nodes] / rate for arms, rate in zip(nested, rates, strict=False)] for nodes, rates in alone.items()
     }
     base = min(ratios)
     for nodes in sorted(ratios):
-        yield f"nodes={nodes}: rate in rounds / alone {_told(ratios[nodes])}"
+        yield f"nodes={nodes}: rate in rounds / alone {_ratio_text(ratios[nodes])}"
     for nodes in sorted(set(ratios) - {base}):
-        of_speedup = [one / of_base for one, of_base in zip(ratios[nodes], ratios[base], strict=False)]
-        yield f"nodes={nodes}: speedup over nodes={base} in rounds / alone {_told(of_speedup)}"
+        speedups = [ratio / base_ratio for ratio, base_ratio in zip(ratios[nodes], ratios[base], strict=False)]
+        yield f"nodes={nodes}: speedup over nodes={base} in rounds / alone {_ratio_text(speedups)}"
 
 
-def _told(ratios: Sequence[float]) -> str:
+def _ratio_text(ratios: Sequence[float]) -> str:
     if not ratios:
         return "unknown: no turn held a whole step, raise --steps"
     return f"{in_words(ratios)}, n={len(ratios)} turns"
@@ -103,18 +103,18 @@ def _told(ratios: Sequence[float]) -> str:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a launch did while the others were frozen."""
+    """The turn of a launch, while the others are frozen."""
 
     begun_at: float  # seconds since the epoch
     ended_at: float
-    round: int  # the one that it made, where it makes rounds
+    round: int  # its number, if the launch has rounds
 
 
 class Launch:
     """A launch of the kit that can be frozen."""
 
     def __init__(self, name: str, results: Path, command: Sequence[str]) -> None:
-        """Start it."""
+        """Start the launch."""
         self.name = name
         self.turns: list[Turn] = []
         self._results = results
@@ -124,12 +124,12 @@ class Launch:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the launch has not ended."""
         return self._job.poll() is None
 
     @property
     def part(self) -> Part | None:
-        """What rank 0 has measured so far."""
+        """The measurements of rank 0 so far."""
         if self._follower is None:
             for folder in self._results.glob("*/*/*/r*"):
                 self._follower = Follower(folder)
@@ -137,12 +137,12 @@ class Launch:
 
     @property
     def rounds(self) -> int:
-        """How many rounds it has finished."""
+        """The number of finished rounds."""
         part = self.part
         return part.windows[-1].round + 1 if part and part.windows else 0
 
     def reach_timed_phase(self) -> None:
-        """Wait for the timed phase, and freeze. Raises SystemExit where it never comes."""
+        """Wait for the timed phase, and freeze. Raises SystemExit if the launch ends before."""
         while (part := self.part) is None or part.phase != "timed":
             if not self.running:
                 sys.exit(f"{self.name}: the launch ended with status {self._job.returncode} before its timed phase")
@@ -151,10 +151,7 @@ class Launch:
         self.freeze()
 
     def take_turn(self, steps: int) -> None:
-        """Let it run for a round, or about as long as `steps` take, unless it has ended.
-
-        Raises SystemExit where it fails.
-        """
+        """Run for a round, or about as long as `steps` take, unless it has ended. Raises SystemExit if it fails."""
         part = self.part
         if not self.running or part is None:
             return
@@ -171,27 +168,27 @@ class Launch:
         self.freeze()
 
     def finish(self) -> None:
-        """Let it make all of its steps."""
+        """Run to the end."""
         self.thaw()
         self._job.wait()
 
     def end(self) -> None:
-        """End it, as Ctrl-C does, unless it has ended."""
+        """Terminate the launch unless it has ended."""
         if self.running:
             self.thaw()
             self._job.terminate()  # SIGINT is ignored where a shell started this in the background
         self._job.wait()
 
     def record(self) -> RunRecord:
-        """What it measured."""
+        """Return the record."""
         return record.load(next(iter(record.find(self._results))))
 
     def freeze(self) -> None:
-        """Stop all of its processes but the launcher, which watches them."""
+        """Stop all processes except the launcher, which watches them."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Continue all processes."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
@@ -202,7 +199,7 @@ class Launch:
 
 
 def take_turns(started: Sequence[Launch], turns: int, steps: int) -> None:
-    """Let all launches run one at a time, as many turns each."""
+    """Run all launches one at a time, for so many turns each."""
     for number in range(turns):
         for launch in random.Random(number).sample(started, len(started)):
             launch.take_turn(steps)
@@ -210,14 +207,14 @@ def take_turns(started: Sequence[Launch], turns: int, steps: int) -> None:
 
 
 def rates_of_arms(turns: Sequence[Turn], run: RunRecord) -> list[dict[int, float]]:
-    """The rate of each arm with allreduce in each turn of a curve in rounds, by its nodes, in images/s."""
-    found = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
-    nodes = {place: arm["nodes"] for place, arm in enumerate(run.config["rounds"]) if arm["allreduce"]}
-    return [{nodes[place]: rate for place, rate in found[turn.round].items() if place in nodes} for turn in turns]
+    """Return the rate of each arm with allreduce in each turn of a curve in rounds, by its nodes, in images/s."""
+    rates = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
+    nodes = {index: arm["nodes"] for index, arm in enumerate(run.config["rounds"]) if arm["allreduce"]}
+    return [{nodes[index]: rate for index, rate in rates[turn.round].items() if index in nodes} for turn in turns]
 
 
 def rates_of_point(launched: float, turns: Sequence[Turn], run: RunRecord) -> list[float]:
-    """The rate of a single point in each turn, in images/s, from the steps that lie wholly within it.
+    """Return the rate of a single point in each turn, in images/s, from the steps that are wholly within it.
 
     launched: when it was launched, in seconds since the epoch. Phases and steps follow each other without a gap.
     """
@@ -228,7 +225,7 @@ def rates_of_point(launched: float, turns: Sequence[Turn], run: RunRecord) -> li
     rates = []
     for turn in turns:
         within = [end - begin for begin, end in steps if turn.begun_at <= begin and end <= turn.ended_at]
-        if not within:  # it had made all of its steps
+        if not within:  # all steps were before
             break
         rates.append(throughput(run.config["global_batch"], len(within), sum(within)))
     return rates

@@ -2,9 +2,9 @@
 
 python -m benchmarks.peer --script tensorflow2_synthetic_benchmark.py --ranks 2 --batch 4
 
-The script is your own copy, of examples/tensorflow2 in Horovod's repository. It runs on the same cores as the kit's
-ranks, with the same model, batch and number of steps. It prints rates with one decimal, a twentieth of some: so the
-time between its lines is taken. docs/strategies.md says what the ratios are.
+Give the path of your copy of the script, from examples/tensorflow2 in Horovod's repository. It runs on the same cores
+as the kit's ranks, with the same model, batch and number of steps. Its rates have one decimal, a twentieth of some, so
+the time between its lines is measured. docs/strategies.md explains the ratios.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BOUND = 'exec taskset --cpu-list "$(echo "$0" | cut -d: -f$((HOROVOD_LOCAL_RANK
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same in all runs."""
+    """The settings that all runs share."""
 
     script: Path
     model: str
@@ -61,19 +61,19 @@ def main() -> None:
             f"--script {arguments.script}: no such file; it is in examples/tensorflow2 of Horovod's repository"
         )
     setting = Setting(arguments.script.resolve(), arguments.model, arguments.ranks, arguments.batch, arguments.steps)
-    found: dict[str, list[float]] = {arm: [] for arm in _ARMS}
+    ratios_by_arm: dict[str, list[float]] = {arm: [] for arm in _ARMS}
     for number in range(arguments.pairs):
         rates = in_turn(setting, number)
-        shown = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
-        print(f"{number + 1} of {arguments.pairs}, images/s: {shown}", flush=True)
+        text = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
+        print(f"{number + 1} of {arguments.pairs}, images/s: {text}", flush=True)
         for arm in _ARMS:
-            found[arm].append(rates[arm] / rates[_SCRIPT])
-    for arm, ratios in found.items():
+            ratios_by_arm[arm].append(rates[arm] / rates[_SCRIPT])
+    for arm, ratios in ratios_by_arm.items():
         print(f"{arm} / script: {in_words(ratios)}")
 
 
 def in_turn(setting: Setting, number: int) -> dict[str, float]:
-    """Images/s of the script and of each arm, run one after the other in an order drawn for this number."""
+    """Return images/s of the script and of each arm, run one after the other in random order, seeded by this number."""
     names = (_SCRIPT, *_ARMS)
     order = random.Random(number).sample(names, len(names))
     rates = {name: script_rate(setting) if name == _SCRIPT else kit_rate(setting, name) for name in order}
@@ -81,43 +81,43 @@ def in_turn(setting: Setting, number: int) -> dict[str, float]:
 
 
 def script_rate(setting: Setting) -> float:
-    """Images/s of all ranks of the script, by the time between its lines. Raises SystemExit where it fails."""
+    """Return images/s of all ranks of the script, by the time between its lines. Raises SystemExit if it fails."""
     launcher = ["-m", "train.launch.start.gloo", "--ranks", str(setting.ranks), "--hosts", f"localhost:{setting.ranks}"]
     options = {"model": PRETRAINED[setting.model][1], "batch-size": setting.batch, "num-iters": 1}
     options |= {"num-warmup-batches": _WARM_UP_STEPS, "num-batches-per-iter": setting.steps}
-    words = [f"--{name}={value}" for name, value in options.items()]
-    bound = ["sh", "-c", _BOUND, cores(setting.ranks), sys.executable, str(setting.script), "--no-cuda", *words]
-    # It was written for Keras 2, and its lines must come when they are printed.
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    bound = ["sh", "-c", _BOUND, cores(setting.ranks), sys.executable, str(setting.script), "--no-cuda", *flags]
+    # It is written for Keras 2, and its lines must not be buffered.
     env = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
-    read: list[str] = []
-    at: dict[str, float] = {}
+    lines: list[str] = []
+    marked_at: dict[str, float] = {}
     command = [sys.executable, *launcher, "--", *bound]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
         assert job.stdout
         for line in job.stdout:
-            read.append(line)
-            at |= {mark: time.perf_counter() for mark in (_BEGINS, _ENDS) if mark in line}
-    if job.returncode or len(at) < 2:
-        sys.exit(f"{setting.script} failed with status {job.returncode}:\n{''.join(read[-20:])}")
-    return throughput(setting.batch * setting.ranks, setting.steps, at[_ENDS] - at[_BEGINS])
+            lines.append(line)
+            marked_at |= {mark: time.perf_counter() for mark in (_BEGINS, _ENDS) if mark in line}
+    if job.returncode or len(marked_at) < 2:
+        sys.exit(f"{setting.script} failed with status {job.returncode}:\n{''.join(lines[-20:])}")
+    return throughput(setting.batch * setting.ranks, setting.steps, marked_at[_ENDS] - marked_at[_BEGINS])
 
 
 def cores(ranks: int) -> str:
-    """The cores of each rank, as the kit's launcher divides those of this machine among as many nodes."""
+    """Return the cores of each rank, as the kit's launcher divides those of this machine among so many nodes."""
     available = placement.usable_cores()
     each = placement.share(len(available), ranks)
-    of_ranks = [placement.cores_of_rank(available, rank, 1, each, each) for rank in range(ranks)]
-    return ":".join(",".join(map(str, own)) for own in of_ranks)
+    cores_by_rank = [placement.cores_of_rank(available, rank, 1, each, each) for rank in range(ranks)]
+    return ":".join(",".join(map(str, rank_cores)) for rank_cores in cores_by_rank)
 
 
 def kit_rate(setting: Setting, arm: str) -> float:
-    """Images/s of one launch of an arm of the kit. Raises SystemExit where it fails."""
+    """Return images/s of one launch of an arm of the kit. Raises SystemExit if it fails."""
     with tempfile.TemporaryDirectory() as folder:
-        given = ["experiment=strategies", f"model={setting.model}", f"nodes={setting.ranks}"]
-        given += [f"batch_per_rank={setting.batch}", "launcher=local"]
+        overrides = ["experiment=strategies", f"model={setting.model}", f"nodes={setting.ranks}"]
+        overrides += [f"batch_per_rank={setting.batch}", "launcher=local"]
         steps = {"repeats": 1, "warm_up_steps": _WARM_UP_STEPS, "timed_steps": setting.steps}
         point = f"{setting.model}-nodes{setting.ranks}-{arm}"
-        command = launches.command(launches.overrides(Path(folder), given, **steps), only=point)
+        command = launches.command(launches.overrides(Path(folder), overrides, **steps), only=point)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             sys.exit(f"the launch of {arm} failed:\n{done.stdout}")

@@ -1,8 +1,8 @@
 """Time and memory of reading, checking and tabulating many run records: `python -m benchmarks.read_records`.
 
 The aim: 10,000 records of 100 steps x 8 ranks in under 3.4 s and 0.6 GiB on 2 cores, and linear in the number of
-records. `--rounds 30` reads records of launches in rounds, which are ten times as large. Every record is a file of its
-own, with step times that differ, with a checksum, and checked as one that was measured.
+records. `--rounds 30` reads records of launches in rounds, which are ten times as large. Every record is a
+separate file, with different step times and a checksum, and checked as a measured one.
 """
 
 import random
@@ -20,7 +20,7 @@ MODELS = ("vgg16", "resnet50")
 
 
 def record_of_point(repeat: int, steps: int, ranks: int) -> RunRecord:
-    """A launch of one point: each rank has its own step times."""
+    """Return a launch of one point; ranks have different step times."""
     run = make_record(model=MODELS[repeat % 2], nodes=ranks, steps=steps, repeat=repeat, step_s=0.1)
     for rank in run.ranks:
         rank.step_times_s = [random.uniform(0.09, 0.11) for _ in range(steps)]
@@ -31,7 +31,7 @@ def record_of_point(repeat: int, steps: int, ranks: int) -> RunRecord:
 
 
 def in_rounds(repeat: int, rounds: int, ranks: int) -> RunRecord:
-    """A launch in rounds of one rank, of all, and of all without allreduce; a window is four steps."""
+    """Return a launch in rounds of one rank, of all, and of all without allreduce; a window is four steps."""
     arms = (Arm(1), Arm(ranks), Arm(ranks, allreduce=False))
     steps_s = [[random.uniform(0.09, 0.11) for _ in arms] for _ in range(rounds)]
     run = make_rounds(steps_s, arms, steps=4, repeat=repeat, model=MODELS[repeat % 2])

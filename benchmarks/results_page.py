@@ -24,7 +24,7 @@ from train.record.record import RunRecord
 
 PAGE, README = ROOT / "docs/results.md", ROOT / "README.md"
 _MARKED = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)", re.S)
-_SHOWN = ("tensorflow", "tensorflow-cpu", "horovod")  # of the versions
+_PACKAGES = ("tensorflow", "tensorflow-cpu", "horovod")  # of the versions
 HEAD = """# Results
 
 Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
@@ -60,7 +60,7 @@ def origin(records: Sequence[RunRecord]) -> str:
     days = sorted({record.started_at[:10] for record in records})
     environments = [record.environment for record in records if record.environment]
     commits = sorted({(env.git_commit or "")[:7] + "+" * bool(env.git_dirty) for env in environments} - {""})
-    shown = {f"{name} {env.versions[name]}" for env in environments for name in _SHOWN if name in env.versions}
+    versions = {f"{name} {env.versions[name]}" for env in environments for name in _PACKAGES if name in env.versions}
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     loads = [host.state.load for env in environments for host in env.hosts if host.state]
     busy = [f"load when they began {min(loads):.1f} to {max(loads):.1f}"] if loads else []
@@ -70,7 +70,7 @@ def origin(records: Sequence[RunRecord]) -> str:
                 when,
                 cpus(records),
                 f"commit {', '.join(commits)}",
-                ", ".join(sorted(shown)),
+                ", ".join(sorted(versions)),
                 counted(len(records), "record"),
                 *busy,
             ]
@@ -81,13 +81,13 @@ def origin(records: Sequence[RunRecord]) -> str:
 
 def sections(study: Study) -> dict[str, str]:
     """Return the section of each experiment and machine of a study, by title."""
-    written = {}
+    by_title = {}
     for (experiment, machine), rows in study.local.groupby(["experiment", "machine"], sort=True):
         records = [study.records[path] for path in rows["record"].unique()]
         emulation = str(machine).partition("; ")[2]
         title = f"{experiment} ({'; '.join(filter(None, [cpus(records), emulation]))})"
-        written[title] = f"{origin(records)}\n\n{table(rows)}\n"
-    return written
+        by_title[title] = f"{origin(records)}\n\n{table(rows)}\n"
+    return by_title
 
 
 def sections_of(page: str) -> dict[str, str]:
@@ -98,11 +98,11 @@ def sections_of(page: str) -> dict[str, str]:
 def readme_table(study: Study) -> str:
     """Return the speedups of weak scaling on whole cores, and where they come from; "" without any."""
     local = study.local
-    own = local[local["experiment"].eq("weak_scaling") & local["cpus_per_node"].isna()]
-    if own.empty:
+    rows = local[local["experiment"].eq("weak_scaling") & local["cpus_per_node"].isna()]
+    if rows.empty:
         return ""
-    records = [study.records[path] for path in own["record"].unique()]
-    return f"{table(own)}\n\n{origin(records)}\n"
+    records = [study.records[path] for path in rows["record"].unique()]
+    return f"{table(rows)}\n\n{origin(records)}\n"
 
 
 def main() -> None:
@@ -111,8 +111,8 @@ def main() -> None:
     parser.add_argument("results", nargs="+", type=Path, help="folders of records")
     arguments = parser.parse_args()
     study = Study(*(path for folder in arguments.results for path in record_files(folder)))
-    written = sections_of(PAGE.read_text()) | sections(study)
-    PAGE.write_text("\n".join([HEAD, *(f"## {title}\n\n{written[title]}" for title in sorted(written))]))
+    by_title = sections_of(PAGE.read_text()) | sections(study)
+    PAGE.write_text("\n".join([HEAD, *(f"## {title}\n\n{by_title[title]}" for title in sorted(by_title))]))
     if rows := readme_table(study):
         README.write_text(_MARKED.sub(lambda match: f"{match[1]}{rows}{match[2]}", README.read_text()))
 

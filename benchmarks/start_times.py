@@ -21,7 +21,7 @@ from tabulate import tabulate
 from analysis.__main__ import COMMANDS
 from benchmarks.common import ROOT, Row, Times, in_words, options, timed
 
-DRAW = ("draw", "report", "bundle")  # these print no text of their own
+DRAW = ("draw", "report", "bundle")  # these print no tables
 SEED = 1
 
 
@@ -36,9 +36,9 @@ def has(checkout: Path, command: str) -> bool:
 
 
 def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator[tuple[Times, Times]]:
-    """Starts of a command here and in the other checkout, in random order within each pair."""
+    """Yield starts of a command here and in the other checkout, in random order within each pair."""
     for checkout in (ROOT, other):
-        timed(command_line(command), checkout)  # compiles what is not compiled yet
+        timed(command_line(command), checkout)  # compiles the bytecode
     for _ in range(count):
         turns = [ROOT, other]
         rng.shuffle(turns)
@@ -47,12 +47,12 @@ def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator
 
 
 def row(command: str, starts: Sequence[tuple[Times, Times]]) -> Row:
-    """One command as a row of the table: medians, and ratios here / other."""
-    here, there = zip(*starts, strict=True)
+    """Return the row of a command: medians, and ratios here / other."""
+    here, other = zip(*starts, strict=True)
     return {
         "command": command,
-        "here [s]": f"{statistics.median(one.wall_s for one in here):.2f}",
-        "other [s]": f"{statistics.median(one.wall_s for one in there):.2f}",
+        "here [s]": f"{statistics.median(start.wall_s for start in here):.2f}",
+        "other [s]": f"{statistics.median(start.wall_s for start in other):.2f}",
         "ratio": in_words([a.wall_s / b.wall_s for a, b in starts], 2),
         "ratio of CPU time": in_words([a.cpu_s / b.cpu_s for a, b in starts], 2),
     }

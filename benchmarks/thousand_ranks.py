@@ -1,10 +1,9 @@
-"""1,024 ranks that meet: the roll call, the two rendezvous of the kit, and what a job of 256 nodes is started with.
+"""The start of 1,024 ranks: the roll call, the two rendezvous of the kit, and the commands for a job of 256 nodes.
 
     python -m benchmarks.thousand_ranks [--ranks 1024]
 
-The ranks are threads or small processes on this machine; what they call is the real code. What is not in here is
-Gloo's mesh of connections, half a million of 1,024 ranks, and Horovod's own negotiation. docs/clusters.md says what
-follows.
+The ranks are threads or small processes on this machine; they call the real code. Gloo's mesh of connections, half a
+million for 1,024 ranks, and Horovod's negotiation are not included. docs/clusters.md has the conclusions.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ from train.transport.tcp_group import connect_on_machine
 
 RANKS_PER_NODE = 4
 _STACK_BYTES = 256 * 1024
-_PATIENCE_S = 60.0
-_AT_LOGIN = 1024  # open files
+_TIMEOUT_S = 60.0
+_LOGIN_FILES = 1024  # open files
 
 
 def gathers(ranks: int) -> Callable[[int], roll_call.Gather]:
-    """Return what gives each of so many ranks, which are threads here, its function that gathers the values of all."""
+    """Return a function from a rank, which is a thread here, to its function that gathers the values of all ranks."""
     values: list[Any] = [None] * ranks
     barrier = threading.Barrier(ranks)
 
@@ -73,18 +72,18 @@ def gathers(ranks: int) -> Callable[[int], roll_call.Gather]:
 
 @dataclass(frozen=True)
 class Job:
-    """The ranks of a job as the roll call sees them."""
+    """The ranks of a job in the roll call."""
 
     present: list[Present]
     details: Details
     config: RunConfig
-    expected: Expected  # what they must agree with
+    expected: Expected  # the values that they must have
 
 
 def job_of(ranks: int) -> Job:
-    """A job of so many ranks, each in its place."""
-    asked = ["experiment=weak_scaling", "model=tiny", f"nodes={ranks // RANKS_PER_NODE}"]
-    config = load([*asked, f"ranks_per_node={RANKS_PER_NODE}"])
+    """Return a job of so many ranks."""
+    overrides = ["experiment=weak_scaling", "model=tiny", f"nodes={ranks // RANKS_PER_NODE}"]
+    config = load([*overrides, f"ranks_per_node={RANKS_PER_NODE}"])
     files = dict(source_files())
     packages = {f"package-{number}": f"1.{number}" for number in range(80)}
     digest, present = source_digest(files), []
@@ -92,13 +91,13 @@ def job_of(ranks: int) -> Job:
         node, local = divmod(rank, RANKS_PER_NODE)
         host = Host(f"node{node:04d}", "CPU", 8, 2**36, "6.1", [])
         present.append(Present(rank, host, (2 * local, 2 * local + 1), None, None, "hash", digest, packages))
-    present = [pickle.loads(pickle.dumps(one)) for one in present]  # as they reach a rank: none shares a text
+    present = [pickle.loads(pickle.dumps(each)) for each in present]  # as a rank receives them: they share no strings
     details = Details({"nodes": config.nodes, "model": {"name": "tiny"}}, files, packages)
     return Job(present, details, config, Expected(hosts=config.nodes))
 
 
 def hold(job: Job) -> float:
-    """The CPU time of a rank for a roll call that all ranks hold at once, each in a thread, and agree; the median."""
+    """Return the median CPU time [s] of a rank for a roll call that all ranks, as threads, hold at once, and agree."""
     ranks = len(job.present)
     gather_on, seconds = gathers(ranks), [0.0] * ranks
 
@@ -112,14 +111,14 @@ def hold(job: Job) -> float:
 
 
 def refuse(job: Job, odd: Present) -> tuple[float, str]:
-    """The CPU time of rank 0 where the last rank answers otherwise, and what it then says."""
+    """Return the CPU time [s] of rank 0 if the last rank differs, and its message."""
     present = [*job.present[:-1], odd]
 
     def gather(value: Any, kind: Any) -> list[Any]:
         if isinstance(value, Present):
             return present
-        others = Details(value.config, {**value.source, "train/worker.py": "other"}, value.packages)
-        return [value] * (len(present) - 1) + [others]
+        details = Details(value.config, {**value.source, "train/worker.py": "other"}, value.packages)
+        return [value] * (len(present) - 1) + [details]
 
     began = time.thread_time()
     try:
@@ -136,26 +135,26 @@ def _in_threads(ranks: int, do: Callable[[int], None]) -> None:
 
 
 def meet_rank_groups(ranks: int) -> float:
-    """Seconds for so many processes to meet as rank groups do, and for a barrier of them."""
+    """Return the seconds in which so many processes connect as rank groups do, and pass a barrier."""
     with tempfile.TemporaryDirectory() as folder:
         Secret(protocol.secret_folder(Path(folder))).create()
-        return _in_processes(ranks, _of_rank_groups, Path(folder))
+        return _in_processes(ranks, _meet_in_rank_group, Path(folder))
 
 
-def _of_rank_groups(rank: int, ranks: int, folder: Path) -> None:
-    process.allow_open_files(ranks)  # as a rank does before it meets the others
+def _meet_in_rank_group(rank: int, ranks: int, folder: Path) -> None:
+    process.allow_open_files(ranks)  # as a rank does before it connects to the others
     group = connect_on_machine(folder, rank, ranks)
     assert group.gather(rank, int) == list(range(ranks))
     group.barrier()
 
 
 def meet_as_srun_does(ranks: int) -> float:
-    """Seconds for so many processes to find rank 0's server through the shared folder, as under Slurm."""
+    """Return the seconds in which so many processes find rank 0's server through the shared folder, as under Slurm."""
     with tempfile.TemporaryDirectory() as folder:
-        return _in_processes(ranks, _of_a_step, Path(folder))
+        return _in_processes(ranks, _meet_in_slurm_step, Path(folder))
 
 
-def _of_a_step(rank: int, ranks: int, folder: Path) -> None:
+def _meet_in_slurm_step(rank: int, ranks: int, folder: Path) -> None:
     node, local = divmod(rank, RANKS_PER_NODE)
     os.environ |= {
         "SLURM_STEP_NUM_TASKS": str(ranks),
@@ -169,10 +168,10 @@ def _of_a_step(rank: int, ranks: int, folder: Path) -> None:
 
 
 def _ask_server(rank: int) -> None:
-    """What each rank asks Horovod's rendezvous server first: to keep its address; then its own again."""
-    place = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    """Send the first requests of a rank to Horovod's rendezvous server: store its address, and read it again."""
+    address = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])
     for method, body, expected in (("PUT", b"address", b""), ("GET", None, b"address")):
-        connection = HTTPConnection(*place, timeout=_PATIENCE_S)
+        connection = HTTPConnection(*address, timeout=_TIMEOUT_S)
         connection.request(method, f"/global/{rank}", body)
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (200, expected)
@@ -180,14 +179,14 @@ def _ask_server(rank: int) -> None:
 
 
 def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path) -> float:
-    """Seconds until all of so many processes have done it; they begin together."""
+    """Return the seconds until so many processes, which begin together, have all called `do`."""
     context = multiprocessing.get_context("fork")
     begin, failed = context.Event(), context.Value("i", 0)
     ended = context.Barrier(ranks + 1)
 
     def run(rank: int) -> None:
         if rank == 0:  # to which all others connect
-            _as_at_login()
+            _limit_open_files()
         begin.wait()
         try:
             do(rank, ranks, folder)
@@ -195,7 +194,7 @@ def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path
             with failed.get_lock():
                 failed.value += 1
             print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr)
-        ended.wait()  # rank 0 serves the others until all have come
+        ended.wait()  # rank 0 serves the others until all have ended
 
     children = [context.Process(target=run, args=(rank,)) for rank in range(ranks)]
     for child in children:
@@ -211,29 +210,29 @@ def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path
     return took_s
 
 
-def _as_at_login() -> None:
+def _limit_open_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_AT_LOGIN, hard), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_LOGIN_FILES, hard), hard))
 
 
 def started_with(ranks: int) -> list[list[str]]:
-    """What a job of so many ranks is started with, and how long those texts are."""
+    """Return rows with the commands and scripts that start a job of so many ranks, and their lengths."""
     nodes = ranks // RANKS_PER_NODE
     names = tuple(f"node{number:04d}.cluster.example.org" for number in range(nodes))
     rows = []
     for launcher, more in (("slurm", ()), ("ssh", (f"launcher.hosts=[{','.join(names)}]",))):
         began = time.perf_counter()
-        asked = ("experiment=weak_scaling", "model=tiny", f"nodes={nodes}", f"ranks_per_node={RANKS_PER_NODE}",
+        overrides = ("experiment=weak_scaling", "model=tiny", f"nodes={nodes}", f"ranks_per_node={RANKS_PER_NODE}",
                  f"launcher={launcher}", "system.cores_per_node=8", *more)  # fmt: skip
-        plan = expand(asked, Machine(8, None), LAUNCHERS)
+        plan = expand(overrides, Machine(8, None), LAUNCHERS)
         largest = max(plan.points, key=lambda point: point.config.nodes)
         with mock.patch.object(Slurm, "allocated_hosts", return_value=list(names)):
             job = make_job(largest.config, Path("/results/r0"), Setting(names))
             command = plan.launcher.command(job)
-        said = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
-        rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", said])
+        size = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
+        rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", size])
         if isinstance(plan.launcher, BatchLauncher):
-            [planned] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(asked))
+            [planned] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(overrides))
             script = plan.launcher.script(planned.job)
             asks = ", ".join(re.findall(r"--(?:nodes|ntasks-per-node)=\d+", script))
             rows.append([f"{launcher}: batch script", "", f"{len(script)} characters; {asks}"])
@@ -245,17 +244,17 @@ def main() -> None:
     process.allow_open_files(ranks)
     rows, job = [], job_of(ranks)
     began = time.perf_counter()
-    of_a_rank = hold(job)
-    size = sum(len(pickle.dumps(one)) for one in job.present) / 2**20
+    cpu_s = hold(job)
+    size = sum(len(pickle.dumps(present)) for present in job.present) / 2**20
     rows.append([f"roll call ({ranks} threads), all agree", f"{time.perf_counter() - began:.2f} s",
-                 f"CPU time of a rank {1e3 * of_a_rank:.0f} ms; {size:.2f} MiB reach each"])  # fmt: skip
+                 f"CPU time of a rank {1e3 * cpu_s:.0f} ms; {size:.2f} MiB reach each"])  # fmt: skip
     last = job.present[-1]
     for name, odd in (
         ("another file", replace(last, source_digest="0" * 12)),
         ("another host", replace(last, host=replace(last.host, host="node0000"))),
     ):
-        took_s, said = refuse(job, odd)
-        rows.append([f"roll call, the last rank has {name}: rank 0 alone", f"{took_s:.2f} s", said[:110]])
+        took_s, answer = refuse(job, odd)
+        rows.append([f"roll call, the last rank has {name}: rank 0 alone", f"{took_s:.2f} s", answer[:110]])
     met_s = meet_rank_groups(ranks)
     rows.append([f"rank groups meet ({ranks} processes)", f"{met_s:.2f} s", "TCP, a gather, a barrier"])
     rows.append([f"ranks of srun meet ({ranks} processes)", f"{meet_as_srun_does(ranks):.2f} s", "Horovod's server"])

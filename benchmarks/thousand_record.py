@@ -1,8 +1,8 @@
-"""The record of 1,024 ranks with 1,000 steps each: made, read, summarised, drawn, audited; and the run while it lasts.
+"""The record of 1,024 ranks with 1,000 steps each: written, read, drawn and audited; and the progress of its run.
 
     python -m benchmarks.thousand_record [--ranks 1024] [--steps 1000] [--cpu]
 
-The parts are made up; all that reads them is the real code. docs/clusters.md says what follows.
+The parts are simulated; the real code reads them. docs/clusters.md has the conclusions.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Stages:
     """The stages so far, each with its time."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Begin without a stage."""
         self.rows: list[list[str]] = []
 
-    def time(self, name: str, do: Callable[[], T], said: Callable[[T], str] = lambda _: "") -> T:
-        """What `do` returns; its time is noted under this name, with what `said` says of it."""
+    def time(self, name: str, do: Callable[[], T], describe: Callable[[T], str] = lambda _: "") -> T:
+        """Call `do`, add a row with its time and the description of its result, and return the result."""
         began = time.perf_counter()
-        found = do()
-        self.rows.append([name, f"{time.perf_counter() - began:.2f} s", GOALS.get(name, ""), said(found)])
+        result = do()
+        self.rows.append([name, f"{time.perf_counter() - began:.2f} s", GOALS.get(name, ""), describe(result)])
         print(f"{name}: {self.rows[-1][1]} {self.rows[-1][3]}", file=sys.stderr)
-        return found
+        return result
 
 
 def host_of(node: int) -> str:
@@ -62,7 +62,7 @@ def host_of(node: int) -> str:
 
 
 def fields_of(rng: Rng, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
-    """What a rank adds to its part, phase by phase. `together`: the steps, for which all ranks wait for each other."""
+    """Return what a rank adds to its part, phase by phase. `together`: the time of the steps on all ranks [s]."""
     node, local = divmod(rank, RANKS_PER_NODE)
     warm_up, timed = np.split(together + rng.uniform(0, 1e-4, together.size), [10])
     phases = {name: mean * (1 + float(rng.exponential(0.05))) for name, mean in PHASES_S.items()}
@@ -82,7 +82,7 @@ def fields_of(rng: Rng, rank: int, together: np.ndarray, computes: bool) -> list
 
 
 def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
-    """The parts of all ranks, as they leave them."""
+    """Write the parts of all ranks."""
     rng = np.random.default_rng(SEED)
     together = STEP_S * (1 + rng.exponential(0.03, steps + 10))
     environment = asdict(example(ranks, steps).environment)  # type: ignore[call-overload]
@@ -90,18 +90,18 @@ def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
         environment["hosts"][0] | {"host": host_of(node)} for node in range(ranks // RANKS_PER_NODE)
     ]
     for rank in range(ranks):
-        of_rank = fields_of(rng, rank, together, computes)
+        additions = fields_of(rng, rank, together, computes)
         if rank == 0:
-            of_rank[0]["environment"] = environment
-            of_rank[1]["losses"] = rng.uniform(1, 7, steps).round(6).tolist()
-        path = protocol.part_path(folder, rank, of_rank[0]["host"], 10_000 + rank)
+            additions[0]["environment"] = environment
+            additions[1]["losses"] = rng.uniform(1, 7, steps).round(6).tolist()
+        path = protocol.part_path(folder, rank, additions[0]["host"], 10_000 + rank)
         writer = parts.PartWriter(path)
-        for fields in of_rank:
+        for fields in additions:
             writer.add(**fields)
 
 
 def example(ranks: int, steps: int) -> RunRecord:
-    """A record of the same point with two steps, which says what was asked for."""
+    """Return a record of the same point with two steps, which has the configuration."""
     example_run = make_record(
         nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=2, **{"measure.timed_steps": steps}
     )
@@ -112,37 +112,39 @@ def example(ranks: int, steps: int) -> RunRecord:
 
 
 def assembled(folder: Path, ranks: int, steps: int) -> bytes:
-    """The text of the record that the launcher makes of the parts in a folder."""
+    """Return the text of the record that the launcher assembles from the parts in a folder."""
     example_run = example(ranks, steps)
     identity = Identity(**{name: getattr(example_run, name) for name in Identity.__dataclass_fields__})
-    left = parts.read(folder)
-    job_s = max(sum(part.phases_s.values()) for part in left) + 1.0
-    return dumps(assemble(left, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
+    rank_parts = parts.read(folder)
+    job_s = max(sum(part.phases_s.values()) for part in rank_parts) + 1.0
+    return dumps(assemble(rank_parts, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
 def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
-    """Parts to record, and all that the analysis makes of it."""
+    """Time the stages from the parts to the record, and its analysis."""
     folder = files.run_folder(home, 0, 1)
     folder.mkdir(parents=True)
     write_parts(folder, ranks, steps, computes)
     in_progress(stages, folder, ranks, steps)
     text = stages.time(
-        "parts -> record", lambda: assembled(folder, ranks, steps), lambda of: f"{len(of) / 2**20:.1f} MiB (at most 20)"
+        "parts -> record",
+        lambda: assembled(folder, ranks, steps),
+        lambda text: f"{len(text) / 2**20:.1f} MiB (at most 20)",
     )
     stages.time("record written", lambda: write_once(folder / RECORD_NAME, text))
     results = home.parents[2]
     assert find(results)
     study = Study(results)
-    stages.time("record read and checked", lambda: study.local, lambda of: f"{len(of)} rows")
+    stages.time("record read and checked", lambda: study.local, lambda table: f"{len(table)} rows")
     if study.notices:
         sys.exit(str(study.notices[0]))
-    stages.time("audited", lambda: audit.record_findings(study), lambda of: f"{len(of)} findings")
+    stages.time("audited", lambda: audit.record_findings(study), lambda findings: f"{len(findings)} findings")
     figures = [entry for entry in registry.figures(study.local).values() if entry.published is None]
     stages.time("its figures drawn", lambda: draw(figures, study, results / "figures"), ", ".join)
 
 
 def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
-    """The progress line and `make status`, as while the run lasts."""
+    """Time the progress line and `make status`, as during the run."""
     example_run = example(ranks, steps)
     protocol.write_assignment(
         folder, protocol.Assignment(example_run.config, example_run.config_hash, 0, {}, True, False)
@@ -151,16 +153,16 @@ def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
     stages.time(
         "progress line, first look",
         lambda: progress.run_progress(follower, example_run.config),
-        lambda seen: seen.phase if seen else "",
+        lambda state: state.phase if state else "",
     )
     stages.time("progress line, next look", lambda: progress.run_progress(follower, example_run.config))
-    stages.time("parts of all ranks, first look", follower.parts, lambda found: f"{len(found)} ranks")
+    stages.time("parts of all ranks, first look", follower.parts, lambda by_rank: f"{len(by_rank)} ranks")
     stages.time("parts of all ranks, next look", follower.parts)
     presence.begin(folder)
     command = [sys.executable, "-m", "train.launch.status", str(folder.parents[3])]
     stages.time(
         "make status", lambda: subprocess.run(command, check=True, capture_output=True, text=True).stdout,
-        lambda said: said.splitlines()[-1][:60],
+        lambda output: output.splitlines()[-1][:60],
     )  # fmt: skip
     presence.end(folder)
 
@@ -171,9 +173,9 @@ def main() -> None:
     arguments = parser.parse_args()
     stages = Stages()
     example_run = example(arguments.ranks, arguments.steps)
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         home = files.point_folder(
-            Path(place) / "results", example_run.experiment, example_run.point, example_run.config_hash
+            Path(folder) / "results", example_run.experiment, example_run.point, example_run.config_hash
         )
         profile_record(stages, home, arguments.ranks, arguments.steps, arguments.cpu)
     show(stages.rows, ["stage", "time", "goal", "what"])

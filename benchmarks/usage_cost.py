@@ -1,11 +1,11 @@
-"""The cost of sampling CPU and memory use beside a training step on one core.
+"""The cost of sampling CPU and memory use during training steps on one core.
 
     python -m benchmarks.usage_cost --pairs 12 --block-s 5
 
 Trains the small network of the digits (32 x 32 pixels, batch 64) in one process bound to one core, in blocks that
 alternate: with the sampler on the same core, as a rank has it, and without. Each pair of blocks gives the ratio of
-their step times, by the clock and by this process's CPU time. The clock also counts what the sampler, and all else
-that runs there, takes from the core.
+their step times, by the clock and by this process's CPU time. Only the clock includes the time that the sampler and
+other processes take from the core.
 """
 
 import os
@@ -31,7 +31,7 @@ class Block:
 
     wall_s: float
     cpu_s: float
-    samples: int = 0  # that were taken beside it
+    samples: int = 0  # taken during it
 
 
 def make_step() -> Step:
@@ -57,7 +57,7 @@ def plain_block(step: Step, block_s: float) -> Block:
 
 
 def sampled_block(step: Step, block_s: float) -> Block:
-    """A block beside the sampler, which was started before: its start does not count."""
+    """Return a block with the sampler, which was started before, so that its start does not count."""
     sampler = Sampler(PERIOD_S, None)
     up = time.perf_counter() + PERIOD_S
     while time.perf_counter() < up:
@@ -67,17 +67,17 @@ def sampled_block(step: Step, block_s: float) -> Block:
 
 
 def measure(step: Step, pairs: int, block_s: float) -> list[tuple[Block, Block]]:
-    """Pairs of blocks, without and with the sampler; every second pair begins with the sampler."""
+    """Return pairs of blocks, without and with the sampler; every second pair begins with the sampler."""
     plain_block(step, block_s)  # warm-up
-    found = []
+    pairs_of_blocks = []
     for pair in range(pairs):
         order = (sampled_block, plain_block) if pair % 2 else (plain_block, sampled_block)
         blocks = {make: make(step, block_s) for make in order}
         off, on = blocks[plain_block], blocks[sampled_block]
-        found.append((off, on))
+        pairs_of_blocks.append((off, on))
         ratios = f"{on.wall_s / off.wall_s:.4f} of it, CPU time {on.cpu_s / off.cpu_s:.4f}"
         print(f"pair {pair}: {off.wall_s * 1e3:.1f} ms per step without; with: {ratios}")
-    return found
+    return pairs_of_blocks
 
 
 def main() -> None:
@@ -87,13 +87,13 @@ def main() -> None:
     pairs = measure(step, arguments.pairs, arguments.block_s)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    for words, ratios in (
+    for clock, ratios in (
         ("clock", [on.wall_s / off.wall_s for off, on in pairs]),
         ("CPU time", [on.cpu_s / off.cpu_s for off, on in pairs]),
     ):
         e = mean(ratios)
         median = f"median {statistics.median(ratios):.4f}, n={e.n}"
-        print(f"{words}: step time with / without: mean {e.value:.4f}, 95 % {e.low:.4f} to {e.high:.4f}, {median}")
+        print(f"{clock}: step time with / without: mean {e.value:.4f}, 95 % {e.low:.4f} to {e.high:.4f}, {median}")
     taken = sum(on.samples for _, on in pairs)
     print(f"sampler: {spent:.2f} s of CPU time in {arguments.pairs} starts and {taken} samples")
 

@@ -26,51 +26,51 @@ def clean(rng: Rng) -> Study:
 
 def write(runs: Study, folder: Path) -> None:
     """Write the records with their checksums."""
-    for place, run in runs.items():
-        files.write_once(folder / place, record.dumps(run))
+    for path, run in runs.items():
+        files.write_once(folder / path, record.dumps(run))
 
 
 def _launches(runs: Study) -> list[tuple[Path, RunRecord]]:
-    """The complete launches of one point on two nodes."""
+    """Return the complete launches of one point on two nodes."""
     return [(p, r) for p, r in runs.items() if not r.failure and not r.config.get("rounds") and len(r.ranks) == 2]
 
 
 def _in_rounds(runs: Study) -> list[tuple[Path, RunRecord]]:
-    return [(place, run) for place, run in runs.items() if run.config.get("rounds")]
+    return [(path, run) for path, run in runs.items() if run.config.get("rounds")]
 
 
-def _one(of: list[tuple[Path, RunRecord]], rng: Rng) -> tuple[Path, RunRecord]:
-    return of[int(rng.integers(len(of)))]
+def _random_launch(launches: list[tuple[Path, RunRecord]], rng: Rng) -> tuple[Path, RunRecord]:
+    return launches[int(rng.integers(len(launches)))]
 
 
 def _slow_rounds_dropped(runs: Study, rng: Rng) -> None:
-    """A third of the rounds, those in which two nodes were slowest, with the others renumbered."""
-    _, run = _one(_in_rounds(runs), rng)
+    """Drop the third of the rounds in which two nodes were slowest, and renumber the others."""
+    _, run = _random_launch(_in_rounds(runs), rng)
     turns = windows_of(run)
     rounds = sorted({number for number, _ in turns})
     slowest = sorted(rounds, key=lambda number: -turns[number, 1][0].window_s)[: len(rounds) // 3]
-    kept = {number: place for place, number in enumerate(n for n in rounds if n not in slowest)}
+    new_numbers = {number: new_number for new_number, number in enumerate(n for n in rounds if n not in slowest)}
     for rank in run.ranks:
-        rank.windows = [window for window in rank.windows if window.round in kept]
+        rank.windows = [window for window in rank.windows if window.round in new_numbers]
         for window in rank.windows:
-            window.round = kept[window.round]
+            window.round = new_numbers[window.round]
     settle(run)
 
 
-def _shortened(counters: bool, used: bool) -> Callable[[Study, Rng], None]:
-    """The windows of two nodes by a quarter, with their steps; also when counters were read; also what they counted."""
+def _shortened(spans: bool, counts: bool) -> Callable[[Study, Rng], None]:
+    """Shorten the windows of two nodes by a quarter, with their steps; also the span and values of their counters."""
 
     def attack(runs: Study, rng: Rng) -> None:
         for _, run in _in_rounds(runs):
             for window in (w for (_, arm), windows in windows_of(run).items() if arm == 1 for w in windows):
-                scale(window, 0.75, counters, used)
+                scale(window, 0.75, spans, counts)
             settle(run)
 
     return attack
 
 
 def _scaled(run: RunRecord, factor: float, whole_ticks: bool) -> None:
-    """Every time of a record by one factor; what the kernel counted in whole ticks again, or as it comes."""
+    """Multiply every time of a record by one factor; kernel counters are rounded to whole ticks again, or not."""
     run.job_s *= factor
     for rank in run.ranks:
         rank.phases_s = {name: time_s * factor for name, time_s in rank.phases_s.items()}
@@ -80,17 +80,17 @@ def _scaled(run: RunRecord, factor: float, whole_ticks: bool) -> None:
             setattr(rank.usage, name, [time_s * factor for time_s in getattr(rank.usage, name)])
         for window in rank.windows:
             scale(window, factor, spans=False, counts=False)
-        for use in _counters(rank):
+        for counter in _counters(rank):
             for name in _TIMES:
-                if getattr(use, name) is not None:
-                    setattr(use, name, getattr(use, name) * factor)
+                if getattr(counter, name) is not None:
+                    setattr(counter, name, getattr(counter, name) * factor)
             if whole_ticks:
-                scale_counts(use, 1.0)
+                scale_counts(counter, 1.0)
     settle(run)
 
 
 def _counters(rank: Rank) -> Iterator[CoreUse]:
-    yield from (use for use in (rank.timed_cores, *(window.cores for window in rank.windows)) if use)
+    yield from (counter for counter in (rank.timed_cores, *(window.cores for window in rank.windows)) if counter)
 
 
 def _all_times(factor: float, whole_ticks: bool) -> Callable[[Study, Rng], None]:
@@ -101,90 +101,89 @@ def _all_times(factor: float, whole_ticks: bool) -> Callable[[Study, Rng], None]
     return attack
 
 
-def _again(runs: Study, source: RunRecord) -> RunRecord:
-    """A copy of a launch as one more repeat, after all others."""
+def _add_copy(runs: Study, source: RunRecord) -> RunRecord:
+    """Add a copy of a launch as one more repeat, after all others."""
     last = [*runs.values()][-1]
-    made = copy.deepcopy(source)
-    made.repeat = 1 + max(run.repeat for run in runs.values() if run.config_hash == source.config_hash)
+    duplicate = copy.deepcopy(source)
+    duplicate.repeat = 1 + max(run.repeat for run in runs.values() if run.config_hash == source.config_hash)
     began = datetime.fromisoformat(last.started_at) + timedelta(seconds=last.job_s + 5)
-    made.started_at = began.isoformat(timespec="seconds")
-    runs[record_path(made)] = made
-    return made
+    duplicate.started_at = began.isoformat(timespec="seconds")
+    runs[record_path(duplicate)] = duplicate
+    return duplicate
 
 
 def _copied(factor: float, jitter: float) -> Callable[[Study, Rng], None]:
-    """A launch once more as a further repeat: every time by one factor, and each step by a little of its own."""
+    """Add a copy of a launch as a further repeat: every time changed by one factor, and each step by a random one."""
 
     def attack(runs: Study, rng: Rng) -> None:
-        made = _again(runs, _one(_launches(runs), rng)[1])
+        duplicate = _add_copy(runs, _random_launch(_launches(runs), rng)[1])
         if factor != 1.0:
-            _scaled(made, factor, whole_ticks=True)
-        for rank in made.ranks if jitter else ():
+            _scaled(duplicate, factor, whole_ticks=True)
+        for rank in duplicate.ranks if jitter else ():
             changes = [float(x) for x in rng.uniform(1 - jitter, 1 + jitter, len(rank.step_times_s))]
             for name in ("step_times_s", "compute_times_s"):
                 setattr(rank, name, [t * x for t, x in zip(getattr(rank, name), changes, strict=True)])
             rank.phases_s = {name: t * float(rng.uniform(1 - jitter, 1)) for name, t in rank.phases_s.items()}
             rank.phases_s["timed"] = sum(rank.step_times_s) + 0.02
-            for use in _counters(rank):
-                use.wall_s = rank.phases_s["timed"] + 0.002
-        settle(made)
+            for counter in _counters(rank):
+                counter.wall_s = rank.phases_s["timed"] + 0.002
+        settle(duplicate)
 
     return attack
 
 
 def _rounds_copied(runs: Study, rng: Rng) -> None:
-    _scaled(_again(runs, _one(_in_rounds(runs), rng)[1]), 1.004, whole_ticks=True)
+    _scaled(_add_copy(runs, _random_launch(_in_rounds(runs), rng)[1]), 1.004, whole_ticks=True)
 
 
-def _deleted(which: Callable[[RunRecord], bool]) -> Callable[[Study, Rng], None]:
+def _deleted(condition: Callable[[RunRecord], bool]) -> Callable[[Study, Rng], None]:
     def attack(runs: Study, rng: Rng) -> None:
-        for place in [place for place, run in runs.items() if which(run)]:
-            del runs[place]
+        for path in [path for path, run in runs.items() if condition(run)]:
+            del runs[path]
 
     return attack
 
 
 def _slowest_of_three(runs: Study, rng: Rng) -> None:
-    place, _ = max(_launches(runs), key=lambda one: one[1].ranks[0].phases_s["timed"])
-    repeat = runs[place].repeat
-    for path in [p for p, run in runs.items() if run.point == runs[place].point and run.repeat == repeat]:
+    _, slowest = max(_launches(runs), key=lambda launch: launch[1].ranks[0].phases_s["timed"])
+    for path in [p for p, run in runs.items() if run.point == slowest.point and run.repeat == slowest.repeat]:
         del runs[path]
 
 
 def _replanned(runs: Study, rng: Rng) -> None:
     _slowest_of_three(runs, rng)
-    places = sorted({run.order.position for run in runs.values() if run.order})
+    positions = sorted({run.order.position for run in runs.values() if run.order})
     repeats = sorted({run.repeat for run in runs.values() if run.point == "resnet50_nodes=2"})
-    for place, run in [*runs.items()]:
+    for path, run in [*runs.items()]:
         assert run.order
-        run.order = Order(run.order.seed, places.index(run.order.position), len(places))
+        run.order = Order(run.order.seed, positions.index(run.order.position), len(positions))
         if run.point == "resnet50_nodes=2":
             run.config["measure"]["repeats"], run.repeat = len(repeats), repeats.index(run.repeat)
             settle(run)
-            runs[record_path(run)] = runs.pop(place)
+            runs[record_path(run)] = runs.pop(path)
 
 
 def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
-    """Other values in the configuration of a point, with what follows; in its old folder, or in that of its hash."""
+    """Change values in the configuration of a point, and what follows; in its old folder, or in that of its hash."""
 
     def attack(runs: Study, rng: Rng) -> None:
-        for place, run in [(p, r) for p, r in runs.items() if r.point == "resnet50_nodes=2"]:
+        for path, run in [(p, r) for p, r in runs.items() if r.point == "resnet50_nodes=2"]:
             run.config |= values
             if "batch_per_rank" in values:
                 run.config["global_batch"] = values["batch_per_rank"] * len(run.ranks)
             settle(run)
             if moved:
-                runs[record_path(run)] = runs.pop(place)
+                runs[record_path(run)] = runs.pop(path)
 
     return attack
 
 
 def _in_a_round(change: Callable[[RunRecord, Rng], None]) -> Callable[[Study, Rng], None]:
     def attack(runs: Study, rng: Rng) -> None:
-        for place, run in _in_rounds(runs):
+        for path, run in _in_rounds(runs):
             change(run, rng)
             settle(run)
-            runs[record_path(run)] = runs.pop(place)
+            runs[record_path(run)] = runs.pop(path)
 
     return attack
 
@@ -196,7 +195,7 @@ def _arms_exchanged(run: RunRecord, rng: Rng) -> None:
 
 
 def _settings_exchanged(run: RunRecord, rng: Rng) -> None:
-    """With and without allreduce, on the same ranks: in the configuration."""
+    """Exchange the arms with and without allreduce, on the same ranks, in the configuration."""
     run.config["rounds"][1], run.config["rounds"][2] = run.config["rounds"][2], run.config["rounds"][1]
 
 
@@ -216,23 +215,23 @@ def _ranks_exchanged(run: RunRecord, rng: Rng) -> None:
 
 
 def _rounds_exchanged(run: RunRecord, rng: Rng) -> None:
-    """What was measured of one arm in two rounds, on all ranks."""
+    """Exchange the windows of one arm between two rounds, on all ranks."""
     turns = windows_of(run)
-    here, there = (int(n) for n in rng.permutation(12)[:2])
-    for one, other in zip(turns[here, 1], turns[there, 1], strict=True):
-        _exchange(one, other)
+    a, b = (int(n) for n in rng.permutation(12)[:2])
+    for first, second in zip(turns[a, 1], turns[b, 1], strict=True):
+        _exchange(first, second)
 
 
-def _exchange(one: Window, other: Window) -> None:
+def _exchange(first: Window, second: Window) -> None:
     for name in (field.name for field in fields(Window) if field.name not in ("round", "arm")):
-        mine, theirs = getattr(one, name), getattr(other, name)
-        setattr(one, name, theirs)
-        setattr(other, name, mine)
+        values = getattr(first, name), getattr(second, name)
+        setattr(first, name, values[1])
+        setattr(second, name, values[0])
 
 
 def _in_a_launch(change: Callable[[RunRecord], None]) -> Callable[[Study, Rng], None]:
     def attack(runs: Study, rng: Rng) -> None:
-        _, run = _one(_launches(runs), rng)
+        _, run = _random_launch(_launches(runs), rng)
         change(run)
         settle(run)
 
@@ -240,7 +239,7 @@ def _in_a_launch(change: Callable[[RunRecord], None]) -> Callable[[Study, Rng], 
 
 
 def _other_host(run: RunRecord) -> None:
-    """The ranks, but not the hardware, of another host."""
+    """Name another host in the ranks, but not in the hardware."""
     for rank in run.ranks:
         rank.host = "fast-node"
 
@@ -270,8 +269,8 @@ def _usage(run: RunRecord) -> None:
 
 def _cores(run: RunRecord) -> None:
     for rank in run.ranks:
-        for use in _counters(rank):
-            use.busy_s = round((use.busy_s + use.own_s) / 2, 2)
+        for counter in _counters(rank):
+            counter.busy_s = round((counter.busy_s + counter.own_s) / 2, 2)
 
 
 def _committed(run: RunRecord) -> None:
@@ -286,9 +285,9 @@ def _order(run: RunRecord) -> None:
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done to the records; the rules that can see it (none: nothing else tells).
+    """An attack on the records; the rules that can see it (none: it cannot be seen).
 
-    as_note: a note counts too, though it alleges nothing.
+    as_note: a note counts too, though it is no alarm.
     """
 
     do: Callable[[Study, Rng], None]
@@ -297,10 +296,10 @@ class Attack:
 
 
 def _interrupted(runs: Study, rng: Rng) -> None:
-    """Only the first launches were made, and one of them is complete."""
+    """Keep only the first launches, with at least one that is complete."""
     first = next(number for number, run in enumerate(runs.values()) if not run.failure)
-    for place in [*runs][int(rng.integers(first + 1, len(runs))) :]:
-        del runs[place]
+    for path in [*runs][int(rng.integers(first + 1, len(runs))) :]:
+        del runs[path]
 
 
 INNOCENT = {"clean": lambda runs, rng: None, "clean, interrupted after any of its launches": _interrupted}
@@ -351,7 +350,7 @@ ATTACKS = {
 
 
 def attacked(name: str, rng: Rng) -> Study:
-    """A folder of records after an attack, or after what happens to clean ones."""
+    """Return a folder of records after an attack, or after an innocent change."""
     runs = clean(rng)
     do = INNOCENT[name] if name in INNOCENT else ATTACKS[name].do
     do(runs, rng)

@@ -1,4 +1,4 @@
-"""Made-up scaling studies whose truth is known, clean or with one planted fault, as plain CSV files."""
+"""Simulated scaling studies whose truth is known, clean or with one fault, as plain CSV files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ RANKS = (1, 2, 4, 8, 16, 32)
 
 @dataclass(frozen=True)
 class Truth:
-    """A study: its noise as a fraction, its repeats, the share of its efficiency that each doubling keeps."""
+    """The truth of a study: noise as a fraction, repeats, the share of the efficiency that remains at each doubling."""
 
     noise: float = 0.01
     repeats: int = 1
-    kept: float = 0.97
+    per_doubling: float = 0.97
     fixed_s: float = 10.0
     total_steps: int = 12800
     batch: int = 64
@@ -28,12 +28,12 @@ class Truth:
 
 
 def clean(rng: Rng, truth: Truth = Truth()) -> pd.DataFrame:
-    """A fixed work shared out: one row a run, with proportional noise of speeds and, independently, of wall times."""
+    """Return a fixed work shared out: one row a run, with independent proportional noise of speeds and wall times."""
     rows = []
     for ranks in RANKS:
         for repeat in range(truth.repeats):
             steps = truth.total_steps // ranks
-            speed = truth.speed * truth.kept ** np.log2(ranks)
+            speed = truth.speed * truth.per_doubling ** np.log2(ranks)
             wall_s = truth.fixed_s + steps * truth.batch / speed
             rows.append(
                 {
@@ -77,12 +77,11 @@ def _base_too_slow(study: pd.DataFrame, ranks: int) -> None:
 
 
 def _swapped(study: pd.DataFrame, ranks: int) -> None:
-    """The measurements of this point and of the one with twice the ranks under each other's label."""
-    other = ranks * 2 if ranks < max(RANKS) else ranks // 2
-    here, there = _at(study, ranks), _at(study, other)
+    """Swap the measurements of this point and of the one with twice the ranks."""
+    rows, others = _at(study, ranks), _at(study, ranks * 2 if ranks < max(RANKS) else ranks // 2)
     for name in ("wall_s", "steps_per_rank"):
-        one, two = study.loc[here, name].to_numpy(), study.loc[there, name].to_numpy()
-        study.loc[here, name], study.loc[there, name] = two, one
+        values, other_values = study.loc[rows, name].to_numpy(), study.loc[others, name].to_numpy()
+        study.loc[rows, name], study.loc[others, name] = other_values, values
 
 
 def _copied(study: pd.DataFrame, ranks: int) -> None:
@@ -91,10 +90,10 @@ def _copied(study: pd.DataFrame, ranks: int) -> None:
 
 
 def _half_the_steps(study: pd.DataFrame, ranks: int) -> None:
-    """The run made half its steps, and took the time of those."""
-    here = _at(study, ranks)
-    study.loc[here, "wall_s"] -= study.loc[here, "steps_per_rank"] / 2 * 64 / study.loc[here, "images_per_s_per_rank"]
-    study.loc[here, "steps_per_rank"] //= 2
+    """Halve the steps of the run, and their time."""
+    rows = _at(study, ranks)
+    study.loc[rows, "wall_s"] -= study.loc[rows, "steps_per_rank"] / 2 * 64 / study.loc[rows, "images_per_s_per_rank"]
+    study.loc[rows, "steps_per_rank"] //= 2
 
 
 def _steps_of_the_job(study: pd.DataFrame, ranks: int) -> None:
@@ -106,15 +105,15 @@ def _all_in_milliseconds(study: pd.DataFrame, ranks: int) -> None:
 
 
 def _other_precision(study: pd.DataFrame, ranks: int) -> None:
-    """This point ran 1.7 times as fast as it would have in the precision of the others."""
-    here = _at(study, ranks)
-    steps_s = study.loc[here, "steps_per_rank"] * 64 / study.loc[here, "images_per_s_per_rank"]
-    study.loc[here, "wall_s"] -= steps_s * (1 - 1 / 1.7)
-    study.loc[here, "images_per_s_per_rank"] *= 1.7
+    """Make this point 1.7 times as fast, as in another precision than that of the others."""
+    rows = _at(study, ranks)
+    steps_s = study.loc[rows, "steps_per_rank"] * 64 / study.loc[rows, "images_per_s_per_rank"]
+    study.loc[rows, "wall_s"] -= steps_s * (1 - 1 / 1.7)
+    study.loc[rows, "images_per_s_per_rank"] *= 1.7
 
 
 def _under_another_name(study: pd.DataFrame, ranks: int) -> None:
-    """The curve once more, as that of another model."""
+    """Add the curve once more, as that of another model."""
     for row in study.to_dict("records"):
         study.loc[len(study)] = row | {"model": "inceptionv3"}
 
@@ -123,7 +122,7 @@ def _slower_than_before(study: pd.DataFrame, ranks: int) -> None:
     study.loc[_at(study, ranks), "images_per_s_per_rank"] *= 0.4
 
 
-# What is wrong, and the rules that say so; a fault is found where one of them does.
+# Each fault, and the rules that can see it; a fault is found if one of them fires.
 FAULTS: dict[str, tuple[Callable[[pd.DataFrame, int], None], tuple[str, ...]]] = {
     "speed 1.3 times too high at one point": (
         _times("images_per_s_per_rank", 1.3),
@@ -154,7 +153,7 @@ FAULTS: dict[str, tuple[Callable[[pd.DataFrame, int], None], tuple[str, ...]]] =
 
 
 def faulty(rng: Rng, name: str, truth: Truth = Truth()) -> pd.DataFrame:
-    """A study with this fault at a random point, but for the smallest."""
+    """Return a study with this fault at a random point, except the smallest."""
     study = clean(rng, truth)
     FAULTS[name][0](study, int(rng.choice(RANKS[1:])))
     return study

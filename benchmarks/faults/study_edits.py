@@ -1,4 +1,4 @@
-"""Edits of the launches of one experiment that keep every sum, as somebody makes them who knows what is compared.
+"""Edits of the launches of one experiment that keep every sum, as by somebody who knows the audit's comparisons.
 
 Each changes launches in place and returns whether there was something to change. They work on records of any origin.
 """
@@ -26,40 +26,40 @@ def settle(run: RunRecord) -> None:
     run.config_hash = recorded_config.values_hash(run.config)
     busy_s = [sum(run_s for name, run_s in rank.phases_s.items() if name != "exit") for rank in run.ranks]
     run.job_s = max(run.job_s, max(busy_s, default=0.0))
-    for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
-        rank.phases_s["exit"] = run.job_s - of_rank_s
+    for rank, rank_busy_s in zip(run.ranks, busy_s, strict=True):
+        rank.phases_s["exit"] = run.job_s - rank_busy_s
     run.summary = summary.record_summary(run)
 
 
 def scale(window: Window, factor: float, spans: bool = True, counts: bool = True) -> None:
-    """Make a window so many times as long, with its steps; also the span of its counters, and what they counted."""
+    """Make a window so many times as long, with its steps; also the span of its counters, and their values."""
     window.window_s *= factor
     window.step_times_s = [time_s * factor for time_s in window.step_times_s]
     window.compute_times_s = [time_s * factor for time_s in window.compute_times_s]
-    if use := window.cores:
-        use.wall_s *= factor if spans else 1.0
+    if counters := window.cores:
+        counters.wall_s *= factor if spans else 1.0
         if counts:
-            scale_counts(use, factor)
+            scale_counts(counters, factor)
 
 
-def scale_counts(use: CoreUse, factor: float) -> None:
-    """Make what the kernel counted so many times as much, in whole ticks."""
-    use.own_s *= factor
-    use.busy_s, use.steal_s = round(use.busy_s * factor, 2), round(use.steal_s * factor, 2)
+def scale_counts(counters: CoreUse, factor: float) -> None:
+    """Multiply the counters of the kernel, in whole ticks."""
+    counters.own_s *= factor
+    counters.busy_s, counters.steal_s = round(counters.busy_s * factor, 2), round(counters.steal_s * factor, 2)
 
 
 def windows_of(run: RunRecord) -> dict[tuple[int, int], list[Window]]:
-    """The windows of all ranks by round and arm."""
+    """Return the windows of all ranks by round and arm."""
     return rounds.windows_by_turn(rank.windows for rank in run.ranks)
 
 
-def one_in_rounds(launches: Launches, rng: Rng, least: int = 1) -> RunRecord | None:
+def random_in_rounds(launches: Launches, rng: Rng, least: int = 1) -> RunRecord | None:
     """Return one of the launches with so many rounds or more."""
     in_rounds = [run for run in launches if run.config.get("rounds") and len({n for n, _ in windows_of(run)}) >= least]
     return in_rounds[int(rng.integers(len(in_rounds)))] if in_rounds else None
 
 
-def one_alone(launches: Launches, rng: Rng, ranks: int = 1, steps: int = 1) -> RunRecord | None:
+def random_alone(launches: Launches, rng: Rng, ranks: int = 1, steps: int = 1) -> RunRecord | None:
     """Return one of the complete launches of one point with so many ranks and steps or more."""
     alone = [
         run
@@ -77,7 +77,7 @@ def in_rounds(change: Change, least: int = 1, at_once: bool = False) -> Edit:
     """
 
     def edit(launches: Launches, rng: Rng) -> bool:
-        run = one_in_rounds(launches, rng, least)
+        run = random_in_rounds(launches, rng, least)
         if run is None or (not at_once and run.config.get("rank_groups_at_once")) or change(run, rng) is False:
             return False
         settle(run)
@@ -87,7 +87,7 @@ def in_rounds(change: Change, least: int = 1, at_once: bool = False) -> Edit:
 
 
 def longer_base(counts: bool) -> Edit:
-    """The windows of the base 1.2 times as long, spans, phases and job with them; also what was counted, or not."""
+    """Make the windows of the base 1.2 times as long, with spans, phases and job, with or without the counters."""
 
     def change(run: RunRecord, rng: Rng) -> None:
         base = next((n for n, arm in enumerate(run.config["rounds"]) if arm["role"] == "base"), 0)
@@ -105,21 +105,21 @@ def longer_base(counts: bool) -> Edit:
 
 
 def larger_batch(launches: Launches, rng: Rng) -> bool:
-    run = one_alone(launches, rng) if rng.random() < 0.5 else one_in_rounds(launches, rng)
-    run = run or one_alone(launches, rng)
+    run = random_alone(launches, rng) if rng.random() < 0.5 else random_in_rounds(launches, rng)
+    run = run or random_alone(launches, rng)
     if run is None or not run.config.get("batch_per_rank"):
         return False
-    for holder in (run.config, *run.config.get("rounds", [])):
+    for config in (run.config, *run.config.get("rounds", [])):
         for name in ("batch_per_rank", "global_batch"):
-            if name in holder:
-                holder[name] *= 4
-    run.command = [word for word in run.command if "batch" not in word]
+            if name in config:
+                config[name] *= 4
+    run.command = [argument for argument in run.command if "batch" not in argument]
     settle(run)
     return True
 
 
 def trailing_rounds(phases: bool) -> Edit:
-    """The last third of the rounds removed; the timed phase, the job and the samples as they were, or without them."""
+    """Remove the last third of the rounds, with or without their part of the timed phase, the job and the samples."""
 
     def change(run: RunRecord, rng: Rng) -> None:
         count = len({number for number, _ in windows_of(run)})
@@ -129,13 +129,13 @@ def trailing_rounds(phases: bool) -> Edit:
 
 
 def _end_after(run: RunRecord, rounds: int, phases: bool = True) -> float:
-    """Remove all but so many rounds, and the time of the others; return what is left of it for a round."""
+    """Remove all but so many rounds, and the time of the others; return the time of the last round that remains."""
     by_turn = windows_of(run)
     count = len({number for number, _ in by_turn})
     windows_s = {turn: max(window.window_s for window in windows) for turn, windows in by_turn.items()}
     between_s = max(rank.phases_s["timed"] for rank in run.ranks) - sum(windows_s.values())
     removed_s = sum(window_s for (number, _), window_s in windows_s.items() if number >= rounds)
-    removed_s += between_s * (1 - rounds / count)  # barriers and untimed steps are of each round
+    removed_s += between_s * (1 - rounds / count)  # each round has barriers and untimed steps
     for rank in run.ranks:
         rank.windows = [window for window in rank.windows if window.round < rounds]
         rank.exchanges = [window for window in rank.exchanges if window.round < rounds]
@@ -146,7 +146,7 @@ def _end_after(run: RunRecord, rounds: int, phases: bool = True) -> float:
 
 
 def later(run: RunRecord, more_s: dict[str, float]) -> None:
-    """Make phases longer or shorter on all ranks, and the job with them, without the samples that come too late."""
+    """Make phases longer or shorter on all ranks, with the job, and remove samples after the end."""
     for rank in run.ranks:
         for name, time_s in more_s.items():
             rank.phases_s[name] += time_s
@@ -158,7 +158,7 @@ def later(run: RunRecord, more_s: dict[str, float]) -> None:
 
 
 def more_rounds(run: RunRecord, rng: Rng) -> None:
-    """A third more rounds, each step from a random one of its arm and rank, in a timed phase that is as much longer."""
+    """Add a third more rounds, copied from those of each arm and rank, in a timed phase that is as much longer."""
     arms = [index for index, arm in enumerate(run.config["rounds"]) if arm["name"] not in run.arms_left_out]
     count = len({number for number, _ in windows_of(run)})
     orders = [[arms[n] for n in order] for order in islice(rounds.orders(run.config["seed"], run.repeat, len(arms)),
@@ -169,58 +169,58 @@ def more_rounds(run: RunRecord, rng: Rng) -> None:
         for number in range(count, len(orders)):
             for arm in orders[number]:
                 if by_arm[arm]:
-                    made = copy.deepcopy(by_arm[arm][number % len(by_arm[arm])])
-                    made.round = number
-                    scale(made, float(rng.uniform(0.97, 1.03)))
-                    rank.windows.append(made)
+                    duplicate = copy.deepcopy(by_arm[arm][number % len(by_arm[arm])])
+                    duplicate.round = number
+                    scale(duplicate, float(rng.uniform(0.97, 1.03)))
+                    rank.windows.append(duplicate)
     later(run, {"timed": round_s * (count // 3)})
 
 
 def jittered_launch(rounds: bool, least: float = 0.05, most: float = 0.10) -> Edit:
-    """A launch once more as a further repeat, each step and window longer or shorter by 5 to 10 % of its own."""
+    """Add a copy of a launch as a further repeat, with each step and window longer or shorter by random 5 to 10 %."""
 
     def edit(launches: Launches, rng: Rng) -> bool:
-        source = one_in_rounds(launches, rng, 6) if rounds else one_alone(launches, rng, steps=20)
+        source = random_in_rounds(launches, rng, 6) if rounds else random_alone(launches, rng, steps=20)
         if source is None:
             return False
-        made = copy.deepcopy(source)
-        made.repeat = 1 + max(run.repeat for run in launches if run.config_hash == source.config_hash)
-        later = datetime.fromisoformat(source.started_at) + timedelta(hours=3)
-        made.started_at = later.isoformat(timespec="seconds")
+        duplicate = copy.deepcopy(source)
+        duplicate.repeat = 1 + max(run.repeat for run in launches if run.config_hash == source.config_hash)
+        started_at = datetime.fromisoformat(source.started_at) + timedelta(hours=3)
+        duplicate.started_at = started_at.isoformat(timespec="seconds")
 
         def jitter() -> float:
             return float(1 + rng.choice([-1, 1]) * rng.uniform(least, most))
 
-        for rank in made.ranks:
+        for rank in duplicate.ranks:
             rank.step_times_s = [time_s * jitter() for time_s in rank.step_times_s]
             for window in rank.windows:
                 scale(window, jitter())
                 window.step_times_s = [time_s * jitter() for time_s in window.step_times_s]
             rank.phases_s = {name: time_s * jitter() for name, time_s in rank.phases_s.items()}
-        settle(made)
-        launches.append(made)
+        settle(duplicate)
+        launches.append(duplicate)
         return True
 
     return edit
 
 
 def jittered_round(launches: Launches, rng: Rng) -> bool:
-    """A round replaced by another one, each step longer or shorter by up to 5 %."""
-    run = one_in_rounds(launches, rng, 6)
+    """Replace a round by another one, with each step longer or shorter by up to 5 %."""
+    run = random_in_rounds(launches, rng, 6)
     if run is None:
         return False
     by_turn = windows_of(run)
-    here, there = (int(n) for n in rng.permutation(sorted({number for number, _ in by_turn}))[:2])
+    replacing, replaced = (int(n) for n in rng.permutation(sorted({number for number, _ in by_turn}))[:2])
     for (number, arm), windows in by_turn.items():
-        if number == there and (here, arm) in by_turn:
-            for window, source in zip(windows, by_turn[here, arm], strict=True):
+        if number == replaced and (replacing, arm) in by_turn:
+            for window, source in zip(windows, by_turn[replacing, arm], strict=True):
                 window.step_times_s = [s * float(rng.uniform(0.95, 1.05)) for s in source.step_times_s]
                 window.window_s = sum(window.step_times_s) + 0.001
     return True
 
 
 def other_machine(part: str) -> Edit:
-    """Another memory, kernel, or set of instructions of one launch, under the same name of its processor."""
+    """Change the memory, kernel, or set of instructions of one launch, but not the name of its processor."""
 
     def edit(launches: Launches, rng: Rng) -> bool:
         run = launches[int(rng.integers(len(launches)))]
@@ -248,26 +248,26 @@ def other_command(key: str, value: str) -> Edit:
 
     def edit(launches: Launches, rng: Rng) -> bool:
         run = launches[int(rng.integers(len(launches)))]
-        run.command = [*(word for word in run.command if not word.startswith(f"{key}=")), f"{key}={value}"]
+        run.command = [*(argument for argument in run.command if not argument.startswith(f"{key}=")), f"{key}={value}"]
         return value != run.config["model"]["name"]
 
     return edit
 
 
 def other_variable(launches: Launches, rng: Rng) -> bool:
-    found = [run for run in launches if run.environment and "HOROVOD_CYCLE_TIME" in run.environment.variables]
-    for run in found[:1]:
+    candidates = [run for run in launches if run.environment and "HOROVOD_CYCLE_TIME" in run.environment.variables]
+    for run in candidates[:1]:
         assert run.environment
         run.environment.variables["HOROVOD_CYCLE_TIME"] = "3.5"
-    return bool(found) and found[0].config["distribution"]["backend"] == "horovod"
+    return bool(candidates) and candidates[0].config["distribution"]["backend"] == "horovod"
 
 
 def late_rank(launches: Launches, rng: Rng) -> bool:
-    """A rank that comes to a common barrier 2.5 s late, with as much less in its exit."""
-    found = [run for run in launches if len(run.ranks) > 1 and not run.failure]
-    if not found:
+    """Delay a rank at a common barrier by 2.5 s, with as much less in its exit."""
+    candidates = [run for run in launches if len(run.ranks) > 1 and not run.failure]
+    if not candidates:
         return False
-    run = found[int(rng.integers(len(found)))]
+    run = candidates[int(rng.integers(len(candidates)))]
     rank = run.ranks[-1]
     late = rng.choice([name for name in ("build", "broadcast", "first_step") if name in rank.phases_s])
     rank.phases_s[str(late)] += 2.5
@@ -282,14 +282,14 @@ def arms_exchanged(run: RunRecord, rng: Rng) -> bool:
     points = [n for n, arm in enumerate(arms) if controls and arm["ranks"] == arms[controls[0]]["ranks"]]
     if len(points) < 2:
         return False
-    one, other = (arms[n] for n in points[:2])
-    one["allreduce"], other["allreduce"] = other["allreduce"], one["allreduce"]
-    one["role"], other["role"] = other["role"], one["role"]
+    first, second = (arms[n] for n in points[:2])
+    first["allreduce"], second["allreduce"] = second["allreduce"], first["allreduce"]
+    first["role"], second["role"] = second["role"], first["role"]
     return True
 
 
 def shorter_control(run: RunRecord, rng: Rng) -> bool:
-    """The windows of the control in 0.6 of their time, with all that was counted."""
+    """Shorten the windows of the control to 0.6 of their time, with their counters."""
     controls = {n for n, arm in enumerate(run.config["rounds"]) if arm["role"] == "control"}
     for (_, arm), windows in windows_of(run).items():
         for window in windows if arm in controls else ():
@@ -299,38 +299,38 @@ def shorter_control(run: RunRecord, rng: Rng) -> bool:
 
 def energy(launches: Launches, rng: Rng) -> bool:
     for run in launches:
-        for use in [rank.timed_cores for rank in run.ranks] + [w.cores for rank in run.ranks for w in rank.windows]:
-            if use:
-                use.energy_j = 20_000 * use.wall_s
+        for cores in [rank.timed_cores for rank in run.ranks] + [w.cores for rank in run.ranks for w in rank.windows]:
+            if cores:
+                cores.energy_j = 20_000 * cores.wall_s
                 return True
     return False
 
 
 def more_gradients(launches: Launches, rng: Rng) -> bool:
-    found = [run for run in launches if run.work]
-    for run in found[:1]:
+    candidates = [run for run in launches if run.work]
+    for run in candidates[:1]:
         assert run.work
         run.work.gradient_bytes *= 2
-    return len(found) > 1
+    return len(candidates) > 1
 
 
 def slow_windows(run: RunRecord, rng: Rng) -> None:
-    """The windows of each arm that are slower than its median as long as that, by some thousandths more or less."""
-    by_turn, cut_s = windows_of(run), 0.0
+    """Shorten the windows of each arm that are slower than its median to that, with a scatter of some thousandths."""
+    by_turn, removed_s = windows_of(run), 0.0
     for arm in range(len(run.config["rounds"])):
         longest_s = {turn: max(w.window_s for w in windows) for turn, windows in by_turn.items() if turn[1] == arm}
         for turn, window_s in longest_s.items():
             factor = float(np.median([*longest_s.values()]) / window_s * rng.uniform(0.997, 1.003))
             if factor < 1:
-                cut_s += window_s * (1 - factor)
+                removed_s += window_s * (1 - factor)
                 for window in by_turn[turn]:
                     scale(window, factor)
-    later(run, {"timed": -cut_s})
+    later(run, {"timed": -removed_s})
 
 
 def faster_launch(launches: Launches, rng: Rng) -> bool:
-    """All timed steps of a launch of one point in 0.85 of their time, with what was counted; samples move along."""
-    run = one_alone(launches, rng, steps=4)
+    """Shorten all timed steps of a launch of one point to 0.85 of their time, with counters and samples."""
+    run = random_alone(launches, rng, steps=4)
     if run is None:
         return False
     timed_s = {rank.rank: rank.phases_s["timed"] for rank in run.ranks}
@@ -338,9 +338,9 @@ def faster_launch(launches: Launches, rng: Rng) -> bool:
         began_s = sum(rank.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
         rank.step_times_s = [time_s * 0.85 for time_s in rank.step_times_s]
         rank.compute_times_s = [time_s * 0.85 for time_s in rank.compute_times_s]
-        if use := rank.timed_cores:
-            use.wall_s *= 0.85
-            scale_counts(use, 0.85)
+        if counters := rank.timed_cores:
+            counters.wall_s *= 0.85
+            scale_counts(counters, 0.85)
         if rank.usage:
             shift_s = 0.15 * timed_s[rank.rank]
             rank.usage.at_s = [at - min(shift_s, max(0.0, 0.15 * (at - began_s))) for at in rank.usage.at_s]
@@ -352,7 +352,7 @@ def faster_launch(launches: Launches, rng: Rng) -> bool:
 
 
 def halved_phases(launches: Launches, rng: Rng) -> bool:
-    """Half of the broadcast and of the first step of a launch, on all ranks, and the samples that are then too late."""
+    """Halve broadcast and first step of a launch on all ranks, and remove the samples after the end."""
     run = launches[int(rng.integers(len(launches)))]
     if run.failure or not all("first_step" in rank.phases_s for rank in run.ranks):
         return False
@@ -362,7 +362,7 @@ def halved_phases(launches: Launches, rng: Rng) -> bool:
 
 
 def moved_phase(launches: Launches, rng: Rng) -> bool:
-    """3 s of the import of all ranks booked on the broadcast."""
+    """Move 3 s of the import of all ranks to the broadcast."""
     run = launches[int(rng.integers(len(launches)))]
     if run.failure or not all("broadcast" in rank.phases_s and rank.phases_s["import"] > 3 for rank in run.ranks):
         return False
@@ -413,10 +413,10 @@ def other_software(commit: bool) -> Edit:
     return edit
 
 
-def cut_by_its_budget(run: RunRecord, rounds: int, rng: Rng) -> bool:
-    """Change a launch in rounds into what it had left with a smaller budget: so many rounds. A clean record.
+def shorten_to_budget(run: RunRecord, rounds: int, rng: Rng) -> bool:
+    """Change a launch in rounds into that of a smaller budget, with so many rounds: a clean record.
 
-    The end of its rounds is a random one of those with which its launcher would have stopped there.
+    The end of its rounds is a random time at which its launcher would have stopped there.
     """
     count = len({number for number, _ in windows_of(run)})
     if not 0 < rounds < count or run.config.get("rank_groups_at_once"):
@@ -432,13 +432,13 @@ def cut_by_its_budget(run: RunRecord, rounds: int, rng: Rng) -> bool:
 
 
 def _sampled_until(rank: Rank, end_s: float) -> None:
-    if used := rank.usage:
-        count = sum(at_s <= end_s for at_s in used.at_s)
+    if usage := rank.usage:
+        count = sum(at_s <= end_s for at_s in usage.at_s)
         for name in ("at_s", "cpu_s", "memory_bytes", "gpu_fraction", "gpu_memory_bytes"):
-            setattr(used, name, getattr(used, name)[:count])
+            setattr(usage, name, getattr(usage, name)[:count])
 
 
-# Each with the rules that can see it; without any, what passes.
+# Each edit, and the rules that can see it; without any, it passes.
 EDITS: dict[str, tuple[Edit, Sequence[str]]] = {
     "windows of the base 1.2 times longer": (longer_base(False), ("idle_cores", "above_ideal")),
     "the same, and what was counted": (longer_base(True), ("cpu_of_steps", "above_ideal")),

@@ -57,7 +57,7 @@ def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [0.9, 0.97, 1.0])
 def test_a_clean_study_with_repeats_has_no_finding(kept, tmp_path):
-    study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, kept=kept))
+    study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, per_doubling=kept))
     assert alleged(study, tmp_path / "study.csv") == set()
 
 
