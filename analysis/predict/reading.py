@@ -47,7 +47,7 @@ def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
 def _run_curves(table: UserTable) -> Iterator[Curve]:
     runs = table.runs.join(rates(table.runs).rename(columns={"work": "rate_work"}))
     runs = runs[runs["rate"].gt(0)]
-    _check_ends(runs, table.path)
+    _check_ends(runs)
     names = ("model", "dataset", "gpu", "machine")
     texts = [runs[name] if name in runs else pd.Series("", runs.index) for name in names]
     for texts_of_curve, rows in runs.groupby([*texts, settings(runs)], sort=False):
@@ -76,7 +76,7 @@ def _run_points(runs: pd.DataFrame) -> pd.DataFrame:
     return points.drop_duplicates(["ranks", "batch_per_rank"])
 
 
-def _check_ends(runs: pd.DataFrame, path: str) -> None:
+def _check_ends(runs: pd.DataFrame) -> None:
     """Raise TableError for a row whose interval does not hold its rate."""
     if not {"low", "high"} <= {*runs}:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,6 @@ class Field:
     name: str
     locations: Callable[[RunRecord], list[Location]]
     is_list: bool = False  # the edit is to the number of its values
-
-
-def _leaves(containers: Iterator[tuple[Any, list[Any]]]) -> list[Location]:
-    return [(container, key) for container, keys in containers for key in keys]
 
 
 def _phases(run: RunRecord) -> list[Location]:
