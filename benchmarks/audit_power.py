@@ -118,7 +118,7 @@ def _study_alarms(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[
             study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
             tidy, _ = user_tables.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
             names = {f.rule for rule in rules for f in TABLE_RULES[rule](tidy) if f.severity != "note"}
-            fired.update(names)
+            fired.update(sorted(names))
             alarms += bool(names)
     return fired, alarms
 
@@ -160,7 +160,7 @@ def _record_alarms(make_runs: Callable[[Rng], list[RunRecord]], runs: int) -> Co
     for _ in range(runs):
         runs_by_name = [(str(index), run) for index, run in enumerate(make_runs(rng))]
         findings: list[Finding] = list(audit.run_findings(runs_by_name))
-        rules.update({finding.rule for finding in findings if finding.severity != "note"})
+        rules.update(sorted({finding.rule for finding in findings if finding.severity != "note"}))
     return rules
 
 
@@ -308,6 +308,8 @@ def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
             experiment = str(Path(path).parents[3])  # its folder in the results
             experiments.setdefault(experiment, []).append(run)
             paths.setdefault(experiment, []).append(path)
+    if not experiments:
+        raise SystemExit(f"{', '.join(map(str, folders))}: no complete record; give folders such as results")
     before = {name: _alarms(launches) for name, launches in experiments.items()}
     sees = {*CHECKS, *(rule for _, rules in study_edits.EDITS.values() for rule in rules)}
     rng, names, alarmed = np.random.default_rng(SEED), [*experiments], 0
@@ -330,7 +332,7 @@ def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
             if edit(launches, rng):
                 new = _alarms(launches) - before[experiment]
                 tried, detected = tried + 1, detected + bool(new)
-                rules.update(new)
+                rules.update(sorted(new))
                 with_files += any(any(_file_findings(*run)) for run in zip(launches, paths[experiment], strict=False))
             if tried >= max(1, runs // 10):
                 break
