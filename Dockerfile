@@ -12,7 +12,7 @@ COPY containers/install.sh /opt/kit/containers/
 RUN /opt/kit/containers/install.sh compilers ${VARIANT}
 COPY pyproject.toml uv.lock /opt/kit/
 COPY requirements /opt/kit/requirements
-# The cache mount has what uv downloaded and compiled, for the next build on this machine.
+# The cache mount keeps uv's downloads and builds for the next build on this machine.
 RUN --mount=type=bind,from=toolkit,target=/toolkit --mount=type=cache,target=/opt/cache \
     XDG_CACHE_HOME=/opt/cache /opt/kit/containers/install.sh environment ${VARIANT}
 
@@ -23,7 +23,7 @@ COPY --from=build /opt/venv /opt/venv
 RUN /opt/kit/containers/install.sh runtime ${VARIANT}
 RUN useradd --create-home kit && install -d -m 1777 /work
 COPY . /opt/kit
-# The base image that was really used, and the version of the code: containers/build.py determines them.
+# The base image and the version of the code, which containers/build.py determines.
 ARG VERSION=unknown
 ARG COMMIT=
 ARG BASE_NAME=unknown

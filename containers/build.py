@@ -30,9 +30,9 @@ BASE = "docker.io/library/debian:bookworm-slim"
 TOOLKIT = "docker.io/nvidia/cuda:12.5.1-devel-ubuntu22.04"  # only used to compile cuda; nothing of it is kept
 BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # prefixes of BASE allowed for a SIF
 IMAGES = ROOT / "images"
-# What asks a command whether it works: docker's daemon, the others' storage.
-_ASKS = {"docker": "version", "podman": "info", "buildah": "info"}
-_NEEDS_BUILDX = 23  # the first version of docker's client that builds with the plugin buildx
+# The subcommand that fails if an engine does not work: docker asks its daemon, the others their storage.
+_SELF_TESTS = {"docker": "version", "podman": "info", "buildah": "info"}
+_BUILDX_SINCE = 23  # the first version of docker's client that builds with the plugin buildx
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def output(*command: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def digest_of(builder: str, image: str) -> str:
+def base_digest(builder: str, image: str) -> str:
     """Return the digest of a base image, which is pulled if missing; "unknown" if the builder does not report one."""
     if builder == "buildah":
         inspect = ["buildah", "inspect", "--type", "image", image]
@@ -122,20 +122,20 @@ def plan(variant: str, builder: str | None) -> Build:
     commit = output("git", "rev-parse", "HEAD")
     changed = " changed" if output("git", "status", "--porcelain", "--untracked-files=no") else ""
     version = output("git", "describe", "--tags", "--always", "--dirty") or "unknown"
-    digest = digest_of(builder, base) if builder else "unknown"
+    digest = base_digest(builder, base) if builder else "unknown"
     return Build(variant, base, toolkit, version, f"{commit}{changed}", digest)
 
 
 def why_not(command: str) -> str | None:
-    """Return why a command is of no use on this machine, in its own words; None if it works."""
+    """Return why a command does not work on this machine, from its own message; None if it works."""
     if not shutil.which(command):
         return "not installed"
-    done = subprocess.run([command, _ASKS.get(command, "--version")], capture_output=True, text=True)
+    done = subprocess.run([command, _SELF_TESTS.get(command, "--version")], capture_output=True, text=True)
     lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
     return lines[-1] if done.returncode else None
 
 
-def first_that_works(commands: Sequence[str], what: str) -> str:
+def first_that_works(commands: Sequence[str], purpose: str) -> str:
     """Return the first of the commands that works on this machine. Exits with the reasons if none does."""
     reasons = {}
     for command in commands:
@@ -145,23 +145,23 @@ def first_that_works(commands: Sequence[str], what: str) -> str:
     sys.exit(
         "\n  ".join(
             [
-                f"error: {what} needs {' or '.join(commands)}; on this machine",
+                f"error: {purpose} needs {' or '.join(commands)}; on this machine",
                 *(f"{command}: {why}" for command, why in reasons.items()),
             ]
         )
     )
 
 
-def chosen(engines: Sequence[str], what: str) -> str:
+def chosen_engine(engines: Sequence[str], purpose: str) -> str:
     """Return the engine that CONTAINER= names, else the first that works. Exits with an error if it does not work."""
     named = os.environ.get("CONTAINER")
     if named and named not in engines:
-        sys.exit(f"error: CONTAINER={named}: for {what} allowed are {', '.join(engines)}")
-    return first_that_works([named] if named else engines, what)
+        sys.exit(f"error: CONTAINER={named}: for {purpose} allowed are {', '.join(engines)}")
+    return first_that_works([named] if named else engines, purpose)
 
 
 def buildkit(builder: str) -> dict[str, str]:
-    """Return the variables with which a builder understands the Dockerfile. Exits with an error where it cannot.
+    """Return the variables that a builder needs to read the Dockerfile. Exits with an error if it cannot read it.
 
     Docker's older builder does not know RUN --mount. Clients before version 23 take it unless DOCKER_BUILDKIT is set;
     later ones need the plugin buildx, and without it fall back to the older builder, or fail.
@@ -170,7 +170,7 @@ def buildkit(builder: str) -> dict[str, str]:
         return {}
     version = output("docker", "version", "--format", "{{.Client.Version}}")
     major = int(match[0]) if (match := re.match(r"\d+", version)) else 0
-    if major >= _NEEDS_BUILDX and not output("docker", "buildx", "version"):
+    if major >= _BUILDX_SINCE and not output("docker", "buildx", "version"):
         sys.exit(
             f"error: this docker client ({version}) has no plugin buildx, which building the Dockerfile needs. "
             "Install it (Docker's packages: docker-buildx-plugin; Debian 13, Ubuntu: docker-buildx), or build with "
@@ -180,15 +180,15 @@ def buildkit(builder: str) -> dict[str, str]:
 
 
 def build_image(variant: str, options: Sequence[str]) -> tuple[int, str]:
-    """Build the OCI image; returns the builder's exit status, and what was built."""
-    builder = chosen(BUILDERS, "make image")
+    """Build the OCI image; returns the builder's exit status and the image's name."""
+    builder = chosen_engine(BUILDERS, "make image")
     environment = {**os.environ, **buildkit(builder)}
     done = subprocess.run(image_command(builder, plan(variant, builder), options), cwd=ROOT, env=environment)
     return done.returncode, f"kit:{variant} in {builder}"
 
 
 def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int, str]:
-    """Build the SIF; returns the builder's exit status, and what was built."""
+    """Build the SIF; returns the builder's exit status and the file's path."""
     if variant == "cuda" and not from_oci:
         sys.exit(
             "error: VARIANT=cuda: singularity.def has no CUDA toolkit to compile with; on a machine with Docker "
@@ -206,7 +206,7 @@ def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int
 
 def save_image(variant: str) -> Path:
     """Save the image kit:VARIANT as an archive; returns its path."""
-    builder = chosen(BUILDERS, "make sif FROM_OCI=1")
+    builder = chosen_engine(BUILDERS, "make sif FROM_OCI=1")
     archive = IMAGES / f"kit-{variant}.tar"
     archive.unlink(missing_ok=True)
     if builder == "buildah":
@@ -220,20 +220,20 @@ def save_image(variant: str) -> Path:
 def main() -> int:
     """Build, and print how long it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("image", "sif"))
+    parser.add_argument("format", choices=("image", "sif"))
     parser.add_argument("variant", help=", ".join(VARIANTS))
     parser.add_argument("--from-oci", action="store_true", help="sif: from the image that `image` built")
-    asked = parser.parse_args()
-    if asked.variant not in VARIANTS:
-        sys.exit(f"error: VARIANT={asked.variant}: allowed are {', '.join(VARIANTS)}")
-    options = shlex.split(os.environ.get("BUILD_OPTIONS" if asked.what == "image" else "SIF_OPTIONS", ""))
+    arguments = parser.parse_args()
+    if arguments.variant not in VARIANTS:
+        sys.exit(f"error: VARIANT={arguments.variant}: allowed are {', '.join(VARIANTS)}")
+    options = shlex.split(os.environ.get("BUILD_OPTIONS" if arguments.format == "image" else "SIF_OPTIONS", ""))
     begin = time.monotonic()
-    if asked.what == "image":
-        status, built = build_image(asked.variant, options)
+    if arguments.format == "image":
+        status, image = build_image(arguments.variant, options)
     else:
-        status, built = build_sif(asked.variant, options, asked.from_oci)
+        status, image = build_sif(arguments.variant, options, arguments.from_oci)
     if status == 0:
-        print(f"{built}: built in {time.monotonic() - begin:.0f} s")
+        print(f"{image}: built in {time.monotonic() - begin:.0f} s")
     return status
 
 

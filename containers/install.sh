@@ -38,8 +38,8 @@ environment) # TensorFlow, Horovod compiled for it, and the other packages, from
     [ "$variant" = mvapich2 ] && mpich=mpich
     # shellcheck disable=SC2086
     UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy $kit/requirements/setup.sh $venv $packages $mpich
-    # Remove what no rank loads: Clang, which TensorFlow's code generators need. Then what only builds need: headers, tests
-    # of packages, build tools, debug symbols.
+    # Remove packages that no rank loads: Clang is for TensorFlow's code generators. Then remove files that only builds
+    # need: headers, tests of packages, build tools, debug symbols.
     $venv/uv/bin/uv pip uninstall --quiet --python $venv libclang cmake wheel
     cd $venv
     rm -rf install.log requirements.txt uv include share/man lib/python3*/site-packages/tensorflow/include

@@ -1,4 +1,4 @@
-"""Build images and test that they do what docs/images.md says; print a table, and fail if a test failed.
+"""Build images and test what docs/images.md says of them; print a table, and fail if a test failed.
 
     python containers/verify.py                 all images
     python containers/verify.py cpu             only these variants
@@ -55,7 +55,7 @@ class Row:
     """One row of the table."""
 
     image: str
-    what: str
+    check: str
     state: str  # passed | FAILED | skipped
     result: str
     seconds: float
@@ -63,7 +63,7 @@ class Row:
 
 
 def output(command: Sequence[str], status: int | None = 0, **variables: str) -> str:
-    """The output of a command. Raises AssertionError with the end of the output if the exit status is another one."""
+    """Return the output of a command. Raises AssertionError with the end of it if the exit status is another one."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -86,23 +86,23 @@ def expect(text: str, *parts: str) -> None:
 
 
 def lines_with(text: str, part: str) -> list[str]:
-    """The lines that contain the part, without the prefix that a launcher adds."""
+    """Return the lines that contain the part, without the prefix that a launcher adds."""
     return [line[line.index(part) :].strip() for line in text.splitlines() if part in line]
 
 
 @functools.cache
 def engine() -> str:
-    """docker or podman: CONTAINER=, or whichever works. Raises Skipped."""
-    return _found(build.chosen, ("docker", "podman"))
+    """Return docker or podman: CONTAINER=, or whichever works. Raises Skipped."""
+    return _usable(build.chosen_engine, ("docker", "podman"))
 
 
 @functools.cache
 def singularity() -> str:
-    """singularity or apptainer, whichever works. Raises Skipped."""
-    return _found(build.first_that_works, ("singularity", "apptainer"))
+    """Return singularity or apptainer, whichever works. Raises Skipped."""
+    return _usable(build.first_that_works, ("singularity", "apptainer"))
 
 
-def _found(search: Callable[[Sequence[str], str], str], commands: Sequence[str]) -> str:
+def _usable(search: Callable[[Sequence[str], str], str], commands: Sequence[str]) -> str:
     try:
         return search(commands, "this check")
     except SystemExit as error:
@@ -110,19 +110,19 @@ def _found(search: Callable[[Sequence[str], str], str], commands: Sequence[str])
         raise Skipped(f"{needed} {', '.join(reasons)}") from None
 
 
-def builds(what: str, variant: str, *options: str, **variables: str) -> None:
-    """Build an image, however long it takes, with what the builder says on the terminal. Raises AssertionError."""
-    command = [sys.executable, str(ROOT / "containers/build.py"), what, variant, *options]
+def run_build(image_format: str, variant: str, *options: str, **variables: str) -> None:
+    """Build an image, without a time limit, with the builder's output on the terminal. Raises AssertionError."""
+    command = [sys.executable, str(ROOT / "containers/build.py"), image_format, variant, *options]
     status = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, stdout=sys.stderr).returncode
-    assert status == 0, f"{' '.join(command)}: exit status {status}; what the builder said is above"
+    assert status == 0, f"{' '.join(command)}: exit status {status}; the builder's messages are above"
 
 
 def run_in(variant: str, *options: str) -> list[str]:
-    """The first words of a command that runs in a container of this image."""
+    """Return the prefix of a command that runs in a container of this image."""
     return [engine(), "run", "--rm", *options, f"kit:{variant}"]
 
 
-def carries_the_kit(variant: str) -> str:
+def contains_the_kit(variant: str) -> str:
     """The image prints its help, has a user that is not root, no compiler, and labels."""
     expect(output(run_in(variant)), f"image {variant}", "make weak-scaling NODES=2")
     user = output([*run_in(variant), "id", "-un"]).strip()
@@ -135,7 +135,7 @@ def carries_the_kit(variant: str) -> str:
 
 
 def built_with(variant: str) -> str:
-    """Return what Horovod was compiled with, by its own report."""
+    """Return the features that Horovod was compiled with, by its own report."""
     text = output([*run_in(variant), "horovodrun", "--check-build"])
     parts = ["TensorFlow", "MPI", "Gloo", *(["NCCL"] if variant == "cuda" else [])]
     expect(text, *(f"[X] {part}" for part in parts))
@@ -144,7 +144,7 @@ def built_with(variant: str) -> str:
 
 @contextmanager
 def two_containers(results: Path) -> Iterator[list[str]]:
-    """Start containers h0 and h1 with separate addresses and sshd; yields the command that runs something in h0."""
+    """Start containers h0 and h1 with separate addresses and sshd; yields the prefix of a command that runs in h0."""
     command, name = engine(), f"kit-verify-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder)
@@ -176,7 +176,7 @@ def two_containers(results: Path) -> Iterator[list[str]]:
 
 
 def answers(command: Sequence[str]) -> bool:
-    """Whether a command ends with status 0."""
+    """Return whether a command ends with status 0."""
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
@@ -198,7 +198,7 @@ def across_two_containers(variant: str) -> str:
 
 
 def records(folder: Path) -> list[dict]:
-    """The records below a folder. Raises AssertionError if one is not complete or does not belong to the user."""
+    """Return the records below a folder. Raises AssertionError if one is incomplete or not the user's."""
     complete = []
     for path in sorted(folder.rglob("record.json")):
         record = json.loads(path.read_text())
@@ -209,7 +209,7 @@ def records(folder: Path) -> list[dict]:
 
 
 def measure(container: str, image: str, *settings: str) -> list[dict]:
-    """The records of `make weak-scaling NODES=2 CONTAINER=...`: on the host, complete, owned by the user."""
+    """Return the records of `make weak-scaling NODES=2 CONTAINER=...`: on the host, complete, owned by the user."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["make", "weak-scaling", "NODES=2", f"CONTAINER={container}", f"IMAGE={image}", "MODELS=tiny"]
         command += [f"RESULTS={folder}/results"]
@@ -233,18 +233,18 @@ def in_engine(variant: str) -> str:
 
 
 def containers_of(image: str) -> list[str]:
-    """The IDs of this image's containers, those that have ended and were not removed included."""
+    """Return the IDs of this image's containers, also of those that have ended and were not removed."""
     # By its ID: to Podman's filter, kit:cpu is not the name of localhost/kit:cpu.
     [image_id] = output([engine(), "image", "inspect", "--format", "{{.Id}}", image]).split()
     return output([engine(), "ps", "--all", "--quiet", "--filter", f"ancestor={image_id}"]).split()
 
 
-def wait_for(condition: Callable[[], bool], what: str, within_s: float) -> float:
-    """How long it took until the condition held, in s. Raises AssertionError where it does not in time."""
+def wait_for(condition: Callable[[], bool], event: str, within_s: float) -> float:
+    """Return how long it took until the condition held, in s. Raises AssertionError if it does not hold in time."""
     begin = time.monotonic()
     while not condition():
         if time.monotonic() - begin > within_s:
-            raise AssertionError(f"{what}: not within {within_s:.0f} s")
+            raise AssertionError(f"{event}: not within {within_s:.0f} s")
         time.sleep(0.2)
     return time.monotonic() - begin
 
@@ -255,17 +255,17 @@ def interrupt(launcher: subprocess.Popen) -> None:
 
 
 def clients(launcher: subprocess.Popen) -> list[psutil.Process]:
-    """The engine's commands that the launcher has started."""
+    """Return the engine's commands that the launcher has started."""
     return [child for child in psutil.Process(launcher.pid).children() if child.name() == engine()]
 
 
 def kill_client(launcher: subprocess.Popen) -> None:
-    """Kill the engine's command that started the container, as the kernel may where memory is short."""
+    """Kill the engine's command that started the container, as the kernel may if memory is short."""
     [client] = clients(launcher)
     client.kill()
 
 
-ENDS: dict[str, Callable[[subprocess.Popen], None]] = {
+INTERRUPTIONS: dict[str, Callable[[subprocess.Popen], None]] = {
     "Ctrl-C": interrupt,
     "kill -9": subprocess.Popen.kill,
     "kill -9 of the engine's command": kill_client,
@@ -274,11 +274,11 @@ ENDS: dict[str, Callable[[subprocess.Popen], None]] = {
 
 @contextmanager
 def endless(image: str) -> Iterator[subprocess.Popen]:
-    """The launcher of a run that makes its timed steps in a container and would never end; what is left is removed."""
+    """Yield the launcher of a run that makes timed steps in a container and would never end; remove its containers."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "train.launch", "--only", "tiny-nodes2", *TRAIN[3:], *ENDLESS]
         command += [f"container={engine()}", f"container.image={image}", f"results={folder}"]
-        # As from a terminal: a process group of its own.
+        # As from a terminal: in a separate process group.
         launcher = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -288,25 +288,25 @@ def endless(image: str) -> Iterator[subprocess.Popen]:
         finally:
             launcher.kill()
             launcher.wait()
-            if left := containers_of(image):
-                subprocess.run([engine(), "rm", "--force", *left], capture_output=True)
+            if remaining := containers_of(image):
+                subprocess.run([engine(), "rm", "--force", *remaining], capture_output=True)
 
 
 def leaves_no_container(variant: str) -> str:
     """However an endless run is ended, its container is gone."""
-    image, took = f"kit:{variant}", {}
-    if there := containers_of(image):
-        raise Skipped(f"there are containers of {image}: {', '.join(there)}")
-    for name, end in ENDS.items():
+    image, times_s = f"kit:{variant}", {}
+    if existing := containers_of(image):
+        raise Skipped(f"there are containers of {image}: {', '.join(existing)}")
+    for name, end in INTERRUPTIONS.items():
         with endless(image) as launcher:
             assert containers_of(image)
             end(launcher)
-            took[name] = wait_for(lambda: not containers_of(image), f"{name}: the end of the container", 60)
-    return ", ".join(f"gone {seconds:.0f} s after {name}" for name, seconds in took.items())
+            times_s[name] = wait_for(lambda: not containers_of(image), f"{name}: the end of the container", 60)
+    return ", ".join(f"gone {seconds:.0f} s after {name}" for name, seconds in times_s.items())
 
 
 def timing(results: Path) -> bool:
-    """Whether rank 0 of a run below this folder makes its timed steps."""
+    """Return whether rank 0 of a run below this folder makes its timed steps."""
     return any(read_part(path).phase == "timed" for path in results.rglob("rank-0.*.jsonl"))
 
 
@@ -314,18 +314,18 @@ def sif(variant: str, *options: str, **variables: str) -> str:
     """Build the SIF, print its help, train two ranks with `singularity exec`, run an experiment."""
     command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
     begin = time.monotonic()
-    builds("sif", variant, *options, **variables)
-    took, size = time.monotonic() - begin, Path(image).stat().st_size / 1e6
+    run_build("sif", variant, *options, **variables)
+    build_s, size = time.monotonic() - begin, Path(image).stat().st_size / 1e6
     expect(output([command, "run", image]), f"image {variant}", "make weak-scaling NODES=2")
     with tempfile.TemporaryDirectory() as folder:
         starter = ["horovodrun", "--gloo", "-np", "2"]
         output([command, "exec", "--bind", folder, image, *starter, *TRAIN, f"results={folder}"])
         assert len(records(Path(folder))) == 1
-    return f"built in {took:.0f} s, {size:.0f} MB; trained; {experiment('singularity', image)}"
+    return f"built in {build_s:.0f} s, {size:.0f} MB; trained; {experiment('singularity', image)}"
 
 
 def from_definition(variant: str) -> str:
-    """The SIF from singularity.def, based on the engine's copy of the base if there is an engine: needs no registry."""
+    """Check the SIF from singularity.def. With an engine, its copy of the base is used, so no registry is needed."""
     singularity()  # fail early, before the base is saved
     base = os.environ.get("BASE") or build.BASE
     if base.partition(":")[0] in build.BOOTSTRAPS:
@@ -340,7 +340,7 @@ def from_definition(variant: str) -> str:
 
 
 def from_oci(variant: str) -> str:
-    """The SIF from the OCI image."""
+    """Check the SIF from the OCI image."""
     return sif(variant, "--from-oci")
 
 
@@ -353,8 +353,8 @@ def on_cluster(cluster: simcluster.Cluster, *command: str) -> None:
 def submit(cluster: simcluster.Cluster, image: str, results: str, *settings: str) -> None:
     """Submit an experiment on one and on two nodes with `launcher=slurm`, and wait for the end of its job."""
     launch = [sys.executable, "-m", "train.launch", *TRAIN[3:], *ONE_MINUTE, f"results={results}"]
-    contained = ["launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}"]
-    on_cluster(cluster, *launch, *contained, *settings)
+    in_container = ["launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}"]
+    on_cluster(cluster, *launch, *in_container, *settings)
     while cluster.on("n0", "squeue", "-h").stdout.strip():
         time.sleep(1)
 
@@ -368,9 +368,9 @@ def under_slurm(variant: str) -> str:
         raise Skipped(f"there is no {image}; make sif builds it")
     with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
         srun = ["srun", "--nodes=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
-        contained = [command, "exec", "--bind", folder, image, *TRAIN]
-        on_cluster(cluster, *srun, *contained, f"results={folder}/gloo")
-        by_mpi = [*contained, f"results={folder}/mpi", "distribution.controller=mpi"]
+        in_container = [command, "exec", "--bind", folder, image, *TRAIN]
+        on_cluster(cluster, *srun, *in_container, f"results={folder}/gloo")
+        by_mpi = [*in_container, f"results={folder}/mpi", "distribution.controller=mpi"]
         on_cluster(cluster, *srun, "--mpi=pmix", *by_mpi)
         submit(cluster, image, f"{folder}/slurm")
         separate_server(cluster, image, f"{folder}/ps")
@@ -381,7 +381,7 @@ def under_slurm(variant: str) -> str:
 
 
 def separate_server(cluster: simcluster.Cluster, image: str, results: str) -> None:
-    """Measure one worker, whose parameter server has a separate node. Raises AssertionError if it was not so."""
+    """Measure one worker, whose parameter server has a separate node. Raises AssertionError if it has not."""
     submit(cluster, image, results, "nodes=1", "distribution=ps", "distribution.servers_on=nodes")
     complete = records(Path(results))
     servers = [[server["host"] for server in record["servers"]] for record in complete]
@@ -389,7 +389,7 @@ def separate_server(cluster: simcluster.Cluster, image: str, results: str) -> No
 
 
 def check_hosts(complete: list[dict], nodes: set[int]) -> list[dict]:
-    """The records. Raises AssertionError unless they are of these numbers of nodes, each of the hosts n1, n2."""
+    """Return the records. Raises AssertionError unless they have these numbers of nodes, each of the hosts n1, n2."""
     hosts = [[host["host"] for host in record["environment"]["hosts"]] for record in complete]
     assert {record["config"]["nodes"] for record in complete} == nodes, hosts
     assert all(
@@ -403,7 +403,7 @@ def another_mpi_under_slurm(variant: str) -> str:
     singularity()
     if why := simcluster.missing():
         raise Skipped(why)
-    builds("sif", variant, "--from-oci")
+    run_build("sif", variant, "--from-oci")
     image = str(build.IMAGES / f"kit-{variant}.sif")
     with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
         install_other_mpi(f"{folder}/mpi")
@@ -430,25 +430,25 @@ def another_mpi(variant: str) -> str:
         install_other_mpi(folder)
         bound = ["--volume", f"{folder}:{folder}:ro", "--env", f"LD_LIBRARY_PATH={folder}/lib"]
         allreduce = ["mpirun", "-np", "2", "python", ALLREDUCE, "mpi"]
-        own = output([*run_in(variant), *allreduce])
-        other = output([*run_in(variant, *bound), *allreduce])
-        for text, library in ((own, "(/opt/venv/"), (other, f"({folder}/")):
+        own_output = output([*run_in(variant), *allreduce])
+        other_output = output([*run_in(variant, *bound), *allreduce])
+        for text, library in ((own_output, "(/opt/venv/"), (other_output, f"({folder}/")):
             expect(text, library, "allreduce of 2 ranks: 3, as expected")
         loaded = {
             r["environment"]["mpi_library"] for r in measure(engine(), image, mpi, f"container.mpi_home={folder}")
         }
         assert all(path.startswith(f"{folder}/lib/") for path in loaded), loaded
-        # The loader silently ignores an MPI with another soname: the mistake that must be detected.
-        aside = Path(folder) / "aside"
-        (aside / "lib").mkdir(parents=True)
-        shutil.copy(next(Path(folder).glob("lib/libmpi.so.12*")), aside / "lib/libmpi.so.40")
+        # The loader silently ignores an MPI with another soname: this mistake must be detected.
+        wrong = Path(folder) / "wrong"
+        (wrong / "lib").mkdir(parents=True)
+        shutil.copy(next(Path(folder).glob("lib/libmpi.so.12*")), wrong / "lib/libmpi.so.40")
         try:
-            measure(engine(), image, mpi, f"container.mpi_home={aside}")
+            measure(engine(), image, mpi, f"container.mpi_home={wrong}")
         except AssertionError as error:
-            expect(str(error), f"container.mpi_home={aside}: the MPI library that was loaded is")
+            expect(str(error), f"container.mpi_home={wrong}: the MPI library that was loaded is")
         else:
-            raise AssertionError(f"a library with another soname in {aside} was not detected")
-    before, after = (lines_with(text, "MPI library: ")[0].partition(" (")[0] for text in (own, other))
+            raise AssertionError(f"a library with another soname in {wrong} was not detected")
+    before, after = (lines_with(text, "MPI library: ")[0].partition(" (")[0] for text in (own_output, other_output))
     return f"own {before}; bound in place of MVAPICH2 {after}: loaded, also by make weak-scaling; other soname refused"
 
 
@@ -470,7 +470,7 @@ def on_gpu(variant: str) -> str:
 
 CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
     "cpu": [
-        ("help, user, labels", carries_the_kit),
+        ("help, user, labels", contains_the_kit),
         ("Horovod's check", built_with),
         ("two containers", across_two_containers),
         ("make weak-scaling", in_engine),
@@ -480,13 +480,13 @@ CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
         ("SIF under Slurm", under_slurm),
     ],
     "mvapich2": [
-        ("help, user, labels", carries_the_kit),
+        ("help, user, labels", contains_the_kit),
         ("Horovod's check", built_with),
         ("another MPI bound over", another_mpi),
         ("the same under Slurm", another_mpi_under_slurm),
     ],
     "cuda": [
-        ("help, user, labels", carries_the_kit),
+        ("help, user, labels", contains_the_kit),
         ("Horovod's check", built_with),
         ("without a GPU", without_gpu),
         ("on a GPU", on_gpu),
@@ -494,9 +494,9 @@ CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
 }
 
 
-def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
-    """The result of one check; prints the reason of a failure."""
-    print(f"{variant}: {what} ...", file=sys.stderr, flush=True)
+def verify(variant: str, name: str, check: Callable[[str], str]) -> Row:
+    """Return the result of one check; prints the reason of a failure."""
+    print(f"{variant}: {name} ...", file=sys.stderr, flush=True)
     began, begin = datetime.now(UTC), time.monotonic()
     try:
         state, result = "passed", check(variant)
@@ -506,29 +506,29 @@ def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
         print(error, file=sys.stderr)
         state, result = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
     seconds = time.monotonic() - begin
-    print(f"{variant}: {what}: {state} after {seconds:.0f} s: {result}", file=sys.stderr, flush=True)
-    return Row(variant, what, state, result, seconds, began)
+    print(f"{variant}: {name}: {state} after {seconds:.0f} s: {result}", file=sys.stderr, flush=True)
+    return Row(variant, name, state, result, seconds, began)
 
 
 def build_image(variant: str) -> str:
     """Build the OCI image; returns its size, and whether its base came from a registry."""
-    builds("image", variant)
+    run_build("image", variant)
     command, inputs = engine(), build.plan(variant, None)
     size = int(output([command, "image", "inspect", "--format", "{{.Size}}", f"kit:{variant}"])) / 1e6
     return f"{size:.0f} MB; on {', '.join(origin(command, image) for image in sorted({inputs.base, inputs.toolkit}))}"
 
 
 def origin(command: str, image: str) -> str:
-    """An image's name, marked if the image was imported on this machine, which only its comment tells."""
+    """Return an image's name, marked if its comment says that it was imported on this machine."""
     comment = output([command, "image", "inspect", "--format", "{{.Comment}}", image])
     return f"{image} (a substitute, imported here)" if "import" in comment.lower() else image
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a text table."""
+    """Return the rows as a text table."""
     lines = [("image", "what", "", "began (UTC)", "s", "result")]
     lines += [
-        (row.image, row.what, row.state, f"{row.began:%Y-%m-%d %H:%M:%S}", f"{row.seconds:.0f}", row.result)
+        (row.image, row.check, row.state, f"{row.began:%Y-%m-%d %H:%M:%S}", f"{row.seconds:.0f}", row.result)
         for row in rows
     ]
     widths = [max(len(line[i]) for line in lines) for i in range(5)]
@@ -536,15 +536,15 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def rows_of(variant: str) -> Iterator[Row]:
-    """Build an image and test it: a row each, as they come."""
-    built = verify(variant, "build", build_image)
-    yield built
-    if built.state == "passed":
-        yield from (verify(variant, what, check) for what, check in CHECKS[variant])
+    """Build an image and test it; yields a row as soon as each check ends."""
+    build_row = verify(variant, "build", build_image)
+    yield build_row
+    if build_row.state == "passed":
+        yield from (verify(variant, name, check) for name, check in CHECKS[variant])
 
 
-def tested_with() -> str:
-    """The engine's version and the kit's commit."""
+def tested_versions() -> str:
+    """Return the engine's version and the kit's commit."""
     inputs = build.plan("cpu", None)
     return f"{output([engine(), '--version']).strip()}; kit {inputs.version}, commit {inputs.commit}"
 
@@ -553,18 +553,18 @@ def main() -> int:
     """Build the images, test them, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variants", nargs="*", choices=build.VARIANTS, help="default: all")
-    asked = parser.parse_args()
-    build.chosen(("docker", "podman"), "make test-images")  # without one, every check would be skipped
+    arguments = parser.parse_args()
+    build.chosen_engine(("docker", "podman"), "make test-images")  # without one, every check would be skipped
     rows: list[Row] = []
     try:
-        for variant in asked.variants or build.VARIANTS:
+        for variant in arguments.variants or build.VARIANTS:
             for row in rows_of(variant):
-                rows.append(row)  # one by one: what ended before an interruption is in the table
+                rows.append(row)  # one by one: the table shows all checks that ended before an interruption
     except KeyboardInterrupt:
         print("interrupted; these checks ended before:", file=sys.stderr)
         return 130
     finally:
-        print(f"{tested_with()}\n{table(rows)}")
+        print(f"{tested_versions()}\n{table(rows)}")
     return int(any(row.state == "FAILED" for row in rows))
 
 

@@ -89,22 +89,22 @@ def test_the_first_engine_that_works_is_taken_and_others_are_listed_with_their_o
     monkeypatch.delenv("CONTAINER", raising=False)
     write_program(tmp_path / "docker", "echo Client:\necho 'Cannot connect to the Docker daemon' >&2\nexit 1")
     with pytest.raises(SystemExit) as error:
-        build.chosen(("docker", "podman"), "make image")
+        build.chosen_engine(("docker", "podman"), "make image")
     assert str(error.value).splitlines() == [
         "error: make image needs docker or podman; on this machine",
         "  docker: Cannot connect to the Docker daemon",
         "  podman: not installed",
     ]
     write_program(tmp_path / "podman", "echo Client:")
-    assert build.chosen(build.BUILDERS, "make image") == "podman"
+    assert build.chosen_engine(build.BUILDERS, "make image") == "podman"
 
 
 def test_the_engine_that_is_named_is_taken_or_the_first_that_works(monkeypatch):
-    monkeypatch.setattr(build, "first_that_works", lambda commands, what: commands[-1])
+    monkeypatch.setattr(build, "first_that_works", lambda commands, purpose: commands[-1])
     monkeypatch.setenv("CONTAINER", "podman")
-    assert build.chosen(build.BUILDERS, "make image") == "podman"
+    assert build.chosen_engine(build.BUILDERS, "make image") == "podman"
     monkeypatch.setenv("CONTAINER", "singularity")
     with pytest.raises(SystemExit, match="CONTAINER=singularity: for make image allowed are docker, podman, buildah"):
-        build.chosen(build.BUILDERS, "make image")
+        build.chosen_engine(build.BUILDERS, "make image")
     monkeypatch.delenv("CONTAINER")
-    assert build.chosen(build.BUILDERS, "make image") == "buildah"
+    assert build.chosen_engine(build.BUILDERS, "make image") == "buildah"

@@ -34,7 +34,7 @@ def _raises(error):
 )
 def test_a_check_passes_fails_or_is_skipped(check, state, seen):
     row = verify.verify("cpu", "something", check)
-    assert (row.image, row.what, row.state, row.result) == ("cpu", "something", state, seen)
+    assert (row.image, row.check, row.state, row.result) == ("cpu", "something", state, seen)
 
 
 def test_the_table_has_columns():
@@ -54,8 +54,8 @@ def test_the_table_has_columns():
 )
 def test_the_status_tells_of_a_failure_and_of_an_interruption(monkeypatch, capsys, error, status):
     monkeypatch.setattr(verify, "build_image", lambda variant: "built")
-    monkeypatch.setattr(verify, "tested_with", lambda: "engine 1.0")
-    monkeypatch.setattr(build, "chosen", lambda *_: "podman")
+    monkeypatch.setattr(verify, "tested_versions", lambda: "engine 1.0")
+    monkeypatch.setattr(build, "chosen_engine", lambda *_: "podman")
     monkeypatch.setitem(verify.CHECKS, "cpu", [("first", lambda variant: "works"), ("second", _raises(error))])
     monkeypatch.setattr(sys, "argv", ["verify.py", "cpu"])
     assert verify.main() == status
@@ -73,7 +73,7 @@ def test_an_image_that_cannot_be_built_is_not_tested(monkeypatch):
 
 def test_why_no_engine_works_fits_into_one_cell(monkeypatch):
     reasons = "error: this check needs docker or podman; on this machine\n  docker: no\n  podman: gone"
-    monkeypatch.setattr(build, "chosen", _raises(SystemExit(reasons)))
+    monkeypatch.setattr(build, "chosen_engine", _raises(SystemExit(reasons)))
     verify.engine.cache_clear()
     with pytest.raises(verify.Skipped, match=r"^this check needs docker or podman; on this machine docker: no, podman"):
         verify.engine()
@@ -89,7 +89,7 @@ def test_each_way_to_end_a_run_sends_its_signal(monkeypatch, name, status):
     launcher = subprocess.Popen(traps, start_new_session=True, preexec_fn=shell.heed_ctrl_c)
     try:
         verify.wait_for(functools.partial(verify.clients, launcher), "the command", 240)
-        verify.ENDS[name](launcher)
+        verify.INTERRUPTIONS[name](launcher)
         assert launcher.wait(240) == status
     finally:
         with contextlib.suppress(ProcessLookupError):  # the sleep, where it was left

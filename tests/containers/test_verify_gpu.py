@@ -21,22 +21,22 @@ SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 def test_the_commands_are_the_golden_ones_and_ask_for_a_container_only_where_one_is_named():
     how = {"variables": {"CONTAINER": "docker", "HOME": "/root"}}
     made = [verify_gpu.scaling("fp16", 4, **how), verify_gpu.overhead(4, **how), verify_gpu.allreduce(4, **how)]
-    made += [verify_gpu.crowded(4, **how), verify_gpu.setup(**how)]
+    made += [verify_gpu.too_many_ranks(4, **how), verify_gpu.setup(**how)]
     assert [shlex.join(command) for command in made] == (GOLDEN / "gpu-commands.txt").read_text().splitlines()
     assert not any(word.startswith("CONTAINER") for word in verify_gpu.allreduce(2, variables={}))
 
 
 def test_what_nvidia_smi_prints_is_read():
-    first, second = verify_gpu.shown(SMI)
+    first, second = verify_gpu.parse_gpus(SMI)
     assert (first.index, first.name, first.driver) == (0, "Tesla P100-PCIE-16GB", "550.54.15")
     assert (first.memory_bytes, first.use) == (16 * 2**30, GpuUse(0.97, 15213 * 2**20))
     assert second.use == GpuUse(None, 12 * 2**20)
     with pytest.raises(AssertionError, match="not understood: No devices were found"):
-        verify_gpu.shown("No devices were found")
+        verify_gpu.parse_gpus("No devices were found")
 
 
 def test_the_sampler_must_agree_with_nvidia_smi():
-    first, second = verify_gpu.shown(SMI)
+    first, second = verify_gpu.parse_gpus(SMI)
     near = GpuUse(0.9, first.use.memory_bytes + 2**20)
     assert verify_gpu.agree(first, near) == "GPU 0: 15214 MiB by both"
     assert verify_gpu.agree(second, GpuUse(None, 12 * 2**20)) == "GPU 1: 12 MiB by both"
@@ -55,10 +55,10 @@ def test_use_and_memory_of_each_gpu_are_in_the_record():
     run = make_record(nodes=2)
     for rank in run.ranks:
         rank.usage = Usage([1.0, 2.0, 3.0], [1.0] * 3, [2**30] * 3, [0.0, 0.9, 0.2], [2**20, 8 * 2**30, 2**30])
-    assert verify_gpu.used([plain(run)]) == "GPU use up to 90 %, memory up to 8.0 GiB"
+    assert verify_gpu.gpu_usage([plain(run)]) == "GPU use up to 90 %, memory up to 8.0 GiB"
     run.ranks[1].usage.gpu_memory_bytes = [None] * 3
     with pytest.raises(AssertionError, match="rank 1: no memory of its GPU"):
-        verify_gpu.used([plain(run)])
+        verify_gpu.gpu_usage([plain(run)])
 
 
 def test_the_bandwidth_beside_that_of_the_link_worked_by_hand():
@@ -77,10 +77,10 @@ def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsy
 
 def test_the_driver_must_be_new_enough_and_an_exchange_needs_two_gpus(monkeypatch):
     one = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuUse(None, None))
-    monkeypatch.setattr(verify_gpu, "here", lambda: [one])
+    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [one])
     assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; driver 550.54.15"
     with pytest.raises(Skipped, match="one GPU: an exchange needs two"):
-        verify_gpu.several()
-    monkeypatch.setattr(verify_gpu, "here", lambda: [replace(one, driver="470.82.01")])
+        verify_gpu.gpu_count()
+    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [replace(one, driver="470.82.01")])
     with pytest.raises(AssertionError, match=r"driver 470.82.01: TensorFlow 2.21 needs 525.60 or newer"):
         verify_gpu.driver("")
