@@ -1,6 +1,6 @@
 """One rank of one run: configure, join the others, build, measure, record.
 
-`python -m train.launch` starts it on every rank, with the run folder that says what to do. By hand it works the same
+`python -m train.launch` starts it on every rank, with the run folder that holds its task. By hand it works the same
 under horovodrun, mpirun or srun:
 
     horovodrun -np 2 python -m train experiment=weak_scaling model=resnet50 nodes=2
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 
 def redirect_output(folder: Path, rank: int) -> None:
-    """Send what this process prints to the rank's log, and end when the launcher is gone."""
+    """Send the output of this process to the rank's log, and end it when the launcher is gone."""
     process.end_with_launcher(os.dup(sys.stdout.fileno()))
     log = os.open(protocol.rank_log(folder, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, sys.stdout.fileno())
@@ -53,14 +53,14 @@ def redirect_output(folder: Path, rank: int) -> None:
 
 
 def start_part(folder: Path | None) -> PartWriter:
-    """Return the part of this rank, kept in the run folder where there is one."""
+    """Return the writer of this rank's part, which is in the run folder if there is one."""
     rank, host = placement.global_rank(), socket.gethostname()
     path = protocol.part_path(folder, rank, host, os.getpid()) if folder else None
     return PartWriter(path, rank=rank, local_rank=placement.local_rank(), host=host, began_at=FIRST_LINE_AT)
 
 
 def explain(error: Exception, part: Part, phase: str) -> Failure:
-    """Return what failed and where; it is printed too."""
+    """Return the failure, with rank, phase and step, and print it."""
     kind = "" if isinstance(error, ConfigError | PeerLost | RankUnresponsive) else f"{type(error).__name__}: "
     cause = error if isinstance(error, RankUnresponsive) and error.rank is not None else part  # another rank, or this
     failure = Failure(
@@ -78,16 +78,16 @@ def explain(error: Exception, part: Part, phase: str) -> Failure:
 
 
 def finish(part: PartWriter, clock: PhaseClock, failure: Failure | None = None) -> None:
-    """Record that this rank measures no more, and why where it failed."""
+    """Record that this rank measures no more, with the failure, if any."""
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     part.add(phases_s=clock.stop(), peak_memory_bytes=peak_bytes, failure=failure, finished=failure is None)
 
 
 def end(status: int) -> NoReturn:
-    """End this process, with all that it printed.
+    """Flush the output and end this process.
 
-    Not by sys.exit: after a failure Horovod would wait for ranks that are not coming, and after a success taking
-    TensorFlow apart takes a second.
+    Not by sys.exit: after a failure Horovod would wait for ranks that are not coming, and after a success TensorFlow's
+    own shutdown takes a second.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -95,9 +95,9 @@ def end(status: int) -> NoReturn:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run one rank; the exit status is 0 only where it has measured all that it was asked for.
+    """Run one rank; returns the exit status: 0 only if it has measured all of its task.
 
-    Ends this process where it has not.
+    Ends this process itself after a failure.
     """
     if options.run_dir:
         redirect_output(options.run_dir, placement.global_rank())
@@ -107,14 +107,14 @@ def main(options: argparse.Namespace) -> int:
     clock.enter("import", at=FIRST_LINE_AT)
     standalone = None if options.run_dir else Standalone(part, clock, options.overrides)
     try:
-        asked = task.assigned(options.run_dir) if options.run_dir else task.composed(options.overrides)
-        ranks = Worker(asked, part, clock, standalone).work()
+        rank_task = task.assigned(options.run_dir) if options.run_dir else task.composed(options.overrides)
+        ranks = Worker(rank_task, part, clock, standalone).work()
     except RankDropped as error:
         print(f"[rank {part.part.rank}] {error}", file=sys.stderr)
         return 1  # without a failure: another process has this rank's number now
     except Exception as error:
-        # All within this block: its end would delete what the failed frames hold, and to delete a variable on a
-        # parameter server that no longer answers TensorFlow waits without a limit.
+        # All within this block: its end would delete the objects of the failed frames, and TensorFlow waits without a
+        # limit to delete a variable on a parameter server that no longer answers.
         finish(part, clock, explain(error, part.part, clock.phase))
         if standalone:
             standalone.failed()

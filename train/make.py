@@ -1,4 +1,4 @@
-"""Run what a target of the Makefile stands for, with the values that the user set as environment variables.
+"""Run the commands of a target of the Makefile, with the values that the user set as environment variables.
 
 python -m train.make weak-scaling
 
@@ -19,7 +19,7 @@ from types import FrameType
 
 from train.config import quoted
 
-# What can be a name in Hydra's grammar as it stands. Not true, null or 1e3, which would change their type.
+# A name in Hydra's grammar without quotes. Not true, null or 1e3, which would change their type.
 _NAME = re.compile(r"(?!(?:true|false|null|inf|nan)$)[A-Za-z][\w-]*", re.I)
 _WRONG_INPUT = 2  # the exit status of a command that cannot start: nothing after it makes sense
 
@@ -29,12 +29,12 @@ class Step:
     """One command of a target: a module with its arguments."""
 
     command: tuple[str, ...]
-    counts: bool = True  # whether its failure is one of the target
+    counts: bool = True  # its failure is a failure of the target
 
 
 @dataclass(frozen=True)
 class Variables:
-    """What the user set, by name; an empty value is as good as none."""
+    """The user's variables, by name; an empty value counts as none."""
 
     values: Mapping[str, str]
 
@@ -43,7 +43,7 @@ class Variables:
         return self.values.get(name) or default
 
     def path(self, name: str, default: str = "") -> str:
-        """Return the value of a variable as an argument that no parser takes for an option."""
+        """Return the value of a variable as an argument that no parser can take for an option."""
         value = self.text(name, default)
         return f"./{value}" if value.startswith("-") else value
 
@@ -52,7 +52,7 @@ class Variables:
         return self.text(name) not in ("", "0", "no", "false")
 
     def items(self, name: str) -> list[str]:
-        """Return the items of a list, which commas, spaces or both separate."""
+        """Return the items of a list, separated by commas, spaces or both."""
         return [item for item in re.split(r"[,\s]+", self.text(name)) if item]
 
     def only(self, *names: str) -> "Variables":
@@ -81,13 +81,13 @@ def _quoted(text: str) -> str:
 
 
 def _program_name(command: str) -> str:
-    """Return what a command is called in tables: its script without .py, else its first word; "" without a command."""
+    """Return the name of a command in tables: its script without .py, else its first word; "" without a command."""
     script = re.search(r"([^\s/'\"]+)\.py\b", command)
     return _quoted(script[1] if script else Path((command.split() or [""])[0]).name)
 
 
 def overrides(user: Variables) -> list[str]:
-    """Return the overrides of a launch. Raises ValueError where ARGS has a quote without its partner."""
+    """Return the overrides of a launch. Raises ValueError if ARGS has an unmatched quote."""
     hosts = user.items("HOSTS")
     values = {
         "device": user.text("DEVICE", "cpu"),
@@ -143,11 +143,11 @@ def _explain(user: Variables) -> list[str]:
 
 
 def _input_bench(user: Variables) -> list[str]:
-    wanted = user.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
-    return ["train.tools.input_bench", *overrides(wanted)]
+    variables = user.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
+    return ["train.tools.input_bench", *overrides(variables)]
 
 
-# What the targets of one command run: the options among its words, and the variable of its positional argument.
+# Targets with one command: the command, the variables of its options, and the variable of its positional argument.
 _SIMPLE = {
     "appendix": ("analysis appendix", ("STYLE", "FILE"), ()),
     "bundle": ("analysis bundle", ("SCRUB", "SIGN_KEY", "RESULTS"), ()),
@@ -195,28 +195,28 @@ _OTHERS = {
 
 
 def _command(target: str, user: Variables) -> list[str]:
-    """Return the command of a target that has one alone; empty where it launches an experiment."""
+    """Return the command of a target with a single command; empty if the target launches an experiment."""
     if target in _OTHERS:
         return _OTHERS[target](user)
-    words, options, positional = _SIMPLE.get(target, ("", (), ()))
-    return [*words.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
+    command, options, positional = _SIMPLE.get(target, ("", (), ()))
+    return [*command.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
 
 
 def steps(target: str, user: Variables) -> list[Step]:
     """Return the commands of a target in their order. Raises ValueError as `overrides` does."""
     if command := _command(target, user):
         return [Step(tuple(command))]
-    if target == "diagnose" and (measured := user.text("EXPERIMENT")):
-        return [_analysis("diagnose", measured, *user.options("MODELS"), "--draw", *user.options("RESULTS"))]
+    if target == "diagnose" and (experiment := user.text("EXPERIMENT")):
+        return [_analysis("diagnose", experiment, *user.options("MODELS"), "--draw", *user.options("RESULTS"))]
     if target == "reproduce":
         report = user.text("REPORT")
         first = Step(("train.launch.reproduce", *user.options("FORCE", "DRY_RUN"), "--", report, *overrides(user)))
-        then = _analysis("report", f"--report={report}", f"--out=figures/reproduce-{report}.html", counts=False)
+        following = _analysis("report", f"--report={report}", f"--out=figures/reproduce-{report}.html", counts=False)
     else:
         experiment = target.replace("-", "_")
         options = user.options("FORCE", "DRY_RUN", "ONLY")
         first = Step(("train.launch", *options, f"experiment={experiment}", *overrides(user)))
-        then = {
+        following = {
             "diagnose": _analysis("diagnose", "diagnose", *user.options("MODELS"), "--draw", counts=False),
             "tune": _analysis("tune", *user.options("MODELS", "WRITE")),
             "timeline": _analysis("timeline", *user.options("MODELS")),
@@ -224,7 +224,7 @@ def steps(target: str, user: Variables) -> list[Step]:
     check = [_analysis("tune", "--dry-run", *user.options("WRITE"))] if target == "tune" and user.text("WRITE") else []
     if user.is_on("DRY_RUN") or user.text("LAUNCHER") == "slurm":  # nothing is measured when it returns
         return [*check, first]
-    return [*check, first, Step((*then.command, *user.options("RESULTS")), then.counts)]
+    return [*check, first, Step((*following.command, *user.options("RESULTS")), following.counts)]
 
 
 def _analysis(*command: str, counts: bool = True) -> Step:
@@ -234,7 +234,7 @@ def _analysis(*command: str, counts: bool = True) -> Step:
 def run(commands: Sequence[Step]) -> int:
     """Run the commands one after the other; returns the exit status.
 
-    Ctrl-C reaches a command from the terminal. SIGTERM is passed on to it, and is the end of the target.
+    Ctrl-C reaches a command from the terminal. SIGTERM is passed on to it, and ends the target.
     """
     child: subprocess.Popen | None = None
     terminated = False
@@ -246,15 +246,15 @@ def run(commands: Sequence[Step]) -> int:
             child.terminate()
 
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+        if signal.getsignal(number) != signal.SIG_IGN:  # ignored by nohup
             signal.signal(number, pass_on)
     status = 0
     for step in commands:
         child = subprocess.Popen([sys.executable, "-m", *step.command])
-        ended = child.wait()
+        code = child.wait()
         if step.counts:
-            status = status or (ended if ended >= 0 else 128 - ended)
-        if terminated or ended == _WRONG_INPUT:
+            status = status or (code if code >= 0 else 128 - code)
+        if terminated or code == _WRONG_INPUT:
             break
     return status
 

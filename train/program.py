@@ -1,8 +1,8 @@
 """Run a user's own program once for all ranks of a point, and record the rate that it prints.
 
 The launcher starts `python -m train.program --run-dir FOLDER`; the program starts its processes itself, here or on the
-hosts that the placeholders of its command name. In a container runs the program alone: its image needs nothing of the
-kit. What starts the container follows FOLDER.
+hosts that the placeholders of its command name. Only the program runs in a container: its image needs nothing of the
+kit. The command that starts the container follows FOLDER.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from train.record.parts import PartWriter
 from train.record.record import Failure, Host
 from train.task import Task, assigned
 
-_GRACE_S = 5.0  # less than the launcher leaves to this process
-_SEEDS_APART = 1000  # of the experiment's seeds, so that launches of one and of the next share none
+_GRACE_S = 5.0  # less than the launcher's grace for this process
+_SEED_STEP = 1000  # seeds for each seed of the experiment, so that launches with different ones share none
 
 
 def values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, object]:
@@ -40,12 +40,12 @@ def values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, 
         "threads": config.threads_per_rank or 1,
         "batch_per_rank": config.batch_per_rank,
         "global_batch": config.global_batch,
-        "seed": config.seed * _SEEDS_APART + repeat,
+        "seed": config.seed * _SEED_STEP + repeat,
     }
 
 
 def main() -> int:
-    """Run the program; the exit status is 0 only where it ended well and printed one rate."""
+    """Run the program; returns the exit status: 0 only if it succeeded and printed one rate."""
     parser = argparse.ArgumentParser(prog="python -m train.program", description=__doc__.splitlines()[0])
     parser.add_argument("--run-dir", type=Path, required=True, help="the run folder, from the launcher")
     parser.add_argument("container", nargs=argparse.REMAINDER, help="what runs a command in its container, if any")
@@ -66,21 +66,21 @@ def main() -> int:
 
 
 def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[PartWriter]:
-    """Return a part for each rank: where it runs, and on which cores if all nodes share this machine.
+    """Return a part for each rank, with its host, and its cores if all nodes share this machine.
 
-    This process is bound to the cores of all of them, and so is the program.
+    This process, and so the program, is bound to the cores of all ranks.
     """
-    available, here = placement.usable_cores(), socket.gethostname()
-    described = environment.host(available)
+    available, hostname = placement.usable_cores(), socket.gethostname()
+    this_host = environment.host(available)
     local = set(hosts) == {"localhost"}
     cores = placement.cores_of_ranks(config, available) if local else [[]] * config.ranks
-    names = [here if host == "localhost" else host for host in hosts for _ in range(config.ranks_per_node)]
+    names = [hostname if host == "localhost" else host for host in hosts for _ in range(config.ranks_per_node)]
     if local:
-        os.sched_setaffinity(0, {core for own in cores for core in own})
+        os.sched_setaffinity(0, {core for rank_cores in cores for core in rank_cores})
     os.environ.setdefault("OMP_NUM_THREADS", str(config.threads_per_rank or 1))
-    on_hosts = [
-        described
-        if name == here
+    descriptions = [
+        this_host
+        if name == hostname
         else Host(name, "not recorded: on another host", cores=0, memory_bytes=0, kernel="", gpus=[])
         for name in dict.fromkeys(names)
     ]
@@ -91,14 +91,14 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
         )
         for rank, name in enumerate(names)
     ]  # fmt: skip
-    parts[0].add(environment=environment.collect(on_hosts, with_horovod=False))
+    parts[0].add(environment=environment.collect(descriptions, with_horovod=False))
     return parts
 
 
 def _run(
     task: Task, container: list[str], folder: Path, hosts: tuple[str, ...], parts: list[PartWriter]
 ) -> Failure | None:
-    """Run the program and add its rate and times to the parts; returns why it failed."""
+    """Run the program and add its rate and times to the parts; returns the failure, None after a success."""
     config = task.config
     assert config.program is not None
     argv = container + filled(config.program.command, values(config, hosts, task.repeat))
@@ -119,18 +119,18 @@ def _run(
         why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
         return failed(f"the command ended with {why}", phase="timed", exit_code=status)
     try:
-        printed = logs.printed_rate(log.read_text(errors="replace"), config.program.rate, config.global_batch or 1)
+        rate = logs.printed_rate(log.read_text(errors="replace"), config.program.rate, config.global_batch or 1)
     except logs.RateError as error:
         return failed(str(error), phase="timed")
-    parts[0].add(printed=printed)
+    parts[0].add(printed=rate)
     return None
 
 
 def _wait(argv: list[str], log: Path) -> int:
     """Run a command to its end, with its output in a file.
 
-    A SIGTERM of this process is passed on. The first process of a container does not heed it, unless it says so itself:
-    what is left of the job after a while is killed.
+    SIGTERM is passed on to it. The first process of a container ignores that by default: the remaining processes of the
+    job are killed after a while.
     """
     with log.open("wb") as output:
         env = placement.without_rank()

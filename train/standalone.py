@@ -1,8 +1,8 @@
 """The record of a job that was started by hand, without a launcher: the ranks write it themselves.
 
-Once the ranks have met, rank 0 makes the run folder and every rank appends its part there. After a success rank 0
-writes the record. After a failure the rank that fails first does so, from all parts that are there: horovodrun,
-mpirun and srun then end the other ranks. Rank 0 also does so when it is ended itself.
+Once the ranks have joined, rank 0 makes the run folder and every rank appends its part there. After a success rank 0
+writes the record. After a failure the first rank that fails writes it, from all existing parts: horovodrun, mpirun and
+srun then end the other ranks. Rank 0 also writes it if it is ended itself.
 """
 
 import os
@@ -66,17 +66,17 @@ class Standalone:
     """One rank's part in the record of a job that was started by hand."""
 
     def __init__(self, part: PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
-        """Before the ranks have met there is no folder, and nothing is written."""
+        """Write nothing yet: before the ranks have joined there is no folder."""
         self._part, self._clock, self._overrides = part, clock, overrides
         self._run: Run | None = None
 
     @property
     def folder(self) -> Path | None:
-        """Return the run folder; None before the ranks have met."""
+        """Return the run folder; None before the ranks have joined."""
         return Path(self._run.folder) if self._run else None
 
     def agree_on_folder(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
-        """Agree on the run folder, and append this rank's part there. Every rank calls this when ranks have met."""
+        """Agree on the run folder, and append this rank's part there. Every rank calls this once all have joined."""
         runs = [run for run in distribution.gather(self._run, Run | None) if run]
         if not runs:
             created = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
@@ -84,7 +84,7 @@ class Standalone:
         if self._run:
             return
         folder, rank = Path(runs[0].folder), distribution.rank
-        folder.mkdir(parents=True, exist_ok=True)  # it is there, unless the hosts do not share it
+        folder.mkdir(parents=True, exist_ok=True)  # it exists, unless the hosts do not share it
         self._run = runs[0]
         self._part.append_to(protocol.part_path(folder, rank, self._part.part.host, os.getpid()))
         if rank == 0:
@@ -97,9 +97,9 @@ class Standalone:
             self._write(all_parts, sum(all_parts[0].phases_s.values()))
 
     def failed(self, failure: Failure | None = None) -> None:
-        """Write the record of a run that has failed, unless another rank has done so, or the ranks have never met.
+        """Write the record of a run that has failed, unless another rank has done so, or the ranks have never joined.
 
-        failure: why, where no rank knows.
+        failure: the reason, if no rank reports one.
         """
         if self._run:
             all_parts = parts.read(Path(self._run.folder))
@@ -108,7 +108,7 @@ class Standalone:
                 self._write(all_parts, self._clock.elapsed_s(), first or failure)
 
     def _interrupted(self, by: signal.Signals) -> None:
-        """End this process, with a record. The main thread may be in the middle of anything: it is left alone."""
+        """Write a record and end this process, without the main thread, which may be anywhere."""
         part = self._part.part
         reason = f"ended by {by.name}"
         if by == signal.SIGTERM:
@@ -119,16 +119,16 @@ class Standalone:
             os._exit(128 + by)
 
     def _write(self, all_parts: Sequence[Part], job_s: float, failure: Failure | None = None) -> None:
-        """Write the record of these parts and say where it is. Raises OSError, also where there is one."""
+        """Write the record of these parts and print its path. Raises OSError, also if there is one already."""
         assert self._run
-        ending = parts.JobEnd(
+        job_end = parts.JobEnd(
             started_at=self._part.part.began_at,
             job_s=job_s,
             cores_shared=placement.shared_on_a_host((part.host, part.cores, part.workers) for part in all_parts),
             supervised=False,
             failure=failure,
         )
-        record = parts.assemble(all_parts, self._run.identity, ending)
+        record = parts.assemble(all_parts, self._run.identity, job_end)
         path = Path(self._run.folder) / RECORD_NAME
         write_once(path, dumps(record))
         Secret(protocol.secret_folder(path.parent)).remove()
@@ -136,7 +136,7 @@ class Standalone:
 
 
 def when_ended(handle: Callable[[signal.Signals], None]) -> None:
-    """Call `handle`, in a thread, when a signal to end comes: the main thread may be inside TensorFlow for long.
+    """Call `handle`, in a thread, when a signal to end arrives: the main thread may be in TensorFlow for long.
 
     Python's handlers wait for the main thread; the byte that its C handler writes to the wakeup descriptor does not.
     """
@@ -144,7 +144,7 @@ def when_ended(handle: Callable[[signal.Signals], None]) -> None:
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+        if signal.getsignal(number) != signal.SIG_IGN:  # ignored by nohup
             signal.signal(number, lambda *_: None)
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""What a rank is asked to do, and what it works with.
+"""The task of a rank, and its context when the ranks have joined.
 
 A launcher assigns the task, or it is composed from the overrides of a rank that was started by hand.
 """
@@ -27,8 +27,8 @@ class Task:
 
     config: RunConfig
     expected: roll_call.Expected
-    folder: Path | None = None  # of the run, where a launcher made it
-    repeat: int = 0  # which launch of this configuration it is
+    folder: Path | None = None  # of the run; None without a launcher
+    repeat: int = 0  # number of the launch of this configuration
     quotas: bool = False  # the launcher limits the nodes to CPU quotas while they measure
     sweep: Sequence[str] = ()  # the keys that the experiment sweeps, of a rank that was started by hand
 
@@ -39,23 +39,23 @@ class Context:
 
     config: RunConfig  # of this rank's group
     distribution: Distribution  # the ranks of its group
-    all_ranks: AllRanks  # all ranks of the job: the same object, but in rounds
+    all_ranks: AllRanks  # all ranks of the job: the same object, except in rounds
     clock: PhaseClock
-    part: PartWriter  # takes what the rank measures, as it comes
-    core_sets: Sequence[Sequence[int]]  # this rank's cores; of rank groups that swap cores then the others'
+    part: PartWriter  # takes the rank's measurements
+    core_sets: Sequence[Sequence[int]]  # this rank's cores; if rank groups swap cores, then those of the others
     gate: QuotaGate
-    meter: Meter  # of the energy that it is to count
-    repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
-    folder: Path | None  # of the run, where a launcher made it
-    checkpoints: Path | None  # the folder to keep them in; None: none are kept
-    key: Callable[[], bytes]  # gives the secret of the job, by which its processes know each other
+    meter: Meter  # reads its energy counters
+    repeat: int  # number of the launch of this configuration: it and the seed determine the order of rounds
+    folder: Path | None  # of the run; None without a launcher
+    checkpoints: Path | None  # their folder; None: without checkpoints
+    key: Callable[[], bytes]  # returns the secret of the job, by which its processes authenticate each other
     hold_roll_call: Callable[[], None]  # elastic training calls it whenever the ranks have changed
 
 
 def assigned(folder: Path) -> Task:
     """Return the task that a launcher has written into the run folder.
 
-    Raises ConfigError where this host's code cannot read it, OSError where the file is not there.
+    Raises ConfigError if this host's code cannot read it, OSError if the file does not exist.
     """
     assignment = protocol.read_assignment(folder)
     config = rebuild(assignment.config)

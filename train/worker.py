@@ -1,4 +1,4 @@
-"""The work of one rank: take cores and GPU, start TensorFlow on them, meet the others, hold the roll call, measure.
+"""The work of one rank: take cores and GPU, start TensorFlow on them, join the others, hold the roll call, measure.
 
 Cores, threads and GPU are set before TensorFlow starts its threads.
 """
@@ -31,7 +31,7 @@ from train.transport import tcp_group
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import AllRanks
 
-# tf_keras imports these if it can, for data and layers that no model of this kit has; a fifth of TensorFlow's import.
+# tf_keras imports these, if installed, for data and layers that the kit does not use: a fifth of TensorFlow's import.
 _NOT_NEEDED = ("pandas", "scipy")
 
 
@@ -40,15 +40,14 @@ class Gpu:
     """The GPU of a rank, or those of its towers."""
 
     name: str
-    identity: str  # index or UUID: distinguishes it from the others of its host; of several, separated by commas
+    identity: str  # index or UUID, which differs from those of others of its host; several are separated by commas
 
 
 def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list[int]]]:
-    """Bind this process to its cores; return them, and of rank groups that swap cores then those of the other groups.
+    """Bind this process to its cores; return them, and if rank groups swap cores, then those of the other groups.
 
-    A process with several towers has the cores of all of them; no tower is bound to its own.
-
-    The configuration that is returned has cores per node and threads per rank also where no launcher has set them.
+    A process with several towers has the cores of all of them; no tower is bound to its own. The returned configuration
+    has cores per node and threads per rank, even if no launcher has set them.
     """
     available = placement.usable_cores()
     nodes_here = max(1, placement.local_size() * config.towers // config.ranks_per_node)
@@ -56,8 +55,8 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
     config = config.on_cores(per_node, placement.share(per_node, config.ranks_per_node))
     shape = config.ranks_per_node, per_node, config.threads_per_rank or 1
     groups = len(config.launch.rank_groups) if config.launch.rank_groups_at_once else 1  # side by side, all of one size
-    own_first = [(placement.rank_group() + number) % groups for number in range(groups)]
-    firsts = [local_rank + number * config.ranks for number in own_first]
+    group_order = [(placement.rank_group() + number) % groups for number in range(groups)]
+    firsts = [local_rank + number * config.ranks for number in group_order]
     core_sets = [
         sorted({core for n in range(config.towers) for core in placement.cores_of_rank(available, first + n, *shape)})
         for first in firsts
@@ -72,9 +71,9 @@ def start_tensorflow(
     """Return the GPU of this rank, if any, with TensorFlow imported and limited to it and to so many threads.
 
     folder, secret: as `distribution.prepare` takes them.
-    Raises ConfigError where there is no GPU and one was asked for.
+    Raises ConfigError if device=gpu and there is no GPU.
     """
-    # TensorFlow loads one Keras itself; tf_keras is the one that is used here, and loading Keras 3 too would take 2 s.
+    # TensorFlow loads a Keras itself. The kit uses tf_keras; loading Keras 3 too would take 2 s.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it makes VGG16 1.5 and AlexNet 3.6 times faster.
@@ -87,7 +86,7 @@ def start_tensorflow(
         import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(distribution.inter_op_threads(config))
-    gpu = None if config.device == "cpu" else _own_gpus(local_rank, config.towers)
+    gpu = None if config.device == "cpu" else _rank_gpus(local_rank, config.towers)
     if config.device == "cpu" and config.towers > 1:
         [processor] = tf.config.list_physical_devices("CPU")
         parts = [tf.config.LogicalDeviceConfiguration() for _ in range(config.towers)]
@@ -100,7 +99,7 @@ def start_tensorflow(
 
 @contextmanager
 def without(packages: Iterable[str]) -> Iterator[None]:
-    """Within this context these packages are as if they were not installed, but for those that are imported already."""
+    """Within this context these packages seem not installed, except those that are imported already."""
     hidden = [package for package in packages if package not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: an import raises ModuleNotFoundError
     try:
@@ -112,9 +111,9 @@ def without(packages: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Within this context no garbage is collected, and what is made in it is never searched for garbage.
+    """Within this context no garbage is collected, and objects from it are never searched for garbage.
 
-    Modules stay until the end. Searching them takes a tenth of an import, and later pauses that fall into timed steps.
+    Modules stay until the end. Searching them takes a tenth of an import, and later causes pauses in timed steps.
     """
     gc.disable()
     try:
@@ -124,10 +123,10 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _own_gpus(local_rank: int, towers: int) -> Gpu:
-    """Return the GPU of this rank, or one for each of its towers: all that TensorFlow uses from now on.
+def _rank_gpus(local_rank: int, towers: int) -> Gpu:
+    """Limit TensorFlow to the GPU of this rank, or to one for each of its towers, and return it.
 
-    Raises ConfigError where there are too few.
+    Raises ConfigError if there are too few.
     """
     import tensorflow as tf
 
@@ -138,7 +137,7 @@ def _own_gpus(local_rank: int, towers: int) -> Gpu:
             f"{towers} needed; under Slurm request them (--gpus-per-node), in Singularity they need --nv; or use "
             "device=cpu"
         )
-    # Slurm may show each rank only its own GPU. The roll call finds out whether two ranks got the same one.
+    # Slurm may show each rank only its own GPU. The roll call detects two ranks with the same one.
     indices = range(towers) if towers > 1 else [local_rank % len(gpus)]
     tf.config.set_visible_devices([gpus[index] for index in indices], "GPU")
     for index in indices:
@@ -148,7 +147,7 @@ def _own_gpus(local_rank: int, towers: int) -> Gpu:
 
 
 def _identity(index: int) -> str:
-    """Return what CUDA_VISIBLE_DEVICES calls the GPU with this index."""
+    """Return the GPU with this index as in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     return visible[index] if index < len(visible) and visible[index] else str(index)
 
@@ -157,10 +156,10 @@ class Worker:
     """One rank of a job, from its task to its measurements."""
 
     def __init__(self, task: Task, part: PartWriter, clock: PhaseClock, standalone: Standalone | None) -> None:
-        """Note what the rank runs, before what it finds on its host is added to the configuration.
+        """Note configuration and code of the rank, before values of its host are added to the configuration.
 
-        part: takes what the rank measures.
-        standalone: keeps the record, where there is no launcher.
+        part: takes the rank's measurements.
+        standalone: writes the record if there is no launcher.
         """
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
         self._config = identity.config_of(task.config, placement.rank_group())
@@ -170,9 +169,9 @@ class Worker:
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
 
     def work(self) -> Distribution:
-        """Measure and record all that was asked for; returns the ranks, which are still joined.
+        """Measure and record all of the task; returns the ranks, which are still joined.
 
-        Raises ConfigError, PeerLost, RankDropped, and what training and allreduce sweeps raise.
+        Raises ConfigError, PeerLost, RankDropped, and the errors of training and allreduce sweeps.
         """
         part, clock = self._part, self._clock
         self._config, self._core_sets = bind_cores(self._config, part.part.local_rank)
@@ -182,7 +181,7 @@ class Worker:
         secret = Secret(protocol.secret_folder(self._task.folder)) if self._task.folder else None
         gpu = start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared, secret)
         part.add(gpu=gpu.name if gpu else None)
-        # The sampler is a process: some MPIs forbid to start one when the ranks have met.
+        # The sampler is a process: some MPIs forbid starting one after the ranks have joined.
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
             clock.enter("init")
             process.allow_open_files(config.ranks_of_job)
@@ -198,7 +197,7 @@ class Worker:
         self._part.add(failure=Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
 
     def _measure(self, ranks: Distribution, gpu: Gpu | None) -> None:
-        """Measure with these ranks, and record it. Raises ConfigError if other rank groups of the job do not come."""
+        """Measure with these ranks, and record the results. Raises ConfigError if other rank groups do not come."""
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
         all_ranks: AllRanks = ranks
@@ -222,7 +221,7 @@ class Worker:
             key=self._key,
             hold_roll_call=lambda: self._hold_roll_call(ranks, all_ranks, gpu),
         )
-        if not config.distribution.elastic:  # there it comes later: ranks that are already training take part in it
+        if not config.distribution.elastic:  # then it is held later: ranks that are already training take part in it
             context.hold_roll_call()
         answers = _run(context)
         folder = task.folder or (self._standalone and self._standalone.folder)
@@ -232,11 +231,11 @@ class Worker:
     def _key(self) -> bytes:
         """Return the secret of the job. Raises OSError."""
         folder = self._task.folder or (self._standalone and self._standalone.folder)
-        assert folder, "the ranks have not met"
+        assert folder, "the ranks have not joined"
         return Secret(protocol.secret_folder(folder)).key()
 
     def _hold_roll_call(self, ranks: Distribution, all_ranks: AllRanks, gpu: Gpu | None) -> None:
-        """Hold the roll call; rank 0 records what it tells of the hosts. Raises ConfigError."""
+        """Hold the roll call; rank 0 records the hosts. Raises ConfigError."""
         config, part = self._config, self._part
         part.add(rank=all_ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
@@ -246,7 +245,7 @@ class Worker:
                 self._steal, counters.steal(self._cores), len(self._cores)
             )
         library = environment.mpi_library()
-        me = roll_call.Present(
+        answer = roll_call.Present(
             rank=all_ranks.rank,
             host=self._host,
             cores=tuple(part.part.cores),
@@ -256,9 +255,9 @@ class Worker:
             source_digest=files.source_digest(self._details.source),
             packages=self._details.packages,
         )
-        present = roll_call.hold(me, self._details, self._task.expected, config, all_ranks.gather)
+        present = roll_call.hold(answer, self._details, self._task.expected, config, all_ranks.gather)
         if all_ranks.rank == 0:
-            hosts = list({one.host.host: one.host for one in present}.values())
+            hosts = list({answer.host.host: answer.host for answer in present}.values())
             notes = [note for note in roll_call.remarks(hosts, config) if note not in part.part.notes]
             part.add(environment=environment.collect(hosts), notes=notes)
             for note in notes:
@@ -266,7 +265,7 @@ class Worker:
 
 
 def _run(context: Context) -> predictions.Predictions | None:
-    """Sweep allreduces, or train; returns what the model answered at the end, where there is something to answer."""
+    """Sweep allreduces, or train; returns the model's answers at the end, if there are any."""
     if context.config.allreduce_sweep:
         from train.allreduce import sweep
 
@@ -284,9 +283,9 @@ def _run(context: Context) -> predictions.Predictions | None:
 
 @contextmanager
 def sampling(period_s: float | None, gpu: str | None, clock: PhaseClock, part: PartWriter) -> Iterator[None]:
-    """Sample what this process uses while the block runs, and record it; without a period nothing.
+    """Sample the resource use of this process within this context, and record it; without a period nothing.
 
-    The samples so far are recorded after a timed phase: who watches a training over epochs sees them.
+    The samples so far are recorded after a timed phase, for watchers of training over epochs.
     """
     if period_s is None:
         yield

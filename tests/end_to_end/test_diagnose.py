@@ -131,7 +131,7 @@ def test_a_slow_link_is_named(tmp_path: Path):
     measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")
     [record] = records(tmp_path)
     assert [(quota.node, quota.cpus, quota.by) for quota in record.node_quotas] == [
-        (n, 0.8, means.words) for n in (0, 1)
+        (n, 0.8, means.text) for n in (0, 1)
     ]
     assert all(quota.periods >= quota.throttled_periods for quota in record.node_quotas)
     assert not record.cores_shared

@@ -18,7 +18,7 @@ ENDLESS = ("measure.design=rounds", "measure.budget_s=3600", "measure.repeats=1"
 
 
 @pytest.fixture
-def means() -> cgroups.Means:
+def means() -> cgroups.QuotaMethod:
     """The means of CPU quotas on this machine; skips if there are none."""
     means = cgroups.find()
     if isinstance(means, str):
@@ -26,13 +26,15 @@ def means() -> cgroups.Means:
     return means
 
 
-def leftovers(pid: int, means: cgroups.Means) -> list[Path]:
+def leftovers(pid: int, means: cgroups.QuotaMethod) -> list[Path]:
     """Return the existing control groups and networks of the launcher with this process ID."""
     groups = list(means.parent.glob(f"kit{pid}-*")) if means.parent else []
     return [*groups, *Path("/run/netns").glob(f"kit{pid}-*"), *Path("/etc/netns").glob(f"kit{pid}-*")]
 
 
-def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joined(tmp_path: Path, means: cgroups.Means):
+def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joined(
+    tmp_path: Path, means: cgroups.QuotaMethod
+):
     """Strong scaling: the control on one node shares a compiled step with the point on two, and runs before it."""
     strong = ("experiment=strong_scaling", "nodes=2", "batch_per_rank=null", "global_batch=8", "measure.design=rounds")
     short = ("measure.precision_fraction=0.9", "measure.budget_s=1")  # short windows, and no second launch
@@ -45,7 +47,7 @@ def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joine
 
 
 @pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
-def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_path: Path, means: cgroups.Means):
+def test_nodes_have_their_share_links_are_slow_and_ctrl_c_leaves_nothing(tmp_path: Path, means: cgroups.QuotaMethod):
     hold = Hold(tmp_path / "patch", ROUNDS_END, after=1, ranks=[0, 1])  # all have recorded two rounds
     launcher = start(*launch_command(tmp_path, *SWEEP, *ENDLESS), variables=hold.variables)
     wait_for(hold.holds)

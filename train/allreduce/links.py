@@ -1,7 +1,7 @@
 """The bandwidth of the links between ranks, measured over plain TCP, and of their memory.
 
-It is an upper bound for an allreduce, and for training: a ring allreduce sends from every rank to the next, so that is
-what is measured, with one sender and with all ranks sending at once. Memory: a copy, on all ranks at once.
+It is an upper bound for an allreduce, and for training. A ring allreduce sends from every rank to the next; this is
+measured with one sender, and with all ranks sending at once. Memory: a copy, on all ranks at once.
 """
 
 import socket
@@ -20,7 +20,7 @@ from train.transport.tcp_group import AllRanks, listeners
 _BLOCK_BYTES = 1 << 20
 _COPY_BYTES = 1 << 27  # beyond the caches
 
-Key = Callable[[], bytes]  # gives the secret of the job
+Key = Callable[[], bytes]  # returns the secret of the job
 
 
 def memory_copy(seconds: float) -> Transfer:
@@ -56,14 +56,14 @@ def receive(connection: socket.socket) -> tuple[int, float]:
 
 
 def _stream(
-    what: Literal["tcp_stream", "tcp_ring"], ranks: AllRanks, senders: list[int], seconds: float, key: Key
+    kind: Literal["tcp_stream", "tcp_ring"], ranks: AllRanks, senders: list[int], seconds: float, key: Key
 ) -> tuple[list[Transfer], list[str]]:
     """Stream from every rank of `senders` to the next one, all at once; return what this rank received.
 
     Also returns the problems of all ranks: the same list on every rank.
     """
     outgoing, incoming, problem = _connect(ranks, senders, key)
-    problems = [f"{what}: {text}" for text in ranks.gather(problem, str) if text]
+    problems = [f"{kind}: {text}" for text in ranks.gather(problem, str) if text]
     if problems:
         for connection in (outgoing, incoming):
             if connection:
@@ -76,18 +76,18 @@ def _stream(
     if incoming:
         source = incoming.getpeername()[0]
         try:
-            received = [Transfer(what, source, *receive(incoming))]
+            received = [Transfer(kind, source, *receive(incoming))]
         except OSError as error:
             problem = f"rank {ranks.rank}, from {source}: {error}"
     if outgoing:
         sender.join()
-    return received, [f"{what}: {text}" for text in ranks.gather(problem, str) if text]
+    return received, [f"{kind}: {text}" for text in ranks.gather(problem, str) if text]
 
 
 def _connect(ranks: AllRanks, senders: list[int], key: Key) -> tuple[socket.socket | None, socket.socket | None, str]:
-    """Return this rank's connections, if each of `senders` connects to the next rank, and the problem of it, or "".
+    """Return this rank's connections, if each of `senders` connects to the next rank, and the problem, or "".
 
-    The connections: to the next rank and from the previous one; None without one.
+    The first connection is to the next rank, the second from the previous one; None if there is none.
     """
     rank, size = ranks.rank, ranks.size
     outgoing = incoming = None

@@ -2,8 +2,8 @@
 
 Each size: warm-up, barrier, timed allreduces one after the other, as nccl-tests does it
 (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), but in rounds: each round has all sizes, in a
-new random order, so that a drift of the machine looks like no effect of the size. Every element of the sums is checked.
-Bandwidths are computed from the times by the analysis.
+new random order, so that a drift of the machine does not look like an effect of the size. Every element of the sums is
+checked. The analysis computes bandwidths from the times.
 """
 
 import math
@@ -21,10 +21,10 @@ from train.rank import counters, placement
 from train.record.record import AllreduceTimes, CoreUse
 from train.task import Context
 
-# The message, its sum, what the check allocates, and the backend's buffers: beyond the memory of TensorFlow and Horovod
-# the peak of a rank was 4.0 (Gloo) and 4.5 (Open MPI) times the largest message.
+# The message, its sum, the allocations of the check, and the backend's buffers: beyond the memory of TensorFlow and
+# Horovod the peak of a rank was 4.0 (Gloo) and 4.5 (Open MPI) times the largest message.
 COPIES_OF_MESSAGE = 5
-_PERIOD = 8  # elements; a message repeats this many
+_PERIOD = 8  # elements, which a message repeats
 
 
 def fitting(sizes_bytes: Sequence[int], free_bytes: int) -> list[int]:
@@ -35,7 +35,7 @@ def fitting(sizes_bytes: Sequence[int], free_bytes: int) -> list[int]:
 def timed_count(one_s: float, sweep: AllreduceSweep) -> int:
     """Return how many allreduces to time in each round if one takes `one_s`.
 
-    In all rounds together as many as fit into the time, within the sweep's limits.
+    All rounds together have as many as fit into the time, within the sweep's limits.
     """
     count = max(sweep.min_timed, min(sweep.max_timed, int(sweep.time_per_size_s / one_s)))
     return math.ceil(count / sweep.rounds)
@@ -68,9 +68,9 @@ def _name(message: tf.Tensor) -> str:
 
 
 def run(context: Context) -> None:
-    """Measure link, memory and every message size that fits; times are recorded as they come.
+    """Measure link, memory and every message size that fits; records the times of a size at once.
 
-    Raises RuntimeError where a sum is wrong.
+    Raises RuntimeError if a sum is wrong.
     """
     sweep, distribution, part = context.config.allreduce_sweep, context.distribution, context.part
     assert sweep
@@ -79,18 +79,18 @@ def run(context: Context) -> None:
     part.add(transfers=transfers, notes=[f"not measured: {problem}" for problem in problems])
     sizes, note = _sizes(sweep, context)
     part.add(notes=note)
-    counts: dict[int, int] = {}  # size -> how many are timed in a round
-    uses: list[CoreUse | None] = []
+    counts: dict[int, int] = {}  # size -> timed allreduces in a round
+    usages: list[CoreUse | None] = []
     order = np.random.default_rng([context.config.seed, context.repeat])
     for number in range(sweep.rounds):
         for size in order.permutation(sizes).tolist():
             with tf.device(f"{context.config.device}:0"):
                 context.clock.enter("build")
                 message = make_message(size, distribution.rank)
-            times, use = _times_of(message, counts.get(size), context)
+            times, usage = _measure(message, counts.get(size), context)
             counts[size] = len(times)
-            uses.append(use)
-            part.add(allreduces=[AllreduceTimes(size, times, number)], timed_cores=counters.total(uses))
+            usages.append(usage)
+            part.add(allreduces=[AllreduceTimes(size, times, number)], timed_cores=counters.total(usages))
             _check(message, distribution)
 
 
@@ -108,10 +108,10 @@ def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str
     ]
 
 
-def _times_of(message: tf.Tensor, count: int | None, context: Context) -> tuple[list[float], CoreUse | None]:
-    """Return the times of `count` allreduces of a message, after the warm-up, and what was counted meanwhile.
+def _measure(message: tf.Tensor, count: int | None, context: Context) -> tuple[list[float], CoreUse | None]:
+    """Return the times of `count` allreduces of a message, after the warm-up, and the use of the cores meanwhile.
 
-    count: None for as many as the sweep allows.
+    count: None: as many as the sweep allows.
     """
     distribution, clock, sweep = context.distribution, context.clock, context.config.allreduce_sweep
     assert sweep
@@ -119,17 +119,17 @@ def _times_of(message: tf.Tensor, count: int | None, context: Context) -> tuple[
     warm_up = _times(message, 1 if count else sweep.warm_up, distribution)
     count = count or timed_count(max(distribution.gather(warm_up[-1], float)), sweep)
     clock.announce("timed")
-    counted = counters.read(context.meter)
+    reading = counters.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     times = _times(message, count, distribution)
     distribution.barrier()
     clock.enter("evaluate")
-    return times, counters.since(counted, context.meter)
+    return times, counters.since(reading, context.meter)
 
 
 def _check(message: tf.Tensor, distribution: Distribution) -> None:
-    """Raise RuntimeError, on every rank, where the sum of this message is wrong on any."""
+    """Raise RuntimeError, on every rank, if the sum of this message is wrong on any rank."""
     right = is_sum(distribution.allreduce(message, _name(message)), distribution.size)
     if not all(distribution.gather(right, bool)):
         raise RuntimeError(f"the allreduce of {4 * int(message.shape[0])} bytes returned wrong sums")

@@ -1,20 +1,20 @@
-"""What joins the ranks, by `distribution.backend`: what each backend is, and which keys it allows no other value."""
+"""The backends that join the ranks (`distribution.backend`), and the values that each requires of other keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-FUSION_THRESHOLD_BYTES = 128 << 20  # Horovod's own, where it is told no other
+FUSION_THRESHOLD_BYTES = 128 << 20  # Horovod's default
 
-# Key of `distribution` -> the values that a backend allows, and why no others.
+# Key of `distribution` -> the values that a backend allows, and the reason.
 Needs = Mapping[str, tuple[tuple[Any, ...], str]]
 
 
 @dataclass(frozen=True)
 class Backend:
-    """The facts on a backend that are needed before it is imported."""
+    """The facts about a backend that are needed before it is imported."""
 
-    rounds: bool = True  # groups of its ranks can exchange by themselves
+    rounds: bool = True  # groups of its ranks can exchange without the others
     needs: Needs = field(default_factory=dict)
 
 
@@ -22,8 +22,8 @@ _LAUNCHED_BY_GLOO = "needs gloo: its launcher starts the ranks, and tells them o
 _NO_CONTROL = "there is none to leave out; set true, or take another backend"
 
 
-def _strategy(name: str, backend: str, controller: str, **more: tuple[tuple[Any, ...], str]) -> Backend:
-    """Return what every backend that is not Horovod is, which needs more. controller: why it can have no other one."""
+def _strategy(name: str, backend: str, controller: str, **own_needs: tuple[tuple[Any, ...], str]) -> Backend:
+    """Return a backend of TensorFlow with its own needs and those of all. controller: the reason for needing gloo."""
     cannot, with_it = f"{name} cannot", f"with backend={backend}"
     needs = {
         "elastic": ((False,), f"{cannot} go on with other ranks; {with_it} set false"),
@@ -32,7 +32,7 @@ def _strategy(name: str, backend: str, controller: str, **more: tuple[tuple[Any,
         "autotune": ((False,), f"it is Horovod's; {with_it} set false"),
         "controller": (("gloo",), f"backend={backend} {controller}"),
     }
-    return Backend(rounds=False, needs=needs | more)
+    return Backend(rounds=False, needs=needs | own_needs)
 
 
 BACKENDS = {

@@ -1,6 +1,6 @@
-"""Checks of single values: a field's metadata states what it allows, and one loop checks every field against it.
+"""Checks of single values: a field's metadata states its allowed values, and one loop checks every field.
 
-And of the folder of the results, which every command checks before it measures.
+Also the check of the results folder, which every command makes before it measures.
 """
 
 import math
@@ -19,11 +19,11 @@ class ConfigError(Exception):
 
 
 class LeftOut(ConfigError):
-    """A point that cannot be, though others of its experiment can: the experiment leaves it out, and says why."""
+    """A point that is impossible although others of its experiment are not: the experiment leaves it out."""
 
 
 def check(condition: bool, key: str, value: object, allowed: str, error: type[ConfigError] = ConfigError) -> None:
-    """Raise ConfigError, or one of its kinds, unless the condition holds."""
+    """Raise ConfigError, or the given subclass of it, unless the condition holds."""
     if not condition:
         raise error(f"{key}={value}: {allowed}")
 
@@ -34,29 +34,29 @@ def listed(items: Sequence[object]) -> str:
     return ", ".join(map(str, items[:_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
-# Whether some values go together; the key, below that of the section, that is named where they do not; what is
-# allowed; the kind of error.
+# Whether some values go together; the key that an error names, without its section; what is allowed, as text; the kind
+# of error.
 Rule = tuple[bool, str, str] | tuple[bool, str, str, type[ConfigError]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """The allowed values: one of some names, or a finite number in a range. Null is left to the field's type."""
+class AllowedValues:
+    """The allowed values: some names, or the finite numbers of a range. The field's type decides on null."""
 
-    allowed: tuple[str, ...] = ()  # names
+    names: tuple[str, ...] = ()
     minimum: float | None = None
     above: float | None = None
     maximum: float | None = None
     below: float | None = None
     unit: str = ""
-    null: str = ""  # what null stands for, where the field allows it
+    null: str = ""  # the meaning of null, if the field allows it
 
     def admit(self, value: Any) -> bool:
-        """Return whether a value is within the limits; null always is."""
+        """Return whether a value is allowed; null always is."""
         if value is None:
             return True
-        if self.allowed:
-            return value in self.allowed
+        if self.names:
+            return value in self.names
         return (
             math.isfinite(value)
             and (self.minimum is None or value >= self.minimum)
@@ -66,9 +66,9 @@ class Limits:
         )
 
     def text(self) -> str:
-        """Return the limits for an error message: "must be 0 or more and below 1"."""
-        if self.allowed:
-            return f"allowed are {', '.join(self.allowed)}"
+        """Return the allowed values for an error message: "must be 0 or more and below 1"."""
+        if self.names:
+            return f"allowed are {', '.join(self.names)}"
         return f"must be {self._range()}" + (f", or null for {self.null}" if self.null else "")
 
     def _range(self) -> str:
@@ -84,20 +84,18 @@ class Limits:
         return " and ".join(form.format(bound) for bound, form in bounds if bound is not None)
 
 
-def limits(**bounds: Any) -> dict[str, Any]:
-    """Return the metadata of a field that has these Limits: `field(metadata=limits(minimum=1, unit="steps"))`."""
-    return {"limits": Limits(**bounds)}
+def allow(**bounds: Any) -> dict[str, Any]:
+    """Return the metadata of a field with these AllowedValues: `field(metadata=allow(minimum=1, unit="steps"))`."""
+    return {"allowed": AllowedValues(**bounds)}
 
 
 def check_section(section: Any, prefix: str = "") -> None:
-    """Raise ConfigError for the first value of a section, and of those in it, that is outside its limits or a rule.
+    """Raise ConfigError for the first value of a section, or of a section in it, that is not allowed or breaks a rule.
 
-    The method `rules` of a section yields its rules.
-
-    prefix: the key of the section with a dot, as `optimizer.`.
+    The method `rules` of a section yields its rules. prefix: the key of the section with a dot, as `optimizer.`.
     """
     for field in fields(section):
-        allowed: Limits | None = field.metadata.get("limits")
+        allowed: AllowedValues | None = field.metadata.get("allowed")
         value = getattr(section, field.name)
         if allowed and not allowed.admit(value):
             infinite = isinstance(value, float) and not math.isfinite(value)
@@ -110,7 +108,7 @@ def check_section(section: Any, prefix: str = "") -> None:
 
 
 def check_results(results: Path) -> None:
-    """Raise ConfigError where no record could be written below the folder, which is made: better now than later."""
+    """Make the results folder. Raises ConfigError if no record could be written in it: better now than later."""
     try:
         results.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=results):

@@ -1,4 +1,4 @@
-"""From conf/ to a checked configuration of a run, and to an experiment as the user requests it.
+"""Compose conf/ into a checked configuration of a run, or into an experiment as the user requests it.
 
 Hydra composes, the schema checks, errors name the file and the key.
 """
@@ -31,24 +31,24 @@ from train.config.identity import rebuild
 from train.config.schema import ExperimentConfig, RunConfig
 from train.record.recorded_config import ASYNCHRONOUS
 
-_OF_THE_EXPERIMENT = tuple(one.name for one in fields(ExperimentConfig))
+_EXPERIMENT_KEYS = tuple(item.name for item in fields(ExperimentConfig))
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 class _Open:
-    """The sections of the schema as classes that are not frozen: OmegaConf fills no frozen one key by key."""
+    """The sections of the schema as classes that are not frozen: OmegaConf cannot fill a frozen one key by key."""
 
 
 def _open(*sections: Any) -> type:
     """Return a class with the fields of these sections, whose types OmegaConf checks; pickle finds it in `_Open`."""
-    listed = []
+    members = []
     for section in sections:
         hints = get_type_hints(section)
-        for one in fields(section):
-            if one.name != "launch":  # which no file has
-                default: Any = field(default=one.default, default_factory=one.default_factory)  # type: ignore[call-overload]
-                listed.append((one.name, _opened(hints[one.name]), default))
-    opened = make_dataclass(sections[0].__name__, listed)
+        for item in fields(section):
+            if item.name != "launch":  # no file has it
+                default: Any = field(default=item.default, default_factory=item.default_factory)  # type: ignore[call-overload]
+                members.append((item.name, _opened(hints[item.name]), default))
+    opened = make_dataclass(sections[0].__name__, members)
     opened.__module__, opened.__qualname__ = __name__, f"_Open.{opened.__name__}"
     setattr(_Open, opened.__name__, opened)
     return opened
@@ -80,7 +80,7 @@ def _divisors(cores: int | None) -> str:
 
 
 def _threads_with_a_core_free(cores: int | None, ranks: int) -> int:
-    """Return the threads of each of so many ranks of a node if one of its cores is left free, at least 1."""
+    """Return the threads of each of a node's ranks if one core is left free, at least 1."""
     return max(1, ((cores or 1) - 1) // ranks)
 
 
@@ -118,9 +118,9 @@ def _is_group(key: str) -> bool:
 
 
 def parse(overrides: Sequence[str]) -> list[Override]:
-    """Return the overrides as Hydra parses them. Raises ConfigError, also for what a user must not set."""
+    """Return the overrides as Hydra parses them. Raises ConfigError, also for a key that users must not set."""
     for override in overrides:
-        if override.encode(errors="replace").decode() != override:  # the command line had other bytes
+        if override.encode(errors="replace").decode() != override:  # the command line had bytes that are not UTF-8
             raise ConfigError(f"{override!a}: not UTF-8, as records are; give another value, or rename the folder")
         if "=" not in override and not override.startswith("~"):
             raise ConfigError(f"{override}: no value; give key=value")
@@ -142,7 +142,7 @@ def _parsed(override: str) -> Override:
 
 
 def _as_text(item: Override) -> Override:
-    """Return an override of a text that changes nothing that is measured: what is swept elsewhere is a comma in it."""
+    """Return an override; in a free text, which changes no measurement, a comma is text and not a sweep."""
     if item.value_type not in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or not schema.is_free_text(
         item.key_or_group
     ):
@@ -152,11 +152,11 @@ def _as_text(item: Override) -> Override:
 
 
 def _not_allowed(item: Override) -> str | None:
-    """Return what is allowed instead of this override; None where it is allowed."""
+    """Return what is allowed instead of this override; None if it is allowed."""
     key = item.key_or_group
     if item.is_delete():
         return "nothing can be deleted from the configuration; give another value: key=value"
-    if key.split(".")[0] in _OF_THE_EXPERIMENT:
+    if key.split(".")[0] in _EXPERIMENT_KEYS:
         return "an experiment's file sets this; to sweep a key, give key=1,2"
     if key == "launcher.hosts" and not item.is_sweep_override():
         hosts = item.value()
@@ -173,7 +173,7 @@ def _not_allowed(item: Override) -> str | None:
 
 @functools.cache
 def composed_files(conf: Path, *chosen: str) -> bytes:
-    """Return what Hydra composes from the files of a folder with these choices; takes an eighth of a second.
+    """Return the configuration that Hydra composes from a folder with these choices; takes an eighth of a second.
 
     A pickled DictConfig: unpickled, it is a copy in a quarter of the time that copy.deepcopy takes.
     """
@@ -182,10 +182,10 @@ def composed_files(conf: Path, *chosen: str) -> bytes:
 
 
 def compose_config(overrides: Sequence[str]) -> DictConfig:
-    """Return what conf/ and the overrides give, unresolved. Raises ConfigError for an unknown name, key or type.
+    """Return conf/ with the overrides, unresolved. Raises ConfigError for an unknown name, key or type.
 
-    Hydra composes each choice of files once. Single values are set on a copy of that, as Hydra itself sets them; all
-    points of an experiment differ in few files.
+    Hydra composes each choice of files once: the points of an experiment differ in few files. Single values are set on
+    a copy, as Hydra itself sets them.
     """
     items = parse(overrides)
     chosen = [item for item in items if _is_group(item.key_or_group) or item.is_sweep_override()]
@@ -200,13 +200,13 @@ def compose_config(overrides: Sequence[str]) -> DictConfig:
 
 
 def run_config(composed: DictConfig) -> RunConfig:
-    """Return the checked configuration of one run, of what `compose_config` gave. Raises ConfigError."""
+    """Return the checked configuration of one run, from the result of `compose_config`. Raises ConfigError."""
     return rebuild(_resolved(composed)).completed()
 
 
 def experiment_config(composed: DictConfig) -> ExperimentConfig:
-    """Return what the experiment varies, of what `compose_config` gave. Raises ConfigError."""
-    values = {key: _resolved(composed[key]) for key in _OF_THE_EXPERIMENT}
+    """Return what the experiment varies, from the result of `compose_config`. Raises ConfigError."""
+    values = {key: _resolved(composed[key]) for key in _EXPERIMENT_KEYS}
     return msgspec.convert(values, ExperimentConfig)
 
 
@@ -216,7 +216,7 @@ def load(overrides: Sequence[str]) -> RunConfig:
 
 
 def _resolved(node: Any) -> Any:
-    """Return a node in Python's types; a text is one already."""
+    """Return a node in Python's types; a text stays as it is."""
     try:
         return OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
     except OmegaConfBaseException as error:
@@ -262,16 +262,16 @@ def nodes_in(overrides: Sequence[str]) -> list[int]:
 class Experiment:
     """An experiment, composed but not yet expanded into points."""
 
-    overrides: tuple[str, ...]  # as given; a comma-separated one is swept, as in Hydra's multirun
-    asked: dict[str, Override]  # the same, by key or config group
-    plain: list[str]  # those that give one value
-    composed: DictConfig  # of these
+    overrides: tuple[str, ...]  # a comma-separated one is swept, as in Hydra's multirun
+    by_key: dict[str, Override]  # the same, by key or config group
+    unswept: list[str]  # those with a single value
+    composed: DictConfig  # from the unswept ones
     config: ExperimentConfig
 
     @cached_property
     def swept(self) -> list[str]:
         """Return the keys that are swept: the experiment's, then those of the command line."""
-        more = [key for key, item in self.asked.items() if item.is_sweep_override()]
+        more = [key for key, item in self.by_key.items() if item.is_sweep_override()]
         return list(dict.fromkeys([*self.config.sweep, *more]))
 
     def choices(self, key: str) -> list[str]:
@@ -279,7 +279,7 @@ class Experiment:
 
         A single value on the command line replaces the sweep; only `nodes=N` means up to N.
         """
-        item = self.asked.get(key)
+        item = self.by_key.get(key)
         if item is None or (key == "nodes" and not item.is_sweep_override()):
             [item] = parse([f"{key}={self.config.sweep[key]}"])
         if not item.is_sweep_override():
@@ -288,19 +288,19 @@ class Experiment:
 
     @cached_property
     def max_nodes(self) -> int:
-        """Return the largest number of nodes of a point, servers included. Raises ConfigError where it is below 1."""
-        named = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
+        """Return the largest number of nodes of a point, servers included. Raises ConfigError if it is below 1."""
+        counts = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
         arm_nodes = [nodes_in(extra) for extra in self.config.arms.values()] or [[]]
-        if not named and not all(arm_nodes):
-            named = [self.composed.nodes]
-        largest = max([*named, *itertools.chain(*arm_nodes)])
+        if not counts and not all(arm_nodes):
+            counts = [self.composed.nodes]
+        largest = max([*counts, *itertools.chain(*arm_nodes)])
         if largest < 1:
             raise ConfigError(f"nodes={largest}: must be 1 or more")
         return int(largest) + self._server_nodes
 
     @property
     def _server_nodes(self) -> int:
-        """Return the most nodes that only hold parameter servers, where some point may have any."""
+        """Return the most nodes that hold nothing but a parameter server at any point."""
         settings = self.composed.distribution
         if "nodes" not in self._values("distribution.servers_on", settings.servers_on):
             return 0
@@ -317,19 +317,19 @@ class Experiment:
 
 def read_experiment(overrides: Sequence[str]) -> Experiment:
     """Return the experiment that the overrides name. Raises ConfigError for an unknown name, key or type."""
-    asked = {item.key_or_group: item for item in parse(overrides)}
-    plain = [item.input_line or "" for item in asked.values() if not item.is_sweep_override()]
-    composed = compose_config(plain)
-    return Experiment(tuple(overrides), asked, plain, composed, experiment_config(composed))
+    by_key = {item.key_or_group: item for item in parse(overrides)}
+    unswept = [item.input_line or "" for item in by_key.values() if not item.is_sweep_override()]
+    composed = compose_config(unswept)
+    return Experiment(tuple(overrides), by_key, unswept, composed, experiment_config(composed))
 
 
 def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Experiment:
     """Return the same experiment under another launcher. Raises ConfigError as `read_experiment`.
 
-    emulated: its nodes get fractions of cores; the overrides that the experiment has for that are taken where the
-    command line does not decide. A model that was asked for is measured as it is.
+    emulated: its nodes get fractions of cores. The experiment's overrides for that apply to keys that the command line
+    does not set, and not at all if the command line sets the model.
     """
-    smaller = [] if not emulated or "model" in experiment.asked else experiment.config.when_emulated
-    smaller = [line for line in smaller if line.partition("=")[0] not in experiment.asked]
+    when_emulated = [] if not emulated or "model" in experiment.by_key else experiment.config.when_emulated
+    when_emulated = [line for line in when_emulated if line.partition("=")[0] not in experiment.by_key]
     others = [line for line in experiment.overrides if line.partition("=")[0] != "launcher"]
-    return read_experiment([f"launcher={launcher}", *smaller, *others])
+    return read_experiment([f"launcher={launcher}", *when_emulated, *others])

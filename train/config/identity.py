@@ -1,6 +1,6 @@
-"""What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash.
+"""The identity of a measurement: the values that a record keeps, the name of a point, the hash.
 
-And what the rank groups of a launch differ in: their ranks are joined among themselves, in separate processes.
+Also the settings in which the rank groups of a launch differ: ranks in separate processes, joined among themselves.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from train.record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
 
 
 def values(config: RunConfig) -> dict[str, Any]:
-    """Return all values, in JSON's types, as run.json has them: those of the launch's plan beside the others."""
+    """Return all values, in JSON's types, as run.json has them: with those of the launch's plan among the others."""
     as_json: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
     return as_json | as_json.pop("launch")
 
@@ -34,8 +34,8 @@ def rebuild(recorded: Mapping[str, Any]) -> RunConfig:
 def resolved(config: RunConfig) -> dict[str, Any]:
     """Return the configuration as a record keeps it: without the keys that the run does not use.
 
-    Elastic training does not use Horovod's tuned settings (train/distribution/__init__.py says why), and where Horovod
-    tunes itself they are its own.
+    Elastic training does not use the tuned settings (train/distribution/__init__.py says why). With autotune Horovod
+    chooses them itself.
     """
     recorded = values(config)
     if config.program is None:
@@ -68,15 +68,15 @@ def point_name(config: RunConfig, swept: Iterable[str], arm: str | None = None) 
             value = value[step]
         why = "its files have no names to tell points by; give them as arms of an experiment (docs/adding.md)"
         check(not isinstance(value, dict) or "name" in value, key, "swept", why)
-        shown = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
-        parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")
+        text = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
+        parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{text}")
     return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
 
 
 def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str]) -> dict[str, Any]:
     """Return the value of each swept key in this configuration; of a config group the name of its file.
 
-    overrides: that composed the configuration; the last one of a group chose its file.
+    overrides: those that composed the configuration; the last one of a group chose its file.
     """
     chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
     by_key = {key: attrgetter(key)(config) for key in keys}
@@ -87,7 +87,7 @@ def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str
 
 
 def learning_rate(config: RunConfig) -> float | None:
-    """Return the learning rate in force, scaled with the ranks and passes; None where nothing is trained."""
+    """Return the effective learning rate, scaled with the ranks and passes; None if nothing is trained."""
     settings = config.optimizer
     if config.allreduce_sweep:
         return None
@@ -103,8 +103,8 @@ def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
     return recorded_config.values_hash(resolved(config), without)
 
 
-# Of the launch as a whole, or of single arms: a group has no other values for these.
-_OF_LAUNCH = LAUNCH_PLAN | {"measure", "derived", "results", "tracking"}
+# Keys of the launch as a whole, or of single arms: no group has other values for these.
+_LAUNCH_KEYS = LAUNCH_PLAN | {"measure", "derived", "results", "tracking"}
 
 
 def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -115,28 +115,28 @@ def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-def settings(launch: RunConfig, group: RunConfig) -> dict[str, Any]:
-    """Return dotted key -> value: what the configuration of a group has other than that of its launch."""
-    ours, theirs = values(group), values(launch)
-    return _differing({key: value for key, value in ours.items() if key not in _OF_LAUNCH}, theirs)
+def differing_settings(launch: RunConfig, group: RunConfig) -> dict[str, Any]:
+    """Return dotted key -> value of a group, for each key in which it differs from its launch."""
+    group_values = {key: value for key, value in values(group).items() if key not in _LAUNCH_KEYS}
+    return _differing(group_values, values(launch))
 
 
-def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _differing(group: Mapping[str, Any], launch: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     differing: dict[str, Any] = {}
-    for key, value in ours.items():
-        if isinstance(value, Mapping) and isinstance(theirs[key], Mapping):
-            differing |= _differing(value, theirs[key], f"{prefix}{key}.")
-        elif value != theirs[key]:
+    for key, value in group.items():
+        if isinstance(value, Mapping) and isinstance(launch[key], Mapping):
+            differing |= _differing(value, launch[key], f"{prefix}{key}.")
+        elif value != launch[key]:
             differing[f"{prefix}{key}"] = value
     return differing
 
 
 def config_of(launch: RunConfig, number: int) -> RunConfig:
-    """Return the configuration of the ranks of one group of a launch; the launch's, where it has no groups."""
+    """Return the configuration of one rank group of a launch; the launch's own if it has no groups."""
     if not launch.launch.rank_groups:
         return launch
-    own = values(launch)
+    recorded = values(launch)
     for key, value in launch.launch.rank_groups[number].settings.items():
         *sections, name = key.split(".")
-        reduce(getitem, sections, own)[name] = value
-    return rebuild(own)
+        reduce(getitem, sections, recorded)[name] = value
+    return rebuild(recorded)

@@ -1,10 +1,10 @@
-"""A user's own command: its placeholders, and how they are filled."""
+"""A user's own command, and its placeholders."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-# What may stand in a command between braces, and what it becomes.
+# Placeholder -> its meaning. A command has them in braces.
 PLACEHOLDERS = {
     "ranks": "processes of the whole job",
     "nodes": "nodes of the job",
@@ -20,12 +20,12 @@ _BRACES = re.compile(r"\{([a-z_]+)\}")
 
 
 def command_problem(command: str) -> str:
-    """Return what a command lacks, or has too much of, to be started; "" for nothing."""
+    """Return why a command cannot be started; "" if it can."""
     try:
-        words = shlex.split(command)
+        argv = shlex.split(command)
     except ValueError as error:
         return f"{error}; it is split into words as a shell does"
-    if not words:
+    if not argv:
         return "give a command: make scaling COMMAND=..."
     unknown = sorted(set(_BRACES.findall(command)) - PLACEHOLDERS.keys())
     allowed = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
@@ -33,7 +33,7 @@ def command_problem(command: str) -> str:
 
 
 def rate_problem(rate: str | None) -> str:
-    """Return why an expression cannot find a rate; "" where it can, or none was given."""
+    """Return why an expression cannot find a rate; "" if it can, or there is none."""
     try:
         expression = re.compile("()" if rate is None else rate)
     except re.error as error:
@@ -47,7 +47,7 @@ def filled(command: str, values: Mapping[str, object]) -> list[str]:
 
 
 def host_slots(hosts: Sequence[str], ranks_per_node: int) -> str:
-    """Return hosts with their processes: a:2,b:2, or localhost:4 where nodes share this machine."""
+    """Return hosts with their processes: a:2,b:2, or localhost:4 if nodes share this machine."""
     counts: dict[str, int] = {}
     for host in hosts:
         counts[host] = counts.get(host, 0) + ranks_per_node

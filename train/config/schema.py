@@ -1,7 +1,7 @@
-"""The schema of conf/: every value of a run with its type, unit and limits, and which values go together.
+"""The schema of conf/: every value of a run with its type, unit and allowed values, and which values go together.
 
-A field's metadata states its limits (train/config/checks.py); train/record/recorded_config.py lists the fields that do
-not change what is measured. Checks of several fields at once are in the method `rules` of their class.
+A field's metadata states its allowed values (train/config/checks.py). Checks of several fields at once are in the
+method `rules` of their class. train/record/recorded_config.py lists the fields that do not change what is measured.
 """
 
 import re
@@ -13,24 +13,24 @@ import msgspec
 
 from train.config import program
 from train.config.backends import BACKENDS, Backend
-from train.config.checks import LeftOut, Rule, check, check_section, limits
+from train.config.checks import LeftOut, Rule, allow, check, check_section
 from train.models import MODELS
 from train.models.applications import PRETRAINED
 from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
 
-STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
+STATED_ROLES = ("base", "control", "point")  # those that the file of an experiment can give an arm
 
 
 @dataclass(frozen=True)
 class Model:
     """A network, and the sizes that estimates of memory and traffic need."""
 
-    name: str = field(metadata=limits(allowed=tuple(sorted(MODELS))))
-    image_size: int = field(metadata=limits(minimum=8, unit="pixels"))  # height and width
+    name: str = field(metadata=allow(names=tuple(sorted(MODELS))))
+    image_size: int = field(metadata=allow(minimum=8, unit="pixels"))  # height and width
     parameters: int  # trainable and not, at 1000 classes and 3 channels
     activation_bytes_per_image: int  # of one training step in fp32
     # classifier: the dense layers only; the layers below keep their initial weights
-    train_layers: str = field(default="all", metadata=limits(allowed=("all", "classifier")))
+    train_layers: str = field(default="all", metadata=allow(names=("all", "classifier")))
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Augmentation:
 
     flip: bool = False  # left to right, with probability 1/2
     # Up to this fraction of the height up or down and of the width left or right, in whole pixels.
-    shift_fraction: float = field(default=0.0, metadata=limits(minimum=0, maximum=1))
-    zoom_in_fraction: float = field(default=0.0, metadata=limits(minimum=0, maximum=1))  # 0.2: up to 1.2 times larger
-    rotation_degrees: float = field(default=0.0, metadata=limits(minimum=0, maximum=180, unit="degrees"))  # either way
+    shift_fraction: float = field(default=0.0, metadata=allow(minimum=0, maximum=1))
+    zoom_in_fraction: float = field(default=0.0, metadata=allow(minimum=0, maximum=1))  # 0.2: up to 1.2 times larger
+    rotation_degrees: float = field(default=0.0, metadata=allow(minimum=0, maximum=180, unit="degrees"))  # either way
     # Pixels from outside the image: nearest (the pixel at the edge) or zero.
-    fill: str = field(default="nearest", metadata=limits(allowed=("nearest", "zero")))
+    fill: str = field(default="nearest", metadata=allow(names=("nearest", "zero")))
     # Below 1: a random crop of at least this fraction of the area, stretched to the full size.
-    crop_area_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1))
+    crop_area_fraction: float = field(default=1.0, metadata=allow(above=0, maximum=1))
 
 
 @dataclass(frozen=True)
@@ -53,23 +53,23 @@ class Dataset:
     """The data that the ranks read."""
 
     name: str
-    classes: int = field(metadata=limits(minimum=1))
-    channels: int = field(metadata=limits(minimum=1))
-    # The classes are the integers from 0, as ages: then the expected class has an error in these units.
+    classes: int = field(metadata=allow(minimum=1))
+    channels: int = field(metadata=allow(minimum=1))
+    # The classes are the integers from 0, such as ages: the error of the expected class is in these units.
     ordered: bool = False
-    # Of the samples, split off with a fixed seed where the data comes without a split.
-    validation_fraction: float = field(default=0.0, metadata=limits(minimum=0, below=1))
+    # The share of the samples that is split off with a fixed seed, if the dataset has no split of its own.
+    validation_fraction: float = field(default=0.0, metadata=allow(minimum=0, below=1))
     # At most this many, chosen with a fixed seed.
-    training_samples: int | None = field(default=None, metadata=limits(minimum=1, null="all"))
-    validation_samples: int | None = field(default=None, metadata=limits(minimum=1, null="all"))
+    training_samples: int | None = field(default=None, metadata=allow(minimum=1, null="all"))
+    validation_samples: int | None = field(default=None, metadata=allow(minimum=1, null="all"))
     files: bool = False  # read from files below data_dir, which the user provides
     data_dir: str | None = None
     # skip: damaged samples are counted and named in the record
-    on_damaged: str = field(default="skip", metadata=limits(allowed=("skip", "error")))
+    on_damaged: str = field(default="skip", metadata=allow(names=("skip", "error")))
     augmentation: Augmentation | None = None  # of the training images; null: none
 
     def rules(self) -> Iterator[Rule]:
-        """Yield that data in files has a folder."""
+        """Yield that a dataset in files has a folder."""
         why = f"give the folder that holds {self.name}, as DATA_DIR=/data/{self.name}; "
         why += "docs/data.md says where to get it and which layout it needs"
         yield bool(self.data_dir) or not self.files, "data_dir", why
@@ -83,16 +83,16 @@ class Optimizer:
     (`train.record.recorded_config`).
     """
 
-    name: str = field(metadata=limits(allowed=("sgd", "adam", "adadelta")))
-    learning_rate: float = field(metadata=limits(above=0))
-    momentum: float = field(metadata=limits(minimum=0, below=1))  # of SGD; Adam's beta_1, Adadelta's rho
+    name: str = field(metadata=allow(names=("sgd", "adam", "adadelta")))
+    learning_rate: float = field(metadata=allow(above=0))
+    momentum: float = field(metadata=allow(minimum=0, below=1))  # of SGD; Adam's beta_1, Adadelta's rho
     # none | linear (times ranks x backward passes) | sqrt (times its square root)
-    learning_rate_scaling: str = field(metadata=limits(allowed=("none", "linear", "sqrt")))
+    learning_rate_scaling: str = field(metadata=allow(names=("none", "linear", "sqrt")))
     # The learning rate rises linearly, step by step, from 1/ranks of its value.
-    warm_up_epochs: float = field(default=0.0, metadata=limits(minimum=0, unit="epochs"))
-    label_smoothing: float = field(default=0.0, metadata=limits(minimum=0, below=1))  # spread over all classes
+    warm_up_epochs: float = field(default=0.0, metadata=allow(minimum=0, unit="epochs"))
+    label_smoothing: float = field(default=0.0, metadata=allow(minimum=0, below=1))  # spread over all classes
     # Decoupled: each step shrinks the weights by learning rate x this; not biases and normalisation.
-    weight_decay: float = field(default=0.0, metadata=limits(minimum=0))
+    weight_decay: float = field(default=0.0, metadata=allow(minimum=0))
 
 
 @dataclass(frozen=True)
@@ -101,34 +101,34 @@ class Distribution:
 
     # mwms: TensorFlow's MultiWorkerMirroredStrategy; ps: its ParameterServerStrategy; ps_cpu: one process with a tower
     # for each rank, and variables on the CPU
-    backend: str = field(metadata=limits(allowed=tuple(BACKENDS)))
+    backend: str = field(metadata=allow(names=tuple(BACKENDS)))
     allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
-    controller: str = field(metadata=limits(allowed=("gloo", "mpi")))
+    controller: str = field(metadata=allow(names=("gloo", "mpi")))
     # flat: as one tensor; grouped: as one group of tensors; separate: one by one
-    gradients: str = field(metadata=limits(allowed=("flat", "grouped", "separate")))
+    gradients: str = field(metadata=allow(names=("flat", "grouped", "separate")))
     # Between two cycles of Horovod's background thread.
-    cycle_time_ms: float = field(metadata=limits(above=0, unit="ms"))
-    fusion_threshold_bytes: int = field(metadata=limits(minimum=0, unit="bytes"))
-    # fp16: gradients are cast to 16 bits, summed so, and cast back.
-    compression: str = field(default="none", metadata=limits(allowed=("none", "fp16")))
-    # The local gradients of so many batches are averaged, then exchanged and applied: one step.
-    backward_passes_per_step: int = field(default=1, metadata=limits(minimum=1))
+    cycle_time_ms: float = field(metadata=allow(above=0, unit="ms"))
+    fusion_threshold_bytes: int = field(metadata=allow(minimum=0, unit="bytes"))
+    # fp16: gradients are cast to 16 bits, summed in 16 bits, and cast back.
+    compression: str = field(default="none", metadata=allow(names=("none", "fp16")))
+    # The number of batches whose local gradients are averaged, then exchanged and applied, in one step.
+    backward_passes_per_step: int = field(default=1, metadata=allow(minimum=1))
     # average | adasum (Maleki et al. 2020, 2006.02924), for each tensor
-    op: str = field(default="average", metadata=limits(allowed=("average", "adasum")))
+    op: str = field(default="average", metadata=allow(names=("average", "adasum")))
     # Horovod tries cycle times and fusion thresholds in the first steps, and keeps the best: give it enough warm-up.
     autotune: bool = False
     # Horovod writes what happens to each tensor, which makes each exchange slower: for `make timeline` alone.
     timeline: bool = False
-    elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
-    commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
+    elastic: bool = False  # training over epochs continues on the remaining hosts, and takes in those that return
+    commit_steps: int = field(default=10, metadata=allow(minimum=1))  # elastic: steps lost at most when a host fails
     # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
-    onednn: str = field(default="always", metadata=limits(allowed=("always", "tensorflow")))
+    onednn: str = field(default="always", metadata=allow(names=("always", "tensorflow")))
     # ps: how many parameter servers
-    servers: int = field(default=1, metadata=limits(minimum=1))
-    # workers: in the processes of the first ranks, on their cores; nodes: each on a node of its own
-    servers_on: str = field(default="workers", metadata=limits(allowed=("workers", "nodes")))
-    # mwms, ps: of the first rank of a host; each further one follows. With ps each rank takes three.
-    port: int | None = field(default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones"))
+    servers: int = field(default=1, metadata=allow(minimum=1))
+    # workers: in the processes of the first ranks, on their cores; nodes: each on a separate node
+    servers_on: str = field(default="workers", metadata=allow(names=("workers", "nodes")))
+    # mwms, ps: the port of the first rank of a host; the next ranks take the ports after it, with ps three each.
+    port: int | None = field(default=None, metadata=allow(minimum=1024, maximum=65535, null="free ones"))
 
     def rules(self) -> Iterator[Rule]:
         """Yield what elastic training and Adasum need, and what a strategy of TensorFlow cannot do."""
@@ -160,7 +160,7 @@ class Distribution:
 
     @property
     def server_nodes(self) -> int:
-        """Return the nodes that only hold a parameter server, each one."""
+        """Return the number of nodes that hold nothing but a parameter server."""
         return self.servers if self.asynchronous and self.servers_on == "nodes" else 0
 
     @property
@@ -174,28 +174,28 @@ class Measure:
     """The measurement protocol: the steps of a launch, and the number of launches."""
 
     name: str
-    warm_up_steps: int = field(metadata=limits(minimum=0))  # after the first step, before the timed ones
-    timed_steps: int = field(metadata=limits(minimum=1))
-    repeats: int = field(metadata=limits(minimum=1))  # independent launches of each point or curve
+    warm_up_steps: int = field(metadata=allow(minimum=0))  # after the first step, before the timed ones
+    timed_steps: int = field(metadata=allow(minimum=1))
+    repeats: int = field(metadata=allow(minimum=1))  # independent launches of each point or curve
     batch_per_rank: int  # default of experiments that keep the batch per rank
     global_batch: int  # default of experiments that keep the global batch
-    total_steps: int | None = None  # shared out: timed_steps = this // ranks
-    epochs: int = field(default=0, metadata=limits(minimum=0))  # above 0: train for this many instead of timed_steps
+    total_steps: int | None = None  # divided among the ranks: timed_steps = this // ranks
+    epochs: int = field(default=0, metadata=allow(minimum=0))  # above 0: train for this many, without timed_steps
     # Between two samples of a rank's CPU, memory and GPU use.
-    usage_period_s: float | None = field(default=1.0, metadata=limits(minimum=0.1, unit="s", null="no samples"))
+    usage_period_s: float | None = field(default=1.0, metadata=allow(minimum=0.1, unit="s", null="no samples"))
 
-    # rounds: all points of a curve in one launch, where that can be; launches: each point in launches of its own.
-    design: str = field(default="rounds", metadata=limits(allowed=("rounds", "launches")))
+    # rounds: all points of a curve in one launch, if possible; launches: each point in separate launches.
+    design: str = field(default="rounds", metadata=allow(names=("rounds", "launches")))
     # Launches end when half the width of the 95 % interval of each speedup is at most this fraction of it.
-    precision_fraction: float = field(default=0.05, metadata=limits(above=0, below=1))
-    # Of a command that measures curves in rounds, with all that it launches.
+    precision_fraction: float = field(default=0.05, metadata=allow(above=0, below=1))
+    # The time of a command that measures curves in rounds, with all its launches.
     budget_s: float | None = field(
-        default=None, metadata=limits(above=0, unit="s", null="curve_budget_s for each curve")
+        default=None, metadata=allow(above=0, unit="s", null="curve_budget_s for each curve")
     )
-    curve_budget_s: float = field(default=220.0, metadata=limits(above=0, unit="s"))
-    # Beside the points: without allreduce at the largest number of nodes, at every number, or nowhere.
-    control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")))
-    # Rounds also measure what tells the parts of a step apart: each point's exchange alone, and its batch in memory.
+    curve_budget_s: float = field(default=220.0, metadata=allow(above=0, unit="s"))
+    # The numbers of nodes with a control without allreduce: the largest, all, or none.
+    control: str = field(default="largest", metadata=allow(names=("largest", "all", "none")))
+    # Rounds also measure the parts of a step: each point's exchange alone, and each point with its batch in memory.
     split: bool = False
     # The arms compete (train/launch/plan/launches.py): those that are significantly slower are not launched again.
     compete: bool = False
@@ -209,19 +209,19 @@ class RoundArm(msgspec.Struct, frozen=True):
     ranks: int
     batch_per_rank: int
     allreduce: bool
-    arm: str | None = None  # its name among the arms of the experiment, or that of a control
+    arm: str | None = None  # the name of an arm of the experiment, or of a control
     role: str = "point"  # as Role of train/record/record.py
-    swept: dict[str, Any] = {}  # key that the experiment sweeps -> this point's value
+    swept: dict[str, Any] = {}  # swept key -> this point's value
     rank_group: int = 0  # the rank group that measures it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
-    reads: bool = False  # each batch from files; else the same one again and again, in memory
+    reads: bool = False  # each batch is read from files; else the same one stays in memory
     backward_passes_per_step: int = 1  # as distribution.backward_passes_per_step
 
 
 class RankGroup(msgspec.Struct, frozen=True):
     """Ranks of a launch that are joined only among themselves: for arms that cannot share a process."""
 
-    settings: dict[str, Any]  # dotted key -> value: what its ranks have other than the launch's configuration
+    settings: dict[str, Any]  # dotted key -> value: where its ranks differ from the launch's configuration
     first_rank: int  # its ranks are consecutive ranks of the job
     ranks: int
 
@@ -231,9 +231,9 @@ class LaunchPlan(msgspec.Struct, frozen=True):
 
     rounds: tuple[RoundArm, ...] = ()  # the base of the speedups first; empty: the launch is one point
     rank_groups: tuple[RankGroup, ...] = ()  # empty: all ranks are joined
-    # The rank groups measure at the same time, on separate cores that they swap; else in turn, on the same cores.
+    # The rank groups measure at the same time, on separate cores that they swap; else one after the other.
     rank_groups_at_once: bool = False
-    # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
+    # Horovod joins the ranks of one arm at a time: in each cycle, ranks that wait would use their nodes' quotas.
     join_in_turn: bool = False
 
 
@@ -243,15 +243,15 @@ class AllreduceSweep:
 
     smallest_bytes: int
     largest_bytes: int
-    rounds: int = field(metadata=limits(minimum=1))  # each has all sizes, in a new random order
-    warm_up: int = field(metadata=limits(minimum=1))  # allreduces of each size before its first timed ones
+    rounds: int = field(metadata=allow(minimum=1))  # each has all sizes, in a new random order
+    warm_up: int = field(metadata=allow(minimum=1))  # allreduces of each size before its first timed ones
     max_timed: int  # timed allreduces of each size, in all rounds
-    min_timed: int = field(metadata=limits(minimum=1))  # so few where more would take longer than time_per_size_s
-    time_per_size_s: float = field(metadata=limits(above=0, unit="s"))
-    probe_s: float = field(metadata=limits(above=0, unit="s"))  # to measure each limit of the link and of the memory
+    min_timed: int = field(metadata=allow(minimum=1))  # the number if more would take longer than time_per_size_s
+    time_per_size_s: float = field(metadata=allow(above=0, unit="s"))
+    probe_s: float = field(metadata=allow(above=0, unit="s"))  # to measure each limit of the link and of the memory
 
     def rules(self) -> Iterator[Rule]:
-        """Yield what sizes are, and the order of each pair."""
+        """Yield that sizes are powers of two, and that no minimum is above its maximum."""
         for key in ("smallest_bytes", "largest_bytes"):
             size = getattr(self, key)
             yield size >= 32 and size.bit_count() == 1, key, "must be a power of two, 32 bytes or more"
@@ -274,7 +274,7 @@ class Program:
     rate: str | None = None  # a regular expression whose first group is the rate of the whole job; null: a known log
 
     def rules(self) -> Iterator[Rule]:
-        """Yield what a command and an expression need."""
+        """Yield that the command and the expression have no problem."""
         problems = {"command": program.command_problem(self.command), "rate": program.rate_problem(self.rate)}
         for key, problem in problems.items():
             yield not problem, key, problem
@@ -282,23 +282,23 @@ class Program:
 
 @dataclass(frozen=True)
 class Tracking:
-    """The destination of mirrored records, and the runs that are watched while they are in progress."""
+    """The destination of mirrored records, and which runs are logged while they are in progress."""
 
-    name: str = field(metadata=limits(allowed=("wandb", "none")))
+    name: str = field(metadata=allow(names=("wandb", "none")))
     project: str
     entity: str | None
-    sync: bool  # upload at the end of an experiment what was written offline
-    # Of runs that are logged while they train. Offline: nothing connects to a server before `make wandb-sync`.
-    mode: str = field(default="offline", metadata=limits(allowed=("offline", "online")))
+    sync: bool  # upload runs that were written offline at the end of an experiment
+    # How runs are logged while they train. Offline: nothing connects to a server before `make wandb-sync`.
+    mode: str = field(default="offline", metadata=allow(names=("offline", "online")))
     # Log runs while they are in progress, not after the experiment.
-    live: bool | None = None  # null: of those that train over epochs
+    live: bool | None = None  # null: only those that train over epochs
     tags: tuple[str, ...] = ()
     notes: str | None = None
     group: str | None = None  # null: the experiment
 
 
-# What to give instead of a host with a user, with slots, or of another kind: Horovod's launcher takes plain names.
-_HOSTS = (
+# Advice on a host with a user, with slots, or of another form: Horovod's launcher takes plain names.
+_HOST_ADVICE = (
     "give the name alone, and the user in ~/.ssh/config: Host NAME, User USER",
     "give the name alone, and the ranks of each host as ranks_per_node",
     "a host is a name or an IPv4 address, of letters, digits, dots, hyphens and underscores",
@@ -307,36 +307,36 @@ _HOSTS = (
 
 @dataclass(frozen=True)
 class Launcher:
-    """The launcher of the ranks. train/launch checks what it needs of the other values."""
+    """The launcher of the ranks. train/launch checks its requirements on the other values."""
 
     name: str
     # A job that takes longer has failed.
-    timeout_s: int = field(metadata=limits(above=0, unit="seconds"))
-    by_hand: bool = True  # ranks can also be started by hand, without it
+    timeout_s: int = field(metadata=allow(above=0, unit="seconds"))
+    by_hand: bool = True  # ranks can also be started by hand, without this launcher
     # emulated: the fraction of the machine's cores that all nodes together get at the largest point
-    cores_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1))
+    cores_fraction: float = field(default=1.0, metadata=allow(above=0, maximum=1))
     # emulated: how far runs without allreduce may differ from the run on the fewest nodes
-    flat_within_fraction: float = field(default=0.10, metadata=limits(above=0, maximum=1))
+    flat_within_fraction: float = field(default=0.10, metadata=allow(above=0, maximum=1))
     separate_networks: bool = False  # emulated: each node in its own network, linked at system.link_mbit_per_s
     hosts: tuple[str, ...] = ()  # ssh: one per node; n nodes take the first n
     interface: str | None = None  # network interface of the allreduce, as ib0; null: the one towards the peers
     # slurm: the order of the points in one allocation
-    order: str = field(default="small_first", metadata=limits(allowed=("small_first", "large_first")))
+    order: str = field(default="small_first", metadata=allow(names=("small_first", "large_first")))
     split: bool = False  # slurm: one job per point, not one allocation for all
-    # slurm: the estimate for a run where nothing similar has been measured yet
-    assumed_run_s: int = field(default=300, metadata=limits(above=0, unit="seconds"))
-    # slurm: of a job
+    # slurm: the estimate for a run before anything similar is measured
+    assumed_run_s: int = field(default=300, metadata=allow(above=0, unit="seconds"))
+    # slurm: the limit of a job
     time_limit_s: int | None = field(
         default=None,
-        metadata=limits(minimum=60, unit="seconds", null="twice the estimate and ten minutes"),
+        metadata=allow(minimum=60, unit="seconds", null="twice the estimate and ten minutes"),
     )
 
     def __post_init__(self) -> None:
-        """Check that each host is a plain name, and given once."""
+        """Check that each host is a plain name, and named once."""
         duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
         check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
         for host in self.hosts:
-            why = _HOSTS[0] if "@" in host else _HOSTS[1] if re.search(r":\d+$", host) else _HOSTS[2]
+            why = _HOST_ADVICE[0] if "@" in host else _HOST_ADVICE[1] if re.search(r":\d+$", host) else _HOST_ADVICE[2]
             check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
 
 
@@ -344,14 +344,14 @@ class Launcher:
 class Container:
     """The container of the ranks: on one machine one container for the whole job, across hosts one for each rank."""
 
-    name: str = field(metadata=limits(allowed=("none", "docker", "podman", "singularity")))
-    # Its name, or the path of the SIF; null: what `make image` or `make sif` builds for the device.
+    name: str = field(metadata=allow(names=("none", "docker", "podman", "singularity")))
+    # Its name, or the path of the SIF; null: the image that `make image` or `make sif` builds for the device.
     image: str | None = None
     # Folder of the host's MPI, ABI-compatible with the image's, to use in its place.
     mpi_home: str | None = None
 
     def rules(self) -> Iterator[Rule]:
-        """Yield that image and MPI have a container."""
+        """Yield that image and MPI need a container."""
         for key in ("image", "mpi_home"):
             why = "there is no container; choose container=docker, podman or singularity"
             yield self.name != "none" or getattr(self, key) is None, key, why
@@ -367,18 +367,18 @@ def default_image(engine: str, device: str, mpi_home: str | None) -> str:
 
 @dataclass(frozen=True)
 class System:
-    """The machine: what one node offers a job, and what its Slurm requires."""
+    """The machine: the resources of a node, and the settings that its Slurm requires."""
 
     name: str
-    # null: all cores of a host; where nodes share this machine, its cores // the largest number of nodes
-    cores_per_node: int | None = field(metadata=limits(minimum=1, null="all cores of the node"))
+    # null: all cores of a host; if nodes share this machine, its cores // the largest number of nodes
+    cores_per_node: int | None = field(metadata=allow(minimum=1, null="all cores of the node"))
     # CPU quota of a node, in cores.
-    cpus_per_node: float | None = field(default=None, metadata=limits(above=0, null="no limit"))
+    cpus_per_node: float | None = field(default=None, metadata=allow(above=0, null="no limit"))
     # Bandwidth of a node's link in each direction.
-    link_mbit_per_s: float | None = field(default=None, metadata=limits(above=0, unit="Mbit/s", null="no limit"))
+    link_mbit_per_s: float | None = field(default=None, metadata=allow(above=0, unit="Mbit/s", null="no limit"))
     # Emulate nodes with CPU quotas, where possible, when they need more cores than this machine has.
     emulate: bool = False
-    gpus_per_node: int = field(default=0, metadata=limits(minimum=0))
+    gpus_per_node: int = field(default=0, metadata=allow(minimum=0))
     partition: str | None = None
     account: str | None = None
     mpi: str = "pmix"  # srun's --mpi with distribution.controller=mpi: see `srun --mpi=list`
@@ -411,25 +411,25 @@ class RunConfig:
     launcher: Launcher
     container: Container
     system: System
-    device: str = field(metadata=limits(allowed=("cpu", "gpu")))
-    precision: str = field(metadata=limits(allowed=("fp32", "bf16", "fp16")))
-    nodes: int = field(metadata=limits(minimum=1))
-    ranks_per_node: int = field(metadata=limits(minimum=1))
-    threads_per_rank: int | None = field(metadata=limits(minimum=1, null="the node's cores // its ranks"))
-    # One of these two is given, the other derived.
-    batch_per_rank: int | None = field(metadata=limits(minimum=1))
-    global_batch: int | None = field(metadata=limits(minimum=1))  # of a step: all ranks and passes
-    seed: int = field(metadata=limits(minimum=0))
+    device: str = field(metadata=allow(names=("cpu", "gpu")))
+    precision: str = field(metadata=allow(names=("fp32", "bf16", "fp16")))
+    nodes: int = field(metadata=allow(minimum=1))
+    ranks_per_node: int = field(metadata=allow(minimum=1))
+    threads_per_rank: int | None = field(metadata=allow(minimum=1, null="the node's cores // its ranks"))
+    # The user gives one of these two, the other is derived.
+    batch_per_rank: int | None = field(metadata=allow(minimum=1))
+    global_batch: int | None = field(metadata=allow(minimum=1))  # of a step: of all ranks and passes
+    seed: int = field(metadata=allow(minimum=0))
     results: str
     # Initial weights: none (random, from the seed) | imagenet | path of an HDF5 file
     weights: str = "none"
     # Keys whose value the report behind an experiment does not state.
     assumed: tuple[str, ...] = ()
-    # Keys that the kit worked out from others.
+    # Keys that the kit derived from others.
     derived: tuple[str, ...] = ()
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
-    program: Program | None = None  # null: the kit's own training; else the command of a user
-    launch: LaunchPlan = field(default_factory=LaunchPlan)  # not of conf/: what the launcher plans
+    program: Program | None = None  # null: the kit's own training; else the user's command
+    launch: LaunchPlan = field(default_factory=LaunchPlan)  # not from conf/: the launcher's plan
 
     @property
     def ranks(self) -> int:
@@ -447,7 +447,7 @@ class RunConfig:
         return self.ranks // self.towers + self.distribution.server_nodes
 
     def workers_of(self, rank: int) -> int:
-        """Return how many workers, which share the global batch, a process is; 0: it holds a server."""
+        """Return the number of workers, which share the global batch, in a process; 0: it holds a server."""
         return 0 if self.distribution.server_nodes and rank >= self.ranks else self.towers
 
     @property
@@ -475,11 +475,11 @@ class RunConfig:
                 value = getattr(value, name, None)
 
     def rules(self) -> Iterator[Rule]:
-        """Yield what values of different sections need of each other."""
+        """Yield the rules between values of different sections."""
         yield from self._rules()
-        yield from self._rules_of_servers()
-        yield from self._rules_of_timelines()
-        yield from self._rules_of_batches()
+        yield from self._server_rules()
+        yield from self._timeline_rules()
+        yield from self._batch_rules()
 
     def _rules(self) -> Iterator[Rule]:
         settings, ranks, epochs = self.distribution, self.ranks, self.measure.epochs
@@ -522,7 +522,7 @@ class RunConfig:
                 why = "synthetic data has no samples; allowed is null"
                 yield getattr(self.dataset, key) is None, f"dataset.{key}", why
 
-    def _rules_of_servers(self) -> Iterator[Rule]:
+    def _server_rules(self) -> Iterator[Rule]:
         """Yield what parameter servers need: asynchronous training has no epochs that all ranks end together."""
         settings, measure = self.distribution, self.measure
         if not settings.asynchronous:
@@ -539,7 +539,7 @@ class RunConfig:
             yield self.ranks_per_node == 1, "ranks_per_node", why + "1: all nodes have as many processes"
             yield self.device == "cpu", "device", why + "cpu: a server computes nothing on a GPU"
 
-    def _rules_of_timelines(self) -> Iterator[Rule]:
+    def _timeline_rules(self) -> Iterator[Rule]:
         """Yield what a timeline needs: timed steps of ranks that exchange, in a launch that measures nothing else."""
         if not self.distribution.timeline:
             return
@@ -551,7 +551,7 @@ class RunConfig:
         yield self.measure.design == "launches", "measure.design", why + "give launches: make timeline"
         yield self.allreduce_sweep is None, "allreduce_sweep", why + "it shows training: make timeline"
 
-    def _rules_of_batches(self) -> Iterator[Rule]:
+    def _batch_rules(self) -> Iterator[Rule]:
         passes, total = self.distribution.backward_passes_per_step, self.measure.total_steps
         times = f" x {passes} backward passes" if passes > 1 else ""
         if self.batch_per_rank is None:
@@ -567,7 +567,7 @@ class RunConfig:
         yield enough, "measure.total_steps", f"{self.ranks} ranks need at least one step each"
 
     def completed(self) -> Self:
-        """Return this configuration with the values that follow from others; `derived` names their keys."""
+        """Return this configuration with the values that are derived from others; `derived` names their keys."""
         completed: dict[str, Any] = {}
         derived: list[str] = []
         if self.batch_per_rank is None:
@@ -586,7 +586,7 @@ class RunConfig:
         return replace(self, **completed, derived=tuple(dict.fromkeys([*self.derived, *derived])))
 
     def on_cores(self, cores_per_node: int, threads_per_rank: int) -> Self:
-        """Return this configuration on nodes with so many cores; the threads are for a rank that is given none."""
+        """Return this configuration on nodes with so many cores; threads_per_rank is used if none is configured."""
         system = replace(self.system, cores_per_node=cores_per_node)
         if self.threads_per_rank is not None:
             return replace(self, system=system)
@@ -600,7 +600,7 @@ class ExperimentConfig:
 
     description: str = ""  # on one line: make help prints it
     reproduces: tuple[Reproduced, ...] = ()
-    when_emulated: tuple[str, ...] = ()  # overrides that it applies when nodes are emulated
+    when_emulated: tuple[str, ...] = ()  # overrides that apply if nodes are emulated
     sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
     arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
     # Name of an arm -> base (the others are compared with it) or control (without allreduce); of other arms: point.
@@ -614,13 +614,13 @@ class ExperimentConfig:
 
 
 def is_free_text(key: str) -> bool:
-    """Return whether a key, as tracking.notes, is of a text that changes nothing that is measured, whatever it is."""
+    """Return whether a key, as tracking.notes, holds any text, and changes nothing that is measured."""
     section: Any = RunConfig
     limited = False
     for name in key.split("."):
-        metadata = {one.name: one.metadata for one in fields(section)} if is_dataclass(section) else {}
+        metadata = {item.name: item.metadata for item in fields(section)} if is_dataclass(section) else {}
         if name not in metadata:
             return False
-        limited = "limits" in metadata[name]
+        limited = "allowed" in metadata[name]
         section = get_type_hints(section)[name]
     return not is_measured(key) and not limited and section in (str, str | None)

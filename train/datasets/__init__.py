@@ -17,11 +17,11 @@ class Data(Protocol):
     """The data of one rank. Images (batch, size, size, channels), float32, 0 to 1; labels (batch,), integers from 0."""
 
     step_batch: int  # images that this rank takes in a step
-    steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
+    steps_per_epoch: int | None  # the same on every rank; None: the data has no epochs
     dropped_samples: int  # per epoch, of all ranks together: less than one global batch
-    fingerprint: str  # of the samples that were found: the ranks must agree; empty if each generates its own
-    class_names: Sequence[str]  # by label; empty if classes have no names but their numbers
-    notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
+    fingerprint: str  # of the samples: the ranks must agree; empty if each rank generates its own
+    class_names: Sequence[str]  # by label; empty if classes have only numbers
+    notes: Sequence[str]  # for a reader of the results: samples that were left out, or are damaged
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """Return this rank's batches of an epoch, one a step, after the first `used` samples of all ranks together.
@@ -36,7 +36,7 @@ class Data(Protocol):
         """Return how many steps of the epoch are left after its first `used` samples: the same on every rank."""
 
     def share_out(self, rank: int, ranks: int) -> None:
-        """From now on read the share of rank `rank` of `ranks`."""
+        """Read the share of rank `rank` of `ranks` from now on."""
 
 
 class Builder(Protocol):

@@ -56,7 +56,7 @@ def find_digits(config: RunConfig) -> reader.Parts:
     """Return the two parts of the handwritten digits: 1,797 grey images of 8 x 8, ten classes.
 
     Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998:
-    its test part.
+    the test part.
     """
     pixels, labels = read_digits()
     images = (pixels.reshape(-1, 8, 8, 1) / 16.0 * 255.0).astype("float32").repeat(config.dataset.channels, axis=-1)
@@ -70,7 +70,7 @@ def find_digits(config: RunConfig) -> reader.Parts:
 def read_digits() -> tuple[np.ndarray, np.ndarray]:
     """Return pixels (1797, 64), from 0 to 16, and labels (1797,): what scikit-learn's `load_digits` returns.
 
-    Its file is read without it: importing scikit-learn, and SciPy with it, takes each rank longer than all else here.
+    Its file is read directly: importing scikit-learn, and SciPy with it, takes longer than everything else here.
     """
     package = importlib.util.find_spec("sklearn")
     assert package

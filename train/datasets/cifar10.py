@@ -21,7 +21,7 @@ _TRAINING = tuple(f"data_batch_{number}" for number in range(1, 6))
 _VALIDATION = ("test_batch",)
 _BINARY = ".bin"
 
-# What a pickled array consists of, as old and new NumPy name it. A pickle can call any function that it names.
+# The names in a pickled array, of old and new NumPy. A pickle can call any function that it names.
 _ALLOWED = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),

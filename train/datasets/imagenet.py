@@ -69,7 +69,7 @@ def offsets(path: Path) -> tuple[np.ndarray, int]:
 
 
 def _shards(root: Path, part: str) -> dict[int, Path]:
-    """Return the files of a part by number, in the folder or in its subfolder named as the part. Raises ConfigError."""
+    """Return the files of a part by number, from the folder or its subfolder named `part`. Raises ConfigError."""
     shards, totals = {}, set()
     for folder in (root, root / part):
         for path in sorted(folder.glob(f"{part}-*")) if folder.is_dir() else []:
@@ -95,16 +95,16 @@ def _find_records(config: RunConfig, root: Path, part: str) -> Records:
         notes.append(reader.damage_note(config, damage))
     paths = [shards[number] for number in sorted(shards)]
     contents = _all_offsets(paths)
-    cut = [
+    short = [
         f"{path.name} (after {len(begins)} records, {rest} bytes)"
         for path, (begins, rest) in zip(paths, contents, strict=True)
         if rest or not len(begins)
     ]
-    if cut:
-        damage = f"{len(cut)} {part} files cut short: {listed(cut)}"
+    if short:
+        damage = f"{len(short)} {part} files cut short: {listed(short)}"
         notes.append(reader.damage_note(config, damage))
     counts = np.array([len(begins) for begins, _ in contents], np.int64)
-    return Records(paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(cut))
+    return Records(paths, counts, np.concatenate([begins for begins, _ in contents]), notes, len(missing) + len(short))
 
 
 def _all_offsets(paths: list[Path]) -> list[tuple[np.ndarray, int]]:
@@ -159,12 +159,12 @@ def _check_record(config: RunConfig, path: Path, record: bytes) -> None:
 
     try:
         fields = tf.train.Example.FromString(record).features.feature
-        there = ", ".join(sorted(fields)) or "no fields"
+        names = ", ".join(sorted(fields)) or "no fields"
     except DecodeError:
-        fields, there = {}, "no tf.train.Example"
+        fields, names = {}, "no tf.train.Example"
     labels = fields[_LABEL].int64_list.value if _LABEL in fields else []
     if _IMAGE not in fields or len(labels) != 1:
-        raise ConfigError(f"{path}: its first record has {there}; expected {_IMAGE} (bytes) and {_LABEL} (one integer)")
+        raise ConfigError(f"{path}: its first record has {names}; expected {_IMAGE} (bytes) and {_LABEL} (one integer)")
     label = labels[0]
     if not _FIRST_LABEL <= label < _FIRST_LABEL + config.dataset.classes:
         raise ConfigError(
@@ -179,11 +179,11 @@ def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part
     make, classes = image_ops.decoder(config, training=training), config.dataset.classes
     with tf.device("CPU"):
         paths = tf.constant([str(path) for path in records.paths], tf.string)
-        file_of = tf.constant(np.repeat(np.arange(len(records.paths)), records.counts), tf.int32)
+        file_indices = tf.constant(np.repeat(np.arange(len(records.paths)), records.counts), tf.int32)
         begins = tf.constant(records.offsets, tf.int64)
 
     def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        encoded, label = _parse(_read(paths[file_of[position]], begins[position]))
+        encoded, label = _parse(_read(paths[file_indices[position]], begins[position]))
         label -= _FIRST_LABEL
         possible = tf.logical_and(label >= 0, label < classes)
         with tf.control_dependencies([tf.debugging.Assert(possible, ["label out of range:", label + _FIRST_LABEL])]):
@@ -195,7 +195,7 @@ def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part
         load,
         records.name,
         reader.fingerprint(names or [""], records.counts, records.offsets),
-        lambda position: _parse(_read(paths[file_of[position]], begins[position]))[0],
+        lambda position: _parse(_read(paths[file_indices[position]], begins[position]))[0],
         records.notes,
         records.damaged,
     )

@@ -85,7 +85,7 @@ def _images(config: RunConfig, path: Path, table: Table) -> files.Images:
 
 
 def _table_paths(config: RunConfig) -> dict[str, Path | None]:
-    """Return the path of each set's table, None without one; at least one is there. Raises ConfigError."""
+    """Return the path of each set's table, None without one. Raises ConfigError if there is none at all."""
 
     def is_root(folder: Path) -> bool:
         return any((folder / f"{name}.mat").is_file() for name in _PUBLISHED)

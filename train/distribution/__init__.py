@@ -1,7 +1,7 @@
-"""How ranks join and exchange gradients. Nothing here knows of models or training loops.
+"""How ranks join and exchange gradients. Nothing here depends on models or training loops.
 
-`prepare`, import TensorFlow, then `join`, before any operation: Horovod and TensorFlow read their settings when they
-load, and a strategy of TensorFlow must come first. `Distribution` is what training needs of the joined ranks.
+Call `prepare`, import TensorFlow, then call `join`, before any operation: Horovod and TensorFlow read their settings
+when they load, and a strategy of TensorFlow must come first. `Distribution` is the interface of the joined ranks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from train.distribution.cluster import Cluster
 
-    # Tensors of this rank, each of the shape of the variable with the same index -> those of the job.
+    # Tensors of this rank, each in the shape of the variable with the same index -> those of the job.
     Exchange = Callable[[list[tf.Tensor], list[tf.Variable]], list[tf.Tensor]]
 
 Function = TypeVar("Function", bound=Callable)
@@ -57,11 +57,11 @@ class Distribution(ABC):
         return nullcontext()
 
     def compiled(self, function: Function) -> Function:
-        """Return the compiled function, a step of this rank among the others; only within one gradients are exchanged.
+        """Return the compiled function, a step of this rank among the others. Gradients are exchanged only within one.
 
         AutoGraph has nothing to convert here, and would spend 3 s of every first step on Horovod's and Keras' code.
         """
-        import tensorflow as tf  # here: a rank imports this module before TensorFlow's settings are made
+        import tensorflow as tf  # here: a rank imports this module before it makes TensorFlow's settings
 
         return tf.function(function, autograph=False)
 
@@ -116,7 +116,7 @@ class Distribution(ABC):
         raise NotImplementedError("only Horovod's ranks form groups: no launch in rounds is planned for a strategy")
 
     def apart(self) -> AbstractContextManager[None]:
-        """Return a context in which only groups exchange: what needs all ranks waits until its end."""
+        """Return a context in which only groups exchange; exchanges of all ranks wait until its end."""
         return nullcontext()
 
     def joined(self) -> AbstractContextManager[None]:
@@ -124,7 +124,7 @@ class Distribution(ABC):
         return nullcontext()
 
     def leave(self) -> None:
-        """Shut down cleanly, when no rank needs another one any more."""
+        """Shut down cleanly, once no rank needs another one."""
         return
 
 
@@ -174,7 +174,7 @@ class ExchangingTape:
         return getattr(self._tape, name)
 
     def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
-        """Return the job's gradient for each source; None, on all ranks, where the target does not use it."""
+        """Return the job's gradient for each source; None, on all ranks, if the target does not use it."""
         gradients = self._tape.gradient(target, sources)
         used = [index for index, gradient in enumerate(gradients) if gradient is not None]
         exchanged = self._exchange([gradients[index] for index in used], [sources[index] for index in used])
@@ -186,8 +186,8 @@ class ExchangingTape:
 def flat_exchange(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
     """Return an exchange of tensors of one type as a single tensor, which holds their values one after the other.
 
-    Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are ready again, a
-    bit for each, in messages of 64 bits: one tensor needs one message. See docs/tuning.md.
+    Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are ready again.
+    They send a bit for each, in messages of 64 bits: one tensor needs one message. See docs/tuning.md.
     """
     import tensorflow as tf
 
@@ -202,7 +202,7 @@ def flat_exchange(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
 def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
     """Set the environment variables that Horovod and TensorFlow read, from the configuration.
 
-    So the configuration describes what was measured. The ranks of a strategy of TensorFlow connect here.
+    The ranks of a strategy of TensorFlow connect here.
 
     folder: one that all hosts see, in which ranks that srun started find each other.
     secret: of the job; None without a launcher.
@@ -210,7 +210,7 @@ def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
     """
     if not config.distribution.is_strategy:
         _set_up_horovod(config.distribution, folder)
-    # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
+    # A launcher that knows the hosts names them: the interface between them may have another name on each.
     peers = os.environ.get(protocol.PEERS)
     if config.distribution.controller == "gloo" and rendezvous.is_started_by_srun(os.environ):
         rendezvous.set_gloo_variables(folder)
@@ -225,7 +225,6 @@ def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
 
 
 def _set_up_horovod(settings: Settings, folder: Path) -> None:
-    """Set the variables that Horovod reads."""
     # If both are set Horovod 0.28.1 crashes when ranks join a second time, and its autotuner leaves them alone.
     unset = settings.elastic or settings.autotune
     fusion = None if settings.fusion_threshold_bytes == FUSION_THRESHOLD_BYTES else settings.fusion_threshold_bytes
@@ -234,7 +233,7 @@ def _set_up_horovod(settings: Settings, folder: Path) -> None:
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(folder / "autotune.csv"), **_AUTOTUNE})
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
-    # A user's own timeline is switched off: nothing that is timed has one.
+    # A user's own timeline is switched off: timed steps have none.
     timeline = str(protocol.horovod_timeline_path(folder)) if settings.timeline else None
     _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})
 
@@ -248,12 +247,12 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 def inter_op_threads(config: RunConfig) -> int:
-    """Return the number of TensorFlow's threads that run operations: one, if none waits for another rank.
+    """Return the number of TensorFlow's threads that run operations: one, if no operation waits for another rank.
 
-    Several towers run at the same time, in a thread each.
+    Several towers run at the same time, each in its own thread.
 
-    With one, workers and parameter servers on one core each never ended their first step, with one more than there are
-    workers they did. A thread is probably blocked while another task works for it, until all wait for each other.
+    With one thread, workers and parameter servers on one core each never ended their first step; with one more than
+    there are workers they did. A thread probably blocks while another task works for it, until all wait for each other.
     """
     return config.ranks + 1 if config.distribution.asynchronous else config.towers
 
@@ -262,7 +261,7 @@ def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print)
     """Return the backend that the configuration names, with all ranks joined.
 
     folder: as `prepare` takes it.
-    report: takes why this process was ended, if it cannot say so itself.
+    report: is called with the reason if this process is ended from outside.
     Raises ConfigError, or RankUnresponsive if a rank hangs.
     """
     if config.distribution.backend == "none":
@@ -300,7 +299,7 @@ def _join_horovod(config: RunConfig, folder: Path) -> Distribution:
 
 
 def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:
-    """Return whether any two ranks hold different values: compares a digest of each rank, so 32 bytes are sent."""
+    """Return whether any two ranks hold different values. Compares digests, so each rank sends 32 bytes."""
     if distribution.size == 1:
         return False
     digest = hashlib.sha256()

@@ -1,9 +1,9 @@
 """The ranks of a strategy of TensorFlow before TensorFlow is imported: tasks, ports, addresses, timeouts.
 
-Each rank takes a port for each of its tasks, all learn the addresses of all, and check that they answer. Ranks exchange
-addresses through the store of Horovod's launcher, which also starts the ranks of a strategy (under Slurm rank 0 has
-that store). TF_CONFIG then holds the addresses of all tasks: the record keeps it. Every wait has an end, which names
-the rank that did not come.
+Each rank takes a port for each of its tasks, gets the addresses of all others, and checks that they answer. Ranks
+exchange addresses through the store of Horovod's launcher, which also starts the ranks of a strategy (under Slurm rank
+0 has that store). TF_CONFIG then holds the addresses of all tasks: the record keeps it. Every wait has a time limit,
+whose error names the rank that did not come.
 """
 
 import hmac
@@ -32,14 +32,14 @@ from train.transport.tcp_group import OnWait, TcpGroup, connect_to_first, time_l
 
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the tasks
 
-COME_WITHIN_S = 300.0  # the ranks: what starts their processes may take longer on one host than on another
-_ANSWER_WITHIN_S = 30.0  # the store
+START_WITHIN_S = 300.0  # of all ranks: on some hosts their processes may start later than on others
+_ANSWER_WITHIN_S = 30.0  # of the store
 _POLL_S = 0.1
 _PROBES = 64  # tasks that are asked at the same time
 
 _SCOPE = "workers"  # of the store
 _MAC_BYTES = 32
-_MAX_BYTES = 1 << 16  # of what a rank writes into the store
+_MAX_BYTES = 1 << 16  # of a rank's entry in the store
 _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
 
@@ -67,7 +67,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Cluster:
-    """All ranks of a strategy, and this one's connection to them beside TensorFlow's own."""
+    """All ranks of a strategy, and this one's connection to them in addition to TensorFlow's own."""
 
     peers: Sequence[Peer]  # by rank
     group: TcpGroup
@@ -91,9 +91,9 @@ class Cluster:
 def while_servers_answer(peers: Sequence[Peer]) -> OnWait:
     """Return a check that ends a wait if TensorFlow's servers of that rank no longer answer.
 
-    Their threads answer whatever Python is doing there.
+    Their threads answer whatever Python does in that process.
     """
-    return lambda other, waited_s: check_servers(peers, [other])
+    return lambda rank, waited_s: check_servers(peers, [rank])
 
 
 def check_servers(peers: Sequence[Peer], ranks: Collection[int]) -> None:
@@ -120,13 +120,13 @@ def _server_answers(address: Address) -> bool:
 
 
 class Store:
-    """Values that the ranks of a job leave for each other, in the launcher that started them.
+    """Addresses that the ranks of a job exchange through the launcher that started them.
 
-    Anyone who can reach the store can write to it: what a rank leaves is signed with the secret of the job.
+    Anyone who can reach the store can write to it, so each entry is signed with the secret of the job.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        """variables: of the environment, which name the store. Raises ConfigError if they do not."""
+        """Take the address from environment variables. Raises ConfigError if they do not have it."""
         if any(name not in variables for name in _STORE):
             raise ConfigError(
                 "distribution: no launcher told this process of the other ranks; start them by "
@@ -135,15 +135,15 @@ class Store:
         self.address = "{}:{}".format(*(variables[name] for name in _STORE))
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
-    def put(self, rank: int, own: Peer, key: bytes) -> None:
-        """Leave what this rank tells the others. Raises OSError if the store does not answer."""
-        data = msgspec.json.encode(own)
+    def put(self, rank: int, peer: Peer, key: bytes) -> None:
+        """Store the entry of this rank. Raises OSError if the store does not answer."""
+        data = msgspec.json.encode(peer)
         data = _signature(rank, data, key) + data
         request = urllib.request.Request(f"http://{self.address}/{_SCOPE}/{rank}", data, method="PUT")
         self._open(request, timeout=_ANSWER_WITHIN_S).close()
 
     def get(self, rank: int, key: bytes) -> Peer | None:
-        """Return what a rank tells the others; None if it is not there, or somebody else wrote it.
+        """Return the entry of a rank; None if there is none, or somebody else wrote it.
 
         Raises OSError if the store does not answer.
         """
@@ -176,9 +176,9 @@ def rank_tasks(settings: Settings, rank: int, workers: int) -> tuple[str, ...]:
 
 
 def connect(settings: Settings, workers: int, secret: Secret | None, folder: Path) -> Cluster:
-    """Return the ranks of this job, all of which have answered each other.
+    """Return the ranks of this job, once all of them have answered each other.
 
-    workers: how many there must be, beside ranks that only hold a server.
+    workers: how many there must be, without the ranks that only hold a server.
     secret: of the job; None without a launcher: then rank 0 makes one in `folder`, which all hosts see.
     Raises ConfigError if there is another number of ranks, a port is taken, or a rank does not come or answer.
     """
@@ -193,17 +193,17 @@ def connect(settings: Settings, workers: int, secret: Secret | None, folder: Pat
     with ExitStack() as stack:
         key = secret.key() if secret else stack.enter_context(shared_secret(folder / f".private-{store.address}", rank))
         host = connections.bind_host(os.environ.get(protocol.PEERS, "").split(","))
-        listeners = {task: stack.enter_context(one) for task, one in task_listeners(settings, tasks, host).items()}
+        listeners = {task: stack.enter_context(sock) for task, sock in task_listeners(settings, tasks, host).items()}
         ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
-        own = Peer(socket.gethostname(), host, ports)
+        peer = Peer(socket.gethostname(), host, ports)
         try:
-            store.put(rank, own, key)
+            store.put(rank, peer, key)
             peers = wait_for_peers(store, ranks, key)
         except OSError as error:
-            raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
-        cluster = Cluster(peers, connect_group(rank, peers, listeners[own.first_task], key))
+            raise ConfigError(f"rank {rank} ({peer.host}): the launcher's store does not answer: {error}") from error
+        cluster = Cluster(peers, connect_group(rank, peers, listeners[peer.first_task], key))
         hosts = [peer.host for peer in peers]
-        cluster.group.on_wait = time_limit(COME_WITHIN_S, rank, hosts, "reach all others")
+        cluster.group.on_wait = time_limit(START_WITHIN_S, rank, hosts, "reach all others")
         cluster.group.barrier()  # all have answered: the ports are TensorFlow's from now on
     cluster.group.on_wait = time_limit(IMPORT_WITHIN_S, rank, hosts, "import TensorFlow")
     return cluster
@@ -248,14 +248,14 @@ def task_listeners(settings: Settings, tasks: Sequence[str], host: str) -> dict[
 
 
 def wait_for_peers(store: Store, ranks: int, key: bytes) -> list[Peer]:
-    """Return what each rank tells the others. Raises ConfigError for those that do not come, OSError as the store."""
-    end = time.monotonic() + COME_WITHIN_S
+    """Return the entry of each rank. Raises ConfigError for ranks that do not come, OSError as the store."""
+    end = time.monotonic() + START_WITHIN_S
     peers: dict[int, Peer] = {}
     while missing := [rank for rank in range(ranks) if rank not in peers]:
         peers |= {rank: peer for rank in missing if (peer := store.get(rank, key))}
         if len(peers) < ranks and time.monotonic() > end:
-            still = ", ".join(str(rank) for rank in missing if rank not in peers)
-            raise ConfigError(f"rank {still} did not come within {COME_WITHIN_S:.0f} s: see its log and its host")
+            names = ", ".join(str(rank) for rank in missing if rank not in peers)
+            raise ConfigError(f"rank {names} did not come within {START_WITHIN_S:.0f} s: see its log and its host")
         time.sleep(_POLL_S if len(peers) < ranks else 0)
     return [peers[rank] for rank in range(ranks)]
 
@@ -273,7 +273,7 @@ def connect_group(rank: int, peers: Sequence[Peer], listener: socket.socket, key
 
 
 def _unreachable_port(number: int, peer: Peer) -> str:
-    """Return a text with the rank and its first port that does not answer; "" if all answer."""
+    """Return the rank with its first port that does not answer, as text; "" if all answer."""
     for task in peer.ports:
         try:
             connections.open_connection(peer.address_of(task)).close()

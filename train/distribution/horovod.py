@@ -31,12 +31,12 @@ _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
 
 _TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 LOST_AFTER_S = 10  # a rank that does not answer for this long during an exchange is lost
-State = horovod_elastic.ObjectState  # what is committed: it must be able to save, restore and sync itself
+State = horovod_elastic.ObjectState  # the committed state, which can save, restore and sync itself
 S = TypeVar("S")  # a State
 
 
 class _HorovodPeerLost(PeerLost, HorovodInternalError):
-    """PeerLost by the name that Horovod's elastic mode knows."""
+    """PeerLost as the exception that Horovod's elastic mode handles."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"an exchange with the other ranks failed: {message}")
@@ -76,8 +76,8 @@ class HorovodGroup(Distribution):
             return tape
         compression = _COMPRESSIONS[self._settings.compression]
         if self._settings.gradients == "flat":
-            # `exchanges` recognises a failed exchange by this name, and the ranks the tensor: without its scope, which
-            # is another one in the graphs of other ranks.
+            # `exchanges` recognises a failed exchange by this name. The ranks match the tensor by it, without the name
+            # scope, which differs between the graphs of ranks.
             allreduce = partial(
                 hvd.allreduce,
                 name="HorovodAllreduce_gradients",
@@ -121,13 +121,13 @@ class HorovodGroup(Distribution):
     def gather(self, value: Any, kind: Any) -> list[Any]:
         """Return the values of all ranks, in the order of ranks, on every rank. kind: their type.
 
-        Horovod's own allgather_object would unpickle what comes from the network.
+        Horovod's own allgather_object would unpickle data from the network.
         """
-        own = np.frombuffer(connections.encode(value), np.uint8)
-        sizes = hvd.allgather(tf.constant([len(own)]), name="gather.sizes", process_set=self._process_set).numpy()
-        joined = hvd.allgather(tf.constant(own), name="gather.values", process_set=self._process_set).numpy()
+        content = np.frombuffer(connections.encode(value), np.uint8)
+        sizes = hvd.allgather(tf.constant([len(content)]), name="gather.sizes", process_set=self._process_set).numpy()
+        joined = hvd.allgather(tf.constant(content), name="gather.values", process_set=self._process_set).numpy()
         received = np.split(joined, np.cumsum(sizes)[:-1])
-        return [connections.decode(one.tobytes(), kind, f"rank {rank}") for rank, one in enumerate(received)]
+        return [connections.decode(message.tobytes(), kind, f"rank {rank}") for rank, message in enumerate(received)]
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""
@@ -203,15 +203,15 @@ class RejoiningHorovod(Horovod):
     """Ranks of one machine, which Horovod joins all together, or one group at a time.
 
     Horovod negotiates in every cycle among all ranks that it has joined, whether or not they exchange. On a whole core
-    that is lost in the noise. Of a node that has a fifth of a core it takes up to a tenth, most if one node works and
-    seven wait. A rank that is not joined waits in a `TcpGroup`, which costs nothing.
+    the cost is within the noise. On a node with a fifth of a core it is up to a tenth of the node's time, most if one
+    node works and seven wait. A rank that is not joined waits in a `TcpGroup`, which costs nothing.
     """
 
     def __init__(self, settings: Settings, ranks: int) -> None:
         """Join the other ranks. Raises ConfigError if there are not `ranks` of them."""
         super().__init__(settings, ranks)
         # The launcher's own server forgets addresses only after all ranks have come.
-        self._server: subprocess.Popen[str] | None  # serves as long as this process has its standard input
+        self._server: subprocess.Popen[str] | None  # serves while this process holds its standard input open
         host = connections.bind_host([])
         self._server, port = rendezvous.start_server(self.size, host) if self.rank == 0 else (None, 0)
         address = self.gather(Address(host, port), Address)[0]
@@ -266,15 +266,15 @@ class ElasticHorovod(Horovod):
         """Return the latest change of the hosts that the launcher has noted."""
         return protocol.read_message(protocol.hosts_change_path(self._folder), protocol.HostsChange)
 
-    def from_first(self, value: Any, kind: Any) -> Any:
-        """Return the value of rank 0, on every rank. kind: its type."""
+    def from_rank_0(self, value: Any, kind: Any) -> Any:
+        """Return rank 0's value, on every rank. kind: its type."""
         with self.exchanges():
             return self.gather(value, kind)[0]
 
     def run(self, train: Callable[[S], Result], state: S, rejoin: Callable[[], None]) -> Result:
         """Return the result of `train(state)`, which is called again whenever the ranks have changed.
 
-        If a rank was lost, `state` returns to its last commit; if one came, it stays. Then `rejoin` is called, and
+        If a rank was lost, `state` returns to its last commit; if one was added, it stays. Then `rejoin` is called, and
         `state` is synchronized with rank 0.
         """
 
@@ -282,7 +282,7 @@ class ElasticHorovod(Horovod):
             with self.exchanges():
                 return train(state)
 
-        # Horovod tells a rank of new hosts by a service that unpickles what it is sent; anyone can read its key in the
+        # Horovod tells a rank of new hosts by a service that unpickles its messages; anyone can read its key in the
         # launcher's store.
         horovod_elastic.notification_manager.init = lambda: None
         return horovod_elastic.run_fn(watched, rejoin)(state)

@@ -3,7 +3,7 @@
 With distribution.servers_on=nodes each server is in a separate process, a rank after the workers.
 
 Rank 0 coordinates: it makes the variables on the servers, and gives each worker its steps. A worker applies its
-gradients when it has them, without waiting for others: this is not synchronous SGD. Worker and server of a rank are
+gradients without waiting for others: this is not synchronous SGD. Worker and server of a rank are
 servers of TensorFlow in its process, whose threads share its cores; their work needs no Python.
 
 As TensorFlow's ClusterCoordinator does, rank 0 has a thread for each worker, which starts one step after the other
@@ -28,7 +28,7 @@ from train.transport import PeerLost, RankUnresponsive
 ASK_EVERY_S = 10.0  # whether all tasks still answer
 _STEP_WITHIN_S = 40.0
 _FIRST_STEP_WITHIN_S = 300.0  # it is traced, which takes minutes on shared cores
-_TIMES_LONGER = 4  # than steps before: where steps are so long, a step may be
+_TIMES_LONGER = 4  # than the longest step before: how long a step may take
 
 
 def step_limit_s(longest_s: float | None) -> float:
@@ -43,18 +43,18 @@ class ParameterServers(StrategyRanks):
     """Ranks joined by parameter servers. The methods that make or run something are for rank 0 alone."""
 
     def __init__(self, cluster: Cluster, report: Report) -> None:
-        """Start the servers of this rank; on rank 0 make the strategy when those of all ranks are there.
+        """Start the servers of this rank; on rank 0 make the strategy when those of all ranks run.
 
-        report: takes why this process was ended, if another rank hangs meanwhile.
+        report: is called with the reason if this process is ended because another rank hangs.
         Raises ConfigError if a port is taken.
         """
         super().__init__(cluster)
         self._cluster, self.workers = cluster, len(cluster.ranks_with(WORKER))
         self._longest_s: float | None = None  # step of the last `run`
-        self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
+        self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._peer.ports]
         self.barrier()
         self._group.on_wait = while_servers_answer(self._peers)
-        if COORDINATOR in self._own.ports:
+        if COORDINATOR in self._peer.ports:
             self._strategy = _strategy(cluster, report)
             self._threads = ThreadPoolExecutor(self.workers)
         self.barrier()
@@ -70,10 +70,10 @@ class ParameterServers(StrategyRanks):
     def run(self, step: Callable[[int], Result], count: int) -> list[list[Result]]:
         """Return the results of `step` on each worker, by rank: each makes `count` steps at its own pace.
 
-        step: of the worker of a rank; its operations run there.
-        Raises RankUnresponsive, and what a step raises.
+        step: is called with the rank; its operations run on that rank's worker.
+        Raises RankUnresponsive, and the errors of a step.
         """
-        ends = {rank: [time.monotonic()] for rank in range(self.workers)}  # of each step, after the begin of the first
+        ends = {rank: [time.monotonic()] for rank in range(self.workers)}  # the begin of the first, the end of each
 
         def steps(rank: int) -> list[Result]:
             results = []
@@ -97,9 +97,9 @@ class ParameterServers(StrategyRanks):
         return [future.result() for future in futures]
 
     def _check_steps(self, busy: Mapping[int, float]) -> None:
-        """Raise RankUnresponsive if a rank, which answers, has made no step for too long.
+        """Raise RankUnresponsive if a rank answers, but has made no step for too long.
 
-        busy: the ranks that have not made all steps yet -> when they made their last one.
+        busy: the ranks that have not made all steps yet -> the time of their last one.
         """
         limit_s = step_limit_s(self._longest_s)
         if slow := [rank for rank, at in busy.items() if time.monotonic() - at > limit_s]:
@@ -118,7 +118,7 @@ class ParameterServers(StrategyRanks):
             lost = [f"rank {rank} ({self._peers[rank].host})" for rank in ranks]
             raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
-    # The methods below need ranks that agree on something, which these never do: asynchronous training calls none.
+    # The methods below need ranks that agree on something. These never do, and asynchronous training calls none.
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Raise NotImplementedError: a variable has one value."""
@@ -133,7 +133,7 @@ class ParameterServers(StrategyRanks):
 
 def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
     """Return TensorFlow's server for a task of this rank. Raises ConfigError if its port is taken meanwhile."""
-    settings = tf.compat.v1.ConfigProto(  # a server does not take those of its process by itself
+    settings = tf.compat.v1.ConfigProto(  # a server does not use the settings of its process
         intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
         inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
     )
@@ -144,7 +144,7 @@ def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
 
 
 def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
-    """Return the strategy, once the servers of all ranks are there."""
+    """Return the strategy, once the servers of all ranks run."""
     spec = tf.train.ClusterSpec(cluster.spec())
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         spec, task_type=COORDINATOR, task_id=0, rpc_layer="grpc"

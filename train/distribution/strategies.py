@@ -1,7 +1,7 @@
 """Ranks joined by TensorFlow's own strategies: MultiWorkerMirroredStrategy and CentralStorageStrategy.
 
-And what they have in common with parameter servers (parameter_servers.py): how a strategy is made, and what it does not
-exchange.
+Also the parts that they share with parameter servers (parameter_servers.py): the creation of a strategy, and the values
+that it does not exchange.
 """
 
 import os
@@ -24,11 +24,11 @@ from train.transport import PeerLost, RankUnresponsive
 
 READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 
-Report = Callable[[str], None]  # takes why this process was ended, if it cannot say so itself
+Report = Callable[[str], None]  # is called with the reason if this process is ended from outside
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
-# What a collective raises whose peer is gone; each of them also has other causes.
-_LOST = (
+# The errors of a collective whose peer is gone; each of them also has other causes.
+_LOST_PEER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -47,11 +47,11 @@ class StrategyRanks(Distribution):
     def __init__(self, cluster: Cluster) -> None:
         """Take the ranks of this cluster."""
         self._group, self._peers = cluster.group, cluster.peers
-        self._own = cluster.peers[cluster.group.rank]
+        self._peer = cluster.peers[cluster.group.rank]
         self.rank, self.size, self.local_rank = cluster.group.rank, cluster.group.size, placement.local_rank()
 
     def scope(self) -> AbstractContextManager[None]:
-        """Return the scope of the strategy, which makes its own kinds of variables."""
+        """Return the scope of the strategy, which makes its own types of variables."""
         return self._strategy.scope() if self._strategy else nullcontext()
 
     def compiled(self, function: Function) -> Function:
@@ -66,7 +66,7 @@ class StrategyRanks(Distribution):
     def sum(self, values: np.ndarray) -> np.ndarray:
         """Return the element-wise sum over ranks, on every rank."""
         received = self.gather(values.tobytes(), bytes)
-        return np.sum([np.frombuffer(one, values.dtype).reshape(values.shape) for one in received], axis=0)
+        return np.sum([np.frombuffer(content, values.dtype).reshape(values.shape) for content in received], axis=0)
 
     def gather(self, value: Any, kind: Any) -> list[Any]:
         """Return the values of all ranks, in the order of ranks, on every rank. kind: their type."""
@@ -89,11 +89,11 @@ def taking_port(cluster: Cluster, task: str) -> Iterator[None]:
     """
     try:
         yield
-    except tf.errors.UnknownError as error:  # so it says that its server did not start
+    except tf.errors.UnknownError as error:  # raised if the server did not start
         rank = cluster.group.rank
-        own = cluster.peers[rank]
+        peer = cluster.peers[rank]
         raise ConfigError(
-            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
+            f"rank {rank} ({peer.host}): TensorFlow's server cannot have port {peer.ports[task]}: {error.message}"
         ) from error
 
 
@@ -101,8 +101,8 @@ def taking_port(cluster: Cluster, task: str) -> Iterator[None]:
 def time_limited(cluster: Cluster, report: Report) -> Iterator[None]:
     """Return a context for making a strategy, which ends this process after a limit.
 
-    TensorFlow waits for the other tasks without a limit, within a call that lets no Python run. So a child of this
-    process watches: it reports, as this process would have, and kills it.
+    TensorFlow waits for the other tasks without a limit, in a call during which no Python runs. So a child of this
+    process watches it: after the limit the child reports in its place, and kills it.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -136,24 +136,24 @@ def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
 def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
     """Return a context in which a failed exchange of this rank raises PeerLost; RankUnresponsive if another rank hangs.
 
-    TensorFlow has no special error for it: those that a lost peer causes name the collective operation, or say that
-    the peer is not there.
+    TensorFlow has no special error for it. The errors that a lost peer causes name the collective operation, or say
+    that the peer is not there.
     """
     try:
         yield
-    except _LOST as error:
+    except _LOST_PEER_ERRORS as error:
         message = str(error.message)
         if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
             raise
         lost = [f"rank {number} ({peers[number].host})" for number in named_workers(message) if number != rank]
-        if lost and "eartbeat" in message:  # it is there, and does nothing: the cause, and no consequence
+        if lost and "eartbeat" in message:  # the rank exists but hangs: it is the cause, not a consequence
             why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
             raise RankUnresponsive(f"{', '.join(lost)} does not answer: {why.strip()}") from error
         raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
 
 def named_workers(message: str) -> list[int]:
-    """Return the workers that a message of TensorFlow is about. The first of them watches over all."""
+    """Return the workers that a message of TensorFlow names; the coordination service runs on the first of all."""
     workers = {int(number) for number in re.findall(r"/task:(\d+)", message)}
     return sorted(workers or ({0} if "CoordinationService" in message else set()))
 
@@ -170,7 +170,7 @@ class MultiWorker(StrategyRanks):
     def __init__(self, settings: Settings, cluster: Cluster, report: Report) -> None:
         """Make the strategy: it must come before any operation of TensorFlow.
 
-        report: takes why this process was ended, if another rank hangs meanwhile.
+        report: is called with the reason if this process is ended because another rank hangs.
         Raises ConfigError if its port is taken.
         """
         super().__init__(cluster)
@@ -181,7 +181,7 @@ class MultiWorker(StrategyRanks):
         self._sum = self.compiled(_sum)
 
     def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
-        """Return the one variable that this worker has of each of the strategy's."""
+        """Return this worker's copy of each of the strategy's variables."""
         return [self._strategy.experimental_local_results(variable)[0] for variable in variables]
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
@@ -199,10 +199,10 @@ class MultiWorker(StrategyRanks):
         self._set(variables, lambda value: value / self.size)
 
     def _set(self, variables: Sequence[tf.Variable], share: Callable[[tf.Tensor], tf.Tensor]) -> None:
-        """Set the variables to the sums over ranks of what each contributes: one exchange for each type."""
-        own = self.local(variables)
-        for dtype in dict.fromkeys(variable.dtype for variable in own):
-            same_type = [variable for variable in own if variable.dtype == dtype]
+        """Set the variables to the sums of all ranks' shares: one exchange for each type."""
+        local = self.local(variables)
+        for dtype in dict.fromkeys(variable.dtype for variable in local):
+            same_type = [variable for variable in local if variable.dtype == dtype]
             add = flat_exchange(lambda flat: self.allreduce(flat, "variables"))
             sums = add([share(variable.value()) for variable in same_type], same_type)
             for variable, value in zip(same_type, sums, strict=True):
@@ -231,14 +231,14 @@ def _mean(tensor: tf.Tensor) -> tf.Tensor:
 def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
     """Return the mean of each gradient over ranks, within a replica: all in one call, as tf_keras' optimizers do."""
 
-    def reduce(strategy: tf.distribute.Strategy, own: list[tf.Tensor]) -> list[tf.Tensor]:
-        return strategy.extended.batch_reduce_to(_MEAN, list(zip(own, variables, strict=True)))
+    def reduce(strategy: tf.distribute.Strategy, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
+        return strategy.extended.batch_reduce_to(_MEAN, list(zip(tensors, variables, strict=True)))
 
     return tf.distribute.get_replica_context().merge_call(reduce, (gradients,))
 
 
 def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
-    """Return the strategy of this worker, with all others there. Raises ConfigError if its port is taken meanwhile."""
+    """Return the strategy of this worker, once all workers run. Raises ConfigError if its port is taken meanwhile."""
     kinds = tf.distribute.experimental.CommunicationImplementation
     implementation = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
@@ -270,7 +270,7 @@ class CentralStorage(Single):
         return self._strategy.scope()
 
     def compiled(self, function: Function) -> Function:
-        """Return the compiled function; what no tower does is done where the variables are."""
+        """Return the compiled function; operations that belong to no tower run where the variables are."""
 
         def on_the_cpu(*arguments: tf.Tensor) -> Any:
             with tf.device(_VARIABLES_ON):
@@ -282,14 +282,14 @@ class CentralStorage(Single):
         """Return the function's results for equal parts of a batch, each computed on its tower."""
         towers = range(self._strategy.num_replicas_in_sync)
         parts = [tf.split(tensor, len(towers)) for tensor in batch]
-        results = self._strategy.run(function, [self._one_each(tensors) for tensors in parts])
+        results = self._strategy.run(function, [self._one_per_tower(tensors) for tensors in parts])
 
         def tower_result(tower: int) -> Any:
             return tf.nest.map_structure(lambda value: self._strategy.experimental_local_results(value)[tower], results)
 
         return [tower_result(tower) for tower in towers]
 
-    def _one_each(self, values: list[tf.Tensor]) -> Any:
+    def _one_per_tower(self, values: list[tf.Tensor]) -> Any:
         """Return the values as the strategy takes them, one for each tower."""
         return self._strategy.experimental_distribute_values_from_function(
             lambda context: values[context.replica_id_in_sync_group]

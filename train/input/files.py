@@ -35,12 +35,12 @@ def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> 
             if homes := [folder for folder in level if is_root(folder)]:
                 return homes
             level = sorted(Path(entry) for folder in level for entry in os.scandir(folder) if entry.is_dir())
-        there = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in os.scandir(data_dir))
+        entries = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in os.scandir(data_dir))
     except OSError as error:
         raise ConfigError(f"{key}: {error.filename}: {error.strerror}") from error
     where = f"there or at most {_LEVELS} levels below"
-    packed = ". Unpack the archive first" if any(name.endswith(_ARCHIVES) for name in there) else ""
-    raise ConfigError(f"{key}: found {listed(there) or 'nothing'}; expected {expected}, {where}{packed}")
+    packed = ". Unpack the archive first" if any(name.endswith(_ARCHIVES) for name in entries) else ""
+    raise ConfigError(f"{key}: found {listed(entries) or 'nothing'}; expected {expected}, {where}{packed}")
 
 
 def root(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> Path:
@@ -81,7 +81,7 @@ class Images:
     folder: Path
     names: list[str]  # relative to the folder
     labels: np.ndarray  # (files,), from 0
-    notes: tuple[str, ...] = ()  # what else is in the folder, or missing
+    notes: tuple[str, ...] = ()  # on other files in the folder, and on missing ones
 
     def __getitem__(self, chosen: np.ndarray) -> "Images":
         """Return the images at these indices, in the order of the indices, without the notes."""
@@ -132,12 +132,12 @@ def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
 
     Raises ConfigError for damage if dataset.on_damaged=error.
     """
-    damage_of_each = damages([f"{images.folder}/{name}" for name in images.names])
-    damaged = [f"{name} ({damage})" for name, damage in zip(images.names, damage_of_each, strict=True) if damage]
-    which = "training" if training else "validation"
-    left_out = f"{images.folder}: {len(damaged)} of {len(damage_of_each)} {which} images damaged and left out: "
+    faults = damages([f"{images.folder}/{name}" for name in images.names])
+    damaged = [f"{name} ({damage})" for name, damage in zip(images.names, faults, strict=True) if damage]
+    part_name = "training" if training else "validation"
+    left_out = f"{images.folder}: {len(damaged)} of {len(faults)} {part_name} images damaged and left out: "
     notes = [reader.damage_note(config, left_out + listed(damaged))] if damaged else []
-    whole = images[np.flatnonzero([damage is None for damage in damage_of_each])]
+    whole = images[np.flatnonzero([damage is None for damage in faults])]
     return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
 
 

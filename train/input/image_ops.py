@@ -1,7 +1,7 @@
 """Encoded images to augmented pixels: pure functions of an image, the settings, and random numbers drawn beforehand.
 
 The numbers belong to a sample in an epoch, not to a rank: a sample looks the same on any number of ranks. An image is
-decoded at no larger scale than needed: a JPEG can be decoded at 1/2, 1/4 or 1/8.
+decoded at the smallest sufficient scale: a JPEG can be decoded at 1/2, 1/4 or 1/8.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The columns of the draws, each uniform in [0, 1).
 DRAWS = ("flip", "shift_x", "shift_y", "zoom", "rotation", "crop_area", "crop_aspect", "crop_x", "crop_y")
-_AUGMENTATION_STREAM = 1  # a stream of its own: that of shuffling has only seed and epoch
+_AUGMENTATION_STREAM = 1  # differs from the stream of shuffling, which has only seed and epoch
 
 
 def draws(samples: int, seed: int, epoch: int) -> np.ndarray:
@@ -120,15 +120,15 @@ def read(encoded: tf.Tensor, size: int, channels: int, window_of: Window | None 
         shape = tf.image.extract_jpeg_shape(encoded)
         window = tf.stack([0, 0, shape[0], shape[1]]) if window_of is None else window_of(shape[0], shape[1])
 
-        def at(ratio: int) -> tf.Tensor:
+        def decode(ratio: int) -> tf.Tensor:
             if window_of is None:
                 return tf.io.decode_jpeg(encoded, channels=channels, ratio=ratio)
             scaled = tf.maximum(window // ratio, [0, 0, 1, 1])  # in pixels of the scaled image
             return tf.io.decode_and_crop_jpeg(encoded, scaled, channels=channels, ratio=ratio)
 
         room = tf.minimum(window[2], window[3]) // size
-        scales = [(room >= 8, lambda: at(8)), (room >= 4, lambda: at(4)), (room >= 2, lambda: at(2))]
-        return tf.case(scales, default=lambda: at(1))
+        scales = [(room >= 8, lambda: decode(8)), (room >= 4, lambda: decode(4)), (room >= 2, lambda: decode(2))]
+        return tf.case(scales, default=lambda: decode(1))
 
     return tf.image.resize(tf.cond(tf.io.is_jpeg(encoded), jpeg, png), (size, size))
 

@@ -1,4 +1,4 @@
-"""What one rank reads of a dataset: its share of each epoch, as batches for the model."""
+"""One rank's share of each epoch of a dataset, as batches for the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Part:
     # (position, draws (len(DRAWS),)) -> (image (height, width, channels), 0 to 255; label, from 0), in a tf.data map
     load: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
     name: Callable[[int], str]  # of the sample at a position, for people
-    fingerprint: str  # equal if two ranks found the same samples
+    fingerprint: str  # equal on two ranks if they have the same samples
     # position -> the encoded image, in a tf.data map; None: the samples are in memory as pixels
     encoded: Callable[[tf.Tensor], tf.Tensor] | None = None
     notes: Sequence[str] = ()  # what was left out, and why
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Fact:
-    """A count of the files, and the one that the dataset's authors publish, if any."""
+    """A count in the files, and the count that the dataset's authors publish, if any."""
 
     name: str
     count: int
@@ -49,13 +49,13 @@ class Fact:
 
 @dataclass(frozen=True)
 class Parts:
-    """A dataset as it was found."""
+    """The parts of a dataset."""
 
     training: Part
     validation: Part
     facts: list[Fact] = field(default_factory=list)
     general_notes: Sequence[str] = ()  # on the dataset as a whole
-    class_names: Sequence[str] = ()  # by label; empty if classes have no names but their numbers
+    class_names: Sequence[str] = ()  # by label; empty if classes have only numbers
 
     @property
     def notes(self) -> list[str]:
@@ -64,7 +64,7 @@ class Parts:
 
 
 def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
-    """Return why the sample cannot be decoded, in TensorFlow's words; None if it can."""
+    """Return TensorFlow's reason why the sample cannot be decoded; None if it can."""
     import tensorflow as tf
 
     try:
@@ -90,13 +90,13 @@ def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> P
     import tensorflow as tf
 
     with tf.device("CPU"):
-        held, classes = tf.constant(images), tf.constant(labels, tf.int32)
+        pixels, classes = tf.constant(images), tf.constant(labels, tf.int32)
     return Part(
-        len(labels), lambda position, _: (held[position], classes[position]), names.__getitem__, fingerprint(labels)
+        len(labels), lambda position, _: (pixels[position], classes[position]), names.__getitem__, fingerprint(labels)
     )
 
 
-def subset(part: Part, samples: int | None, which: str) -> Part:
+def subset(part: Part, samples: int | None, part_name: str) -> Part:
     """Return at most `samples` of a part, chosen with a fixed seed, in their order; the part if it has no more."""
     import tensorflow as tf
 
@@ -117,7 +117,7 @@ def subset(part: Part, samples: int | None, which: str) -> Part:
         name=lambda position: part.name(int(chosen[position])),
         fingerprint=fingerprint(part.fingerprint, chosen),
         encoded=read if part.encoded else None,
-        notes=[*part.notes, f"{samples} of {part.samples} {which} samples, as dataset.{which}_samples says"],
+        notes=[*part.notes, f"{samples} of {part.samples} {part_name} samples, as dataset.{part_name}_samples says"],
     )
 
 
@@ -129,7 +129,7 @@ def damage_note(config: RunConfig, damage: str) -> str:
 
 
 def _steps_per_epoch(config: RunConfig, parts: Parts) -> int:
-    """Return how many global batches the training part fills. Raises ConfigError if none."""
+    """Return the number of global batches that the training part fills. Raises ConfigError if none."""
     global_batch, samples = config.global_batch or 0, parts.training.samples
     if global_batch > samples:
         raise ConfigError(
@@ -198,7 +198,7 @@ class Reader:
         }
 
     def share_out(self, rank: int, ranks: int) -> None:
-        """From now on read the share of rank `rank` of `ranks`; the batch per rank stays the same."""
+        """Read the share of rank `rank` of `ranks` from now on; the batch per rank stays the same."""
         self._rank, self._ranks = rank, ranks
 
     def steps_left(self, used: int) -> int:
@@ -208,10 +208,10 @@ class Reader:
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """Yield this rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
         seed, samples = self._config.seed, self.parts.training.samples
-        left = epoch_order(samples, seed, epoch)[used:]
-        chosen = training_indices(left, self.step_batch, self._ranks, self._rank)
-        drawn = image_ops.draws(samples, seed, epoch)[chosen]
-        for images, labels, _ in self._batches("training", chosen, drawn, np.ones(len(chosen), np.float32)):
+        unused = epoch_order(samples, seed, epoch)[used:]
+        chosen = training_indices(unused, self.step_batch, self._ranks, self._rank)
+        draws = image_ops.draws(samples, seed, epoch)[chosen]
+        for images, labels, _ in self._batches("training", chosen, draws, np.ones(len(chosen), np.float32)):
             yield images, labels
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
@@ -220,57 +220,57 @@ class Reader:
         if not samples:
             return
         chosen, weights = validation_indices(samples, self.step_batch, self._ranks, self._rank)
-        drawn = np.full((len(chosen), len(image_ops.DRAWS)), 0.5, np.float32)
-        yield from self._batches("validation", chosen, drawn, weights)
+        draws = np.full((len(chosen), len(image_ops.DRAWS)), 0.5, np.float32)
+        yield from self._batches("validation", chosen, draws, weights)
 
     def _batches(
-        self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray
+        self, part_name: str, chosen: np.ndarray, draws: np.ndarray, weights: np.ndarray
     ) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         """Yield batches; if one cannot be decoded, its unreadable samples are replaced, and reading resumes there."""
         import tensorflow as tf
 
-        part = self.parts.training if which == "training" else self.parts.validation
+        part = self.parts.training if part_name == "training" else self.parts.validation
         batch = self.step_batch
-        chosen, drawn, weights = chosen.copy(), drawn.copy(), weights.copy()
-        self._replace_unreadable(which, chosen, drawn, weights)  # known from an earlier epoch
+        chosen, draws, weights = chosen.copy(), draws.copy(), weights.copy()
+        self._replace_unreadable(part_name, chosen, draws, weights)  # known from an earlier epoch
         begin, end = 0, len(chosen)
         while begin < end:
             try:
-                for images, labels, weight in self._pipeline(which, chosen[begin:], drawn[begin:], weights[begin:]):
+                for images, labels, weight in self._pipeline(part_name, chosen[begin:], draws[begin:], weights[begin:]):
                     begin += batch
                     yield images, labels, weight
             except (tf.errors.OpError, UnicodeDecodeError):
                 here = slice(begin, begin + batch)
-                if not self._find_unreadable(which, part, chosen[here], drawn[here]):
+                if not self._find_unreadable(part_name, part, chosen[here], draws[here]):
                     raise
-                self._replace_unreadable(which, chosen, drawn, weights)
+                self._replace_unreadable(part_name, chosen, draws, weights)
 
-    def _find_unreadable(self, which: str, part: Part, chosen: np.ndarray, drawn: np.ndarray) -> list[int]:
-        """Return the positions of a batch that cannot be decoded, which are noted."""
+    def _find_unreadable(self, part_name: str, part: Part, chosen: np.ndarray, draws: np.ndarray) -> list[int]:
+        """Note the positions of a batch that cannot be decoded, and return them."""
         unreadable = []
-        weight = "" if which == "training" else ", with weight 0"
-        for position, numbers in zip(chosen.tolist(), drawn, strict=True):
+        weight = "" if part_name == "training" else ", with weight 0"
+        for position, numbers in zip(chosen.tolist(), draws, strict=True):
             if position not in unreadable and (why := failure(part, position, numbers)):
                 unreadable.append(position)
-                replaced = f"in {which} another sample of its batch replaced it{weight}"
+                replaced = f"in {part_name} another sample of its batch replaced it{weight}"
                 note = f"{part.name(position)} cannot be decoded ({why}): {replaced}"
                 self.notes.append(damage_note(self._config, note))
-        self._unreadable[which].update(unreadable)
+        self._unreadable[part_name].update(unreadable)
         return unreadable
 
-    def _replace_unreadable(self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray) -> None:
+    def _replace_unreadable(self, part_name: str, chosen: np.ndarray, draws: np.ndarray, weights: np.ndarray) -> None:
         """Replace unreadable samples, in place, by readable ones of their batch; validation weighs them 0."""
-        bad = np.isin(chosen, list(self._unreadable[which]))
+        bad = np.isin(chosen, list(self._unreadable[part_name]))
         for position in np.flatnonzero(bad):
             batch = np.arange(len(chosen)).reshape(-1, self.step_batch)[position // self.step_batch]
             good = batch[~bad[batch]]
-            other = good[0] if good.size else np.flatnonzero(~bad)[0] if not bad.all() else None
-            if other is None:
+            substitute = good[0] if good.size else np.flatnonzero(~bad)[0] if not bad.all() else None
+            if substitute is None:
                 raise ConfigError(
-                    f"{self._config.dataset.data_dir}: rank {self._rank} can decode none of its {which} samples"
+                    f"{self._config.dataset.data_dir}: rank {self._rank} can decode none of its {part_name} samples"
                 )
-            chosen[position], drawn[position] = chosen[other], drawn[other]
-            if which == "validation":
+            chosen[position], draws[position] = chosen[substitute], draws[substitute]
+            if part_name == "validation":
                 weights[position] = 0.0
 
     def _functions(self, part: Part, *, augmented: bool) -> tuple[Function, Function]:
@@ -299,16 +299,16 @@ class Reader:
 
         return load, finish
 
-    def _pipeline(self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray) -> tf.data.Dataset:
+    def _pipeline(self, part_name: str, chosen: np.ndarray, draws: np.ndarray, weights: np.ndarray) -> tf.data.Dataset:
         import tensorflow as tf
 
-        load, finish = self._traced[which]
+        load, finish = self._traced[part_name]
         threads = len(placement.usable_cores())
         options = tf.data.Options()
-        # TensorFlow's own pool has one thread, so that it does not disturb the training step; that decodes one by one.
+        # TensorFlow's own pool has one thread: it does not disturb the training step, but decodes one image at a time.
         options.threading.private_threadpool_size = threads
         return (
-            tf.data.Dataset.from_tensor_slices((chosen, drawn, weights))
+            tf.data.Dataset.from_tensor_slices((chosen, draws, weights))
             .map(load, num_parallel_calls=threads, deterministic=True)
             .batch(self.step_batch, drop_remainder=True)
             .map(finish, num_parallel_calls=threads, deterministic=True)

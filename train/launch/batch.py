@@ -1,4 +1,4 @@
-"""Batch systems: from runs to jobs with their time limits and cost, to their submission and their state in the queue.
+"""Batch systems: jobs for runs, with time limits and cost; their submission and their state in the queue.
 
 The jobs that were submitted are kept in results/<experiment>/<launcher>/<job id>.json, beside their scripts.
 """
@@ -22,12 +22,12 @@ from train.launch.plan.runs import Durations, Run, expected_s, remaining
 from train.rank import placement
 from train.record import files
 
-# A job that ends early costs nothing, one that is cut off waits in the queue again.
+# A job that ends early costs nothing; one that reaches its limit waits in the queue again.
 _MARGIN, _MARGIN_S = 2, 600
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedJob:
     """A job and the runs that it will make."""
 
     job: BatchJob
@@ -42,17 +42,17 @@ def jobs_folder(home: Path, launcher: str) -> Path:
 
 def time_limit_s(config: RunConfig, estimate_s: float) -> int:
     """Return how long a job may last: as configured, else twice the estimate and ten minutes, at most the site's."""
-    asked = config.launcher.time_limit_s or math.ceil(_MARGIN * estimate_s + _MARGIN_S)
-    return min(asked, config.system.longest_s or asked)
+    limit_s = config.launcher.time_limit_s or math.ceil(_MARGIN * estimate_s + _MARGIN_S)
+    return min(limit_s, config.system.longest_s or limit_s)
 
 
-def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[Planned]:
+def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[PlannedJob]:
     """Return the jobs that make these runs: one for all, or with launcher.split one for each point."""
     if not to_do:
         return []
     config = to_do[0].point.config
     command = [sys.executable, "-m", "train.launch", *(["--force"] if options.force else []), *options.overrides]
-    # The cores of a node, once durations, are the same for all jobs of the experiment, and inside them.
+    # The cores of a node are the same for all jobs of the experiment, and inside them.
     cores = f"system.cores_per_node={config.system.cores_per_node}"
     command += [cores] if cores not in options.overrides else []
     if not config.launcher.split:
@@ -62,7 +62,7 @@ def jobs(to_do: Sequence[Run], durations: Durations, options: Options) -> list[P
     return [_job(runs, durations, [*command, "--only", name]) for name, runs in by_point.items()]
 
 
-def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> Planned:
+def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> PlannedJob:
     configs = [run.point.config for run in runs]
     largest = max(configs, key=lambda config: config.all_nodes)
     estimate_s = sum(expected_s(run, durations) or largest.launcher.assumed_run_s for run in runs)
@@ -80,11 +80,11 @@ def _job(runs: Sequence[Run], durations: Durations, command: Sequence[str]) -> P
         system=largest.system,
         command=tuple(command),
     )
-    return Planned(job, tuple(runs), estimate_s)
+    return PlannedJob(job, tuple(runs), estimate_s)
 
 
-def idle_node_s(planned: Planned, durations: Durations) -> float:
-    """Return the node-seconds for which nodes of a job in rounds wait while arms of fewer measure, in equal windows."""
+def idle_node_s(planned: PlannedJob, durations: Durations) -> float:
+    """Return the node-seconds for which nodes of a job in rounds wait while smaller arms measure, in equal windows."""
     idle = 0.0
     for run in planned.runs:
         arms = run.point.config.launch.rounds
@@ -93,16 +93,16 @@ def idle_node_s(planned: Planned, durations: Durations) -> float:
     return idle
 
 
-def separate_idle_node_s(planned: Planned, durations: Durations) -> float:
-    """Return the same for launches of single points, in the allocation that holds the largest: its other nodes wait."""
+def separate_idle_node_s(planned: PlannedJob, durations: Durations) -> float:
+    """Return the same for launches of single points, in an allocation for the largest: its other nodes wait."""
     singles = [run for run in planned.runs if not run.point.config.launch.rounds]
     wait = (planned.job.nodes - run.point.config.all_nodes for run in singles)
     assumed_s = planned.runs[0].point.config.launcher.assumed_run_s
     return sum(n * (expected_s(run, durations) or assumed_s) for n, run in zip(wait, singles, strict=True))
 
 
-def cost(planned: Planned, durations: Durations) -> str:
-    """Return what a job will take, as text. durations: of earlier runs, which the estimate comes from."""
+def cost(planned: PlannedJob, durations: Durations) -> str:
+    """Return the expected time and cost of a job, as text. durations: of earlier runs, for the estimate."""
     nodes, assumed_s = planned.job.nodes, planned.runs[0].point.config.launcher.assumed_run_s
     source = f"each run taken as {assumed_s} s (launcher.assumed_run_s): none was measured yet"
     if durations.count:
@@ -114,8 +114,8 @@ def cost(planned: Planned, durations: Durations) -> str:
     )
 
 
-def _idle(planned: Planned, durations: Durations) -> str:
-    """Return how many of the node-hours nodes spend waiting, where points are measured in rounds; "" elsewhere."""
+def _idle(planned: PlannedJob, durations: Durations) -> str:
+    """Return how many node-hours nodes wait, if points are measured in rounds; "" else."""
     if not any(run.point.config.launch.rounds for run in planned.runs):
         return ""
     in_rounds, separate = idle_node_s(planned, durations) / 3600, separate_idle_node_s(planned, durations) / 3600
@@ -126,8 +126,8 @@ def _idle(planned: Planned, durations: Durations) -> str:
 
 
 @dataclass(frozen=True)
-class Submitted:
-    """One job that was submitted."""
+class Submission:
+    """A job in the batch system."""
 
     job_id: str
     nodes: int
@@ -135,24 +135,24 @@ class Submitted:
     homes: list[str]  # the folders of the points that it runs
 
 
-def keep(folder: Path, job: Submitted) -> None:
+def save(folder: Path, job: Submission) -> None:
     """Write the job into the folder. Raises OSError."""
     files.write_whole(folder / f"{job.job_id}.json", json.dumps(asdict(job)).encode())
 
 
-def read(results: Path, launcher: str) -> list[Submitted]:
-    """Return every job that a launcher submitted for records below `results`. Names a file that is none on stderr."""
+def read(results: Path, launcher: str) -> list[Submission]:
+    """Return every job that a launcher submitted for records below `results`; warns of files that are no job."""
     jobs = []
     for path in sorted(results.glob(f"*/{launcher}/*.json")):
         try:
-            jobs.append(msgspec.json.decode(path.read_bytes(), type=Submitted))
+            jobs.append(msgspec.json.decode(path.read_bytes(), type=Submission))
         except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
             print(f"warning: {path}: no job of a launch: {error}; it is left out", file=sys.stderr)
     return jobs
 
 
-def states_of_points(jobs: Sequence[Submitted], queue: Mapping[str, str]) -> dict[Path, str]:
-    """Return the state of each point that a job in the queue will run; RUNNING where one of its jobs runs.
+def states_of_points(jobs: Sequence[Submission], queue: Mapping[str, str]) -> dict[Path, str]:
+    """Return the state of each point that a job in the queue will run; RUNNING if one of its jobs runs.
 
     queue: job id -> state, of the jobs that the batch system still has.
     """
@@ -168,7 +168,7 @@ def states_of_points(jobs: Sequence[Submitted], queue: Mapping[str, str]) -> dic
 def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, console: Console) -> None:
     """Show the cost and submit, or print the batch scripts.
 
-    Raises ConfigError where the batch system refuses, or has these runs in its queue already, and OSError.
+    Raises ConfigError if the batch system refuses, or has these runs in its queue already, and OSError.
     """
     to_do, durations = remaining(planned, options.force)
     if skipped := len(planned) - len(to_do):
@@ -176,23 +176,23 @@ def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, co
     if not to_do:
         console.print("nothing to submit; `make figures` draws what was measured")
         return
-    wanted = jobs(to_do, durations, options)
-    _show_cost(wanted, durations, launcher, console)
+    planned_jobs = jobs(to_do, durations, options)
+    _show_cost(planned_jobs, durations, launcher, console)
     if options.dry_run:
-        for planned_job in wanted:
+        for planned_job in planned_jobs:
             print(launcher.script(planned_job.job))
         return
     _refuse_duplicates(to_do, launcher)
-    for planned_job in wanted:
+    for planned_job in planned_jobs:
         job_id = _submit_one(planned_job, launcher)
         console.print(f"submitted job {job_id} ({planned_job.job.name}); `make status` shows its state")
 
 
-def _show_cost(wanted: Sequence[Planned], durations: Durations, launcher: BatchLauncher, console: Console) -> None:
-    system = wanted[0].job.system
+def _show_cost(planned: Sequence[PlannedJob], durations: Durations, launcher: BatchLauncher, console: Console) -> None:
+    system = planned[0].job.system
     if system.remark:
         console.print(f"[yellow]system={system.name}:[/yellow] {escape(system.remark)}", highlight=False)
-    for planned_job in wanted:
+    for planned_job in planned:
         console.print(cost(planned_job, durations), highlight=False)
         if planned_job.estimate_s > planned_job.job.limit_s - launcher.warns_before_s:
             console.print(
@@ -212,8 +212,8 @@ def _refuse_duplicates(to_do: Sequence[Run], launcher: BatchLauncher) -> None:
         )
 
 
-def _submit_one(planned_job: Planned, launcher: BatchLauncher) -> str:
-    """Write the script, submit it, and keep beside it what it runs; returns the id of the job."""
+def _submit_one(planned_job: PlannedJob, launcher: BatchLauncher) -> str:
+    """Write the script, submit it, and save the job beside it; returns the id of the job."""
     job = planned_job.job
     job.folder.mkdir(parents=True, exist_ok=True)
     script = job.folder / f"{job.name}.sh"
@@ -221,5 +221,5 @@ def _submit_one(planned_job: Planned, launcher: BatchLauncher) -> str:
     job_id = launcher.submit(script)
     homes = dict.fromkeys(str(run.home) for run in planned_job.runs)
     repeats = max(run.point.config.measure.repeats for run in planned_job.runs)
-    keep(job.folder, Submitted(job_id, job.nodes, repeats, list(homes)))
+    save(job.folder, Submission(job_id, job.nodes, repeats, list(homes)))
     return job_id

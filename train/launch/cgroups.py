@@ -1,7 +1,7 @@
 """CPU quotas for the nodes of a job, by Linux control groups: whether they are available here, and setting them.
 
-As root in the kernel's own hierarchy, version 1 or 2; without root in a scope that systemd-run makes and delegates to
-the user (version 2 only). The processes are moved from outside, so that it works with containers too.
+Root uses the kernel's own hierarchy, version 1 or 2; other users a scope that systemd-run makes and delegates to them
+(version 2 only). The processes are moved from outside, so it works with containers too.
 Kernel documentation: admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst.
 """
 
@@ -21,36 +21,35 @@ from train.record.record import NodeQuota
 _MIN_QUOTA_US = 4_000  # the kernel allows 1,000; with shorter slices most of the time is spent on switching
 _MIN_PERIOD_US = 20_000  # with the kernel's default, 100,000, a short step would wait too long
 _MAX_PERIOD_US = 1_000_000
-_APART = 0.02  # how much longer the period of each node is than that of the one before: they drift past each other
-_WITHIN_S = 60.0  # systemd makes a scope, or the kernel releases a group: a moment, on busy cores longer
+_PERIOD_STEP = 0.02  # how much longer the period of each node is than that of the one before: so none stay in phase
+_WITHIN_S = 60.0  # for systemd to make a scope, or the kernel to release a group: longer on busy cores
 _SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
-_TURNS = 1_000_000  # of a loop that does nothing: some hundredths of a second
+_SPINS = 1_000_000  # of an empty loop: some hundredths of a second
 
 
 @dataclass(frozen=True)
-class Means:
-    """How quotas are set here."""
+class QuotaMethod:
+    """How quotas are set on this machine."""
 
     version: int  # of the control groups
     parent: Path | None  # the folder to make groups in; None: the scope that `prefix` starts the job in
-    prefix: tuple[str, ...] = ()  # of the command of each job
+    prefix: tuple[str, ...] = ()  # before the command of each job
 
     @property
-    def words(self) -> str:
-        """Return the means as text, for records."""
+    def text(self) -> str:
+        """Return the method as text, for records."""
         return f"cgroup v{self.version}, " + ("cores kept awake" if self.keeps_awake else "systemd scope")
 
     @property
     def keeps_awake(self) -> bool:
-        """Return whether processes can be put behind all others: a user may not move them into a scope of systemd."""
+        """Return whether `put_behind` is possible: a user may not move processes into a scope of systemd."""
         return self.parent is not None
 
 
 def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
     """Return the CPU time of each node, in cores: `fraction` of its share of the machine, the same at every point.
 
-    Where nodes outnumber cores and do not divide by them, the share is that of the most crowded core. 2 cores, 8
-    nodes, 0.8: 0.2.
+    If there are more nodes than cores, the share is that of the core with the most nodes. 2 cores, 8 nodes, 0.8: 0.2.
     """
     share = cores // largest_nodes or 1 / math.ceil(largest_nodes / cores)
     return round(fraction * share, 4)
@@ -59,11 +58,11 @@ def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
 def period_us(cpus: float, node: int) -> int:
     """Return the period of a node's quota in microseconds: short, but with enough time to compute in it.
 
-    No two nodes have the same. With equal ones, nodes on different cores that begin together either compute at the same
-    moments or never, for as long as they compute; where they share memory or caches, both speeds were seen.
+    No two nodes have the same period. With equal periods, nodes on different cores would always compute at the same
+    moments, or never. If they share memory or caches, these two cases differ in speed, as was seen.
     """
     shortest = max(_MIN_PERIOD_US, math.ceil(_MIN_QUOTA_US / cpus))
-    return min(_MAX_PERIOD_US, round(shortest * (1 + _APART * node)))
+    return min(_MAX_PERIOD_US, round(shortest * (1 + _PERIOD_STEP * node)))
 
 
 def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
@@ -84,66 +83,66 @@ def statistics(text: str) -> tuple[int, int, float]:
     return values["nr_periods"], values["nr_throttled"], throttled_s
 
 
-def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
+def hierarchies(mountinfo: str, cgroup: str) -> list[tuple[int, Path]]:
     """Return the folders in which root may make groups with CPU quotas, with their versions.
 
-    Of version 1 it is this process's own group, of version 2 the top: a group with processes cannot have children with
+    In version 1 that is this process's group, in version 2 the top: a group with processes cannot have children with
     limits.
 
-    mountinfo, own: the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    mountinfo, cgroup: the texts of /proc/self/mountinfo and /proc/self/cgroup.
     """
-    paths = {names: path for _, names, path in (line.split(":", 2) for line in own.splitlines())}
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in cgroup.splitlines())}
     folders = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         root, mount = before.split()[3:5]
         kind, _, options = after.split()[:3]
         if kind == "cgroup" and "cpu" in options.split(","):
-            mine = next((path for names, path in paths.items() if "cpu" in names.split(",")), "/")
-            inside = mine.removeprefix(root.rstrip("/")) if mine.startswith(root) else ""
+            group = next((path for names, path in paths.items() if "cpu" in names.split(",")), "/")
+            inside = group.removeprefix(root.rstrip("/")) if group.startswith(root) else ""
             folders.append((1, Path(mount, inside.strip("/"))))
         elif kind == "cgroup2":
             folders.append((2, Path(mount)))
     return folders
 
 
-def find() -> Means | str:
-    """Return how quotas are set here, tried out; or why they cannot be. Removes the groups of killed launchers."""
+def find() -> QuotaMethod | str:
+    """Return how quotas are set here, tried out, or why they cannot be set. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
         reasons = []
-        own, mounts = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
-        if not (own.exists() and mounts.exists()):
+        cgroup, mounts = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
+        if not (cgroup.exists() and mounts.exists()):
             return "this system has no control groups (/proc/self/cgroup)"
-        for version, parent in hierarchies(mounts.read_text(), own.read_text()):
-            means = Means(version, parent)
+        for version, parent in hierarchies(mounts.read_text(), cgroup.read_text()):
+            method = QuotaMethod(version, parent)
             try:
-                try_out(means)
-                _sweep(means)
-                return means
+                try_out(method)
+                _sweep(method)
+                return method
             except OSError as error:
                 reasons.append(f"{error.filename or parent}: {error.strerror}")
         return "; ".join(reasons) or "no control groups with the cpu controller are mounted"
     if not shutil.which("systemd-run"):
         return "without root they need systemd-run, which is not installed"
-    means = Means(2, None, _SCOPE)
+    method = QuotaMethod(2, None, _SCOPE)
     try:
-        try_out(means)
+        try_out(method)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         return f"systemd-run --user: {(error.stderr or b'').decode().strip() or error}"
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
-    return means
+    return method
 
 
-def try_out(means: Means) -> None:
-    """Limit a sleeping process. Raises OSError, CalledProcessError or TimeoutExpired where that is not possible."""
-    if means.prefix:
-        subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=_WITHIN_S)
-    sleeper = subprocess.Popen([*means.prefix, "sleep", "600"], stderr=subprocess.DEVNULL)
-    groups = Groups(means, "trial", 1)
+def try_out(method: QuotaMethod) -> None:
+    """Limit a sleeping process. Raises OSError, CalledProcessError or TimeoutExpired if that is not possible."""
+    if method.prefix:
+        subprocess.run([*method.prefix, "true"], check=True, capture_output=True, timeout=_WITHIN_S)
+    sleeper = subprocess.Popen([*method.prefix, "sleep", "600"], stderr=subprocess.DEVNULL)
+    groups = Groups(method, "trial", 1)
     try:
-        own, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + _WITHIN_S
-        while means.prefix and Path(f"/proc/{sleeper.pid}/cgroup").read_text() == own and time.monotonic() < end:
+        cgroup, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + _WITHIN_S
+        while method.prefix and Path(f"/proc/{sleeper.pid}/cgroup").read_text() == cgroup and time.monotonic() < end:
             time.sleep(0.01)  # until systemd-run has made its scope
         groups.limit([[sleeper.pid]], sleeper.pid, 0.5)
     finally:
@@ -155,10 +154,10 @@ def try_out(means: Means) -> None:
 class Groups:
     """One control group for each node of one job. `limit` and `lift` raise OSError with the file that refused."""
 
-    def __init__(self, means: Means, name: str, nodes: int) -> None:
-        """Nothing is made before `limit`. name: of the job, among those of this process."""
-        self._means, self._nodes = means, nodes
-        self._base = means.parent / f"kit{os.getpid()}-{_pid_namespace()}-{name}" if means.parent else None
+    def __init__(self, method: QuotaMethod, name: str, nodes: int) -> None:
+        """Make nothing before `limit`. name: of the job, among those of this process."""
+        self._method, self._nodes = method, nodes
+        self._base = method.parent / f"kit{os.getpid()}-{_pid_namespace()}-{name}" if method.parent else None
         self._cpus = 0.0
 
     def _group(self, node: int) -> Path:
@@ -167,24 +166,24 @@ class Groups:
 
     @property
     def _behind(self) -> Path:
-        """Return the group of `put_behind`, beside that of the job: within it, it would count as much as a job."""
+        """Return the group of `put_behind`, beside that of the job: within it, it would get as much as a node."""
         assert self._base is not None
         return self._base.with_name(f"{self._base.name}-behind")
 
     def put_behind(self, pids: Sequence[int]) -> None:
-        """Put processes behind all others: they get what the nodes and everything else here leave.
+        """Give processes the lowest weight: they get the time that the nodes and everything else here leave.
 
-        Only after `limit`, and by means that keep awake.
+        Only after `limit`, and with a method that keeps awake.
         """
         self._behind.mkdir()
-        file, least = ("cpu.weight", "1") if self._means.version == 2 else ("cpu.shares", "2")
+        file, least = ("cpu.weight", "1") if self._method.version == 2 else ("cpu.shares", "2")
         (self._behind / file).write_text(least)
         for pid in pids:
             (self._behind / "cgroup.procs").write_text(str(pid))
 
     def _set(self, cpus: float | None) -> None:
         for node in range(self._nodes):
-            for file, text in settings(self._means.version, cpus, node).items():
+            for file, text in settings(self._method.version, cpus, node).items():
                 (self._group(node) / file).write_text(text)
 
     def limit(self, pids_of_nodes: Sequence[Sequence[int]], job_pid: int, cpus: float) -> None:
@@ -194,9 +193,9 @@ class Groups:
         """
         self._cpus = cpus
         if self._base is None:
-            own = Path(f"/proc/{job_pid}/cgroup").read_text().strip().rpartition(":")[2]
-            self._base = Path("/sys/fs/cgroup") / own.strip("/")
-        elif self._means.version == 2:
+            cgroup = Path(f"/proc/{job_pid}/cgroup").read_text().strip().rpartition(":")[2]
+            self._base = Path("/sys/fs/cgroup") / cgroup.strip("/")
+        elif self._method.version == 2:
             (self._base.parent / "cgroup.subtree_control").write_text("+cpu")
         self._base.mkdir(exist_ok=True)
         for node in range(self._nodes):
@@ -204,12 +203,12 @@ class Groups:
         for node, pids in enumerate(pids_of_nodes):
             for pid in pids:
                 (self._group(node) / "cgroup.procs").write_text(str(pid))
-        if self._means.version == 2:
+        if self._method.version == 2:
             # A group that has processes cannot enable controllers for its children: the others are moved aside.
             aside = self._base / "aside"
             aside.mkdir(exist_ok=True)
-            for other in (self._base / "cgroup.procs").read_text().split():
-                (aside / "cgroup.procs").write_text(other)
+            for pid_text in (self._base / "cgroup.procs").read_text().split():
+                (aside / "cgroup.procs").write_text(pid_text)
             (self._base / "cgroup.subtree_control").write_text("+cpu")
         self._set(cpus)
 
@@ -219,7 +218,7 @@ class Groups:
         for node in range(self._nodes):
             periods, throttled, seconds = statistics((self._group(node) / "cpu.stat").read_text())
             period_s = period_us(self._cpus, node) / 1e6
-            quotas.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._means.words))
+            quotas.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._method.text))
         self._set(None)
         return quotas
 
@@ -228,7 +227,7 @@ class Groups:
         if self._base is None or not self._base.exists():
             return
         folders = [*(self._group(node) for node in range(self._nodes)), self._base / "aside"]
-        folders += [self._behind, self._base] if self._means.parent else []  # systemd removes its scope
+        folders += [self._behind, self._base] if self._method.parent else []  # systemd removes its scope
         end = time.monotonic() + _WITHIN_S
         for folder in folders:
             while folder.exists():
@@ -236,7 +235,7 @@ class Groups:
                     folder.rmdir()
                 except OSError:
                     if time.monotonic() > end:
-                        return  # what was measured counts; the next launcher's `find` removes it
+                        return  # the measurement is not affected; the next launcher's `find` removes it
                     time.sleep(0.02)
 
 
@@ -245,11 +244,11 @@ def _pid_namespace() -> int:
     return os.stat("/proc/self/ns/pid").st_ino
 
 
-def _sweep(means: Means) -> None:
+def _sweep(method: QuotaMethod) -> None:
     """Remove the groups of processes that are gone. Those of other PID namespaces cannot be seen from here."""
-    for base in means.parent.glob("kit*") if means.parent else ():
-        made_by = re.match(rf"kit(\d+)-{_pid_namespace()}-", base.name)
-        if made_by and not Path("/proc", made_by[1]).exists():
+    for base in method.parent.glob("kit*") if method.parent else ():
+        owner = re.match(rf"kit(\d+)-{_pid_namespace()}-", base.name)
+        if owner and not Path("/proc", owner[1]).exists():
             for folder in [*base.glob("*/"), base]:
                 try:
                     folder.rmdir()
@@ -258,28 +257,28 @@ def _sweep(means: Means) -> None:
 
 
 def start_spinning(cores: Iterable[int]) -> list[subprocess.Popen[bytes]]:
-    """Return a process on each of these cores that keeps it awake; each ends with this one. Ctrl-C reaches none.
+    """Start a process on each of these cores that keeps it awake, and return them; they end with this process.
 
-    One node of eight uses its core for a fifth of the time. In between the core sleeps, and on a virtual machine the
-    hypervisor gives it to others: the node finds it slow, and less predictable than eight nodes, which leave no pause.
+    Ctrl-C reaches none. One node of eight uses its core for a fifth of the time. In between the core sleeps, and on a
+    virtual machine the hypervisor gives it to others: it is then slower, and less predictable, than with eight nodes.
     """
     command = [sys.executable, "-m", __spec__.name]
     return [subprocess.Popen([*command, str(core), str(os.getpid())], start_new_session=True) for core in cores]
 
 
-def stop_spinning(started: Iterable[subprocess.Popen[bytes]]) -> None:
-    """End them."""
-    for process in started:
+def stop_spinning(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End the processes of `start_spinning`."""
+    for process in processes:
         process.kill()
         process.wait()
 
 
 def _spin(core: int, parent: int) -> None:
-    """Use a core at idle priority as long as the parent of this process is there."""
+    """Use a core at idle priority as long as the parent of this process runs."""
     os.sched_setaffinity(0, {core})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     while os.getppid() == parent:
-        for _ in range(_TURNS):
+        for _ in range(_SPINS):
             pass
 
 

@@ -1,4 +1,4 @@
-"""From a plan to its records: the same steps for one experiment and for each one of a report."""
+"""From a plan to its records: the same steps for one experiment and for each experiment of a report."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ from train.launch.batch import submit
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import BatchLauncher, Launcher, Machine
-from train.launch.launchers.emulated import quota_means
+from train.launch.launchers.emulated import quota_method
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.queue import Queue
@@ -33,7 +33,7 @@ WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yell
 
 
 def launch(options: Options, console: Console) -> int:
-    """Plan, show, then carry it out; returns the exit status."""
+    """Make the plan, show it, and carry it out; returns the exit status."""
     plan = make(options.overrides, this_machine(), LAUNCHERS, options.only)
     show(plan, console)
     return carry_out(plan, options, console) if plan.points else 1
@@ -41,30 +41,30 @@ def launch(options: Options, console: Console) -> int:
 
 def this_machine() -> Machine:
     """Return this machine, with its usable cores, and whether quotas are available."""
-    means = quota_means()
-    return Machine(len(placement.usable_cores()), means if isinstance(means, str) else None)
+    method = quota_method()
+    return Machine(len(placement.usable_cores()), method if isinstance(method, str) else None)
 
 
 def show(plan: Plan, console: Console) -> None:
-    """Show the points, and what the user should know before they are measured."""
+    """Show the points, with warnings and notes, before they are measured."""
     show_lines(ERROR, [f"left out: {line}" for line in plan.too_large], console)
     if not plan.points:
         return
     launcher, config = plan.launcher, plan.points[0].config
     show_points(plan.points, console)
-    crowded = checks.crowded(plan.points, plan.machine) if not launcher.hosts_apart else []
+    crowded = checks.shared_core_warnings(plan.points, plan.machine) if not launcher.hosts_apart else []
     emulated = checks.emulated_precision(plan.points, launcher.cpu_flags(config))
-    tuned = checks.tuned(process.recorded_variables())
-    show_lines(WARNING, [*crowded, *emulated, *tuned, *launcher.warnings(config)], console)
+    variables = checks.variable_warnings(process.recorded_variables())
+    show_lines(WARNING, [*crowded, *emulated, *variables, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)
     show_lines("", [f"points are measured in separate launches: {why}" for why in plan.without_rounds], console)
     show_lines("", launcher.notes(config), console)
 
 
 def carry_out(plan: Plan, options: Options, console: Console) -> int:
-    """Run or submit what is not measured yet, or in a dry run print how; returns the exit status.
+    """Run or submit what is not measured yet, or in a dry run print the commands; returns the exit status.
 
-    It is 0 only where every run of the experiment is complete, or submitted. Raises ConfigError, OSError.
+    It is 0 only if every run of the experiment is complete, or submitted. Raises ConfigError, OSError.
     """
     runs = runs_of(plan.points, plan.launcher)
     system = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
@@ -82,7 +82,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
         console.print(time_left(*remaining(runs, options.force)), highlight=False)
         print_commands(plan)
         return 0
-    # Jobs of a batch system share a results folder, each with points of its own.
+    # Jobs of a batch system share a results folder, each with its own points.
     with ExitStack() as folders:
         for folder in {run.home for run in runs} if system else {Path(runs[0].point.config.results)}:
             folders.enter_context(alone(folder))
@@ -90,7 +90,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
 
 
 def check_machine(plan: Plan) -> None:
-    """Raise ConfigError where an image, a program or the folder of the records is missing."""
+    """Raise ConfigError if an image, a program or the folder of the records is missing."""
     check_results(Path(plan.points[0].config.results))
     for point in plan.points:
         containers.image_digest(point.config.container)
@@ -127,7 +127,7 @@ def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> i
 
 
 def track(runs: Sequence[Run], console: Console) -> None:
-    """Mirror the records that have no complete W&B run, after all measuring; upload them where that is asked."""
+    """Mirror the records that have no complete W&B run, after all measurements; upload them if configured."""
     config = runs[0].point.config
     show_lines(WARNING, mirror_records(records_of(runs), config.tracking), console)
     if config.tracking.sync or (config.tracking.name == "wandb" and config.tracking.mode == "online"):
@@ -142,19 +142,19 @@ def run_all(
 ) -> list[str]:
     """Make the runs that are not measured yet, or all with `force`; return the labels of those that failed.
 
-    watches: as for `one_run.measure`, of every run.
+    watches: as for `one_run.measure`, for every run.
     Raises Interrupted, and ConfigError as `one_run.measure` does.
     """
     queue = Queue(planned, force)
     hosts = launcher.hosts(queue.runs[0].point.config) if queue.runs else ()
     screen = Screen(console, queue)
-    with screen.shown():
+    with screen.bottom_line():
         for run in queue:
             watch = screen.begin(run)
-            if why := queue.why_not(run):
+            if why := queue.skip_reason(run):
                 screen.skip(run, why)
                 continue
-            if force:  # it begins from the beginning, and not where an earlier generation left off
+            if force:  # it begins again, and does not resume from a checkpoint of an earlier generation
                 shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
             record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds_end_s(run))
             queue.add(run, record, problem)

@@ -1,4 +1,4 @@
-"""A job: what is to be started, and how it ended. Data only."""
+"""The job that a launcher starts, and its outcome. Data only."""
 
 import os
 import socket
@@ -14,22 +14,22 @@ from train.record import protocol
 from train.record.files import ROOT
 from train.record.record import NodeQuota
 
-OPEN_MPI, MPICH = "openmpi", "mpich"  # whose mpirun
+OPEN_MPI, MPICH = "openmpi", "mpich"  # implementations of mpirun
 IMAGE_PYTHON = "python"  # of an image, by its PATH
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a job, and what each of them gives."""
+    """The nodes of a job, and the resources of each."""
 
-    hosts: tuple[str, ...]  # one per node; localhost where nodes share this machine
+    hosts: tuple[str, ...]  # one per node; localhost if nodes share this machine
     ranks_per_node: int = 1
     cores_per_rank: int = 1
     gpus_per_node: int = 0
 
     @property
     def ranks(self) -> int:
-        """Return ranks of the whole job."""
+        """Return the number of ranks of the whole job."""
         return len(self.hosts) * self.ranks_per_node
 
     def host_of(self, rank: int) -> str:
@@ -44,8 +44,8 @@ class Exchange:
 
     controller: str  # gloo | elastic | mpi | none
     interface: str | None = None  # of the network, by name; None: each rank finds the one towards the others
-    mpirun: str = OPEN_MPI  # whose starts the ranks where the controller is mpi
-    srun_mpi: str = "pmix"  # what srun's --mpi takes where the controller is mpi
+    mpirun: str = OPEN_MPI  # the implementation that starts the ranks if the controller is mpi
+    srun_mpi: str = "pmix"  # the value of srun's --mpi if the controller is mpi
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True)
 class NodeLimits:
-    """What emulated nodes are limited to while they measure."""
+    """The limits of emulated nodes while they measure."""
 
     cpus_per_node: float | None = None  # cores' worth of time; None: no limit
     separate_networks: bool = False  # each node has its own network
@@ -82,18 +82,18 @@ class Shared:
 
 @dataclass(frozen=True)
 class Job:
-    """One launch of one point: what every launcher needs to know, and nothing of how it does it."""
+    """One launch of one point, independent of the launcher."""
 
-    argv: tuple[str, ...]  # of every rank; of a program, of what starts it once
+    argv: tuple[str, ...]  # of every rank; of a user's program, of the process that starts it once
     folder: Path  # of the run
     nodes: Nodes
     exchange: Exchange
-    env: dict[str, str] = field(default_factory=dict)  # of every rank, beside this process's own
+    env: dict[str, str] = field(default_factory=dict)  # of every rank, in addition to this process's own
     container: Container = field(default_factory=lambda: Container("none"))
     shared: Shared = field(default_factory=lambda: Shared(ROOT))  # by container and host
     limits: NodeLimits = field(default_factory=NodeLimits)
     program: bool = False  # a user's command, which starts its processes itself
-    groups: tuple[Group, ...] = ()  # of a job with several, which all share this machine; else all ranks are joined
+    groups: tuple[Group, ...] = ()  # several, which share this machine; empty: all ranks are joined
 
     @property
     def ranks(self) -> int:
@@ -107,12 +107,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a launch ended, as seen from outside. Times in seconds."""
+    """The end of a launch, as seen from outside. Times in seconds."""
 
     started_at: float  # since the epoch
     job_s: float
     exit_code: int
-    ended_by: str | None = None  # "timeout", "SIGINT", "SIGTERM", or None where it ended by itself
+    ended_by: str | None = None  # "timeout", "SIGINT", "SIGTERM", or None if it ended by itself
     output: str = field(default="", repr=False)  # of the launcher's command, not of the ranks
     node_quotas: tuple[NodeQuota, ...] = ()
 
@@ -145,15 +145,15 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
         ),
         program=config.program is not None,
         groups=tuple(
-            Group(_nodes(own, ()), _exchange(own, setting), group.first_rank)
+            Group(_nodes(group_config, ()), _exchange(group_config, setting), group.first_rank)
             for number, group in enumerate(config.launch.rank_groups)
-            for own in [identity.config_of(config, number)]
+            for group_config in [identity.config_of(config, number)]
         ),
     )
 
 
 def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
-    """Return what is started on each host; one process where it computes for all ranks."""
+    """Return the processes of each host; there is one process if it computes for all ranks."""
     hosts = hosts or ("localhost",) * min(config.all_nodes, config.processes)
     per_node = config.processes // len(hosts)
     return Nodes(
@@ -175,7 +175,7 @@ def _exchange(config: RunConfig, setting: Setting) -> Exchange:
 def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | None) -> dict[str, str]:
     env = {protocol.PEERS: ",".join(hosts)} if hosts else {}
     if config.container.name != "none":
-        # An image has no git: what its ranks cannot find out about image and code, they are told.
+        # An image has no git: its ranks get the facts about image and code from here.
         commit, dirty = environment.git_state()
         env |= {protocol.IMAGE: str(config.container.image), protocol.IMAGE_DIGEST: image_digest or ""}
         env |= {protocol.GIT_COMMIT: commit or "", protocol.GIT_DIRTY: "" if dirty is None else str(int(dirty))}
@@ -183,11 +183,11 @@ def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | No
 
 
 def _cores(config: RunConfig) -> tuple[int, ...]:
-    """Return the cores that a container may use here: ranks bind themselves, and a program is bound to theirs."""
+    """Return the cores that a container may use here: all for ranks, which bind themselves; for a program its own."""
     usable = placement.usable_cores()
     if not config.program:
         return tuple(usable)
-    return tuple(sorted({core for own in placement.cores_of_ranks(config, usable) for core in own}))
+    return tuple(sorted({core for cores in placement.cores_of_ranks(config, usable) for core in cores}))
 
 
 def _shared(config: RunConfig, folder: Path, variables: tuple[str, ...], on_this_machine: bool) -> Shared:
@@ -196,7 +196,7 @@ def _shared(config: RunConfig, folder: Path, variables: tuple[str, ...], on_this
         kit=ROOT,
         reads=tuple(Path(path).resolve() for path in (config.dataset.data_dir, weights) if path),
         writes=(folder,),
-        variables=(*variables, *protocol.OF_EVERY_PROCESS, *(["OMP_NUM_THREADS"] if config.program else [])),
+        variables=(*variables, *protocol.PROCESS_VARIABLES, *(["OMP_NUM_THREADS"] if config.program else [])),
         cores=_cores(config) if on_this_machine else (),
         gpu=config.device == "gpu",
         uid=os.getuid(),

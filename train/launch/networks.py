@@ -13,12 +13,12 @@ import subprocess
 from pathlib import Path
 
 INTERFACE = "kit0"  # the bridge on the switch, and every node's end of its link
-_NAMED = Path("/run/netns")
+_NAMESPACES = Path("/run/netns")
 _ETC = Path("/etc/netns")  # files below it replace those of /etc in the namespace of that name (ip-netns(8))
 
 
 def own_name() -> str:
-    """Return the prefix of the namespaces of this launcher: it differs from that of every other running launcher."""
+    """Return the prefix of this launcher's namespaces: every running launcher has another one."""
     return f"kit{os.getpid()}"
 
 
@@ -28,7 +28,7 @@ def switch(name: str) -> str:
 
 
 def node(name: str, number: int | str) -> str:
-    """Return the namespace of a node; for \"\" what precedes its number."""
+    """Return the namespace of a node; number "": its prefix, without a number."""
     return f"{name}-n{number}"
 
 
@@ -48,20 +48,20 @@ def commands(name: str, nodes: int) -> list[list[str]]:
         ["ip", "-n", middle, "link", "set", INTERFACE, "up"],
     ]
     for number in range(nodes):
-        own, port = node(name, number), f"port{number}"
+        namespace, port = node(name, number), f"port{number}"
         steps += [
-            ["ip", "netns", "add", own],
-            ["ip", "-n", own, "link", "set", "lo", "up"],
-            ["ip", "-n", middle, "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", own],
+            ["ip", "netns", "add", namespace],
+            ["ip", "-n", namespace, "link", "set", "lo", "up"],
+            ["ip", "-n", middle, "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", namespace],
             ["ip", "-n", middle, "link", "set", port, "master", INTERFACE, "up"],
-            ["ip", "-n", own, "addr", "add", f"{address(number)}/16", "dev", INTERFACE],
-            ["ip", "-n", own, "link", "set", INTERFACE, "up"],
+            ["ip", "-n", namespace, "addr", "add", f"{address(number)}/16", "dev", INTERFACE],
+            ["ip", "-n", namespace, "link", "set", INTERFACE, "up"],
         ]
     return steps
 
 
-def limits(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]:
-    """Return the commands that limit the rate of every link in each direction, whatever it was; None: no limit."""
+def limit_commands(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]:
+    """Return the commands that set the rate of every link in each direction; None: no limit."""
     rule = ["pfifo"]
     if mbit_per_s is not None:
         rule = ["tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
@@ -78,7 +78,7 @@ def _run(commands: list[list[str]]) -> None:
 
 def limit(name: str, nodes: int, mbit_per_s: float | None) -> None:
     """Limit the links from now on; None: no limit. Raises OSError as `make` does."""
-    _run(limits(name, nodes, mbit_per_s))
+    _run(limit_commands(name, nodes, mbit_per_s))
 
 
 def missing() -> str | None:
@@ -90,11 +90,11 @@ def missing() -> str | None:
 
 
 def make(name: str, nodes: int) -> None:
-    """Make the networks, without limits; first remove those that killed launchers left behind.
+    """Make the networks, without limits; first remove those of killed launchers.
 
     Raises OSError with the command that failed, and its message.
     """
-    for path in [*_NAMED.glob("kit*-*"), *_ETC.glob("kit*-*")]:
+    for path in [*_NAMESPACES.glob("kit*-*"), *_ETC.glob("kit*-*")]:
         match = re.match(r"(kit(\d+))-", path.name)
         if match and not Path("/proc", match[2]).exists():
             remove(match[1])
@@ -107,8 +107,8 @@ def make(name: str, nodes: int) -> None:
 
 
 def remove(name: str) -> None:
-    """Remove the namespaces with this prefix, and all that is in them."""
-    for path in _NAMED.glob(f"{name}-*"):
+    """Remove the namespaces with this prefix, and everything in them."""
+    for path in _NAMESPACES.glob(f"{name}-*"):
         subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, start_new_session=True)
     for path in _ETC.glob(f"{name}-*"):
         shutil.rmtree(path)

@@ -38,7 +38,7 @@ from train.record.reproduction import Outcome, Reproduction, Status
 
 @dataclass(frozen=True)
 class Part:
-    """One experiment of a report, as its file says."""
+    """One experiment of a report, from its file in conf/experiment."""
 
     experiment: str
     shows: str  # its description
@@ -46,23 +46,23 @@ class Part:
 
     @cached_property
     def on_nodes(self) -> bool:
-        """Return whether some point has several nodes: else all have one, whatever NODES= says of other experiments."""
+        """Return whether some point has several nodes; else NODES= does not apply to it."""
         return compose.read_experiment([f"experiment={self.experiment}"]).max_nodes > 1
 
-    def asked(self, overrides: Sequence[str]) -> list[str]:
-        """Return the overrides of the user that are meant for it, with its name."""
-        fitting = [line for line in overrides if not line.startswith("nodes=") or self.on_nodes]
+    def overrides(self, user_overrides: Sequence[str]) -> list[str]:
+        """Return its name and the overrides of the user that apply to it."""
+        fitting = [line for line in user_overrides if not line.startswith("nodes=") or self.on_nodes]
         return [f"experiment={self.experiment}", *fitting]
 
     @property
     def figures(self) -> str:
-        """Return what of the report it makes: "figures 5 and 6", "models 3 to 6"; "" where the file does not say."""
+        """Return the reproduced parts of the report: "figures 5 and 6", "models 3 to 6"; "" if the file names none."""
         named = (("figure", self.reproduced.figures), ("model", self.reproduced.models))
-        return ", ".join(f"{what}{'s' * (len(numbers) > 1)} {_listed(numbers)}" for what, numbers in named if numbers)
+        return ", ".join(f"{kind}{'s' * (len(numbers) > 1)} {_listed(numbers)}" for kind, numbers in named if numbers)
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Return numbers in words: "2", "5 and 6", "3 to 6"."""
+    """Return numbers as text: "2", "5 and 6", "3 to 6"."""
     first, *_, last = [*numbers, numbers[-1]]
     if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
         return f"{first} to {last}"
@@ -71,18 +71,18 @@ def _listed(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long the launches of an experiment that are still to be made will take, in s."""
+    """The expected time of the remaining launches of an experiment, in s."""
 
-    known_s: float = 0.0  # from runs that were made, and from budgets
-    assumed_s: float = 0.0  # of launches like none that was made: launcher.assumed_run_s each
+    known_s: float = 0.0  # from earlier runs, and from budgets
+    assumed_s: float = 0.0  # of launches unlike any earlier one: launcher.assumed_run_s each
 
     @property
     def all_s(self) -> float:
-        """Return both together."""
+        """Return the sum of both."""
         return self.known_s + self.assumed_s
 
     def text(self) -> str:
-        """Return it as text: "about 12 min", or "14 min, assumed" where part of it was not measured yet."""
+        """Return the time as text: "about 12 min", or "14 min, assumed" if part of it was not measured yet."""
         if not self.all_s:
             return "nothing left"
         return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, assumed"
@@ -90,7 +90,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan of an experiment here; without one, why there is none."""
+    """The plan of an experiment here, or why there is none."""
 
     part: Part
     plan: Plan | None = None
@@ -101,14 +101,14 @@ class Planned:
 
     @property
     def left_out(self) -> list[str]:
-        """Return what of the experiment is not measured, and why."""
+        """Return the points of the experiment that are not measured, and why."""
         return [*self.plan.left_out, *self.plan.too_large] if self.plan else []
 
 
 def parts() -> dict[str, list[Part]]:
     """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError.
 
-    What an experiment reproduces stands in its file alone: Hydra, which takes 0.1 s for each, is not asked.
+    Reads the files of the experiments directly: Hydra would take 0.1 s for each.
     """
     by_report: dict[str, list[Part]] = {}
     for path in sorted((compose.CONF / "experiment").glob("*.yaml")):
@@ -117,37 +117,37 @@ def parts() -> dict[str, list[Part]]:
             reproduces = msgspec.convert(values.get("reproduces", ()), list[Reproduced])
         except (yaml.YAMLError, msgspec.ValidationError) as error:
             raise ConfigError(f"conf/experiment/{path.name}: {error}") from error
-        for one in reproduces:
-            by_report.setdefault(one.report, []).append(Part(path.stem, values.get("description", ""), one))
+        for entry in reproduces:
+            by_report.setdefault(entry.report, []).append(Part(path.stem, values.get("description", ""), entry))
 
-    def place(part: Part) -> tuple[int, str]:
+    def position(part: Part) -> tuple[int, str]:
         return min(part.reproduced.figures, default=sys.maxsize), part.experiment
 
-    return {report: sorted(by_report[report], key=place) for report in sorted(by_report)}
+    return {report: sorted(by_report[report], key=position) for report in sorted(by_report)}
 
 
 def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
-    """Return what is wrong with the overrides themselves; "" where nothing is: then each experiment has its own reason.
+    """Return the error in the overrides themselves; "" if there is none: then each experiment has its own reason.
 
-    They are wrong if neither a run alone nor any experiment that takes all of them can have them.
+    They are wrong if they suit neither a single run nor any experiment to which all of them apply.
     """
-    if any(one.part.asked(overrides)[1:] == [*overrides] and not one.why_not for one in planned):
+    if any(item.part.overrides(overrides)[1:] == [*overrides] and not item.why_not for item in planned):
         return ""
     try:
-        asked = compose.read_experiment(overrides)
-        load(asked.plain)
-        for key, item in asked.asked.items():
-            for choice in asked.choices(key) if item.is_sweep_override() else ():
-                load([*asked.plain, choice])
+        experiment = compose.read_experiment(overrides)
+        load(experiment.unswept)
+        for key, item in experiment.by_key.items():
+            for choice in experiment.choices(key) if item.is_sweep_override() else ():
+                load([*experiment.unswept, choice])
     except ConfigError as error:
         return str(error)
     return ""
 
 
 def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
-    """Return what an experiment of a report will do on this machine."""
+    """Return the plan of an experiment of a report on this machine."""
     try:
-        plan_here = make(part.asked(overrides), machine, LAUNCHERS)
+        plan_here = make(part.overrides(overrides), machine, LAUNCHERS)
         if not plan_here.points:
             return Planned(part, why_not="; ".join([*plan_here.left_out, *plan_here.too_large]))
         runs = runs_of(plan_here.points, plan_here.launcher)
@@ -162,79 +162,81 @@ def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) ->
 
 
 def show(planned: Sequence[Planned], console: Console) -> None:
-    """Print what will be measured and how long it takes, and what cannot be measured here and why."""
+    """Print the experiments to measure with their times, and those that cannot be measured here, with the reasons."""
     table = Table(box=None, header_style="bold", pad_edge=False)  # 80 characters wide at most
     for head in ("experiment", "points", "launches", "left", "time"):
         table.add_column(head, justify="left" if head in ("experiment", "time") else "right", no_wrap=True)
     table.add_column("of the report")
-    for one in (one for one in planned if not one.why_not):
-        numbers = (str(one.plan.spanned if one.plan else ""), str(len(one.runs)), str(one.to_do), one.estimate.text())
-        table.add_row(one.part.experiment, *numbers, escape(one.part.figures))
+    for item in (item for item in planned if not item.why_not):
+        numbers = map(str, (item.plan.spanned if item.plan else "", len(item.runs), item.to_do))
+        table.add_row(item.part.experiment, *numbers, item.estimate.text(), escape(item.part.figures))
     console.print(table)
-    all_s = math.fsum(one.estimate.all_s for one in planned)
-    assumed = any(one.estimate.assumed_s for one in planned)
+    all_s = math.fsum(item.estimate.all_s for item in planned)
+    assumed = any(item.estimate.assumed_s for item in planned)
     source = " (assumed: of launches like none made here, each launcher.assumed_run_s; of rounds their budget)"
     console.print(f"in all {duration(all_s)} at most{source if assumed else ''}", highlight=False)
-    for one in planned:
-        if one.why_not:
-            console.print(escape(f"cannot run here: {one.part.experiment}: {one.why_not}"), highlight=False)
-        for why in one.left_out if not one.why_not else ():
-            console.print(escape(f"left out of {one.part.experiment}: {why}"), highlight=False)
+    for item in planned:
+        if item.why_not:
+            console.print(escape(f"cannot run here: {item.part.experiment}: {item.why_not}"), highlight=False)
+        for why in item.left_out if not item.why_not else ():
+            console.print(escape(f"left out of {item.part.experiment}: {why}"), highlight=False)
 
 
-def measure(one: Planned, overrides: Sequence[str], force: bool, console: Console) -> Outcome:
-    """Carry out the plan of an experiment; returns what came of it. Raises Interrupted."""
-    if one.plan is None:
-        return outcome(one)
+def measure(planned: Planned, overrides: Sequence[str], force: bool, console: Console) -> Outcome:
+    """Carry out the plan of an experiment; returns the outcome. Raises Interrupted."""
+    if planned.plan is None:
+        return outcome(planned)
     began = time.monotonic()
-    execute.show(one.plan, console)
+    execute.show(planned.plan, console)
     try:
-        status = execute.carry_out(one.plan, Options(tuple(one.part.asked(overrides)), force=force), console)
+        options = Options(tuple(planned.part.overrides(overrides)), force=force)
+        status = execute.carry_out(planned.plan, options, console)
     except (ConfigError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         status = 2
     if status > 128:
         raise Interrupted(status - 128)
-    return outcome(one, status, time.monotonic() - began)
+    return outcome(planned, status, time.monotonic() - began)
 
 
-def outcome(one: Planned, status: int | None = None, took_s: float = 0.0) -> Outcome:
-    """Return what came of an experiment. status: of `execute.carry_out`; None where it was not begun."""
-    if one.plan is None:
-        return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
-    left, _ = remaining(one.runs, force=False)
-    count = len(one.runs) - len(left)
-    submitted = isinstance(one.plan.launcher, BatchLauncher)
-    came: Status = "submitted" if submitted and status == 0 else "failed"
-    why = f"{len(left)} of {len(one.runs)} launches have no complete record"
-    # Launches for which its time did not suffice are left when it ends well.
-    if not left or (status == 0 and count > 0 and not submitted):
-        came, why = "measured", ""
+def outcome(planned: Planned, status: int | None = None, took_s: float = 0.0) -> Outcome:
+    """Return the outcome of an experiment. status: of `execute.carry_out`; None if it was not begun."""
+    part, launches = planned.part, len(planned.runs)
+    if planned.plan is None:
+        return Outcome(part.experiment, part.shows, "not run", planned.why_not)
+    missing = len(remaining(planned.runs, force=False)[0])
+    count = launches - missing
+    submitted = isinstance(planned.plan.launcher, BatchLauncher)
+    state: Status = "submitted" if submitted and status == 0 else "failed"
+    why = f"{missing} of {launches} launches have no complete record"
+    # After a success launches may be missing for lack of time.
+    if not missing or (status == 0 and count > 0 and not submitted):
+        state, why = "measured", ""
     elif status is None:
-        came, why = "not run", "interrupted before it"
-    return Outcome(one.part.experiment, one.part.shows, came, why, one.left_out, count, len(one.runs), round(took_s, 1))
+        state, why = "not run", "interrupted before it"
+    return Outcome(part.experiment, part.shows, state, why, planned.left_out, count, launches, round(took_s, 1))
 
 
 def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
-    """Measure what can be measured and write what came of it; 1 where a launch failed."""
+    """Measure the planned experiments and write their outcomes; returns the exit status: 1 if a launch failed."""
     console = Terminal(soft_wrap=True)
     outcomes: list[Outcome] = []
     status = 0
     try:
-        for one in planned:
-            if not one.why_not:
-                print(f"\n== {one.part.experiment}: {one.part.shows}", flush=True)
-            outcomes.append(measure(one, overrides, force, console))
+        for item in planned:
+            if not item.why_not:
+                print(f"\n== {item.part.experiment}: {item.part.shows}", flush=True)
+            outcomes.append(measure(item, overrides, force, console))
     except Interrupted as interruption:
         status = 128 + interruption.signal
         print("interrupted: the same command goes on from here")
-    outcomes += [outcome(one) for one in planned[len(outcomes) :]]
+    outcomes += [outcome(item) for item in planned[len(outcomes) :]]
     reproduction.write(Reproduction(report, outcomes), results)
-    return status or int(any(one.status == "failed" for one in outcomes))
+    return status or int(any(result.status == "failed" for result in outcomes))
 
 
 def main() -> int:
-    """Show the plan, and unless it is a dry run measure it; the exit status."""
+    """Show the plan, and unless it is a dry run measure it; returns the exit status."""
     try:
         return _run()
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What a user sees: the plan before anything starts, how far runs in progress are, what came of each."""
+"""The output for the user: the plan before anything starts, the progress of runs, the result of each."""
 
 import contextlib
 import time
@@ -29,7 +29,7 @@ class Terminal(Console):
     """The output of a command: a console whose texts hold no control character."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Return what is written of an object: its texts escaped, and Rich's own control codes as they are."""
+        """Return the segments of an object: texts are escaped, Rich's own control codes are not."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=escaped(segment.text))
 
@@ -50,7 +50,7 @@ def show_points(points: Sequence[Point], console: Console) -> None:
 
 
 def effort_line(point: Point) -> str:
-    """Return what MEASURE stands for here, with the keys by which ARGS changes each value."""
+    """Return the values that MEASURE stands for here, with the keys by which ARGS changes each."""
     measure = point.config.measure
     in_rounds = bool(point.config.launch.rounds)
     keys = ["repeats", "design"]
@@ -62,30 +62,30 @@ def effort_line(point: Point) -> str:
 
 
 def single_lines(points: Sequence[Point]) -> list[str]:
-    """Return how often points with separate launches are launched; empty without any."""
+    """Return the number of launches of points with separate launches; empty without any."""
     if not points:
         return []
     launches = sum(point.config.measure.repeats for point in points)
     counted = f"{_count(len(points), 'point')}, {_count(launches, 'launch', 'launches')}"
-    asked = points[0].config.measure
+    measure = points[0].config.measure
     if not points[0].config.program:
         return [f"{counted}: every repeat is a separate launch"]
-    until = f"until each speedup is known to ± {100 * asked.precision_fraction:g} %"
-    return [f"{counted} or more, {until}, or another of each would take more than {duration(program_budget_s(asked))}"]
+    until = f"until each speedup is known to ± {100 * measure.precision_fraction:g} %, or another of each"
+    return [f"{counted} or more, {until} would take more than {duration(program_budget_s(measure))}"]
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:
-    """Return what a user should know of the curves that are measured in rounds; empty without any."""
+    """Return notes on the curves that are measured in rounds; empty without any."""
     if not curves:
         return []
-    asked = curves[0].config.measure
+    measure = curves[0].config.measure
     grouped = [curve for curve in curves if curve.config.launch.rank_groups]
     together = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]
     in_turn = [curve.name for curve in grouped if curve.name not in together]
     all_s = sum(curve.config.measure.curve_budget_s for curve in curves)
     lines = [
-        f"{_count(len(curves), 'curve')} in rounds, {_count(asked.repeats, 'launch', 'launches')} or more of each, "
-        f"spread over about {duration(all_s)}, or until each ratio is known to ± {100 * asked.precision_fraction:g} %"
+        f"{_count(len(curves), 'curve')} in rounds, {_count(measure.repeats, 'launch', 'launches')} or more of each, "
+        f"spread over about {duration(all_s)}, or until each ratio is known to ± {100 * measure.precision_fraction:g} %"
     ]
     for curve in curves:
         arms = curve.config.launch.rounds
@@ -98,16 +98,16 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     return lines
 
 
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number} {one if number == 1 else several or f'{one}s'}"
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
 def _cells(point: Point) -> list[str]:
     config = point.config
     cores = config.system.cpus_per_node or config.system.cores_per_node
     ranks, servers = config.ranks_of_job, config.distribution.server_nodes
-    shown = f"{ranks - servers} + {servers} server{'s' * (servers > 1)}" if servers else str(ranks)
-    numbers = [shown, str(cores), str(config.threads_per_rank)]
+    processes = f"{ranks - servers} + {servers} server{'s' * (servers > 1)}" if servers else str(ranks)
+    numbers = [processes, str(cores), str(config.threads_per_rank)]
     if config.allreduce_sweep:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
     if config.launch.rounds:
@@ -119,18 +119,18 @@ def _cells(point: Point) -> list[str]:
 
 
 def show_lines(kind: str, lines: Iterable[str], console: Console) -> None:
-    """Print lines with what they are in front, as `[red]error:[/red]`."""
+    """Print lines, each with its kind in front, as `[red]error:[/red]`."""
     for line in lines:
         console.print(f"{kind} {escape(line)}" if kind else escape(line), highlight=False)
 
 
-def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: float) -> Callable[[], None]:
-    """Return a function to call while the job runs: every so many seconds it shows how far the run has come."""
+def progress_reporter(folder: Path, config: Config, show: Callable[[str], None], every_s: float) -> Callable[[], None]:
+    """Return a function to call often while the job runs: every so many seconds it shows the progress."""
     follower, begin = Follower(folder), time.monotonic()
     state: RunProgress | None = None
     read_at, shown_at = begin - READ_EVERY_S, begin
 
-    def look() -> None:
+    def report() -> None:
         nonlocal state, read_at, shown_at
         now = time.monotonic()
         if now - shown_at < every_s:
@@ -138,15 +138,15 @@ def teller(folder: Path, config: Config, show: Callable[[str], None], every_s: f
         shown_at = now
         if now - read_at >= READ_EVERY_S:
             read_at = now
-            with contextlib.suppress(OSError):  # a shared folder may be away for a while: the run goes on
+            with contextlib.suppress(OSError):  # a shared folder may be unavailable for a while: the run goes on
                 state = progress.run_progress(follower, config)
         show(progress.progress_line(state, time.time()) if state else f"starting for {progress.duration(now - begin)}")
 
-    return look
+    return report
 
 
-class _UnderWay(TextColumn):
-    """The one column that gives way on a narrow terminal, cut off at its end: the table would wrap it instead."""
+class _RunColumn(TextColumn):
+    """The column that is shortened on a narrow terminal, at its end: the table would wrap it instead."""
 
     def render(self, task: Task) -> Text:
         """Return the text of a task."""
@@ -156,13 +156,13 @@ class _UnderWay(TextColumn):
 
 
 def progress_line(console: Console, runs: int) -> Progress:
-    """Return the line at the bottom of a terminal: the run in progress, how many are made, the time passed and left."""
+    """Return the line at the bottom of a terminal: the current run, how many are made, the time passed and left."""
     fixed = [
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
-        TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[time_left]}", table_column=Column(no_wrap=True)),
     ]
-    columns = (_UnderWay("{task.description}", table_column=Column(ratio=1)), *fixed)
+    columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
     # Each refresh takes time from ranks that share the machine.
     return Progress(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
 
@@ -171,44 +171,44 @@ class Screen:
     """The console while the runs of a queue are made."""
 
     def __init__(self, console: Console, queue: Queue) -> None:
-        """Say what is known before the first run."""
+        """Show the remarks before the first run."""
         self._console, self._queue = console, queue
         self._line = progress_line(console, len(queue.runs))
-        self._bar = self._line.add_task("", total=len(queue.runs), left="")
+        self._bar = self._line.add_task("", total=len(queue.runs), time_left="")
         self._notes: set[str] = set()
         for text in queue.remarks():
             self._say(text)
 
     @contextlib.contextmanager
-    def shown(self) -> Iterator[None]:
+    def bottom_line(self) -> Iterator[None]:
         """Show the line at the bottom of a terminal while the block runs."""
         with self._line:
             yield
-            self._line.update(self._bar, description="done", left="")
+            self._line.update(self._bar, description="done", time_left="")
 
     def begin(self, run: Run) -> Watch:
-        """Name the run that begins; return what shows how far it is."""
+        """Show the run that begins; return the watch that shows its progress."""
         self._line.update(self._bar, description=run.label)
         all_s = self._queue.expected_s() if self._queue.later else None
         ends_at = None if all_s is None else time.monotonic() + all_s
 
         def show(text: str) -> None:
             if self._console.is_terminal:
-                left = f"all {duration(max(0.0, ends_at - time.monotonic()))}" if ends_at else ""
-                self._line.update(self._bar, description=escape(f"{run.label}: {text}"), left=left)
+                time_left = f"all {duration(max(0.0, ends_at - time.monotonic()))}" if ends_at else ""
+                self._line.update(self._bar, description=escape(f"{run.label}: {text}"), time_left=time_left)
             else:
                 self._say(f"{run.label}: {text}")
 
         every_s = SHOW_EVERY_S[self._console.is_terminal]
-        return lambda folder, asked: teller(folder, asked.config, show, every_s)
+        return lambda folder, assignment: progress_reporter(folder, assignment.config, show, every_s)
 
     def skip(self, run: Run, why: str) -> None:
-        """Say that a run is not made, and why."""
+        """Show that a run is skipped, and why."""
         self._say(f"{run.label}: not made, {why}")
         self._line.advance(self._bar)
 
     def end(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
-        """Say what came of a run: its notes, the problem if there is one, what its curve came to."""
+        """Show the outcome of a run: its notes, the problem if there is one, the result of its curve."""
         for note in record.notes if record else ():
             if note not in self._notes:
                 self._notes.add(note)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from train.config.checks import ConfigError
 from train.launch import batch
-from train.launch.batch import Submitted
+from train.launch.batch import Submission
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import RUNNING, BatchLauncher
 from train.launch.screen import Terminal
@@ -29,9 +29,9 @@ STATES = ("done", "running", "queued", "failed", "to do")
 def state_of(home: Path, repeat: int, job: str | None) -> str:
     """Return the state of one repeat of a point.
 
-    A run is in progress where its launcher says so, in any terminal, or where its batch job runs and it has begun.
+    A run is in progress if its launcher says so, in any terminal, or if its batch job runs and it has begun.
 
-    job: the state of the batch job that runs this point, None where it has none.
+    job: the state of the batch job that runs this point, None if it has none.
     """
     if files.completed(home, repeat):
         return "done"
@@ -51,9 +51,9 @@ def homes(results: Path) -> list[Path]:
     return sorted({path.parent for path in results.glob("*/*/*/r*") if path.is_dir()})
 
 
-def find_jobs(results: Path) -> tuple[list[Submitted], dict[str, str]]:
-    """Return the jobs that batch systems were given for these results, and the states of those still in a queue."""
-    submitted_jobs: list[Submitted] = []
+def find_jobs(results: Path) -> tuple[list[Submission], dict[str, str]]:
+    """Return the submitted jobs of these results, and the states of those still in a queue."""
+    submitted_jobs: list[Submission] = []
     queue: dict[str, str] = {}
     for launcher in LAUNCHERS.values():
         if isinstance(launcher, BatchLauncher) and (jobs := batch.read(results, launcher.name)):
@@ -65,8 +65,8 @@ def find_jobs(results: Path) -> tuple[list[Submitted], dict[str, str]]:
     return submitted_jobs, queue
 
 
-def counts(results: Path, submitted: Sequence[Submitted], queue: Mapping[str, str]) -> dict[Path, Counter[str]]:
-    """Return how many runs of each point are in each state. submitted, queue: as of `find_jobs`."""
+def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, str]) -> dict[Path, Counter[str]]:
+    """Return how many runs of each point are in each state. submitted, queue: from `find_jobs`."""
     in_queue = batch.states_of_points(submitted, queue)
     planned = {home: job.repeats for job in submitted for home in job.homes}
     by_point = {}

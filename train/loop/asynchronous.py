@@ -1,7 +1,7 @@
 """Asynchronous training on parameter servers: rank 0 gives every rank its steps, all others serve.
 
-The phases, what is timed and what is recorded are those of synchronous training (train/loop/timed_steps.py), but for
-what no longer has a meaning: steps of different ranks do not belong together, and there is one set of weights.
+Phases, timing and records are those of synchronous training (train/loop/timed_steps.py), without values that have no
+meaning here: steps of different ranks do not belong together, and there is one set of weights.
 """
 
 import functools
@@ -27,7 +27,7 @@ RankSteps = list[Steps]  # the steps of each rank
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _StepValues:
     """The values of a rank's steps, which rank 0 sends it."""
 
     step_times_s: list[float]
@@ -45,15 +45,15 @@ class _Coordinator:
         self.learner = Learner(context.config, ranks, data, make_model(context))
         self._step = _with_own_clock(self.learner.train_step)
         self._batches = [self._batch(context, rank) for rank in range(ranks.workers)]
-        synchronize_devices()  # the devices that it means are those of this rank, wherever it is called from now on
+        synchronize_devices()  # caches this rank's devices, wherever it is called from now on
 
     def _batch(self, context: Context, rank: int) -> Batches:
         with self._ranks.on(rank):
             [batch] = itertools.islice(DATASETS[context.config.dataset.name](context.config, rank).training(0), 1)
         return itertools.repeat(batch)
 
-    def make(self, count: int) -> RankSteps:
-        """Make so many steps on every rank, begun together."""
+    def run(self, count: int) -> RankSteps:
+        """Run so many steps on every rank, begun together; return them by rank."""
         results = self._ranks.run(lambda rank: run_steps(self._step, self._batches[rank], 1), count)
         return [functools.reduce(operator.add, steps) for steps in results]
 
@@ -79,7 +79,7 @@ def train(context: Context) -> None:
     ranks, clock, part = context.distribution, context.clock, context.part
     assert isinstance(ranks, ParameterServers)
     settings = context.config.measure
-    clock.enter("data")  # that of all ranks is made on rank 0, with the model
+    clock.enter("data")  # rank 0 makes the data of all ranks, with the model
     clock.enter("build")
     coordinator = _Coordinator(context, ranks) if ranks.rank == 0 else None
     ranks.barrier()
@@ -102,18 +102,18 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     """Time the steps of all ranks, from before the coordinator gives them out until it has joined them."""
     settings, clock, part = context.config.measure, context.clock, context.part
     clock.announce("timed")
-    counted = counters.read(context.meter)
+    reading = counters.read(context.meter)
     ranks.barrier()
     if coordinator is None:
         clock.enter("timed")
     ranks.barrier()  # the others have read their clocks: none of their steps begins before
     if coordinator:
         clock.enter("timed")
-    steps = coordinator.make(settings.timed_steps) if coordinator else None
+    steps = coordinator.run(settings.timed_steps) if coordinator else None
     ranks.barrier()
     clock.enter("evaluate")
-    timed = _own(steps, ranks)
-    part.add(step_times_s=timed.step_times_s, timed_cores=counters.since(counted, context.meter))
+    timed = _local_steps(steps, ranks)
+    part.add(step_times_s=timed.step_times_s, timed_cores=counters.since(reading, context.meter))
     if context.config.device == "cpu":
         part.add(compute_times_s=timed.compute_times_s)
     roofline.measure(context, ranks)
@@ -124,34 +124,34 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     require_finite(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
 
 
-def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int) -> _Measured:
-    """Return this rank's own of so many steps of every rank."""
-    return _own(coordinator.make(count) if coordinator and count else None, ranks)
+def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int) -> _StepValues:
+    """Run so many steps on every rank; return those of this rank."""
+    return _local_steps(coordinator.run(count) if coordinator and count else None, ranks)
 
 
-def _own(steps: RankSteps | None, ranks: ParameterServers) -> _Measured:
-    """Return this rank's own of the steps that rank 0 made; none if there were none, or it only holds a server."""
-    measured: Sequence[_Measured] = [_measured(one) for one in steps] if steps else []
-    by_rank = ranks.gather(measured, list[_Measured])[0]
-    return by_rank[ranks.rank] if ranks.rank < len(by_rank) else _Measured([], [], [])
+def _local_steps(steps: RankSteps | None, ranks: ParameterServers) -> _StepValues:
+    """Return this rank's steps, from those of all ranks on rank 0; none if it only holds a server."""
+    values: Sequence[_StepValues] = [_step_values(rank_steps) for rank_steps in steps] if steps else []
+    by_rank = ranks.gather(values, list[_StepValues])[0]
+    return by_rank[ranks.rank] if ranks.rank < len(by_rank) else _StepValues([], [], [])
 
 
-def _losses(own: Sequence[float], ranks: ParameterServers) -> list[float]:
-    """Return the losses, mean over the workers: all, or those before the first that is not finite on any of them."""
-    return finite(np.mean(ranks.gather(list(own), list[float])[: ranks.workers], axis=0))
+def _losses(local: Sequence[float], ranks: ParameterServers) -> list[float]:
+    """Return the losses, mean over the workers, up to the first that is not finite on any of them."""
+    return finite(np.mean(ranks.gather(list(local), list[float])[: ranks.workers], axis=0))
 
 
-def _measured(steps: Steps) -> _Measured:
+def _step_values(steps: Steps) -> _StepValues:
     """Return the values of these steps, read from their worker. No duration mixes its clock with that of rank 0."""
-    computed = [float(duration_s) for duration_s in steps.computed_at]
-    return _Measured(steps.times_s, computed, [float(loss) for loss in steps.losses])
+    compute_times_s = [float(duration_s) for duration_s in steps.computed_at]
+    return _StepValues(steps.times_s, compute_times_s, [float(loss) for loss in steps.losses])
 
 
 def _note(context: Context) -> str:
     settings = context.config.distribution
     servers = f"{settings.servers} parameter server{'s' * (settings.servers > 1)}"
-    which = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"
-    where = f"{servers} on the cores of {which}, their coordinator on those of rank 0, no other cores"
+    holders = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"
+    where = f"{servers} on the cores of {holders}, their coordinator on those of rank 0, no other cores"
     if settings.server_nodes:
         cores = settings.servers * (context.config.threads_per_rank or 1)
         nodes = "a separate node" if settings.servers == 1 else "separate nodes"

@@ -1,8 +1,8 @@
-"""Training over epochs that continues when hosts are lost or come back: Horovod's elastic mode.
+"""Training over epochs that continues when hosts are lost or return: Horovod's elastic mode.
 
-Every rank keeps the state that was committed last: variables and progress. When ranks are lost, the others return to
-it, share the rest of the epoch out among themselves, and continue; ranks that come get the state first. The batch of a
-rank stays as it is, so the global batch changes with the ranks, and the learning rate with it where it is scaled.
+Every rank keeps the last committed state: variables and progress. When ranks are lost, the others return to it, divide
+the rest of the epoch among themselves, and continue; new ranks get the state first. The batch of a rank does not
+change. So the global batch changes with the ranks, and the learning rate too if it is scaled.
 """
 
 import socket
@@ -29,7 +29,7 @@ class _Values(TypedDict):
     resizes: tuple[Resize, ...]
 
 
-_Exchanged = _Values | tuple[int, int, int]  # or rank 0's latest change of the hosts
+_Exchanged = _Values | tuple[int, int, int]  # or the latest change of the hosts, from rank 0
 
 
 class Committed(State):
@@ -39,7 +39,7 @@ class Committed(State):
         """Commit the variables as they are, before any progress.
 
         ranks: exchange the state.
-        variables: gives those of model and optimizer; adapting to other ranks replaces them.
+        variables: returns those of model and optimizer, which change when ranks change.
         """
         self._ranks, self._variables = ranks, variables
         self.progress = Progress()
@@ -47,7 +47,7 @@ class Committed(State):
         self.resizes: tuple[Resize, ...] = ()
         self._copy()
         super().__init__(
-            lambda value: ranks.from_first(value, _Exchanged),
+            lambda value: ranks.from_rank_0(value, _Exchanged),
             lambda: ranks.rank,
             progress=self.progress,
             hosts=self.hosts,
@@ -85,8 +85,8 @@ class Committed(State):
 
 def change(before: Sequence[str], after: Sequence[str]) -> str:
     """Return the change between two lists of the hosts of all ranks as text."""
-    lost, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
-    texts = [f"lost {host}" for host in sorted(lost)] + [f"{host} came" for host in sorted(came)]
+    lost, added = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    texts = [f"lost {host}" for host in sorted(lost)] + [f"{host} came" for host in sorted(added)]
     return ", ".join(texts)
 
 
@@ -108,10 +108,10 @@ def resized(state: Committed, hosts: tuple[str, ...], at_s: float) -> tuple[Resi
 def train_elastically(
     context: Context, ranks: ElasticHorovod, learner: Learner, check_in: Callable[[], None]
 ) -> Predictions | None:
-    """Train whole epochs on as many ranks as there are; the model's answers after the last one.
+    """Train whole epochs on as many ranks as there are; returns the model's answers after the last one.
 
     check_in: checks what the ranks must agree on; called whenever they have changed.
-    Raises NotFinite, RankDropped, and what `check_in` raises.
+    Raises NotFinite, RankDropped, and the errors of `check_in`.
     """
     state = Committed(ranks, learner.variables)
     state.register_reset_callbacks([learner.adapt])
@@ -136,7 +136,7 @@ def train_elastically(
 
 
 def _note_hosts(context: Context, ranks: ElasticHorovod, state: Committed) -> None:
-    """Commit where the ranks are now; rank 0 records the changes that its part does not have yet."""
+    """Commit the hosts of the ranks; rank 0 records the changes that its part does not have yet."""
     hosts = tuple(ranks.gather(socket.gethostname(), str))
     state.resizes = resized(state, hosts, context.clock.elapsed_s())
     state.hosts = hosts

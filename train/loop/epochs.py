@@ -1,8 +1,8 @@
 """Training over whole epochs, with accuracy on training and validation data after each, and checkpoints between them.
 
-A checkpoint has all that training needs to resume after an epoch. It is kept beside the run folder
-(`train.record.files.checkpoints`), because the next launch of the same run has its own; the launcher removes it when
-the run is complete. Rank 0 writes and reads it; the others get all by broadcast.
+A checkpoint has everything that training needs to resume after an epoch. It is beside the run folder
+(`train.record.files.checkpoints`), because the next launch of the same run has another folder. The launcher removes it
+when the run is complete. Rank 0 writes and reads it; the others get its content by broadcast.
 """
 
 import os
@@ -24,20 +24,20 @@ from train.record.predictions import Predictions
 from train.record.record import Epoch
 from train.task import Context
 
-_KEPT = 2
+_MAX_CHECKPOINTS = 2
 _HEAD = "head"
-# What NumPy, its archive and msgspec raise for a damaged file.
+# The errors of NumPy, its archive and msgspec for a damaged file.
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, BadZipFile, msgspec.MsgspecError)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far training over epochs has come: with the variables, all that ranks need to resume from there.
+    """The progress of training over epochs: with the variables, everything that ranks need to resume.
 
     Sums are over the current epoch, and the same on every rank.
     """
 
-    epochs: tuple[Epoch, ...] = ()  # that are done
+    epochs: tuple[Epoch, ...] = ()  # complete ones
     losses: tuple[float, ...] = ()  # of the timed steps so far, mean over ranks
     steps: int = 0
     samples: int = 0  # of all ranks together
@@ -57,12 +57,12 @@ Commit = Callable[[Progress], None]
 def train_epochs(context: Context, learner: Learner, progress: Progress, commit: Commit) -> Predictions | None:
     """Return the model's answers after the last epoch; None where `progress` has all epochs.
 
-    The very first step (tracing) is booked as its own phase; the phase `timed` is the sum of the epochs between their
+    The very first step (tracing) is a separate phase; the phase `timed` is the sum of the epochs between their
     barriers. Epochs and losses are recorded at each epoch's end.
 
     progress: where to resume.
     commit: called with the progress after each epoch; in elastic training also every commit_steps steps.
-    Raises NotFinite, when the finite losses before are recorded.
+    Raises NotFinite, after the finite losses before it are recorded.
     """
     run = _Run(context, learner, commit)
     predictions: Predictions | None = None
@@ -80,7 +80,7 @@ def train_epochs(context: Context, learner: Learner, progress: Progress, commit:
 def record_progress(context: Context, progress: Progress) -> None:
     """Add to the part of rank 0 the epochs and losses that it does not have yet.
 
-    A rank that becomes rank 0, or resumes from a checkpoint, so gets those of before.
+    So a rank that becomes rank 0, or resumes from a checkpoint, gets the earlier ones.
     """
     if context.distribution.rank == 0:
         part = context.part.part
@@ -94,19 +94,19 @@ class _Run:
         self._traced = False
 
     def train_epoch(self, progress: Progress) -> Progress:
-        """Return the progress after all steps that the epoch has left, committed on the way. Raises NotFinite."""
+        """Return the progress after all remaining steps of the epoch, with commits. Raises NotFinite."""
         data, settings = self._learner.data, self._context.config.distribution
         batches = data.training(len(progress.epochs), progress.samples)
-        while left := data.steps_left(progress.samples):
-            count = min(left, settings.commit_steps) if settings.elastic else left
+        while remaining := data.steps_left(progress.samples):
+            count = min(remaining, settings.commit_steps) if settings.elastic else remaining
             steps, untimed, duration_s = self._run_steps(batches, count)
             progress = self._after(progress, steps, untimed, duration_s)
-            if count < left:
+            if count < remaining:
                 self._commit(progress)
         return progress
 
     def _run_steps(self, batches: Batches, count: int) -> tuple[Steps, int, float]:
-        """Make `count` steps; return them, how many (the very first) were not timed, and the time of all in s."""
+        """Make `count` steps; return them, the number of untimed ones (the very first), and the time of all in s."""
         step, distribution, clock = self._learner.train_step, self._context.distribution, self._context.clock
         if not self._traced:
             clock.enter("first_step")
@@ -115,7 +115,7 @@ class _Run:
         clock.announce("timed")
         distribution.barrier()
         clock.enter("timed")
-        begin = time.perf_counter()  # not before the barrier: another rank may take long to write what it announces
+        begin = time.perf_counter()  # not before the barrier: another rank may take long to write its announcement
         timed = run_steps(step, batches, count - len(first.losses))
         distribution.barrier()
         duration_s = sum(first.times_s) + time.perf_counter() - begin
@@ -150,7 +150,7 @@ def _evaluated(context: Context, learner: Learner, progress: Progress, predictio
     if validation and not np.isfinite(validation.loss):
         raise NotFinite(progress.steps_before)  # the last update spoilt the weights
     ordered = context.config.dataset.ordered
-    done = Epoch(
+    complete = Epoch(
         epoch=len(progress.epochs) + 1,
         steps=progress.steps,
         duration_s=progress.duration_s,
@@ -160,7 +160,7 @@ def _evaluated(context: Context, learner: Learner, progress: Progress, predictio
         validation_accuracy=validation.accuracy if validation else None,
         validation_mean_absolute_error=validation.mean_absolute_error if validation and ordered else None,
     )
-    return Progress(epochs=(*progress.epochs, done), losses=progress.losses)
+    return Progress(epochs=(*progress.epochs, complete), losses=progress.losses)
 
 
 @dataclass(frozen=True)
@@ -173,9 +173,9 @@ _decoder = msgspec.json.Decoder(_Head)
 
 
 def save_checkpoint(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fingerprint: str) -> None:
-    """Write the checkpoint of the last epoch that is done, whole or not at all, and remove all but the newest two.
+    """Write the checkpoint of the last complete epoch, whole or not at all, and remove all but the newest two.
 
-    folder: of this run's checkpoints; created where it is missing.
+    folder: of this run's checkpoints; created if missing.
     variables: of model and optimizer, in an order that is the same in every launch.
     fingerprint: of the samples (`Data.fingerprint`).
     Raises OSError naming the file.
@@ -186,12 +186,12 @@ def save_checkpoint(folder: Path, progress: Progress, variables: Sequence[tf.Var
     try:
         folder.mkdir(exist_ok=True)
         with temporary.open("wb") as file:
-            arrays: dict[str, Any] = {_HEAD: head, **{str(n): one.numpy() for n, one in enumerate(variables)}}
+            arrays: dict[str, Any] = {_HEAD: head, **{str(n): variable.numpy() for n, variable in enumerate(variables)}}
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        for older in _newest_first(folder)[_KEPT:]:
+        for older in _newest_first(folder)[_MAX_CHECKPOINTS:]:
             older.unlink()
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}; the checkpoint was not written", str(path)) from error
@@ -200,7 +200,7 @@ def save_checkpoint(folder: Path, progress: Progress, variables: Sequence[tf.Var
 def restore_checkpoint(folder: Path, variables: Sequence[tf.Variable], fingerprint: str) -> tuple[Progress, list[str]]:
     """Return the progress of the newest valid checkpoint, to which `variables` are set, and notes for the record.
 
-    Without a checkpoint no progress, and `variables` stay as they are. Raises OSError where the folder cannot be read.
+    Without a checkpoint there is no progress, and `variables` do not change. Raises OSError if it cannot be read.
     """
     notes = []
     for path in _newest_first(folder):
@@ -231,7 +231,7 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, count: int) -> tuple[_Head, list[np.ndarray]]:
-    """Return everything in a checkpoint. Raises one of _UNREADABLE where it is damaged: the archive has checksums."""
+    """Return everything in a checkpoint. Raises one of _UNREADABLE if it is damaged: the archive has checksums."""
     with np.load(path, allow_pickle=False) as archive:
         head = _decoder.decode(archive[_HEAD].tobytes())
         return head, [archive[str(n)] for n in range(count)]

@@ -58,7 +58,7 @@ class Learner:
         return self._distribution.local([*self.model.variables, *self.optimizer.variables()])
 
     def adapt(self) -> None:
-        """Build again for as many ranks as there are now; the optimizer's state stays."""
+        """Build again for the present number of ranks; the optimizer's state stays."""
         values = [tf.identity(variable) for variable in self.optimizer.variables()]
         self._build()
         for variable, value in zip(self.optimizer.variables(), values, strict=True):
@@ -70,7 +70,7 @@ class Learner:
         Moving statistics (batch normalisation) differ between ranks after training steps; they are averaged first, so
         that all ranks evaluate the same model.
 
-        predictions: gets the model's answers: the counts of all ranks, the examples of this one.
+        predictions: takes the model's answers: the counts of all ranks, the examples of this rank.
         """
         self._distribution.average(moving_statistics(self.model))
         sums = np.zeros(4, np.float64)

@@ -1,8 +1,8 @@
-"""The roofline of a job, measured within it: how fast ranks multiply matrices, what their links carry, a step's work.
+"""The roofline of a job, measured within it: speed of matrix products, bandwidth of links, and the work of a step.
 
-Measured outside timed windows, with their threads, precision, quotas and links. It takes about half a second for each
-number of ranks that a launch measures. Elastic training, whose ranks change on the way, has none. The operations of a
-step are counted from the layers of the model, forward and backward.
+It is measured outside timed windows, with their threads, precision, quotas and links. It takes about half a second for
+each number of ranks that a launch measures. Elastic training, whose ranks change, has none. The operations of a step
+are counted from the layers of the model, forward and backward.
 """
 
 import math
@@ -22,29 +22,29 @@ from train.task import Context
 
 _DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
 _SMALLEST, _LARGEST = 1024, 8192  # rows: three of the largest take 0.8 GB in fp32
-_LONG_ENOUGH_S = 0.02  # of one product: beside what starts it
+_LONG_ENOUGH_S = 0.02  # of one product, compared with the overhead of starting it
 _BURSTS = 3  # of products, of which the fastest counts
 BURST_S = 0.1
-_BURST_OF_QUOTA_S = 0.4  # of many periods: within one a rank may be faster than its share
+_QUOTA_BURST_S = 0.4  # many quota periods: within one a rank may be faster than its share
 STREAM_S = 0.3
 
 
-def measure(context: Context, among: Distribution, arm: int | None = None) -> None:
+def measure(context: Context, ranks: Distribution, arm: int | None = None) -> None:
     """Record the roofline of these ranks, all of which call it, while no other rank works.
 
-    arm: whose ranks they are, in a launch in rounds.
+    arm: the arm of these ranks, in a launch in rounds.
     """
     config = context.config
-    burst_s = BURST_S if config.system.cpus_per_node is None else _BURST_OF_QUOTA_S
-    among.barrier()
+    burst_s = BURST_S if config.system.cpus_per_node is None else _QUOTA_BURST_S
+    ranks.barrier()
     try:
         product = multiply(config.precision, burst_s)
         context.part.add(matrix_products=[replace(product, arm=arm)])
     except tf.errors.ResourceExhaustedError:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
-    if among.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
-        received, problems = links.ring(among, STREAM_S, context.key)
-        context.part.add(transfers=[replace(one, arm=arm) for one in received])
+    if ranks.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
+        received, problems = links.ring(ranks, STREAM_S, context.key)
+        context.part.add(transfers=[replace(transfer, arm=arm) for transfer in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in problems))
 
 
@@ -108,22 +108,22 @@ class NotCounted(Exception):
 def operations_per_image(model: tf_keras.Model) -> int:
     """Return the multiplications and additions of one image in a training step of `model`, with direct convolution.
 
-    A layer that multiplies by weights needs two operations for each weight and each position that it is used at: a
-    product and a sum. Backward it needs as many for the gradient of its weights, if they are trained, and as many for
-    the gradient of its input, if something below it is trained; the first layer needs none (Goodfellow et al. 2016,
-    Deep Learning, 6.5.6; Kaplan et al. 2020, 2001.08361, 2.1: backward twice the forward pass). Normalisation,
-    activations, pooling and the update are left out: a per cent or two. Raises NotCounted for an unknown layer.
+    A layer that multiplies by weights needs two operations, a product and a sum, for each weight and each position.
+    Backward it needs as many for the gradient of its weights, if they are trained, and as many for the gradient of its
+    input, if something below it is trained; the first layer needs none (Goodfellow et al. 2016, Deep Learning, 6.5.6;
+    Kaplan et al. 2020, 2001.08361, 2.1: backward twice the forward pass). Normalisation, activations, pooling and the
+    update are left out: a per cent or two. Raises NotCounted for an unknown layer.
     """
     return _operations(model, trained_below=False)
 
 
 def _operations(model: tf_keras.Model, trained_below: bool) -> int:
     """Return the operations of `operations_per_image`; trained_below: whether something before the model is trained."""
-    trained: dict[int, bool] = {}  # whether a layer, or something below it, is
+    trained: dict[int, bool] = {}  # whether a layer, or something below it, is trained
     total = 0
     for layer in model.layers:  # in the order in which they compute
         before = _before(layer)
-        below = any(trained.get(id(one), trained_below) for one in before) if before else trained_below
+        below = any(trained.get(id(input_layer), trained_below) for input_layer in before) if before else trained_below
         if isinstance(layer, tf_keras.Model):
             total += _operations(layer, below)
         else:
@@ -144,7 +144,7 @@ def products(layer: tf_keras.layers.Layer) -> int:
         return math.prod(_output_size(layer)) * weights
     if kind is layers.DepthwiseConv2D:
         return math.prod(_output_size(layer)) * layer.depthwise_kernel.shape.num_elements()
-    if kind is layers.Conv2D:  # of groups the kernel has the inputs of one alone
+    if kind is layers.Conv2D:  # with groups the kernel has the inputs of one group
         return math.prod(_output_size(layer)) * layer.kernel.shape.num_elements()
     if kind is layers.Dense:
         return math.prod(layer.output_shape[1:-1]) * layer.kernel.shape.num_elements()

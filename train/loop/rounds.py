@@ -3,8 +3,8 @@
 An arm is one of the points: the first ranks of the job, or of one of its rank groups, with allreduce or without.
 `train.loop.windows` has the arms on a rank, and runs their windows.
 
-With measure.split a round also has what tells the parts of a step apart: the exchange of each point's gradients by
-itself, and, if images are read from files, each point with one batch in memory.
+With measure.split a round also measures the parts of a step: the exchange of each point's gradients by itself, and, if
+images are read from files, each point with one batch in memory.
 """
 
 import math
@@ -29,18 +29,18 @@ _LONG_S = 1.0  # of a step: a window of one is enough
 _GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 _STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 _STALL_FACTOR = 10  # a disturbed window takes several times as long as expected
-_MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
-_TIMES = 4  # a time is long beside a short one if it is at least so many times as long, over the precision
+_MIN_ARMS = 2  # measured with any budget: with fewer there is no ratio
+_TIMES = 4  # a time is long compared with another if it is at least _TIMES / precision times as long
 _BARRIER_S = 0.005  # over TCP, of hundreds of ranks
-_BARRIER_OF_QUOTA_S = 0.02  # a node that has used up its quota continues in its next period
-_FIRST_STEP_S = 0.005  # what a first step takes longer than others, at most
+_QUOTA_BARRIER_S = 0.02  # a node that has used up its quota continues in its next period
+_FIRST_STEP_S = 0.005  # at most, by which a first step is longer than others
 
 
 @dataclass(frozen=True)
 class _Report:
     """A rank's results of a round, for all others."""
 
-    finite: bool  # its losses
+    finite: bool  # all its losses are
     began_s: float  # the rounds, since the launch of the job
     elapsed_s: float  # now
 
@@ -49,7 +49,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     """Measure all arms, round after round, until the time of the launch is over.
 
     Records the windows of each round at its end. The ranks of a group end with the weights of a step that all of them
-    made together. Raises NotFinite, and ConfigError if ranks that wait would be ended.
+    made together. Raises NotFinite, and ConfigError if Horovod would end waiting ranks.
     """
     clock, config = context.clock, context.config
     clock.enter("first_step")
@@ -82,7 +82,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
 
 
 def _measure_rooflines(context: Context, runner: WindowRunner) -> None:
-    """Measure the rooflines of the arms: before the rounds and after them, so that one disturbance spoils one.
+    """Measure the rooflines of the arms: before the rounds and after them, so that a disturbance spoils only one.
 
     On a virtual machine whose cores are threads of a busy host, products were seen at half their speed for seconds.
     """
@@ -93,8 +93,8 @@ def _measure_rooflines(context: Context, runner: WindowRunner) -> None:
 def _check_stall_shutdown(longest_s: float) -> None:
     """Raise ConfigError if Horovod would end ranks that wait while others measure a window this long, in s.
 
-    Waiting ranks exchange nothing but what Horovod negotiates in each cycle, so only its stall check can end them, and
-    that only if a user has switched it on.
+    Waiting ranks exchange nothing but Horovod's negotiation in each cycle. So only its stall check can end them, and
+    only if a user has switched it on.
     """
     value = os.environ.get(_STALL_SHUTDOWN, "0")
     check(
@@ -107,7 +107,7 @@ def _check_stall_shutdown(longest_s: float) -> None:
 
 
 def _limit_waits(all_ranks: AllRanks, longest_s: float) -> None:
-    """From now on name a rank that does not come to a window, and wait for it no longer.
+    """Limit the waits for ranks that do not come to a window; the error names the rank.
 
     longest_s: of a window. In an exchange Horovod's Gloo waits as long as its variable says.
     """
@@ -120,17 +120,17 @@ def _limit_waits(all_ranks: AllRanks, longest_s: float) -> None:
 def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
     """Return the time of a step of these arms, in s.
 
-    The first step does not count: it may trace, and take memory. The shorter of two others, because a window whose
-    length is chosen from a disturbed step would be too short; steps of _LONG_S or more are not made again.
+    The first step does not count: it may trace, and allocate memory. The shorter of two other steps counts: after a
+    disturbed one, windows would be too short. Steps of _LONG_S or more are not repeated.
     """
     step_s = runner.last_step_s(arms, 2)
     return step_s if step_s >= _LONG_S else min(step_s, runner.last_step_s(arms, 1))
 
 
 def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
-    """Return the time of a step of the arms, but for those with batches of which the budget allows few rounds.
+    """Return the time of a step of the arms, without arms with batches so large that the budget allows few rounds.
 
-    Such an arm is not run at all: its time is estimated from that of the batch before it. Records why it is left out.
+    Such an arm is not run at all: its time is estimated from that of the batch before it. The reason is recorded.
     """
     config = context.config
     times_s: dict[ArmSet, float] = {}
@@ -152,7 +152,7 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
 
 
 def _largest_arm(config: RunConfig, group: int) -> int:
-    """Return the first arm with allreduce of most ranks of a rank group, else the one without."""
+    """Return the first arm on most ranks of a rank group, if possible one with allreduce."""
     arms = config.launch.rounds
     indices = [index for index, arm in enumerate(arms) if arm.rank_group == group]
     return max(indices, key=lambda index: (arms[index].ranks, arms[index].allreduce))
@@ -161,11 +161,11 @@ def _largest_arm(config: RunConfig, group: int) -> int:
 def _steps(config: RunConfig, step_s: float) -> Length:
     """Return how many steps a window needs if one takes `step_s`.
 
-    A window must be long beside the barrier at its end. A step that by itself is long beside what a first step takes
-    longer than others needs none before it.
+    A window must be long compared with the barrier at its end. Long steps need no untimed step before them: the extra
+    time of a first step does not matter then.
     """
-    barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
-    if config.launch.rank_groups_at_once:  # by Horovod, which ends it with a cycle
+    barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _QUOTA_BARRIER_S
+    if config.launch.rank_groups_at_once:  # the barrier is Horovod's, which ends with a cycle
         barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction
     least = 1 if step_s >= _LONG_S else _MIN_STEPS
@@ -179,7 +179,7 @@ def _window_s(config: RunConfig, step_s: float) -> float:
 
 
 def end_s(config: RunConfig) -> float:
-    """Return when the rounds end, in s after the start of the launch: the launcher divides the time of its command."""
+    """Return when the rounds end, in s after the start of the launch: the launcher divides the budget."""
     assert config.measure.budget_s is not None
     return config.measure.budget_s
 
@@ -190,14 +190,14 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
     begin_s = context.clock.elapsed_s()
     for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(measured))):
         results = [runner.run_window(measured[n], number, steps[measured[n]]) for n in order]
-        own = [window for window, _ in results if window]
+        windows = [window for window, _ in results if window]
         exchanges = [runner.exchange(index, number) for index in runner.exchanges]
-        context.part.add(windows=own, exchanges=[window for window in exchanges if window])
+        context.part.add(windows=windows, exchanges=[window for window in exchanges if window])
         report = _Report(all(finite for _, finite in results), begin_s, context.clock.elapsed_s())
         reports = context.all_ranks.gather(report, _Report)
-        if not all(one.finite for one in reports):
+        if not all(rank_report.finite for rank_report in reports):
             raise NotFinite(1 + max(length.timed for length in steps.values()))
-        # All ranks decide alike: time is what rank 0 says. Half of the next round may be beyond the end.
+        # All ranks decide alike, by the time of rank 0. Half of the next round may be beyond the end.
         elapsed_s = reports[0].elapsed_s
         if elapsed_s + (elapsed_s - reports[0].began_s) / (number + 1) / 2 >= end_s(config):
             return

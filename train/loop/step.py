@@ -1,4 +1,4 @@
-"""One training step, one evaluation step, without input and output, and waiting for the devices."""
+"""The training step and the evaluation step, without input and output, and waiting for the devices."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ def make_optimizer(
 
 
 class ComputedTape(tf.GradientTape):
-    """A tape that computes nothing: its target are gradients that are computed already, to be exchanged."""
+    """A tape that computes nothing: its target are computed gradients, which are to be exchanged."""
 
     def gradient(
         self, target: Sequence[tf.Tensor], sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
@@ -86,11 +86,11 @@ Pass = Callable[[tf.Tensor, tf.Tensor], _Pass]
 
 def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, label_smoothing: float) -> Pass:
     """Return the pass over one batch, for use within a compiled function."""
-    # Within a strategy of TensorFlow tf_keras does not reduce a loss: to a mean over which ranks, it could not know.
+    # Within a strategy of TensorFlow tf_keras does not reduce a loss: it does not know over which ranks.
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
-    scaled_learning_rate = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
+    scales_loss = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
-    def one(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
+    def run_pass(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
         with tf.GradientTape() as tape:
             logits = model(images, training=True)  # (batch, classes), float32
             loss = tf.reduce_mean(cross_entropy(labels, logits))
@@ -99,23 +99,23 @@ def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, 
                 to_all_classes = -tf.reduce_mean(tf.nn.log_softmax(logits))
                 objective = (1.0 - label_smoothing) * loss + label_smoothing * to_all_classes
             objective = tf.add_n([objective, *model.losses]) if model.losses else objective
-            if scaled_learning_rate:
+            if scales_loss:
                 objective = optimizer.get_scaled_loss(objective)
         gradients = tape.gradient(objective, model.trainable_variables)
         return _Pass(loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), gradients)
 
-    return one
+    return run_pass
 
 
 def _mean_of_passes(
-    one: Pass, passes: int, images: tf.Tensor, labels: tf.Tensor, variables: Sequence[tf.Variable]
+    run_pass: Pass, passes: int, images: tf.Tensor, labels: tf.Tensor, variables: Sequence[tf.Variable]
 ) -> _Pass:
     """Return the mean over equal parts of a batch, computed in turn: only one part needs memory at a time."""
     parts = tf.reshape(images, [passes, -1, *images.shape[1:]])  # (passes, batch, size, size, channels)
     label_parts = tf.reshape(labels, [passes, -1])
 
     def add(number: tf.Tensor, *sums: tf.Tensor) -> list[tf.Tensor]:
-        part = one(parts[number], label_parts[number])
+        part = run_pass(parts[number], label_parts[number])
         return [number + 1, *(a + b for a, b in zip(sums, (part.loss, part.correct, *part.gradients), strict=True))]
 
     zeros = [tf.zeros(()), tf.zeros(()), *(tf.zeros(variable.shape, variable.dtype) for variable in variables)]
@@ -130,9 +130,9 @@ def _mean(passes: Sequence[_Pass]) -> _Pass:
     count = len(passes)
     if count == 1:
         return passes[0]
-    gradients = [tf.add_n(same) / count for same in zip(*(one.gradients for one in passes), strict=True)]
-    loss = tf.add_n([one.loss for one in passes]) / count
-    return _Pass(loss, tf.add_n([one.correct for one in passes]), gradients)
+    gradients = [tf.add_n(same) / count for same in zip(*(part.gradients for part in passes), strict=True)]
+    loss = tf.add_n([part.loss for part in passes]) / count
+    return _Pass(loss, tf.add_n([part.correct for part in passes]), gradients)
 
 
 def make_train_step(
@@ -168,11 +168,11 @@ def make_train_steps(
 ) -> list[TrainStep]:
     """Return steps as of `make_train_step`, one for each distribution, which differ in the exchange alone.
 
-    They are one compiled function, traced and optimised once: a number that is given to it chooses the exchange. The
-    distributions are groups of one distribution, whose names for tensors do not depend on where they are in a graph.
+    They are one compiled function, traced and optimised once, with a number as argument that chooses the exchange. The
+    distributions are groups of one distribution, whose names of tensors do not depend on their position in a graph.
     """
-    one = _make_pass(model, optimizer, label_smoothing)
-    scaled_learning_rate = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
+    run_pass = _make_pass(model, optimizer, label_smoothing)
+    scales_loss = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
     def train_step(
         images: tf.Tensor, labels: tf.Tensor, chosen: tf.Tensor | None = None
@@ -180,15 +180,17 @@ def make_train_steps(
         variables = model.trainable_variables
 
         def on_device(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
-            return one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
+            if passes == 1:
+                return run_pass(images, labels)
+            return _mean_of_passes(run_pass, passes, images, labels, variables)
 
         results = distributions[0].on_devices(on_device, images, labels)
         with tf.control_dependencies([gradient for result in results for gradient in result.gradients]):
             computed_at = tf.timestamp()
         local = _mean(results)
-        exchanges = [partial(_exchange, among, local.gradients, variables) for among in distributions]
+        exchanges = [partial(_exchange, ranks, local.gradients, variables) for ranks in distributions]
         gradients = exchanges[0]() if chosen is None else tf.switch_case(chosen, exchanges)
-        if scaled_learning_rate:
+        if scales_loss:
             gradients = optimizer.get_unscaled_gradients(gradients)
         # They are those of the job already: a strategy of TensorFlow would add them up once more.
         optimizer.apply_gradients(zip(gradients, variables, strict=True), skip_gradients_aggregation=True)
@@ -203,8 +205,8 @@ def make_train_steps(
 def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:
     """Return a compiled exchange of tensors like the gradients of `model`, by itself, as the training step makes it.
 
-    The values of the variables stand in for their gradients: they are of the same sizes. It returns a number that needs
-    all the means, without which TensorFlow would leave the exchange out; `model` stays as it is.
+    The values of the variables stand in for their gradients: they have the same sizes. It returns a number that depends
+    on all the means: else TensorFlow would leave the exchange out. `model` does not change.
     """
 
     def exchange_step() -> tf.Tensor:
@@ -248,7 +250,7 @@ def _correct(labels: tf.Tensor, logits: tf.Tensor, weights: tf.Tensor) -> tf.Ten
 
 
 def synchronize_devices() -> None:
-    """Return when the devices of this rank have done all that they were given.
+    """Return when the devices of this rank have done all their work.
 
     TensorFlow's own tf.test.experimental.sync_devices also asks those of the other workers of a strategy, and fails.
     """

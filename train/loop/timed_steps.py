@@ -23,7 +23,7 @@ class NotFinite(Exception):
     """The loss of some rank became NaN or infinite at a step, counted from 1 over the whole run."""
 
     def __init__(self, step: int) -> None:
-        """Keep the step for the record."""
+        """Keep the step, for the record."""
         super().__init__(
             f"the loss is not finite at step {step}: the learning rate is too high for this model and batch, "
             "or the data has values that are not finite"
@@ -33,7 +33,7 @@ class NotFinite(Exception):
 
 @dataclass(frozen=True)
 class Steps:
-    """Consecutive training steps on this rank, one entry each; what the steps return is still on the device."""
+    """Consecutive training steps on this rank, one entry each; the results are still on the device."""
 
     losses: list[tf.Tensor]
     correct: list[tf.Tensor]  # answers
@@ -42,14 +42,14 @@ class Steps:
     computed_at: list[tf.Tensor]  # when the local gradients were ready, seconds since the epoch
 
     def __add__(self, later: "Steps") -> "Steps":
-        """These steps and later ones."""
+        """Return these steps and later ones."""
         return Steps(*(getattr(self, item.name) + getattr(later, item.name) for item in fields(self)))
 
     @property
     def compute_times_s(self) -> list[float]:
         """Return the part of each step until the local gradients were ready. Reads them from the device.
 
-        Their clock is the system's. A step in which it is set has no such part: it is taken for none, or all of it.
+        Their clock is the system's. If that is set during a step, this part is taken as none or all of the step.
         """
         steps = zip(self.begun_at, self.computed_at, self.times_s, strict=True)
         return [min(max(0.0, float(end) - begin), time_s) for begin, end, time_s in steps]
@@ -62,12 +62,12 @@ def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
         begin = time.perf_counter()
         steps.begun_at.append(time.time())  # after the other clock: no step has its gradients after its end
         images, labels = next(batches)
-        loss, hits, computed = step(images, labels)
+        loss, hits, computed_at = step(images, labels)
         synchronize_devices()
         steps.times_s.append(time.perf_counter() - begin)
         steps.losses.append(loss)
         steps.correct.append(hits)
-        steps.computed_at.append(computed)
+        steps.computed_at.append(computed_at)
     return steps
 
 
@@ -83,10 +83,10 @@ def finite(values: np.ndarray) -> list[float]:
 
 
 def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase, Steps]:
-    """Time training steps between two barriers, after a first step and the warm-up. Returns all of these.
+    """Time training steps between two barriers, after a first step and the warm-up; returns all these steps.
 
     The launcher's quotas, if any, hold from the warm-up to the last timed step.
-    Raises NotFinite, when the finite losses before are recorded.
+    Raises NotFinite, after the finite losses before it are recorded.
     """
     settings, distribution, clock, part = context.config.measure, context.distribution, context.clock, context.part
     batches = endless(data)
@@ -98,14 +98,14 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
     part.add(warm_up_step_times_s=warm_up.times_s)
     require_finite(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
     clock.announce("timed")
-    counted = counters.read(context.meter)
+    reading = counters.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     timed = run_steps(step, batches, settings.timed_steps)
     distribution.barrier()
     clock.enter("evaluate")
-    part.add(step_times_s=timed.times_s, timed_cores=counters.since(counted, context.meter))
-    if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
+    part.add(step_times_s=timed.times_s, timed_cores=counters.since(reading, context.meter))
+    if context.config.device == "cpu":  # a GPU gets its work in advance: the step cannot see when it is done
         part.add(compute_times_s=timed.compute_times_s)
     roofline.measure(context, distribution)
     context.gate.release()
@@ -117,7 +117,7 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
 
 
 def require_finite(losses: Sequence[float], count: int, before: int) -> None:
-    """Raise NotFinite where there are fewer finite losses than the `count` steps after the first `before`."""
+    """Raise NotFinite if there are fewer finite losses than the `count` steps after the first `before`."""
     if len(losses) < count:
         raise NotFinite(before + len(losses) + 1)
 

@@ -1,10 +1,10 @@
-"""The timeline of a rank: when it made its steps, by which clock, and which operations some of them ran.
+"""The timeline of a rank: the times of its steps, the offset of its clock, and the operations of some steps.
 
-It is recorded after the timed steps, nothing between their barriers. Horovod writes its own part from the start on.
+It is recorded after the timed steps, not between their barriers. Horovod writes its own part from the start on.
 
-Clocks are compared as NTP does (RFC 5905, section 8). A rank asks rank 0 for the time, often. The answer was given
-between the question and its arrival, so the offset of rank 0's clock is its answer less the middle of the two, at most
-half of the round trip off. The quickest one counts.
+Clocks are compared as NTP does (RFC 5905, section 8). A rank asks rank 0 for the time, often. Rank 0 answers between
+the question and the arrival of the answer. So the offset of its clock is the answer minus the middle of the two, with
+an error of at most half the round trip. The quickest answer counts.
 """
 
 import gzip
@@ -32,7 +32,7 @@ from train.transport.tcp_group import AllRanks, listeners
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds
 
 _PROFILED_STEPS = 2
-_ALL = "profiled steps"  # what the profiler calls them: it tells when they began, by its own clock
+_PROFILED = "profiled steps"  # their name in the profile, which has their begin by its own clock
 _QUESTIONS = 100
 _TIME = struct.Struct("!d")
 
@@ -40,7 +40,7 @@ _TIME = struct.Struct("!d")
 def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[int], Steps]) -> None:
     """Record when the steps were made, and some more with TensorFlow's profiler. Every rank calls it.
 
-    steps: so far. run: makes so many more of them.
+    steps: those so far. run: makes more of them.
     """
     assert context.folder
     profiled = profile(run, protocol.operations_path(context.folder, context.distribution.rank))
@@ -54,7 +54,7 @@ def record(context: Context, steps: Mapping[StepPhase, Steps], run: Callable[[in
             began_at=context.part.part.began_at,
             ahead_s=offset.ahead_s if offset else None,
             error_s=offset.error_s if offset else None,
-            steps=[step for phase, made_steps in by_phase.items() for step in _steps(phase, made_steps, on_cpu)],
+            steps=[step for phase_steps in by_phase.items() for step in _steps(*phase_steps, on_cpu)],
         )
     )
 
@@ -73,12 +73,12 @@ def profile(run: Callable[[int], Steps], path: Path) -> Steps:
 
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
-        with tf.profiler.experimental.Trace(_ALL):
+        with tf.profiler.experimental.Trace(_PROFILED):
             began_at = time.time()
             steps = run(_PROFILED_STEPS)
         tf.profiler.experimental.stop()
-        [written] = Path(folder).rglob("*.xplane.pb")
-        space = xplane_pb2.XSpace.FromString(written.read_bytes())
+        [profile_path] = Path(folder).rglob("*.xplane.pb")
+        space = xplane_pb2.XSpace.FromString(profile_path.read_bytes())
     with gzip.open(path, "wt") as file:
         json.dump({"began_at": began_at, "operations": operations(space)}, file)
     return steps
@@ -97,11 +97,11 @@ def operations(space: Any) -> list[Operation]:
         (thread, kind.display_name or kind.name, 1000 * line.timestamp_ns + event.offset_ps, event.duration_ps)
         for thread, kind, line, event in events
     ]
-    [origin_ps] = [begin_ps for _, name, begin_ps, _ in named if name == _ALL]
+    [origin_ps] = [begin_ps for _, name, begin_ps, _ in named if name == _PROFILED]
     return [
         (thread, name, (begin_ps - origin_ps) / 1e6, duration_ps / 1e6)
         for thread, name, begin_ps, duration_ps in named
-        if name != _ALL
+        if name != _PROFILED
     ]
 
 
@@ -116,12 +116,12 @@ class ClockOffset:
 def measure_clock_offset(ranks: AllRanks, key: Callable[[], bytes]) -> tuple[ClockOffset | None, list[str]]:
     """Return the offset of rank 0's clock to this rank's, None if it could not be measured, and all ranks' problems.
 
-    Every rank calls it. Ranks on rank 0's host have its clock. key: gives the secret of the job.
+    Every rank calls it. Ranks on rank 0's host have its clock. key: returns the secret of the job.
     """
     host = socket.gethostname()
     with listeners(ranks) as (listener, addresses):
         hosts = ranks.gather(host, str)
-        remote = [rank for rank, other in enumerate(hosts) if other != hosts[0]]
+        remote = [rank for rank, rank_host in enumerate(hosts) if rank_host != hosts[0]]
         offset, problem = ClockOffset(0.0, 0.0) if host == hosts[0] else None, ""
         try:
             if ranks.rank == 0:
@@ -135,7 +135,7 @@ def measure_clock_offset(ranks: AllRanks, key: Callable[[], bytes]) -> tuple[Clo
 
 
 def _answer(accepted: Accepted) -> None:
-    """Tell these ranks the time whenever they ask, one rank after the other. Raises OSError."""
+    """Send these ranks the time whenever they ask, one rank after the other. Raises OSError."""
     for _, connection in accepted:
         with connection:
             while connection.recv(1):
@@ -154,6 +154,6 @@ def _ask(connection: socket.socket) -> ClockOffset:
             answered_at = time.time()
             if len(answer) < _TIME.size:
                 raise ConnectionError("rank 0 closed the connection")
-            [time_there] = _TIME.unpack(answer)
-            offsets.append(ClockOffset(time_there - (asked_at + answered_at) / 2, (answered_at - asked_at) / 2))
+            [remote_time] = _TIME.unpack(answer)
+            offsets.append(ClockOffset(remote_time - (asked_at + answered_at) / 2, (answered_at - asked_at) / 2))
     return min(offsets, key=lambda offset: offset.error_s)

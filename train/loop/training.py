@@ -18,7 +18,7 @@ from train.task import Context
 def train(context: Context) -> Predictions | None:
     """Build, train and evaluate on this rank; measurements are recorded at once.
 
-    Returns the model's answers at the end, where there are any.
+    Returns the model's answers at the end, if there are any.
     Raises ConfigError, NotFinite, PeerLost, RankDropped, or what TensorFlow and Horovod raise.
     """
     context.clock.enter("data")
@@ -62,7 +62,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     step.synchronize_devices()
     roofline.record_work(context, learner)
     if context.config.measure.epochs:
-        predictions = train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
+        predictions = train_epochs(context, learner, progress, lambda reached: _save(context, learner, reached))
         context.clock.enter("evaluate")
         roofline.measure(context, context.distribution)
         return predictions
@@ -90,7 +90,7 @@ def _train_elastically(context: Context, learner: Learner) -> Predictions | None
 
 
 def _restore(context: Context, learner: Learner) -> Progress:
-    """Return the progress of the newest checkpoint, whose variables rank 0 now has; none without a checkpoint."""
+    """Load the newest checkpoint into the variables of rank 0; return its progress, none without a checkpoint."""
     if context.checkpoints is None:
         return Progress()
     context.clock.enter("checkpoint")
@@ -102,7 +102,7 @@ def _restore(context: Context, learner: Learner) -> Progress:
 
 
 def _save(context: Context, learner: Learner, progress: Progress) -> None:
-    """Keep a checkpoint, but not after the last epoch: then nothing is left to resume."""
+    """Write a checkpoint, but not after the last epoch: there is nothing to resume."""
     if context.checkpoints and len(progress.epochs) < context.config.measure.epochs:
         context.clock.enter("checkpoint")
         if context.distribution.rank == 0:
@@ -132,7 +132,7 @@ def _add_notes(context: Context, data: Data) -> None:
 
 
 def _check_weights(context: Context, model: tf_keras.Model) -> None:
-    """Record whether the ranks hold different weights, where each has its own. Raises RuntimeError where they do."""
+    """Record whether the ranks hold different weights, if each has its own. Raises RuntimeError if they do."""
     if context.config.distribution.allreduce and not context.config.distribution.in_one_process:
         differ = distribution.weights_differ(context.distribution, model.trainable_variables)
         context.part.add(weights_differ=differ)

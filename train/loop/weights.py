@@ -1,4 +1,4 @@
-"""Weights to start from: of ImageNet, as tf_keras.applications fetches and verifies them, or of a file."""
+"""Initial weights: ImageNet's, which tf_keras.applications downloads and verifies, or those of a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _imagenet(config: RunConfig) -> tf_keras.Model:
     _folder().mkdir(parents=True, exist_ok=True)  # else tf_keras would use /tmp, which other hosts do not share
     try:
         return application(weights=IMAGENET, include_top=False, input_shape=(size, size, config.dataset.channels))
-    except Exception as error:  # tf_keras raises a bare Exception where a download fails
+    except Exception as error:  # tf_keras raises a bare Exception if a download fails
         url = re.search(r"https?://\S+[^\s:]", str(error))
         if url is None:
             raise ConfigError(
@@ -44,11 +44,11 @@ def _imagenet(config: RunConfig) -> tf_keras.Model:
         ) from error
 
 
-def _copy(source: tf_keras.Model, target: tf_keras.Model, what: str) -> None:
+def _copy(source: tf_keras.Model, target: tf_keras.Model, origin: str) -> None:
     """Copy the weights of `source` to `target`, which has the same layers and a classifier. Raises ConfigError."""
     pairs = list(zip(source.weights, target.weights, strict=False))
     if len(source.weights) > len(target.weights) or any(a.shape != b.shape for a, b in pairs):
-        raise ConfigError(f"weights={what}: its layers are not those of model={target.name}")
+        raise ConfigError(f"weights={origin}: its layers are not those of model={target.name}")
     for a, b in pairs:
         b.assign(a)
 
@@ -64,7 +64,7 @@ def _file(config: RunConfig) -> Path:
 
 
 def _read(path: Path, model: tf_keras.Model) -> None:
-    """Load a file with all weights of the model. Raises ConfigError where it is damaged, or of another model."""
+    """Load a file with all weights of the model. Raises ConfigError if it is damaged, or of another model."""
     try:
         model.load_weights(path)
     except Exception as error:  # h5py and tf_keras raise many types for damaged files
@@ -72,13 +72,13 @@ def _read(path: Path, model: tf_keras.Model) -> None:
 
 
 def start(model: tf_keras.Model, config: RunConfig, *, load: bool) -> tf_keras.Model:
-    """Return the model that training starts from. Of ImageNet's weights the classifier is left out: it is initialised.
+    """Return the model that training starts from. ImageNet's classifier is not used: the model's own is initialised.
 
     ImageNet's weights expect the range and the order of colours that they were trained with: tf_keras'
     preprocess_input, as part of the model, converts the images, 0 to 1. Weights of a file get the images unchanged.
 
-    load: False where the values come from another rank.
-    Raises ConfigError where the weights are not available, or belong to another model.
+    load: False if the values come from another rank.
+    Raises ConfigError if the weights are not available, or belong to another model.
     """
     import tf_keras
 

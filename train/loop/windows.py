@@ -1,8 +1,8 @@
 """The arms of a launch in rounds, on one rank: their steps, batches and exchanges; and the windows in which they run.
 
 For a window each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step unless
-steps are long, and then the timed steps, between two barriers of all ranks. Nothing but steps is in a window. Rank
-groups that measure at the same time run their windows once on the cores of each, between barriers of their own ranks.
+steps are long, and then the timed steps, between two barriers of all ranks. A window has nothing but steps. Rank
+groups that measure at the same time run each window on the cores of every group, between barriers of their own ranks.
 """
 
 import copy
@@ -27,8 +27,8 @@ from train.record.record import CoreUse, Window
 from train.task import Context
 from train.transport.tcp_group import AllRanks
 
-_SETTLE_STEPS = 3  # untimed, until reading ahead is as far ahead as it stays
-_NONE = 1  # rank exchanges nothing
+_SETTLE_STEPS = 3  # untimed, until reading ahead has reached its steady state
+_NO_EXCHANGE = 1  # rank: it exchanges nothing
 
 _Shape = tuple[int, int]  # batch of a pass, passes
 
@@ -42,9 +42,9 @@ class Arm:
 
     group: Distribution
     step: TrainStep
-    batches: Callable[[], AbstractContextManager[Batches]]  # those of one window: nothing is read before or after
-    settle_steps: int  # untimed, that it needs before a window
-    local_step: TrainStep | None  # of the same compiled function, without exchange; None where it has none
+    batches: Callable[[], AbstractContextManager[Batches]]  # the batches of one window: nothing is read before or after
+    settle_steps: int  # untimed steps before a window
+    local_step: TrainStep | None  # of the same compiled function, without exchange; None if there is none
 
 
 def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
@@ -62,7 +62,7 @@ def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
         if group is None:
             arms.append(None)
             continue
-        step, local_step = steps[_shape(arm), _exchange(config, arm)], steps.get((_shape(arm), _NONE))
+        step, local_step = steps[_shape(arm), _exchange(config, arm)], steps.get((_shape(arm), _NO_EXCHANGE))
         batches = _batches(arm, _data(context, learner, arm))
         arms.append(Arm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
     return arms
@@ -71,11 +71,11 @@ def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
 def _steps(
     config: RunConfig, learner: Learner, groups: Sequence[Distribution | None]
 ) -> dict[tuple[_Shape, int], TrainStep]:
-    """Return the steps of the arms on this rank, by what a step computes and what it exchanges.
+    """Return the steps of the arms on this rank, by their shape and their exchange.
 
-    All steps that compute the same are one compiled function, where each exchanges its gradients as one tensor. Such an
-    exchange begins when all gradients are there: which one it is changes nothing before it. Gradients that are
-    exchanged one by one, or in groups, are sent while others are computed: those steps are separate functions.
+    If gradients are exchanged as one tensor, all steps that compute the same are one compiled function: the exchange
+    begins when all gradients are ready, so the computation before it is the same. Gradients that are exchanged one by
+    one, or in groups, are sent while others are computed: those steps are separate functions.
     """
     exchanges: dict[_Shape, dict[int, Distribution]] = {}
     for arm, group in zip(config.launch.rounds, groups, strict=True):
@@ -84,7 +84,7 @@ def _steps(
     steps: dict[tuple[_Shape, int], TrainStep] = {}
     for shape, by_exchange in exchanges.items():
         if shared := config.distribution.gradients == "flat":
-            by_exchange.setdefault(_NONE, Single())
+            by_exchange.setdefault(_NO_EXCHANGE, Single())
         for together in [by_exchange] if shared else [{key: group} for key, group in by_exchange.items()]:
             smoothing, passes = config.optimizer.label_smoothing, shape[1]
             compiled = make_train_steps(learner.model, learner.optimizer, list(together.values()), smoothing, passes)
@@ -93,18 +93,18 @@ def _steps(
 
 
 def _shape(arm: RoundArm) -> _Shape:
-    """Return what decides which gradients an arm computes: the batch of a pass, and the passes of a step."""
+    """Return the values that determine the computation of an arm: the batch of a pass, and the passes of a step."""
     return arm.batch_per_rank, arm.backward_passes_per_step
 
 
 def _exchange(config: RunConfig, arm: RoundArm) -> int:
-    """Return a number that is the same for arms whose compiled exchanges are the same.
+    """Return a number that is equal for arms whose compiled exchanges are the same.
 
-    If Horovod joins one group after the other, an exchange is among those that it has joined, however many they are:
-    Horovod itself divides by their number when it makes a mean.
+    If Horovod joins one group after the other, an exchange is among the joined ranks, however many they are: Horovod
+    divides by their number itself when it computes a mean.
     """
     if not is_exchanged(arm):
-        return _NONE
+        return _NO_EXCHANGE
     return config.ranks if config.launch.join_in_turn else arm.ranks
 
 
@@ -114,7 +114,7 @@ def is_exchanged(arm: RoundArm) -> bool:
 
 
 def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
-    """Return this rank's share in the data of an arm, whose batch may differ from that of the job's largest point."""
+    """Return this rank's share of the data of an arm, whose batch may differ from that of the largest point."""
     config, rank, size = context.config, context.distribution.rank, arm.batch_per_rank
     passes = arm.backward_passes_per_step
     if size == config.batch_per_rank:
@@ -128,7 +128,7 @@ def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
 
 
 def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[Batches]]:
-    """Return a function that gives the batches of a window of an arm."""
+    """Return a function that returns the batches of a window of an arm."""
     if arm.reads:
         epochs = itertools.count()
         return lambda: _read(data, next(epochs))
@@ -138,7 +138,7 @@ def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[B
 
 @contextmanager
 def _read(data: Data, epoch: int) -> Iterator[Batches]:
-    """Yield batches from the files from this epoch on. Reading ahead ends with them: it would disturb other windows."""
+    """Yield batches from the files from this epoch on. Reading ahead ends with the context: it would disturb others."""
     batches = endless(data, epoch)
     try:
         yield batches
@@ -149,15 +149,15 @@ def _read(data: Data, epoch: int) -> Iterator[Batches]:
 def local_exchanges(context: Context, learner: Learner, arms: Sequence[Arm | None]) -> dict[int, ExchangeStep | None]:
     """Return the exchange of gradients by itself, by the arm's index: once for each number of ranks and rate of links.
 
-    None on ranks that have no part in it. Empty unless measure.split asks for it.
+    None on ranks that have no part in it. Empty without measure.split.
     """
-    listed = context.config.launch.rounds if context.config.measure.split else ()
+    config_arms = context.config.launch.rounds if context.config.measure.split else ()
     first: dict[tuple[int, float | None], int] = {}
-    for index, arm in enumerate(listed):
+    for index, arm in enumerate(config_arms):
         if is_exchanged(arm):
             first.setdefault((arm.ranks, arm.link_mbit_per_s), index)
-    own = {index: arms[index] for index in first.values()}
-    return {index: make_exchange_step(learner.model, arm.group) if arm else None for index, arm in own.items()}
+    local = {index: arms[index] for index in first.values()}
+    return {index: make_exchange_step(learner.model, arm.group) if arm else None for index, arm in local.items()}
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class WindowRunner:
     def __init__(self, context: Context, learner: Learner) -> None:
         """Make the steps of the arms; they are traced when they first run."""
         self.all_ranks, self._core_sets, self._gate = context.all_ranks, context.core_sets, context.gate
-        self._listed, self._join_in_turn = context.config.launch.rounds, context.config.launch.join_in_turn
+        self._config_arms, self._join_in_turn = context.config.launch.rounds, context.config.launch.join_in_turn
         self.arms = local_arms(context, learner)
         self._restore = restoring(learner.variables())
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
@@ -192,33 +192,33 @@ class WindowRunner:
         self.exchanges = local_exchanges(context, learner, self.arms)
 
     def trace(self) -> None:
-        """Trace the step of the first arm's batch on all ranks at once, without exchange; in turn each would wait.
+        """Trace the step of the first arm's batch on all ranks at once, without exchange: one by one, each would wait.
 
-        If ranks join in turn, also the steps of arms that exchange nothing: nobody is joined when they first run, and
-        to trace the exchange of another arm, with which they share a step, Horovod must have joined the ranks. Ranks
-        have other arms, and so other steps to trace: the others wait.
+        If ranks join in turn, also trace the steps of arms that exchange nothing. They may share a step with another
+        arm, and to trace its exchange Horovod must have joined the ranks; when they first run it has not. Ranks have
+        different arms, and so different steps to trace: the others wait.
         """
-        exchanged = {listed.batch_per_rank for listed in self._listed if is_exchanged(listed)}
-        wanted = [self._listed[0].batch_per_rank]
+        exchanged = {arm.batch_per_rank for arm in self._config_arms if is_exchanged(arm)}
+        sizes = [self._config_arms[0].batch_per_rank]
         if self._join_in_turn:
-            alone = [listed.batch_per_rank for listed in self._listed if not is_exchanged(listed)]
-            wanted += [batch for batch in alone if batch in exchanged]
-        for batch in dict.fromkeys(wanted):
-            for arm, listed in zip(self.arms, self._listed, strict=True):
-                if arm and arm.local_step and listed.batch_per_rank == batch:
+            alone = [arm.batch_per_rank for arm in self._config_arms if not is_exchanged(arm)]
+            sizes += [size for size in alone if size in exchanged]
+        for size in dict.fromkeys(sizes):
+            for arm, config_arm in zip(self.arms, self._config_arms, strict=True):
+                if arm and arm.local_step and config_arm.batch_per_rank == size:
                     with arm.batches() as batches:
                         run_steps(arm.local_step, batches, 1)
                     break
         self.all_ranks.barrier()
 
     def restore(self) -> None:
-        """Set weights and optimizer state to this rank's copy: nothing is sent."""
+        """Set weights and optimizer state to this rank's copy, without communication."""
         self._restore()
         synchronize_devices()
 
     def last_step_s(self, arms: ArmSet, steps: int) -> float:
-        """Make steps of these arms. Returns the time of the last one on the slowest rank, in s."""
-        arm, time_s = self._own(arms), 0.0
+        """Run steps of these arms; returns the time of the last one on the slowest rank, in s."""
+        arm, time_s = self._local_arm(arms), 0.0
         self._prepare(arms)
         if arm:
             with arm.group.joined(), arm.batches() as batches:
@@ -226,7 +226,7 @@ class WindowRunner:
         return max(self.all_ranks.gather(time_s, float))
 
     def run_window(self, arms: ArmSet, number: int, steps: Length) -> tuple[Window | None, bool]:
-        """Run a window in a round. Returns this rank's, if it has one, and whether its losses are finite.
+        """Run a window in a round; returns this rank's window, if it has one, and whether its losses are finite.
 
         Arms that measure at the same time run a part of the window on the cores of each.
         """
@@ -240,10 +240,10 @@ class WindowRunner:
             return None, True
         index = next(index for index in arms if self.arms[index])
         times = [time_s for part in parts for time_s in part.steps.times_s]
-        computed = [time_s for part in parts for time_s in part.steps.compute_times_s] if self._on_cpu else []
+        compute_times = [time_s for part in parts for time_s in part.steps.compute_times_s] if self._on_cpu else []
         cores_used = counters.total([part.cores for part in parts])
         finite = all(math.isfinite(float(loss)) for part in parts for loss in part.steps.losses)
-        return Window(number, index, sum(part.window_s for part in parts), times, computed, cores_used), finite
+        return Window(number, index, sum(part.window_s for part in parts), times, compute_times, cores_used), finite
 
     def exchange(self, index: int, number: int) -> Window | None:
         """Exchange the gradients of an arm by themselves; None on ranks that have no part in it."""
@@ -257,10 +257,10 @@ class WindowRunner:
             self.all_ranks.barrier()
             begin = time.perf_counter()
             for _ in range(_EXCHANGES):
-                begin_one = time.perf_counter()
+                exchange_begin = time.perf_counter()
                 exchange()
                 synchronize_devices()
-                times_s.append(time.perf_counter() - begin_one)
+                times_s.append(time.perf_counter() - exchange_begin)
             self.all_ranks.barrier()
             window_s = time.perf_counter() - begin
         return Window(number, index, window_s, times_s)
@@ -275,24 +275,24 @@ class WindowRunner:
 
     def _prepare(self, arms: ArmSet) -> None:
         """Restore the weights of the ranks of these arms, and wait until all ranks are ready."""
-        if self._own(arms):
+        if self._local_arm(arms):
             self.restore()
         self._wait_until_ready(arms)
 
     def _wait_until_ready(self, arms: ArmSet) -> None:
         """Wait until all ranks, and the links between them, are ready for these arms."""
-        rates = [arm.link_mbit_per_s for arm in self._listed]
+        rates = [arm.link_mbit_per_s for arm in self._config_arms]
         if self.all_ranks.rank == 0 and self.limited and len(set(rates)) > 1:
             self._gate.use_link(rates[arms[0]])
         self.all_ranks.barrier()
 
-    def _own(self, arms: ArmSet) -> Arm | None:
+    def _local_arm(self, arms: ArmSet) -> Arm | None:
         """Return the arm among these that this rank takes part in."""
         return next((arm for index in arms if (arm := self.arms[index])), None)
 
     def _measure(self, arms: ArmSet, steps: Length) -> _Part | None:
         """Run steps of this rank's arm among these, between barriers; None if it has none there."""
-        arm = self._own(arms)
+        arm = self._local_arm(arms)
         self._prepare(arms)
         if arm is None:
             self._wait()
@@ -311,23 +311,23 @@ class WindowRunner:
         self.all_ranks.barrier()
         self.all_ranks.barrier()
 
-    def _timed(self, arm: Arm, batches: Batches, steps: int, waiting: AllRanks) -> _Part:
+    def _timed(self, arm: Arm, batches: Batches, steps: int, ranks: AllRanks) -> _Part:
         """Run timed steps between two barriers of these ranks: nothing else is between them."""
-        counted = counters.read(self._meter)
-        waiting.barrier()
+        reading = counters.read(self._meter)
+        ranks.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
-        waiting.barrier()
+        ranks.barrier()
         window_s = time.perf_counter() - begin
-        return _Part(window_s, timed, counters.since(counted, self._meter))
+        return _Part(window_s, timed, counters.since(reading, self._meter))
 
 
 def restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
     """Return a function that sets the variables to the values that they have now.
 
-    In separate memory: what shares memory with the copy would be copied by the first step that changes it. Raw
-    operations, of which a thousand take 0.05 s of CPU time: as methods of the variables they take ten times as long,
-    and a function compiled of them takes a second to compile.
+    The copies are in separate memory: else the first step that changes a variable would copy it. A thousand raw
+    operations take 0.05 s of CPU time; as methods of the variables they take ten times as long, and a function of them
+    takes a second to compile.
     """
     pairs = [(variable.handle, tf.identity(variable)) for variable in variables]
 

@@ -1,4 +1,4 @@
-"""Models of papers, as tf_keras.applications has them."""
+"""Models of papers, from tf_keras.applications."""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ def _plain_conv(x: tf.Tensor, filters: int, kernel: int, strides: int = 1) -> tf
 def _inception_1(x: tf.Tensor, filters: tuple[int, int, int, int, int, int]) -> tf.Tensor:
     from tf_keras import layers
 
-    one, to_three, three, to_five, five, pool = filters
+    conv_1, reduce_3, conv_3, reduce_5, conv_5, pool = filters
     return _concat(
-        _plain_conv(x, one, 1),
-        _plain_conv(_plain_conv(x, to_three, 1), three, 3),
-        _plain_conv(_plain_conv(x, to_five, 1), five, 5),
+        _plain_conv(x, conv_1, 1),
+        _plain_conv(_plain_conv(x, reduce_3, 1), conv_3, 3),
+        _plain_conv(_plain_conv(x, reduce_5, 1), conv_5, 5),
         _plain_conv(layers.MaxPooling2D(3, 1, "same")(x), pool, 1),
     )
 

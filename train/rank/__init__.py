@@ -1,1 +1,1 @@
-"""One process of a job, without TensorFlow: where it runs, what surrounds it, how its time is booked."""
+"""One process of a job, without TensorFlow: its placement, its environment, its phases."""

@@ -1,8 +1,8 @@
-"""Counters, read outside every timed window: of a rank's cores, by the kernel; of energy, by processors and GPUs.
+"""Counters, read outside every timed window: the kernel's of a rank's cores, and the energy of processors and GPUs.
 
-RAPL counts the packages of Intel's and AMD's processors, with all that runs on them; memory and power supply are not in
-it. Its counters restart after some hundred kilojoules: a span in which one does so twice is too small, but that takes
-longer than any window of some minutes. NVML counts the energy of GPUs.
+RAPL counts the energy of the packages of Intel's and AMD's processors, with all programs on them, without memory and
+power supply. Its counters restart after some hundred kilojoules. If one restarts twice in a span, the result is too
+small, but that takes longer than windows of some minutes. NVML counts the energy of GPUs.
 """
 
 import os
@@ -33,7 +33,7 @@ class Counter:
     """A counter of energy."""
 
     joules: float
-    range_j: float | None  # it restarts at 0 after this; None: not known
+    range_j: float | None  # it restarts at 0 after this; None: unknown
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class EnergyReading:
 
 
 class Meter:
-    """Reads the counters of energy that a rank is to read."""
+    """Reads the energy counters of a rank."""
 
     def __init__(self, processors: bool = False, gpu: Callable[[], GpuCount] | None = None) -> None:
-        """Read nothing yet.
+        """Choose the counters.
 
-        processors: of the host: one rank of it is enough. gpu: reads the rank's GPU, as `gpus.count_reader` returns it.
+        processors: those of the host; one rank reads them. gpu: reads the rank's GPU, from `gpus.count_reader`.
         """
         self._processors, self._gpu = processors, gpu or (lambda: NOT_COUNTED)
 
@@ -95,7 +95,7 @@ def processors_j(begin: Sequence[Counter], end: Sequence[Counter]) -> float | No
 
 
 def gpu_j(begin: float | None, end: float | None) -> float | None:
-    """Return the energy of a GPU between two readings, in J; None if it does not count it, or has restarted."""
+    """Return the energy of a GPU between two readings, in J; None if it has no counter, or one that has restarted."""
     return None if begin is None or end is None or end < begin else end - begin
 
 
@@ -120,7 +120,7 @@ class Reading:
     own_s: float
     busy_s: float
     steal_s: float
-    threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready and did not run
+    threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready but did not run
     energy: EnergyReading
 
 
@@ -133,7 +133,7 @@ def read(meter: Meter) -> Reading | None:
 
 
 def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
-    """Return what was counted since a reading with the same meter; None without one."""
+    """Return the difference to an earlier reading with the same meter; None without one."""
     end = read(meter)
     if begin is None or end is None:
         return None
@@ -150,20 +150,20 @@ def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
     )
 
 
-def total(uses: Sequence[CoreUse | None]) -> CoreUse | None:
-    """Return the sum over several spans, and the mean of clocks; None where one of them was not counted."""
-    counted = [use for use in uses if use]
-    if not counted or len(counted) < len(uses):
+def total(usages: Sequence[CoreUse | None]) -> CoreUse | None:
+    """Return the sum over several spans, and the mean of clocks; None if one of them was not counted."""
+    counted = [usage for usage in usages if usage]
+    if not counted or len(counted) < len(usages):
         return None
     sums: dict[str, Any] = {}
     for name in (item.name for item in fields(CoreUse)):
-        values = [getattr(use, name) for use in counted]
+        values = [getattr(usage, name) for usage in counted]
         sums[name] = known_mean(values) if name.endswith("_mhz") else _sum(values)
     return CoreUse(**sums)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """Return the sum; None where one of the values is not known."""
+    """Return the sum; None if one of the values is unknown."""
     reported = [value for value in values if value is not None]
     return sum(reported) if len(reported) == len(values) else None
 
@@ -213,9 +213,9 @@ def thread_times(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
 def delay_s(
     begin: Mapping[str, tuple[float, float]], end: Mapping[str, tuple[float, float]], cores: int
 ) -> float | None:
-    """Return how long a rank's busiest threads were ready and did not run between two readings, in s; one per core.
+    """Return how long a rank's busiest threads, one per core, were ready but did not run between two readings, in s.
 
-    Those compute. Others, as Horovod's, wait for them whatever else the machine does. None without threads.
+    Those compute. Others, such as Horovod's, only wait for them. None without threads.
     """
     spent = [
         (ran_s - begin.get(name, (0.0, 0.0))[0], waited_s - begin.get(name, (0.0, 0.0))[1])
@@ -224,12 +224,12 @@ def delay_s(
     return sum(waited_s for _, waited_s in sorted(spent, reverse=True)[:cores]) if spent else None
 
 
-def frequency_mhz(cores: Collection[int], which: str = "scaling_cur_freq", clocks: Path = _CLOCKS) -> float | None:
-    """Return the mean clock of these cores, or by `which` its highest (cpuinfo_max_freq); None without cpufreq."""
+def frequency_mhz(cores: Collection[int], kind: str = "scaling_cur_freq", clocks: Path = _CLOCKS) -> float | None:
+    """Return the mean clock of these cores, or of another `kind`, as cpuinfo_max_freq; None without cpufreq."""
     clocks_mhz = []
     for core in cores:
         try:
-            clocks_mhz.append(int((clocks / f"cpu{core}/cpufreq/{which}").read_text()) / 1e3)
+            clocks_mhz.append(int((clocks / f"cpu{core}/cpufreq/{kind}").read_text()) / 1e3)
         except (OSError, ValueError):
             return None
     return sum(clocks_mhz) / len(clocks_mhz) if clocks_mhz else None

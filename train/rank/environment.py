@@ -23,12 +23,12 @@ from train.record.record import Environment, Host
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
 
-_ANSWER_WITHIN_S = 60.0  # git looks at every file, on a shared file system slowly
+_ANSWER_WITHIN_S = 60.0  # git reads every file, which is slow on a shared file system
 BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
 
 
 def output(*command: str) -> str | None:
-    """Return the standard output of a command; None where it is not installed or fails."""
+    """Return the standard output of a command; None if it is not installed or fails."""
     if not shutil.which(command[0]):
         return None
     try:
@@ -48,7 +48,7 @@ def cpu_model() -> str:
 
 
 def host(usable_cores: Collection[int]) -> Host:
-    """Return this machine; usable_cores: those of its cores that the job may use."""
+    """Return a description of this machine. usable_cores: those of its cores that the job may use."""
     gpus = nvidia.query()
     return Host(
         host=socket.gethostname(),
@@ -77,7 +77,7 @@ def horovod_built_with() -> list[str]:
     import horovod.tensorflow as hvd
 
     built = {"mpi": hvd.mpi_built(), "gloo": hvd.gloo_built(), "nccl": bool(hvd.nccl_built()), "cuda": hvd.cuda_built()}
-    return sorted(name for name, there in built.items() if there)
+    return sorted(name for name, is_built in built.items() if is_built)
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ def check_mpi(mpi_home: str | None) -> None:
 
 
 def git_state() -> tuple[str | None, bool | None]:
-    """Return the commit of the kit's code, and whether the tree differs from it; None if git does not tell.
+    """Return the commit of the kit's code, and whether the tree differs from it; None if unknown.
 
-    An image has no git: there the launcher's environment variables say it, or a file that the image's build wrote.
+    An image has no git: there they come from the launcher's environment variables, or from a file of the image's build.
     """
     if commit := os.environ.get(protocol.GIT_COMMIT):
         return commit, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
@@ -129,7 +129,7 @@ def git_state() -> tuple[str | None, bool | None]:
 
 
 def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
-    """Return the environment of the job on these hosts, for the record; with_horovod: this process has loaded it."""
+    """Return the environment of the job on these hosts, for the record. with_horovod: this process has loaded it."""
     commit, dirty = git_state()
     library = mpi_library()
     installed = versions()

@@ -23,7 +23,7 @@ _TIMEOUT_S = 60.0  # a driver that no process holds open takes seconds for each 
 
 @dataclass(frozen=True)
 class GpuUse:
-    """The use of a GPU at one moment; None for what it does not report."""
+    """The use of a GPU at one moment; None: not reported."""
 
     fraction: float | None  # of the driver's sample period (1 s at most) in which any kernel ran, 0 to 1
     memory_bytes: int | None  # allocated on the GPU, by all processes
@@ -34,7 +34,7 @@ UNKNOWN = GpuUse(None, None)
 
 @dataclass(frozen=True)
 class GpuCount:
-    """The energy of a GPU since its driver was loaded, and its clock now; None for what it does not report."""
+    """The energy of a GPU since its driver was loaded, and its clock now; None: not reported."""
 
     energy_j: float | None  # counted from Volta on, and not by MIG instances
     clock_mhz: float | None
@@ -59,7 +59,7 @@ def names() -> list[str]:
 def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
     """Return the GPUs and how they are set; none without a driver, or if it does not answer in time.
 
-    Another process asks the driver: while a driver hangs, a process inside it can neither continue nor be killed.
+    A child process asks the driver: if the driver hangs, a process in it can neither continue nor be killed.
     """
     try:
         ctypes.CDLL(LIBRARY)
@@ -76,7 +76,7 @@ def query(timeout_s: float = _TIMEOUT_S) -> Gpus:
 
 
 def query_driver(nvml: Any = pynvml) -> Gpus:
-    """Ask the driver for the GPUs from this process, for as long as it takes."""
+    """Return the GPUs by asking the driver from this process, without a time limit."""
     try:
         nvml.nvmlInit()
     except pynvml.NVMLError:
@@ -91,7 +91,7 @@ def query_driver(nvml: Any = pynvml) -> Gpus:
 
 
 def _state(handle: Any, nvml: Any) -> GpuState:
-    """Return how a GPU is set. Raises NVMLError where it has no name."""
+    """Return how a GPU is set. Raises NVMLError if it has no name."""
     persistence = _or_none(lambda: nvml.nvmlDeviceGetPersistenceMode(handle))
     limit_mw = _or_none(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
     return GpuState(
@@ -114,7 +114,7 @@ def _topology() -> str | None:
 
 
 def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
-    """Return a function that reads the use of a GPU; it returns UNKNOWN where there is no driver or no such GPU.
+    """Return a function that reads the use of a GPU; it returns UNKNOWN without a driver or such a GPU.
 
     NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a separate process.
 
@@ -122,7 +122,7 @@ def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or if all are of one model.
     """
     handle = _find(gpu, nvml)
-    return lambda: UNKNOWN if handle is None else _use(handle, nvml)
+    return lambda: UNKNOWN if handle is None else _gpu_use(handle, nvml)
 
 
 def count_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
@@ -147,7 +147,7 @@ def _handles(nvml: Any) -> list[Any]:
 
 
 def _find(gpu: str, nvml: Any) -> Any:
-    """Return the handle of a GPU or MIG instance; None without a driver, or where there is none."""
+    """Return the handle of a GPU or MIG instance; None if there is no driver or no such GPU."""
     try:
         nvml.nvmlInit()
         if gpu.isdigit():
@@ -161,7 +161,7 @@ def _find(gpu: str, nvml: Any) -> Any:
         return None
 
 
-def _use(handle: Any, nvml: Any) -> GpuUse:
+def _gpu_use(handle: Any, nvml: Any) -> GpuUse:
     return GpuUse(
         fraction=_or_none(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),  # percent
         # Version 2 does not count what the driver reserves for itself, as nvidia-smi does not.
@@ -170,7 +170,7 @@ def _use(handle: Any, nvml: Any) -> GpuUse:
 
 
 def _or_none(read: Callable[[], Any]) -> Any:
-    """Return what is read, None where the GPU does not report it: a MIG instance has no utilisation."""
+    """Return the value that `read` returns; None if the GPU does not report it: a MIG instance has no utilisation."""
     try:
         return read()
     except pynvml.NVMLError:

@@ -1,4 +1,4 @@
-"""The settings and the load of this machine, as far as they change a measurement; names of many hosts, in short."""
+"""The settings and the load of this machine that can change a measurement; short lists of host names."""
 
 import os
 import re
@@ -13,17 +13,17 @@ _CPUS = Path("/sys/devices/system/cpu")
 _NODES = Path("/sys/devices/system/node")
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _CPUINFO = Path("/proc/cpuinfo")
-# Instruction sets that oneDNN and Eigen have kernels of their own for, by the names of /proc/cpuinfo.
+# Instruction sets for which oneDNN and Eigen have special kernels, by the names of /proc/cpuinfo.
 _SPEED_FLAGS = (
     "avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
 )  # fmt: skip
 BF16_FLAGS = ("avx512_bf16", "amx_bf16")  # either of them multiplies bfloat16 in hardware
-_NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")  # the last number of a text, and what is around it
+_NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")  # the last number of a text, with the text before and after it
 
 
 def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None) -> HostState:
-    """Return this machine now, with its GPUs as they were found; cores: those that the job may use."""
+    """Return the state of this machine, with these GPUs. cores: those that the job may use."""
     return HostState(
         governor=governor(cores),
         frequency_mhz=counters.frequency_mhz(cores),
@@ -40,7 +40,7 @@ def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None
 
 
 def governor(cores: Collection[int], cpus: Path = _CPUS) -> str | None:
-    """Return what sets the clocks of these cores: powersave, performance, ...; several where they differ."""
+    """Return the governor of these cores' clocks: powersave, performance, ...; several if they differ."""
     governors = {_read(cpus / f"cpu{core}/cpufreq/scaling_governor") for core in cores}
     return None if None in governors else ", ".join(sorted(name for name in governors if name)) or None
 
@@ -57,13 +57,13 @@ def numa_nodes(nodes: Path = _NODES) -> int | None:
 
 
 def huge_pages(enabled: Path = _HUGE_PAGES) -> str | None:
-    """Return when memory gets huge pages by itself: always, madvise or never. The kernel puts brackets around it."""
+    """Return when memory gets huge pages automatically: always, madvise or never, which the kernel has in brackets."""
     chosen = re.search(r"\[(\w+)\]", _read(enabled) or "")
     return chosen[1] if chosen else None
 
 
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
-    """Return those instruction sets of the processor that decide how fast it trains."""
+    """Return the instruction sets of the processor that determine its training speed."""
     line = re.search(r"^flags\s*:(.*)$", _read(cpuinfo) or "", re.MULTILINE)
     flags = set(line[1].split()) if line else set()
     return [flag for flag in _SPEED_FLAGS if flag in flags]

@@ -41,10 +41,10 @@ class PhaseClock:
             listener(phase, seconds)
 
     def announce(self, phase: str) -> None:
-        """Tell the listener that `phase` comes next. `enter` then tells it nothing, and only reads the clock.
+        """Tell the listeners that `phase` comes next. `enter` then only reads the clock, and does not call them.
 
-        Call it before the barrier that precedes a timed phase: listeners write files, and no rank takes as long as
-        another for that.
+        Call it before the barrier that precedes a timed phase: listeners write files, which takes a different time on
+        each rank.
         """
         self._tell(phase, self._so_far(self._now()))
         self._announced = phase
@@ -57,10 +57,10 @@ class PhaseClock:
         if phase not in PHASES:
             raise ValueError(f"phase={phase}: allowed are {', '.join(PHASES)}")
         if phase == "timed" and self._announced != phase:
-            self.announce(phase)  # nothing is written inside the timed window
+            self.announce(phase)  # listeners write nothing inside the timed window
         announced = self._announced == phase
         now = self._now() if at is None else at
-        if now < self.started_at:  # by a launcher's clock, on another host or set back since
+        if now < self.started_at:  # the launcher's clock is another host's, or was set back since
             self.started_at = self._since = now
         self.seconds = self._so_far(now)
         self.phase, self._since, self._announced = phase, now, None

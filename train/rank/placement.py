@@ -38,12 +38,12 @@ def _first_integer(names: Sequence[str], otherwise: int, environment: Mapping[st
 
 
 def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
-    """Return the rank of a process with this environment; `otherwise` where no launcher set it."""
+    """Return the rank of a process with this environment; `otherwise` if no launcher set it."""
     return _first_integer(_RANK_VARIABLES, otherwise, environment)
 
 
 def without_rank() -> dict[str, str]:
-    """Return the environment of this process, for one that serves all ranks and is none."""
+    """Return the environment of this process for a process that serves all ranks and is no rank."""
     return {name: value for name, value in os.environ.items() if name not in _RANK_VARIABLES}
 
 
@@ -53,7 +53,7 @@ def first_rank() -> int:
 
 
 def global_rank() -> int:
-    """Return the rank of this process in the job, before Horovod can be asked; 0 where no launcher set it."""
+    """Return the rank of this process in the job, before Horovod can be asked; 0 if no launcher set it."""
     return first_rank() + rank_of(os.environ, 0)
 
 
@@ -63,17 +63,17 @@ def rank_group() -> int:
 
 
 def local_rank() -> int:
-    """Return the rank of this process on its host, before Horovod can be asked; 0 where no launcher set it."""
+    """Return the rank of this process on its host, before Horovod can be asked; 0 if no launcher set it."""
     return _first_integer(LOCAL_RANK_VARIABLES, 0)
 
 
 def local_size() -> int:
-    """Return how many ranks this host has, before Horovod can be asked; 1 where no launcher set it."""
+    """Return how many ranks this host has, before Horovod can be asked; 1 if no launcher set it."""
     return _first_integer(_LOCAL_SIZE_VARIABLES, 1)
 
 
 def size() -> int:
-    """Return how many processes a launcher started with this one, before Horovod can be asked; 1 where none set it."""
+    """Return how many processes a launcher started with this one, before Horovod can be asked; 1 if none set it."""
     return _first_integer(_SIZE_VARIABLES, 1)
 
 
@@ -83,7 +83,7 @@ def usable_cores() -> list[int]:
 
 
 def share(cores: int, sharers: int) -> int:
-    """Return the cores that each of so many gets, one at least: nodes of a machine, or ranks of a node."""
+    """Return the cores of each sharer, at least one: nodes of a machine, or ranks of a node."""
     return max(1, cores // sharers)
 
 
@@ -116,7 +116,7 @@ def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
 
 
 def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:
-    """Return whether ranks, each given as its host, its cores and how many workers it is, share a core of a host."""
+    """Return whether ranks share a core of a host. ranks: host, cores and number of workers of each."""
     by_host: dict[str, list[Sequence[int]]] = {}
     for host, cores, workers in ranks:
         if len(cores) < workers:
@@ -151,19 +151,19 @@ def addresses() -> dict[str, str]:
 def address_towards(peers: Sequence[str]) -> str:
     """Return this host's address on the network to its peers, of which it may be one; loopback without peers.
 
-    Raises OSError where a peer's name has no address.
+    Raises OSError if a peer's name has no address.
     """
-    own, named = addresses(), "127.0.0.1"
+    interfaces, own_address = addresses(), "127.0.0.1"
     for peer in peers:
         address = socket.gethostbyname(peer)
         if address.startswith("127."):
             continue
-        if address not in own:
+        if address not in interfaces:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing, only looks up the route
                 probe.connect((address, 9))
                 return probe.getsockname()[0]
-        named = address
-    return named
+        own_address = address
+    return own_address
 
 
 def interface_towards(peers: Sequence[str]) -> str:

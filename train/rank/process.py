@@ -1,6 +1,6 @@
-"""This process and its environment variables, its end when those that need it are gone, and the end of a whole job.
+"""This process and its environment variables, its end when its launcher is gone, and the end of a whole job.
 
-Variables: which are recorded, which a rank may see, which cross to other hosts. No secret does any.
+Variables: which are recorded, which a rank may see, which are sent to other hosts. None of them holds a secret.
 `python -m train.rank.process JOB_ID` ends the processes of a job on this host.
 """
 
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # loaded here: a child of a program with threads should do as little as possible before exec
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASS|AUTH|CRED|JWT", re.IGNORECASE)
-# What can change a measurement: all settings of these libraries, and where Slurm put the job.
+# Variables that can change a measurement: all settings of these libraries, and Slurm's placement of the job.
 _RECORDED = re.compile(
     "(HOROVOD|TF|OMP|MV2|NCCL|CUDA|KMP|MALLOC)_.+"
     "|OMPI_MCA_(btl|coll|hwloc|io|mpi|mtl|oob|opal|osc|pml|rmaps|rml)_.+"
@@ -33,12 +33,12 @@ _RECORDED = re.compile(
     "|SLURM_(CLUSTER_NAME|CPUS_ON_NODE|CPUS_PER_(TASK|GPU)|CPU_(BIND|FREQ).*|DISTRIBUTION|EXACT|GPUS.*|GPU_(BIND|FREQ)"
     "|HINT|JOB_(ACCOUNT|NAME|USER)|MEM_(BIND|PER).*|MPI_TYPE|NTASKS_PER_.+|RESTART_COUNT|THREADS_PER_CORE|TOPOLOGY_ADDR)"
 )
-# What a process needs to start on another host as it would here: programs, libraries, languages, containers.
-_TO_START = re.compile(
+# Variables with which a process starts on another host as here: programs, libraries, languages, containers.
+_START_VARIABLES = re.compile(
     "PATH|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|LANG|LC_.+|TMPDIR|TZ|KIT_.+|(APPTAINER|SINGULARITY).+"
 )
-# How launchers tell a process its rank: those of another launcher, in whose job this one runs, are wrong.
-_OF_A_LAUNCHER = re.compile(
+# Variables by which launchers tell a process its rank: those of another launcher, whose job this one is in, are wrong.
+_LAUNCHER_VARIABLES = re.compile(
     "HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|GLOO_RENDEZVOUS_.+|GLOO_IFACE|CONTROLLER|CPU_OPERATIONS|ELASTIC)"
     "|NCCL_SOCKET_IFNAME|OMPI_COMM_WORLD_.+|OMPI_UNIVERSE_SIZE|OMPI_MCA_(orte|ess)_.+|PMIX?_(RANK|SIZE|FD|ID|NAMESPACE)"
     "|PMIX_SERVER_.+|MV2_COMM_WORLD_.+|MPI_LOCAL(RANKID|NRANKS)|SLURM_(PROCID|LOCALID|NODEID|GTIDS|STEP_.+|SRUN_.+)"
@@ -50,7 +50,7 @@ def allow_open_files(ranks: int) -> None:
     """Raise the limit of open files for a process that serves or joins so many ranks, up to `ulimit -Hn`.
 
     Most systems begin with 1,024, which is too few from some hundred ranks on. It is not raised further than needed:
-    some programs, as Open MPI's, close every number that could be open before they start another one.
+    some programs, such as Open MPI's, close every descriptor that could be open before they start another program.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = _OTHER_FILES + _FILES_PER_RANK * ranks
@@ -65,11 +65,11 @@ def end_with_parent(signal_number: int) -> None:
 
 
 def end_with_launcher(output: int) -> None:
-    """End this process at once when no process is left that could read what it writes to `output`, a descriptor.
+    """End this process at once when no process can read its `output`, a descriptor, any more.
 
-    On another host neither ssh nor Horovod would end it. The launcher holds the other end of a rank's standard output:
-    itself, or through ssh, mpirun or srun, whose server on this host closes it when they are gone. A file is never
-    closed: then this does nothing.
+    On another host neither ssh nor Horovod would end it. The launcher holds the other end of a rank's standard output
+    directly, or through ssh, mpirun or srun, whose server on this host closes it when they are gone. If the output is a
+    file, this does nothing.
     """
 
     def wait() -> None:
@@ -112,23 +112,23 @@ def is_secret(name: str) -> bool:
 
 def is_launcher_variable(name: str) -> bool:
     """Return whether launchers set a variable of this name."""
-    return bool(_OF_A_LAUNCHER.fullmatch(name))
+    return bool(_LAUNCHER_VARIABLES.fullmatch(name))
 
 
 def recorded_variables() -> dict[str, str]:
     """Return the variables that can change a measurement, as a record holds them."""
-    return _those(_RECORDED)
+    return _matching_variables(_RECORDED)
 
 
 def variables_for_other_hosts() -> dict[str, str]:
     """Return the variables that ranks on other hosts get: all users of the hosts see them, in command lines."""
-    return _those(_TO_START) | recorded_variables()
+    return _matching_variables(_START_VARIABLES) | recorded_variables()
 
 
 def variables_for_ranks(needed: Collection[str] = ()) -> dict[str, str]:
     """Return the variables of this process for the ranks that it launches.
 
-    Without those that may hold a secret, but for the needed ones, and those of another launcher.
+    Without those of another launcher, and without those that may hold a secret unless they are `needed`.
     """
     return {
         name: value
@@ -137,7 +137,7 @@ def variables_for_ranks(needed: Collection[str] = ()) -> dict[str, str]:
     }
 
 
-def _those(names: re.Pattern[str]) -> dict[str, str]:
+def _matching_variables(names: re.Pattern[str]) -> dict[str, str]:
     return {name: value for name, value in sorted(os.environ.items()) if names.fullmatch(name) and not is_secret(name)}
 
 

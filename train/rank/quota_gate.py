@@ -1,4 +1,4 @@
-"""How a rank requests the CPU quota of its measurement and the rate of its link, and releases them.
+"""Requests of a rank for the CPU quota of its measurement and the rate of its link, and their release.
 
 Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher exchange
 marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
@@ -32,12 +32,12 @@ class QuotaGate:
         """Return when all links have this rate; None: no limit. Only rank 0 calls it, while all nodes are limited."""
         if not self.folder:
             return
-        now = protocol.read_message(protocol.link_wanted_path(self.folder), LinkRate)
-        if now.number and now.mbit_per_s == mbit_per_s:
+        last = protocol.read_message(protocol.link_wanted_path(self.folder), LinkRate)
+        if last.number and last.mbit_per_s == mbit_per_s:
             return
-        wanted = LinkRate(now.number + 1, mbit_per_s)
-        protocol.write_message(protocol.link_wanted_path(self.folder), wanted)
-        while protocol.read_message(protocol.link_set_path(self.folder), LinkRate) != wanted:
+        request = LinkRate(last.number + 1, mbit_per_s)
+        protocol.write_message(protocol.link_wanted_path(self.folder), request)
+        while protocol.read_message(protocol.link_set_path(self.folder), LinkRate) != request:
             time.sleep(_POLL_S)
 
     def release(self) -> None:

@@ -1,6 +1,6 @@
-"""The roll call: before anything is timed, ranks say where they are and what they run, and all of them check it.
+"""The roll call: before anything is timed, ranks report their hosts and software, and all of them check the reports.
 
-A job whose ranks are in the wrong place, or run different configurations, code or packages, measures something else.
+A job whose ranks are on the wrong hosts, or run different configurations, code or packages, measures something else.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,8 +45,8 @@ class Details:
 class Expected:
     """The hosts and the launcher's code that the ranks must agree with."""
 
-    hosts: int = 1  # how many the ranks must be on, at least; with more than one, the same number of ranks on each
-    config_hash: str | None = None  # the launcher's; None where there is none
+    hosts: int = 1  # the fewest that the ranks must be on; with more than one, the same number of ranks on each
+    config_hash: str | None = None  # the launcher's; None without a launcher
     launcher: Details | None = None
 
 
@@ -56,29 +56,29 @@ def hosts_of_step(config: RunConfig, variables: Mapping[str, str]) -> int:
 
 
 def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list[str]:
-    """Return the faults of the ranks' placement that change a measurement: cause and fix of each; none if all is well.
+    """Return the faults of the ranks' placement that change a measurement, with cause and fix; empty if there are none.
 
-    hosts: how many the ranks must be on, at least.
+    hosts: the fewest that the ranks must be on.
     """
-    on: dict[str, list[Present]] = {}
-    for one in present:
-        on.setdefault(one.host.host, []).append(one)
+    by_host: dict[str, list[Present]] = {}
+    for answer in present:
+        by_host.setdefault(answer.host.host, []).append(answer)
     return [
-        *_wrong_hosts(on, config, hosts),
-        *_shared_devices(on, alone=hosts > 1),
+        *_wrong_hosts(by_host, config, hosts),
+        *_shared_devices(by_host, alone=hosts > 1),
         *_different_mpi(present, config),
     ]
 
 
-def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: int) -> list[str]:
-    if len(on) < hosts:
+def _wrong_hosts(by_host: Mapping[str, Sequence[Present]], config: RunConfig, hosts: int) -> list[str]:
+    if len(by_host) < hosts:
         return [
-            f"nodes={config.all_nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} "
-            f"host{'s' * (len(on) > 1)} ({folded(on)}). Under Slurm: srun --nodes={config.all_nodes} "
+            f"nodes={config.all_nodes}: the {sum(map(len, by_host.values()))} ranks run on {len(by_host)} "
+            f"host{'s' * (len(by_host) > 1)} ({folded(by_host)}). Under Slurm: srun --nodes={config.all_nodes} "
             f"--ntasks-per-node={config.ranks_per_node}, and not horovodrun without -H; with mpirun or horovodrun: "
             "-H host1:1,host2:1"
         ]
-    uneven = [f"{host} {len(ranks)}" for host, ranks in on.items() if len(ranks) != config.ranks_per_node]
+    uneven = [f"{host} {len(ranks)}" for host, ranks in by_host.items() if len(ranks) != config.ranks_per_node]
     if hosts > 1 and uneven:
         return [
             f"ranks_per_node={config.ranks_per_node}: other numbers of ranks are on {listed(uneven)}. "
@@ -87,20 +87,20 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: 
     return []
 
 
-def _shared_devices(on: Mapping[str, Sequence[Present]], alone: bool) -> list[str]:
-    """Return what ranks share, each once with its hosts. alone: a host is one node, whose ranks share no cores."""
-    shared = hosts_by_text((host, text) for host, ranks in on.items() for text in _shared_on(ranks, alone))
+def _shared_devices(by_host: Mapping[str, Sequence[Present]], alone: bool) -> list[str]:
+    """Return the devices that ranks share, each with its hosts. alone: a host is one node, without shared cores."""
+    shared = hosts_by_text((host, text) for host, ranks in by_host.items() for text in _shared_on(ranks, alone))
     return [f"{hosts}: {text}" for text, hosts in shared.items()]
 
 
 def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
-    gpus = [one.gpu for one in ranks if one.gpu is not None]
+    gpus = [answer.gpu for answer in ranks if answer.gpu is not None]
     if len(set(gpus)) < len(gpus):
         yield (
             f"{len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Use at most as many "
             "ranks_per_node as it has GPUs; under Slurm request as many: --gpus-per-node"
         )
-    taken = [core for one in ranks for core in one.cores]
+    taken = [core for answer in ranks for core in answer.cores]
     if alone and len(set(taken)) < len(taken):
         yield (
             f"its {len(ranks)} ranks need {len(taken)} cores and may use {len(set(taken))}. Under Slurm "
@@ -110,7 +110,7 @@ def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
 
 def _different_mpi(present: Sequence[Present], config: RunConfig) -> list[str]:
     # A rank group without Horovod has loaded none.
-    libraries = sorted({str(one.mpi) for one in present if one.mpi or not config.launch.rank_groups})
+    libraries = sorted({str(answer.mpi) for answer in present if answer.mpi or not config.launch.rank_groups})
     if len(libraries) < 2:
         return []
     return [
@@ -124,11 +124,11 @@ def agreed(present: Sequence[Present], expected: Expected) -> bool:
 
     The launcher's packages do not count: ranks in a container have others.
     """
-    hashes, digests = {one.config_hash for one in present}, {one.source_digest for one in present}
+    hashes, digests = {answer.config_hash for answer in present}, {answer.source_digest for answer in present}
     if expected.launcher:
         hashes.add(str(expected.config_hash))
         digests.add(files.source_digest(expected.launcher.source))
-    return len(hashes) == len(digests) == 1 and all(one.packages == present[0].packages for one in present)
+    return len(hashes) == len(digests) == 1 and all(answer.packages == present[0].packages for answer in present)
 
 
 def differences(present: Sequence[Present], details: Sequence[Details], launcher: Details | None) -> list[str]:
@@ -140,16 +140,16 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     rank_0 = f"rank 0 ({present[0].host.host})"
     named = "the launcher" if launcher else rank_0
     ranks_by_text: dict[str, list[str]] = {}  # a difference -> the ranks that have it
-    for one, other in zip(present, details, strict=True):
+    for answer, rank_details in zip(present, details, strict=True):
         texts = []
-        if keys := _changed(identity.flat(reference.config), identity.flat(other.config)):
+        if keys := _changed(identity.flat(reference.config), identity.flat(rank_details.config)):
             texts.append(f"another configuration than {named}: {listed(keys)}")
-        if changed := files.differing(reference.source, other.source):
+        if changed := files.differing(reference.source, rank_details.source):
             texts.append(f"other files than {named}: {listed(changed)}. All hosts and images need the same tree")
-        if packages := _changed(first.packages, other.packages):
+        if packages := _changed(first.packages, rank_details.packages):
             texts.append(f"other packages than {rank_0}: {listed(packages)}. Install the same ones on all hosts")
         for text in texts:
-            ranks_by_text.setdefault(text, []).append(f"rank {one.rank} ({one.host.host})")
+            ranks_by_text.setdefault(text, []).append(f"rank {answer.rank} ({answer.host.host})")
     return [f"{listed(ranks)}: {text}" for text, ranks in ranks_by_text.items()]
 
 
@@ -162,20 +162,20 @@ def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str
 
 
 def remarks(hosts: Sequence[Host], config: RunConfig) -> list[str]:
-    """Return notes for the record on the hosts: that they differ, that they emulate the precision."""
-    flags_by_host = {one.host: one.state.cpu_flags for one in hosts if one.state and config.device == "cpu"}
-    hardware_by_host = {one.host: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in hosts}
+    """Return notes on the hosts for the record: different hardware, emulated precision."""
+    flags_by_host = {host.host: host.state.cpu_flags for host in hosts if host.state and config.device == "cpu"}
+    hardware_by_host = {host.host: machine.hardware(host.cores, host.cpu_model, host.gpus) for host in hosts}
     notes = (machine.hardware_note(hardware_by_host), machine.emulation_note(config.precision, flags_by_host))
     return [note for note in notes if note]
 
 
-def hold(me: Present, details: Details, expected: Expected, config: RunConfig, gather: Gather) -> list[Present]:
-    """Return the answers of all ranks, of which `me` is this one's. Every rank calls this.
+def hold(answer: Present, details: Details, expected: Expected, config: RunConfig, gather: Gather) -> list[Present]:
+    """Return the answers of all ranks, of which `answer` is this one's. Every rank calls this.
 
-    Raises ConfigError, on every rank, if ranks are in the wrong place, or run something else than the launcher or each
+    Raises ConfigError, on every rank, if ranks are on the wrong hosts, or run other software than the launcher or each
     other.
     """
-    present = gather(me, Present)
+    present = gather(answer, Present)
     if not agreed(present, expected):
         differing = differences(present, gather(details, Details), expected.launcher)
         raise ConfigError("; ".join(differing) or "the ranks' configurations differ in their hashes alone")

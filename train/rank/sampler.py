@@ -1,7 +1,7 @@
-"""Samples of what one rank uses of its cores, memory and GPU, taken by a separate process beside it.
+"""Samples of one rank's use of cores, memory and GPU, taken by a separate process.
 
 `python -m train.rank.sampler PID PERIOD_S [GPU]` prints one sample per line until it is killed or the rank has ended.
-The rank keeps these lines in an unnamed temporary file, so that it neither reads nor writes any while it trains.
+The lines go to an unnamed temporary file, so that the rank neither reads nor writes any while it trains.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ KILL_TIMEOUT_S = 5.0  # for the end of a process that was killed
 
 
 class Sampler:
-    """The process beside this rank, from its start to `stop`. It ends with the rank, however that ends."""
+    """The sampling process of this rank, from its start to `stop`. It ends with the rank, however that ends."""
 
     def __init__(self, period_s: float, gpu: str | None) -> None:
         """Start the process, on the cores that this process is bound to. gpu: as in CUDA_VISIBLE_DEVICES."""
@@ -41,9 +41,9 @@ class Sampler:
         return parsed_samples(whole.decode().splitlines(), started_at)
 
     def stop(self, started_at: float) -> list[Sample]:
-        """Kill the process and return what it took since the last call of `new_samples`, as that does.
+        """Kill the process and return the samples since the last call of `new_samples`.
 
-        A process inside a GPU driver that hangs cannot be killed. It is left behind, and its samples end there.
+        A process inside a GPU driver that hangs cannot be killed. It stays, and its samples end there.
         """
         self.process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -68,8 +68,8 @@ def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> I
             return
         gpu = read_gpu()
         yield at, cpu.user + cpu.system, memory_bytes, gpu.fraction, gpu.memory_bytes
-        left = period_s - (epoch + time.perf_counter()) % period_s
-        time.sleep(left if left > period_s / 2 else left + period_s)
+        wait_s = period_s - (epoch + time.perf_counter()) % period_s
+        time.sleep(wait_s if wait_s > period_s / 2 else wait_s + period_s)
 
 
 def main(pid: int, period_s: float, gpu: str | None = None) -> None:

@@ -1,1 +1,1 @@
-"""What crosses process borders: the run record, the parts that ranks leave, files and variables."""
+"""Data that processes exchange: the run record, the parts of ranks, files and variables."""

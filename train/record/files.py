@@ -1,8 +1,8 @@
-"""The files of runs: where they are, how they are written so that readers find them whole, and what tells them apart.
+"""The files of runs: their paths, how they are written whole, and digests that tell copies of the code apart.
 
 A run is in results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/.
 
-Hosts may hold different copies of the tree: the digests of the code and the configuration files that run name those.
+Hosts may hold different copies of the tree: digests of code and configuration files show differences.
 """
 
 import errno
@@ -34,7 +34,7 @@ def run_folder(point: Path, repeat: int, generation: int) -> Path:
 
 
 def checkpoints(run: Path) -> Path:
-    """Return the folder of a run's checkpoints: beside its folder, where its next generation finds them."""
+    """Return the folder of a run's checkpoints: beside its folder, for its next generation."""
     return run.with_name(f"checkpoints-{run.name.split('.')[0]}")
 
 
@@ -50,7 +50,7 @@ def generations(point: Path, repeat: int) -> list[int]:
 
 
 def completed(point: Path, repeat: int) -> RunRecord | None:
-    """Return the newest complete record of a repeat, or None if it is still to be measured."""
+    """Return the newest complete record of a repeat, or None if there is none."""
     return next(all_completed(point, repeat), None)
 
 
@@ -60,13 +60,13 @@ def all_completed(point: Path, repeat: int) -> Iterator[RunRecord]:
         try:
             record = load(run_folder(point, repeat, generation) / RECORD_NAME)
         except RecordError:
-            continue  # the analysis reports it; here it only means that nothing was measured
+            continue  # the analysis reports it; here it only means that there is no measurement
         if record.status == "complete":
             yield record
 
 
 def new_run(point: Path, repeat: int) -> tuple[Path, int]:
-    """Make the folder of the next generation of a repeat, and give its number. Raises OSError."""
+    """Make the folder of the next generation of a repeat; returns it, and its number. Raises OSError."""
     generation = (generations(point, repeat) or [0])[-1] + 1
     folder = run_folder(point, repeat, generation)
     folder.mkdir(parents=True)
@@ -74,7 +74,7 @@ def new_run(point: Path, repeat: int) -> tuple[Path, int]:
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file, in place of one that is there. mode: its permissions, less the umask. Raises OSError."""
+    """Write a file, replacing an existing one. mode: its permissions, less the umask. Raises OSError."""
     writing = path.with_name(f".{path.name}.writing")
     writing.unlink(missing_ok=True)  # of a writer that was killed: it may have other permissions
     with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -89,7 +89,7 @@ def digest(path: Path, algorithm: str = "sha256") -> str:
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """Write a file, and never replace one that is there. Raises OSError naming the path."""
+    """Write a file, but never replace an existing one. Raises OSError naming the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -99,7 +99,7 @@ def write_once(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         try:
-            os.link(temporary, path)  # unlike a rename it fails if there is a file, also one of this very moment
+            os.link(temporary, path)  # unlike a rename it fails if the file exists, even if it was just created
         except FileExistsError:
             raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced") from None
     except OSError as error:
@@ -121,6 +121,6 @@ def source_digest(digests: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(dict(digests), sort_keys=True).encode()).hexdigest()
 
 
-def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+def differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
     """Return the files whose content differs, or that only one side has, sorted."""
-    return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
+    return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))

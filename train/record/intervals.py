@@ -1,8 +1,8 @@
-"""Intervals of what rounds and launches give, and the rule that ends a curve once its launches are precise enough.
+"""Intervals over rounds and over launches, and the rule that ends a curve once its launches are precise enough.
 
-Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The
-launcher stops by them and the analysis shows them: this is the only definition. `benchmarks/coverage.py` simulates how
-often they hold the truth; docs/statistics.md has the table.
+Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The launcher uses
+them to stop, and the analysis shows them: this is their only definition. `benchmarks/coverage.py` simulates how often
+they hold the truth; docs/statistics.md has the table.
 """
 
 import bisect
@@ -16,8 +16,8 @@ from typing import Literal
 
 LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
-_PARTED = 0.8  # of the variance: so much is explained by which of two groups a value is in, where there are two
-_MIN_PARTED = 24  # values
+_SPLIT_FRACTION = 0.8  # of the variance, which a split must explain so that values form two groups
+_MIN_SPLIT = 24  # values
 _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 _LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
 
@@ -97,16 +97,16 @@ def _dependence(values: Sequence[float]) -> float:
 def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
     """Return the values below and above a gap that parts them, each in their order; None if they form one group.
 
-    They form two if the best split, with at least a quarter of the values on either side, explains more than _PARTED
-    of their variance (Otsu 1979, doi 10.1109/TSMC.1979.4310076). Of many normal values it explains 0.64, of uniform
-    ones 0.75. Fewer than _MIN_PARTED values are never split: by chance they often look as if they formed two groups.
+    They form two if the best split, with at least a quarter of the values on either side, explains more than
+    _SPLIT_FRACTION of their variance (Otsu 1979, doi 10.1109/TSMC.1979.4310076). For many normal values it explains
+    0.64, of uniform ones 0.75. Fewer than _MIN_SPLIT values are never split: by chance they often look like two.
     """
     n, ordered = len(values), sorted(values)
-    if n < _MIN_PARTED:
+    if n < _MIN_SPLIT:
         return None
     mean = sum(ordered) / n
     total = sum((value - mean) ** 2 for value in ordered)
-    below, best, at = 0.0, _PARTED * total, 0
+    below, best, at = 0.0, _SPLIT_FRACTION * total, 0
     for count, value in enumerate(ordered[:-1], 1):
         below += value - mean
         between = below**2 * n / (count * (n - count))
@@ -180,7 +180,7 @@ def launch_spread(curves: Sequence[Launches]) -> Spread:
 
 
 def _repeated(launches: Launches) -> list[Sequence[float]]:
-    """Return the launches of two values or more, which tell apart rounds and launches."""
+    """Return the launches of two values or more, which separate the variance of rounds from that of launches."""
     return [values for values in launches if len(values) > 1]
 
 

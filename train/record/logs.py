@@ -1,7 +1,7 @@
-"""The logs of training runs that are known: one row a run, with the names of the kit; and the rate that a run printed.
+"""Known logs of training runs: one row a run, with the names of the kit; and the rate that a run printed.
 
-Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and MLPerf's
-`:::MLLOG` lines are known.
+Known are Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and
+MLPerf's `:::MLLOG` lines.
 """
 
 import json
@@ -31,11 +31,11 @@ Row = dict[str, Any]
 
 
 class RateError(ValueError):
-    """The output of a program does not tell its rate: says what was looked for, and what there is."""
+    """The output of a program has no rate: names the searched pattern, and the output."""
 
 
 def rows(text: str, where: str) -> tuple[str, list[Row]]:
-    """Return the kind of a log and the runs in it; no run of a text that is not known. where: the name of its file."""
+    """Return the kind of a log and its runs; no run if the kind is unknown. where: the name of its file."""
     text = _ANSI.sub("", text)
     for name, read in (
         ("a log of Horovod's synthetic benchmark", _horovod),
@@ -49,7 +49,7 @@ def rows(text: str, where: str) -> tuple[str, list[Row]]:
 
 
 def printed_rate(text: str, pattern: str | None, global_batch: float) -> PrintedRate:
-    """Return the rate that a program printed: the number that `pattern` finds, else that of a log that is known.
+    """Return the rate that a program printed: the number that `pattern` finds, else that of a known log.
 
     global_batch: for logs that state the time of a step. Raises RateError if none is printed, or several that differ.
     """
@@ -65,8 +65,8 @@ def printed_rate(text: str, pattern: str | None, global_batch: float) -> Printed
     if not values:
         raise RateError(f"no rate was printed: {hint}")
     if len(values) > 1:
-        shown = ", ".join(f"{value:g}" for value in values[:6])
-        raise RateError(f"{len(values)} different rates were printed ({shown}): give a RATE= that matches one line")
+        examples = ", ".join(f"{value:g}" for value in values[:6])
+        raise RateError(f"{len(values)} different rates were printed ({examples}): give a RATE= that matches one line")
     if not 0 < values[0] < float("inf"):
         raise RateError(f"a rate of {values[0]:g} was printed, must be above 0: {rates[0][1]}")
     return PrintedRate(values[0], rates[0][1], kind)
@@ -82,7 +82,7 @@ def _number(text: str | None, line: str) -> float:
 
 
 def _rate(row: Row, global_batch: float) -> tuple[float, str] | None:
-    """Return the rate of a row of a known log, and what it is from."""
+    """Return the rate of a row of a known log, and its origin as text."""
     if speed := row.get("images_per_s"):
         return float(str(speed).partition(" ")[0]), f"line {row['line']}: {speed} images/s"
     if step_s := row.get("step_s"):
@@ -95,7 +95,7 @@ def _line(text: str, at: int) -> int:
 
 
 def _stated(text: str, pattern: str) -> str:
-    """Return the last thing that a text states in this pattern; "" for nothing."""
+    """Return the last match of this pattern in a text; "" without one."""
     matches = re.findall(pattern, text, re.M)
     return str(matches[-1]).strip() if matches else ""
 
@@ -140,7 +140,7 @@ def _tf_cnn_benchmarks(text: str, where: str) -> Iterator[Row]:
 
 
 def _ranks_in_name(where: str) -> int:
-    """Return the number of ranks that the name of a file or its folder says; 0 where neither does."""
+    """Return the number of ranks in the name of a file or its folder; 0 without one."""
     for name in (Path(where).stem, Path(where).parent.name):
         if match := _RANKS_IN_NAME.search(name):
             return int(match[1] or match[2])
@@ -171,7 +171,7 @@ def _keras(text: str, where: str) -> Iterator[Row]:
 
 
 def _mlperf(text: str, where: str) -> Iterator[Row]:
-    """Yield one row a run: from run_start to run_stop; and the throughput where it is logged."""
+    """Yield one row a run: from run_start to run_stop; and the throughput if it is logged."""
     events: list[tuple[int, dict[str, Any]]] = []
     for match in _MLLOG.finditer(text):
         try:
@@ -189,7 +189,7 @@ def _mlperf(text: str, where: str) -> Iterator[Row]:
     pairs = zip(times["epoch_start"], times["epoch_stop"], strict=False)
     epochs = [end - start for (_, start), (_, end) in pairs if end > start]
     logged = [event["value"].get("throughput") for _, event in events if isinstance(event.get("value"), dict)]
-    speeds = [float(one) for one in logged if isinstance(one, int | float)]
+    speeds = [float(value) for value in logged if isinstance(value, int | float)]
     each = re.match(r"(\d+)x", str(values.get("submission_platform") or ""))
     named = next((values[name] for name in ("number_of_ranks", "num_gpus", "world_size") if name in values), "")
     row: Row = {

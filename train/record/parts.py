@@ -1,8 +1,7 @@
-"""The measurements of one rank so far, appended to its file as they come; and one record from the parts of all ranks.
+"""The measurements of one rank so far, each appended to its file at once; and one record from the parts of all ranks.
 
-A line of the file is a JSON object with the fields that are new. Whatever ends the rank, all that it measured before
-is there; a last line that was cut off is left out. The record is complete, or failed with all that was measured until
-then.
+A line of the file is a JSON object with the new fields. However the rank ends, the file has all measurements before
+that; an incomplete last line is ignored. The record is complete, or failed with all measurements until then.
 """
 
 import json
@@ -22,7 +21,7 @@ from train.record.record import Failure, Rank, RunRecord, Server, Usage
 Process = TypeVar("Process", Rank, Server)
 
 # Fields of the whole job, from rank 0's part.
-_OF_THE_JOB = (
+_JOB_FIELDS = (
     *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed"),
     *("notes", "arms_left_out", "attachments"),
 )
@@ -30,7 +29,7 @@ _OF_THE_JOB = (
 
 @dataclass
 class Part:
-    """One rank's measurements. Rank 0 speaks for the job where all ranks know the same. Times in seconds."""
+    """One rank's measurements; rank 0 also has those that are the same on all ranks. Times in seconds."""
 
     rank: int = 0
     local_rank: int = 0
@@ -40,8 +39,8 @@ class Part:
     cores: list[int] = field(default_factory=list)
     gpu: str | None = None
     workers: int = 1
-    phase: str = "start"  # that it is in, or ended in
-    phases_s: dict[str, float] = field(default_factory=dict)  # that it has left so far
+    phase: str = "start"  # the present or last one
+    phases_s: dict[str, float] = field(default_factory=dict)  # of the phases that have ended
     warm_up_step_times_s: list[float] = field(default_factory=list)
     step_times_s: list[float] = field(default_factory=list)
     compute_times_s: list[float] = field(default_factory=list)
@@ -65,7 +64,7 @@ class Part:
     arms_left_out: dict[str, str] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256
     failure: Failure | None = None
-    finished: bool = False  # the rank did all that it was asked for
+    finished: bool = False  # the rank has done all of its task
 
     @property
     def usage(self) -> Usage | None:
@@ -74,7 +73,7 @@ class Part:
 
 
 def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
-    """Lists are extended in place, dictionaries updated; all else is replaced."""
+    """Extend lists in place, update dictionaries, and replace all else."""
     for name, value in new.items():
         if isinstance(value, list):
             into.setdefault(name, []).extend(value)
@@ -87,12 +86,12 @@ def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
 class PartWriter:
     """Collects one rank's part, and appends each addition to the rank's file once there is a run folder."""
 
-    def __init__(self, path: Path | None = None, **first: Any) -> None:
+    def __init__(self, path: Path | None = None, **initial: Any) -> None:
         """Begin with these fields of a Part. The file is made with the first addition."""
         self.part = Part()
         self._path = path
-        self._unwritten: list[str] = []  # lines from before there was a folder
-        self.add(**first)
+        self._unwritten: list[str] = []  # lines from before the folder existed
+        self.add(**initial)
 
     def add(self, **fields: Any) -> None:
         """Add fields of a Part: lists are extended, dictionaries updated, all else is replaced.
@@ -103,15 +102,15 @@ class PartWriter:
         if unknown := fields.keys() - Part.__dataclass_fields__.keys():
             raise TypeError(f"{', '.join(sorted(unknown))}: no field of a Part")
         line = json.dumps(msgspec.to_builtins(fields, enc_hook=lambda number: number.item()), allow_nan=False)
-        mine: dict[str, Any] = {name: getattr(self.part, name) for name in fields}
-        _merge(mine, fields)
-        for name, value in mine.items():
+        values: dict[str, Any] = {name: getattr(self.part, name) for name in fields}
+        _merge(values, fields)
+        for name, value in values.items():
             setattr(self.part, name, value)
         self._unwritten.append(line)
         self._append()
 
     def append_to(self, path: Path) -> None:
-        """Append to this file from now on, beginning with all that was added so far."""
+        """Append to this file from now on, beginning with all earlier additions."""
         self._path = path
         self._append()
 
@@ -126,16 +125,16 @@ class PartWriter:
 
 
 class PartReader:
-    """Reads one rank's file while it grows: each call only what was added since the one before."""
+    """Reads one rank's file while it grows: each call reads only the lines since the last one."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet."""
+        """Read nothing yet."""
         self._path, self._offset = path, 0
         self._values: dict[str, Any] = {}
         self._part = Part()
 
     def read(self) -> Part:
-        """Return the part so far; a line that is not whole is left out, and what follows it. Raises OSError."""
+        """Return the part so far; an incomplete line, and lines after it, are ignored. Raises OSError."""
         if self._path.stat().st_size == self._offset:
             return self._part
         with self._path.open("rb") as file:
@@ -153,15 +152,15 @@ class PartReader:
 
 
 def read_part(path: Path) -> Part:
-    """Return the part in one file; a line that is not whole is left out, and what follows it. Raises OSError."""
+    """Return the part in one file; an incomplete line, and lines after it, are ignored. Raises OSError."""
     return PartReader(path).read()
 
 
 def read(folder: Path) -> list[Part]:
     """Return the part of each rank in the run folder, by rank.
 
-    If several processes had the number of a rank, as in elastic training, that of one that finished, else of the one
-    that wrote last: the others are gone, even if they began later.
+    In elastic training several processes may have had the number of a rank. Then the part is that of a process that
+    finished, else of the one that wrote last: the others are gone, even if they began later.
     """
     parts: dict[int, tuple[bool, int, Part]] = {}
     for path in protocol.part_paths(folder):
@@ -173,7 +172,7 @@ def read(folder: Path) -> list[Part]:
 
 
 def first_failure(parts: list[Part]) -> Failure | None:
-    """Return the failure that the others follow from: one that is a consequence counts only if there is no other."""
+    """Return the failure that caused the others; a consequence counts only if there is no other failure."""
     failures = [part.failure for part in parts if part.failure]
     return next((failure for failure in failures if not failure.consequence), next(iter(failures), None))
 
@@ -201,7 +200,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How the job ran and ended, for whoever assembles the record. Times in seconds."""
+    """The end of a job, for its record. Times in seconds."""
 
     started_at: float  # since the epoch
     job_s: float
@@ -220,7 +219,7 @@ def final_ranks(parts: Sequence[Part], ranks: int) -> int:
 
 def assemble(parts: Sequence[Part], identity: Identity, job_end: JobEnd) -> RunRecord:
     """Return the record of a run. It is complete if neither the launcher nor a rank reports a failure."""
-    if any(part.resizes for part in parts):  # a rank that was lost is not among those at the end
+    if any(part.resizes for part in parts):  # lost ranks are not among those at the end
         parts = [part for part in parts if part.rank < final_ranks(parts, len(parts))]
     failure = job_end.failure or first_failure(list(parts))
     first = parts[0] if parts else Part()
@@ -233,13 +232,13 @@ def assemble(parts: Sequence[Part], identity: Identity, job_end: JobEnd) -> RunR
         job_s=job_end.job_s,
         cores_shared=job_end.cores_shared,
         ranks=[
-            _rank(part, used, job_end)
-            for part, used in zip(trained, summary.thinned_usage([part.usage for part in trained]), strict=True)
+            _rank(part, usage, job_end)
+            for part, usage in zip(trained, summary.thinned_usage([part.usage for part in trained]), strict=True)
         ],
         servers=[_process(Server, part) for part in parts if not part.workers],
         node_quotas=list(job_end.node_quotas),
         schema_version=records.SCHEMA_VERSION,
-        **{name: getattr(first, name) for name in _OF_THE_JOB},
+        **{name: getattr(first, name) for name in _JOB_FIELDS},
     )
     record.attachments |= job_end.attachments
     record.summary = summary.record_summary(record)
@@ -252,13 +251,13 @@ def _process(kind: type[Process], part: Part, **others: Any) -> Process:
     return kind(**{name: getattr(part, name) for name in names}, **others)
 
 
-def _rank(part: Part, used: Usage | None, job_end: JobEnd) -> Rank:
-    """Return the rank of a part, with the samples of its usage that remain.
+def _rank(part: Part, usage: Usage | None, job_end: JobEnd) -> Rank:
+    """Return the rank of a part, with these samples of its usage.
 
-    The time that it did not book is `exit`, or of one that did not finish the phase it was in.
+    The time that it did not book belongs to `exit`, or to its last phase if it did not finish.
     """
     phases_s = dict(part.phases_s)
     if job_end.supervised:
         phase = "exit" if part.finished or part.failure else part.phase
         phases_s[phase] = phases_s.get(phase, 0.0) + max(0.0, job_end.job_s - sum(phases_s.values()))
-    return _process(Rank, part, phases_s=phases_s, usage=used)
+    return _process(Rank, part, phases_s=phases_s, usage=usage)

@@ -1,4 +1,4 @@
-"""The answers of the trained model on the validation part: how often which class for which, and a few examples.
+"""The answers of the trained model on the validation part: a confusion matrix, and a few examples.
 
 Raw counts and small pictures, in files beside the record, which names each with its SHA-256.
 """
@@ -18,7 +18,7 @@ Array = NDArray[Any]  # of the types that TensorFlow gives
 CONFUSION_NAME = "confusion.csv"
 EXAMPLES_NAME = "examples.csv"
 _EXAMPLES = 8
-_SIZE = 64  # pixels: examples are to be looked at, not to be trained on
+_SIZE = 64  # pixels: examples are for people, not for training
 
 
 class Example(NamedTuple):
@@ -35,7 +35,7 @@ class Predictions:
     """The answers on one rank; `confusion` (label, answer) is summed over ranks afterwards."""
 
     confusion: Array  # (classes, classes), int64
-    class_names: Sequence[str] = ()  # empty if classes have no other name than their number
+    class_names: Sequence[str] = ()  # empty if classes have only numbers
     examples: list[Example] = field(default_factory=list)
     _batches: int = 0
     _stride: int = 1
@@ -88,18 +88,18 @@ def write(folder: Path, predictions: Predictions) -> dict[str, str]:
     ]
     files = {CONFUSION_NAME: _table([("label", "predicted", "count"), *counts])}
     examples = predictions.examples[:: max(1, len(predictions.examples) // _EXAMPLES)][:_EXAMPLES]
-    listed: list[tuple[object, ...]] = [("image", "label", "predicted", "probability")]
+    rows: list[tuple[object, ...]] = [("image", "label", "predicted", "probability")]
     for number, example in enumerate(examples):
         image = f"example-{number}.png"
         files[image] = _small_png(example.image)
-        listed.append((image, name(example.label), name(example.predicted), f"{example.probability:.4f}"))
-    files[EXAMPLES_NAME] = _table(listed)
+        rows.append((image, name(example.label), name(example.predicted), f"{example.probability:.4f}"))
+    files[EXAMPLES_NAME] = _table(rows)
     for file, content in files.items():
         (folder / file).write_bytes(content)
     return {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
 
 
 def read(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a file that `write` left, by the names of their columns. Raises OSError."""
+    """Yield the rows of a file of `write`, by the names of their columns. Raises OSError."""
     with path.open(newline="") as file:
         yield from csv.DictReader(file)

@@ -1,4 +1,4 @@
-"""Text of records, logs and other hosts, written so that a terminal shows it and obeys none of it."""
+"""Text of records, logs and other hosts, with control characters escaped for a terminal."""
 
 from __future__ import annotations  # train/tools/doctor.py also runs under an older Python, and says so
 

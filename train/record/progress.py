@@ -1,6 +1,6 @@
-"""How far a run in progress has come, from what its ranks have left in the run folder.
+"""The progress of a run, from the files of its ranks in the run folder.
 
-Ranks write nothing inside a timed window. The progress within one is estimated from the times before it, and marked
+Ranks write nothing inside a timed window. The progress in a window is estimated from the times before it, and marked
 "about".
 """
 
@@ -17,7 +17,7 @@ from train.record.summary import throughput
 Config = Mapping[str, Any]  # the resolved configuration, as run.json has it
 
 _RECENT = 3  # epochs, from whose mean the time of the next ones is estimated
-_OF_AN_EPOCH = ("timed", "evaluate", "checkpoint")  # phases
+_EPOCH_PHASES = ("timed", "evaluate", "checkpoint")
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class RunProgress:
 
     phase: str
     since: float  # when the phase began
-    what: str = ""  # the epoch or round under way: "epoch 3 of 8"
-    steps: int = 0  # that are certainly done
-    to_step: int | None = None  # the last one of the window under way
+    stage: str = ""  # the present epoch or round: "epoch 3 of 8"
+    steps: int = 0  # certainly done
+    to_step: int | None = None  # the last step of the present window
     total_steps: int | None = None  # of the whole run
-    step_s: float | None = None  # of a step in the window under way, as expected
+    step_s: float | None = None  # the expected time of a step in the present window
     images_per_s: float | None = None  # of the job
     loss: float | None = None
     speedups: str = ""
-    ends_at: float | None = None  # as expected
+    ends_at: float | None = None  # expected
     at_most: bool = False  # it may end before that
 
 
@@ -42,14 +42,14 @@ class Follower:
     """Reads the parts of a run's ranks while they grow."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is read yet."""
+        """Read nothing yet."""
         self._folder = folder
         self._readers: dict[Path, PartReader] = {}
 
     def part(self, rank: int) -> Part | None:
-        """Return the part of a rank so far, None before it has begun; of several, the one that was written last.
+        """Return the part of a rank so far, None before it has begun. Raises OSError.
 
-        A rank that elastic training starts again has another. Raises OSError.
+        A rank that elastic training starts again has several parts: the one that was written last counts.
         """
         paths = protocol.part_paths(self._folder, rank)
         return self._newest(paths) if paths else None
@@ -57,7 +57,7 @@ class Follower:
     def parts(self) -> list[Part]:
         """Return the parts of all ranks so far, by rank. Raises OSError."""
         paths_by_rank: dict[int, list[Path]] = {}
-        for path in protocol.part_paths(self._folder):  # the folder is read once, whatever the number of ranks
+        for path in protocol.part_paths(self._folder):  # reads the folder once for all ranks
             paths_by_rank.setdefault(protocol.rank_of(path), []).append(path)
         return [self._newest(paths_by_rank[rank]) for rank in sorted(paths_by_rank)]
 
@@ -73,7 +73,7 @@ def run_progress(follower: Follower, config: Config) -> RunProgress | None:
     if first is None:
         return None
     if config["rounds"]:
-        # The first rank of a rank group waits for the others at the end of each window: its time is theirs.
+        # The first rank of a rank group waits for the others at the end of each window: it has the same times.
         ranks = [group["first_rank"] for group in config["rank_groups"]] or [0]
         return rounds_progress(first, [part for rank in ranks if (part := follower.part(rank))], config)
     if config["measure"]["epochs"]:
@@ -114,16 +114,16 @@ def epochs_progress(part: Part, config: Config) -> RunProgress:
     epochs, done = config["measure"]["epochs"], part.epochs
     number = min(len(done) + 1, epochs)
     if not done:
-        return RunProgress(part.phase, _since(part), what=f"epoch 1 of {epochs}")
+        return RunProgress(part.phase, _since(part), stage=f"epoch 1 of {epochs}")
     last, recent, before = done[-1], done[-_RECENT:], sum(epoch.steps for epoch in done)
     images = last.steps * config["global_batch"]
     timed_s = part.phases_s.get("timed", 0.0)
-    beside = sum(part.phases_s.get(phase, 0.0) for phase in _OF_AN_EPOCH) / timed_s if timed_s else 1.0
-    epoch_s = beside * sum(epoch.duration_s for epoch in recent) / len(recent)
+    factor = sum(part.phases_s.get(phase, 0.0) for phase in _EPOCH_PHASES) / timed_s if timed_s else 1.0
+    epoch_s = factor * sum(epoch.duration_s for epoch in recent) / len(recent)
     return RunProgress(
         part.phase,
         _since(part),
-        what=f"epoch {number} of {epochs}",
+        stage=f"epoch {number} of {epochs}",
         steps=before,
         to_step=before + last.steps,
         total_steps=before + (epochs - len(done)) * last.steps,
@@ -139,7 +139,7 @@ def sweep_progress(part: Part, config: Config) -> RunProgress:
     rounds_in_all = config["allreduce_sweep"]["rounds"]
     number = part.allreduces[-1].round + 1 if part.allreduces else 1
     return RunProgress(
-        part.phase, _since(part), what=f"round {number} of {rounds_in_all}, {len(part.allreduces)} sizes timed"
+        part.phase, _since(part), stage=f"round {number} of {rounds_in_all}, {len(part.allreduces)} sizes timed"
     )
 
 
@@ -148,9 +148,9 @@ def rounds_progress(part: Part, firsts: Sequence[Part], config: Config) -> RunPr
 
     part: of rank 0; firsts: of the first rank of each rank group.
     """
-    # Only one rank of each arm is read: an arm counts as one rank with the batch of all.
+    # Only one rank of each arm is read, so an arm is taken as one rank with the batch of all.
     arms = [rounds.Arm(1, arm.ranks * arm.step_batch, arm.role) for arm in rounds.arms(config)]
-    measured = rounds.rates(arms, [one.windows for one in firsts])
+    measured = rounds.rates(arms, [first.windows for first in firsts])
     largest = max(range(len(arms)), key=lambda arm: (arms[arm].step_batch, config["rounds"][arm]["allreduce"]))
     rates = [rate[largest] for rate in measured if largest in rate]
     base, points = rounds.base_of(arms), [index for index, arm in enumerate(arms) if arm.role == "point"]
@@ -159,7 +159,7 @@ def rounds_progress(part: Part, firsts: Sequence[Part], config: Config) -> RunPr
     return RunProgress(
         part.phase,
         _since(part),
-        what=f"round {len(measured) + 1}" if part.phase == "timed" else "",
+        stage=f"round {len(measured) + 1}" if part.phase == "timed" else "",
         images_per_s=rates[-1] if rates else None,
         speedups=speedups if measured else "",
         ends_at=None if "timed" in part.phases_s else launched_at(part) + config["measure"]["budget_s"],
@@ -176,10 +176,10 @@ def _speedup(measured: rounds.Rates, arm: int, base: int, label: str) -> str:
 
 def progress_line(progress: RunProgress, now: float) -> str:
     """Return the progress of a run as one line. now: seconds since the epoch."""
-    texts = [progress.what, "" if progress.phase == "timed" else progress.phase.replace("_", " ")]
+    texts = [progress.stage, "" if progress.phase == "timed" else progress.phase.replace("_", " ")]
     texts.append(_step(progress, now))
     if progress.ends_at is not None:
-        texts.append(_left(progress, progress.ends_at - now))
+        texts.append(_time_left(progress, progress.ends_at - now))
     if progress.images_per_s is not None:
         digits = ".3g" if progress.images_per_s < 1000 else ".0f"
         texts.append(f"{progress.images_per_s:{digits}} images/s")
@@ -190,7 +190,7 @@ def progress_line(progress: RunProgress, now: float) -> str:
 
 
 def _step(progress: RunProgress, now: float) -> str:
-    """Return which step is under way; within a timed window the expected one."""
+    """Return the present step as text; in a timed window the expected one."""
     if progress.total_steps is None:
         return ""
     if progress.phase == "timed" and progress.step_s and progress.to_step is not None:
@@ -199,14 +199,14 @@ def _step(progress: RunProgress, now: float) -> str:
     return f"step {progress.steps} of {progress.total_steps}"
 
 
-def _left(progress: RunProgress, seconds: float) -> str:
+def _time_left(progress: RunProgress, seconds: float) -> str:
     if seconds >= 0:
         return f"{'at most' if progress.at_most else 'about'} {duration(seconds)} left"
     return "ends with this round" if progress.at_most and progress.phase == "timed" else "longer than expected"
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words: 45 s, 12 min, 3 h 20 min."""
+    """Return a time as text: 45 s, 12 min, 3 h 20 min."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""All that crosses the border between a launcher and its ranks: environment variables, files in the run folder.
+"""Everything that a launcher and its ranks exchange: environment variables, files in the run folder.
 
 The launcher writes `run.json`, starts the ranks and reads their parts (train/record/parts.py) when they have ended.
 Nothing else is shared: not the command line, not the output, not the ranks' own copy of conf/.
@@ -14,15 +14,15 @@ import msgspec
 from train.record import files
 
 # In the environment of every process of a job.
-JOB_ID = "KIT_JOB_ID"  # how processes that were left behind are found
+JOB_ID = "KIT_JOB_ID"  # by which remaining processes of a job are found
 JOB_STARTED_AT = "KIT_JOB_STARTED_AT"  # seconds since the epoch: when the phase `start` began
-OF_EVERY_PROCESS = (JOB_ID, JOB_STARTED_AT)
+PROCESS_VARIABLES = (JOB_ID, JOB_STARTED_AT)
 RANK_GROUP = "KIT_RANK_GROUP"  # the index of the rank group of a rank; not set: there is one
 FIRST_RANK = "KIT_FIRST_RANK"  # of its rank group, among all ranks of the job
-PEERS = "KIT_PEERS"  # the hosts of the job, separated by commas, where the launcher knows them
-# What a rank in a container cannot find out by itself.
+PEERS = "KIT_PEERS"  # the hosts of the job, separated by commas, if the launcher knows them
+# Facts that a rank in a container cannot find out by itself.
 IMAGE, IMAGE_DIGEST = "KIT_IMAGE", "KIT_IMAGE_DIGEST"
-GIT_COMMIT, GIT_DIRTY = "KIT_GIT_COMMIT", "KIT_GIT_DIRTY"  # dirty: "0", "1", or "" where it is not known
+GIT_COMMIT, GIT_DIRTY = "KIT_GIT_COMMIT", "KIT_GIT_DIRTY"  # dirty: "0", "1", or "" if unknown
 # Set by the batch script: the launcher that sees it starts runs instead of submitting them.
 IN_ALLOCATION = "KIT_IN_ALLOCATION"
 
@@ -33,19 +33,19 @@ class Assignment:
 
     config: dict[str, Any]  # the whole resolved configuration, as `train.config.identity.rebuild` takes it
     config_hash: str
-    repeat: int  # which launch of this configuration it is, from 0
+    repeat: int  # number of the launch of this configuration, from 0
     source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/files.py)
-    hosts_apart: bool  # each node is a host of its own
+    hosts_apart: bool  # each node is a separate host
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
 
 
 def _file(name: str) -> Callable[[Path], Path]:
-    """Return the function that gives the path of a file in a run folder."""
+    """Return a function from a run folder to the path of a file in it."""
     return lambda folder: folder / name
 
 
 def _rank_file(name: str) -> Callable[[Path, int], Path]:
-    """Return the function that gives the path of a rank's file in a run folder."""
+    """Return a function from a run folder and a rank to the path of the rank's file."""
     return lambda folder, rank: folder / name.format(rank)
 
 
@@ -59,7 +59,7 @@ limited_path = _file("limited")  # the launcher's marker: all nodes are limited 
 link_wanted_path = _file("link.wanted")  # the rate of the links that rank 0 requests
 link_set_path = _file("link.set")  # the rate of the links that the launcher has set
 hosts_change_path = _file("hosts.changed")  # the latest change of the hosts of an elastic job, from its launcher
-# And of a rank: functions of the folder and the rank.
+# The files of a rank: functions of the folder and the rank.
 rank_log = _rank_file("rank-{}.log")  # the output of a rank
 operations_path = _rank_file("operations-{}.json.gz")  # TensorFlow's, in a few steps, if there is a timeline
 ready_path = _rank_file("rank-{}.ready")  # a rank's marker: it is ready to be limited to its quota
@@ -73,7 +73,7 @@ def write_assignment(folder: Path, assignment: Assignment) -> None:
 
 
 def read_assignment(folder: Path) -> Assignment:
-    """Return the assignment in the run folder. Raises OSError, or msgspec.ValidationError where it is damaged."""
+    """Return the assignment in the run folder. Raises OSError, or msgspec.ValidationError if it is damaged."""
     return msgspec.json.decode(assignment_path(folder).read_bytes(), type=Assignment)
 
 
@@ -117,10 +117,10 @@ Message = TypeVar("Message", LinkRate, HostsChange)
 
 
 def write_message(path: Path, message: Message) -> None:
-    """Write what the other side is to read at this path, whole or not at all. Raises OSError."""
+    """Write a message for the other side, whole or not at all. Raises OSError."""
     files.write_whole(path, msgspec.json.encode(message))
 
 
 def read_message(path: Path, kind: type[Message]) -> Message:
-    """Return the latest message at this path, the first without one. Raises msgspec.ValidationError if damaged."""
+    """Return the latest message at this path, else the default one. Raises msgspec.ValidationError if damaged."""
     return msgspec.json.decode(path.read_bytes(), type=kind) if path.exists() else kind()

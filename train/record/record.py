@@ -26,7 +26,7 @@ RECORD_NAME = "record.json"
 PHASES = (
     "start",  # from the launch of the job to the first line of the rank's program
     "import",  # TensorFlow and Horovod
-    "init",  # hvd.init(): all ranks have met
+    "init",  # hvd.init(): all ranks have joined
     "data",
     "build",  # model and optimizer, on every rank
     "broadcast",  # variables and optimizer state from rank 0
@@ -44,12 +44,12 @@ WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
 _NO_CHECKSUM = "0" * 64
 _MOST_GIGABYTES = 2  # of a record; one of a thousand ranks with a thousand steps has 10 MB
 
-# What an arm is measured for. A point: for itself. The base: others are compared with it. A control: to tell whether
-# the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: to tell how
-# long a point reads its images; the batch is in memory.
+# The purpose of an arm. A point is measured for itself. The base: others are compared with it. A control: it shows
+# whether the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: it
+# shows how long a point reads its images; the batch is in memory.
 Role = Literal["point", "base", "control", "in-memory"]
 ROLES: tuple[Role, ...] = get_args(Role)
-WITHOUT_ALLREDUCE = "without-allreduce"  # the name of the controls that the kit adds; nothing follows from it
+WITHOUT_ALLREDUCE = "without-allreduce"  # the name of the controls that the kit adds; no code depends on it
 
 
 class RecordError(Exception):
@@ -130,7 +130,7 @@ class CoreUse:
     own_s: float  # of the threads of this rank
     busy_s: float  # of all processes
     steal_s: float  # in which the hypervisor ran something else
-    # Of its busiest threads, one a core: ready to run, while others had the core. None: the kernel does not count it.
+    # Time in which its busiest threads, one a core, were ready while others ran. None: the kernel does not count it.
     delay_s: float | None = None
     frequency_mhz: float | None = None  # mean over the cores, at the end; None: the kernel does not say
     energy_j: float | None = None  # of the processors of the host, on its first rank; None: cannot be read
@@ -171,7 +171,7 @@ class NodeQuota:
     periods: int  # in which the node wanted to run
     throttled_periods: int  # in which it wanted more than its share
     throttled_s: float  # summed over its threads
-    by: str  # what held it
+    by: str  # the method that held it
 
 
 # Profiled: after the timed ones, with TensorFlow's profiler.
@@ -184,7 +184,7 @@ class StepAt:
 
     phase: StepPhase
     begun_at: float
-    computed_at: float | None  # its local gradients were ready; None where a GPU computes
+    computed_at: float | None  # its local gradients were ready; None if a GPU computes
     ended_at: float
 
 
@@ -213,20 +213,20 @@ class Rank:
     step_times_s: ticks.Times
     peak_memory_bytes: int
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
-    # What link and memory carry, measured in the same run; of training only tcp_ring, as `matrix_products`.
+    # The bandwidth of link and memory, measured in the same run; for training only tcp_ring, as `matrix_products`.
     transfers: list[Transfer] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)  # of a launch in rounds, in the order of measurement
     exchanges: list[Window] = field(default_factory=list)  # of an arm's gradients alone: each step is one exchange
     usage: Usage | None = None  # None: not sampled
-    # Of each timed step until the local gradients are ready, input included: the rest is exchange, and waiting for the
-    # other ranks. Empty where a GPU computes, or epochs are trained.
+    # The part of each timed step until the local gradients are ready, with the input: the rest is exchange, and waiting
+    # for other ranks. Empty if a GPU computes, or epochs are trained.
     compute_times_s: ticks.Times = field(default_factory=list)
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
-    # One; in rounds one for each number of ranks and rate of links. Empty in elastic training, or where it failed.
+    # One; in rounds one for each number of ranks and rate of links. Empty in elastic training, or if it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
     timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
-    # How many workers, which share the global batch, this process is. More than one: each on a device of its own, and
-    # the times are those of all of them together.
+    # The number of workers, which share the global batch, in this process. Several: each has a separate device, and the
+    # times are those of all of them together.
     workers: int = 1
 
 
@@ -267,7 +267,7 @@ class HostState:
     cpu_flags: list[str]  # instruction sets that decide how fast training is
     gpus: list[GpuState]
     gpu_topology: str | None  # nvidia-smi's table of links between GPUs and network cards
-    # Of the time of the cores of the job, until its ranks had met: a hypervisor ran something else.
+    # The share of the time of the job's cores in which a hypervisor ran something else, until the ranks had joined.
     steal_fraction: float | None = None
     energy_unknown: str | None = None  # why the energy of its processors is not in the record
 
@@ -313,7 +313,7 @@ class Epoch:
     train_accuracy: float
     validation_loss: float | None = None
     validation_accuracy: float | None = None
-    # Of the expected class, in classes, as years of age; None where the classes are no numbers.
+    # The error of the expected class, in classes, as years of age; None if the classes are no numbers.
     validation_mean_absolute_error: float | None = None
 
 
@@ -334,8 +334,8 @@ class PrintedRate:
     """The rate of the whole job that a user's program printed, in images (or whatever it counts) per second."""
 
     value: float
-    text: str  # in which it was found
-    found_by: str  # RATE, a regular expression of the user; or the kind of a log that is known
+    text: str  # the line with the rate
+    found_by: str  # RATE, a regular expression of the user; or the kind of a known log
 
 
 @dataclass
@@ -353,27 +353,27 @@ class RunRecord:
     started_at: str  # UTC, ISO 8601
     command: list[str]
     job_s: float  # wall time of the job; by hand, without a launcher, it ends with rank 0's last line
-    cores_shared: bool  # ranks compete for cores; where each node is held to its quota they do not
+    cores_shared: bool  # ranks compete for cores; not if each node is held to its quota
     ranks: list[Rank]  # at the end of the job; of a failed run with what they had measured
     environment: Environment | None
     schema_version: int  # without a default: a file must have it
     source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/files.py)
     swept: Swept = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
-    role: Role | None = "point"  # of its arm; None: in rounds each arm has a role of its own, in the configuration
+    role: Role | None = "point"  # of its arm; None: in rounds each arm has a role, in the configuration
     arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
     learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
     order: Order | None = None  # None: started by hand
-    rounds_end_s: float | None = None  # by when the launcher wanted the rounds to end, after the launch of the job
-    servers: list[Server] = field(default_factory=list)  # on nodes of their own, beside the ranks
+    rounds_end_s: float | None = None  # when the launcher planned the end of the rounds, after the launch of the job
+    servers: list[Server] = field(default_factory=list)  # on separate nodes
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
-    notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
+    notes: list[str] = field(default_factory=list)  # for a reader of the numbers
     work: Work | None = None  # None: not counted, as in elastic training
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
-    node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
+    node_quotas: list[NodeQuota] = field(default_factory=list)  # if nodes are emulated
     printed: PrintedRate | None = None  # by a user's program, which the kit only started; its ranks have no step times
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it

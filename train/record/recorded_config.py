@@ -1,7 +1,7 @@
-"""The configuration in a record, for who reads it: types and ranges of its values, what follows from them, its hash.
+"""The configuration in a record, for its readers: types and ranges of its values, derived values, its hash.
 
-A record may come from anybody. Keys that are missing are not checked: a reader has a default for them. Two runs with
-the same hash are repeats; it is computed from the values as a record keeps them, so that a reader can compute it again.
+A record may come from anybody. Missing keys are not checked: readers have defaults for them. Two runs with the same
+hash are repeats. The hash is computed from the values in a record, so that a reader can compute it again.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ from msgspec import Meta
 ASYNCHRONOUS = frozenset({"ps"})
 # Data between the ranks is carried over gRPC, on CPUs: these are strategies of TensorFlow.
 STRATEGIES = frozenset({"mwms", "ps"})
-# One process computes for all ranks of a point, each on a device of its own (a tower); variables are on the CPU.
+# One process computes for all ranks of a point, each on a separate device (a tower); variables are on the CPU.
 TOWERS = frozenset({"ps_cpu"})
 PROGRAM = "program"  # in tables: a user's own program, which joins its processes itself
 
-# A limit of any number, so that what a reader repeats or lists by it ends.
+# An upper bound, so that loops and lists of a reader end.
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Size = Annotated[int, Meta(ge=0, le=2**53)]  # of images, parameters, bytes
 _Number = Annotated[float, Meta(ge=0, le=1e15)]
 _Name = Annotated[str, Meta(max_length=1000)]
 Swept = dict[str, str | int | float | bool | list[Any] | None]
-# Names, paths, estimates, repeats: dotted keys (of a section, all below it) that do not change what is measured.
+# Names, paths, estimates, repeats: dotted keys (a section: all keys in it) that do not change what is measured.
 NOT_MEASURED = frozenset(
     (
         *("experiment", "tracking", "results", "assumed", "derived", "distribution.port", "rounds.role"),
@@ -42,9 +42,9 @@ NOT_MEASURED = frozenset(
         *("system.name", "system.emulate", "system.account", "system.longest_s", "system.remark"),
     )
 )
-# What a launcher adds to a configuration that measures several points in one launch.
+# Keys that a launcher adds to a configuration that measures several points in one launch.
 LAUNCH_PLAN = frozenset({"rounds", "rank_groups", "rank_groups_at_once", "join_in_turn"})
-# Keys that a run does not use that only sweeps allreduces.
+# Keys that an allreduce sweep does not use.
 TRAINING_ONLY = LAUNCH_PLAN.union(
     ("model", "dataset", "optimizer", "measure", "precision", "batch_per_rank", "global_batch", "seed", "weights"),
     ("distribution.compression", "distribution.backward_passes_per_step", "distribution.op", "distribution.autotune"),
@@ -151,7 +151,7 @@ class _Config(msgspec.Struct):
 
 
 def check(config: dict[str, Any]) -> None:
-    """Raise msgspec.ValidationError, which names the key, where a value is of another type or out of its range."""
+    """Raise msgspec.ValidationError, which names the key, if a value has another type or is out of its range."""
     msgspec.convert(config, _Config)
 
 
@@ -179,7 +179,7 @@ def scaled_learning_rate(learning_rate: float, scaling: str, batches: int) -> fl
 
 
 def is_measured(key: str) -> bool:
-    """Return whether a dotted key counts: neither it nor a section that it is in is among NOT_MEASURED."""
+    """Return whether a dotted key changes what is measured: neither it nor its section is in NOT_MEASURED."""
     return not any(key == listed or key.startswith(f"{listed}.") for listed in NOT_MEASURED)
 
 
@@ -198,5 +198,5 @@ def _without(value: Any, unused: frozenset[str], prefix: str = "") -> Any:
         return [_without(item, unused, prefix) for item in value]
     if not isinstance(value, Mapping):
         return value
-    left = {name: inner for name, inner in value.items() if f"{prefix}{name}" not in unused}
-    return {name: _without(inner, unused, f"{prefix}{name}.") for name, inner in left.items()}
+    used = {name: inner for name, inner in value.items() if f"{prefix}{name}" not in unused}
+    return {name: _without(inner, unused, f"{prefix}{name}.") for name, inner in used.items()}

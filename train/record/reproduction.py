@@ -16,13 +16,13 @@ class Outcome:
     """The outcome of one experiment of the report, and why."""
 
     experiment: str
-    shows: str  # what it is, and which figures of the report
+    shows: str  # its description
     status: Status
-    why: str = ""  # it did not run, or failed
-    left_out: list[str] = field(default_factory=list)  # points of it that do not fit here, and why
+    why: str = ""  # the reason if it did not run, or failed
+    left_out: list[str] = field(default_factory=list)  # points that do not fit here, and why
     runs: int = 0  # launches that are measured
     planned: int = 0  # launches in all
-    took_s: float = 0.0  # this time
+    took_s: float = 0.0  # in this reproduction
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ def path(results: Path, report: str) -> Path:
 
 
 def write(reproduction: Reproduction, results: Path) -> Path:
-    """Write it beside the records, and return where. A later one replaces it: the records themselves stay."""
-    there = path(results, reproduction.report)
+    """Write the outcome beside the records; returns its path. A later reproduction replaces it, but not the records."""
+    file = path(results, reproduction.report)
     results.mkdir(parents=True, exist_ok=True)
-    files.write_whole(there, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n")
-    return there
+    files.write_whole(file, msgspec.json.format(msgspec.json.encode(reproduction), indent=1) + b"\n")
+    return file
 
 
 def read(results: Path, report: str) -> Reproduction | None:

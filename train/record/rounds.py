@@ -1,4 +1,4 @@
-"""Rates and speedups of the arms of a launch in rounds: used by the ranks to decide when to stop, and by the analysis.
+"""Rates and speedups of the arms of a launch in rounds, for progress, for the launcher and for the analysis.
 
 A round runs every arm once. A speedup is a ratio of two rates of one round, so that a drift of the machine cancels.
 """
@@ -30,9 +30,9 @@ def arms(config: Mapping[str, Any]) -> list[Arm]:
 
 
 def labels(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return what to call each arm of a launch, by name: `2 nodes`, `2 nodes without-allreduce`.
+    """Return the label of each arm of a launch, by name: `2 nodes`, `2 nodes without-allreduce`.
 
-    It is the name itself where that is ambiguous.
+    If these are ambiguous, the label is the name.
     """
     arms = config["rounds"]
     texts = [f"{arm['nodes']} node{'s' * (arm['nodes'] != 1)} {arm['arm'] or ''}".rstrip() for arm in arms]
@@ -60,7 +60,7 @@ def config_of(config: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _put(config: dict[str, Any], key: str, value: Any) -> None:
-    """Set a value by its path, as distribution.allreduce, in copies of the sections that hold it."""
+    """Set a value by its dotted key, in copies of the sections that hold it."""
     *sections, name = key.split(".")
     for step in sections:
         config[step] = dict(config[step])
@@ -70,30 +70,30 @@ def _put(config: dict[str, Any], key: str, value: Any) -> None:
 
 def orders(seed: int, repeat: int, windows: int) -> Iterator[list[int]]:
     """Yield the order of the windows of each round of a launch, without end: drawn from the seed and the repeat."""
-    import numpy as np  # the launcher does not need it
+    import numpy as np  # not needed by the launcher
 
     generator = np.random.default_rng([seed, repeat])
     while True:
         yield generator.permutation(windows).tolist()
 
 
-def windows_by_turn(windows_of_ranks: Iterable[Sequence[Window]]) -> dict[tuple[int, int], list[Window]]:
-    """Return the windows of all ranks by round and arm; windows_of_ranks: those of each rank."""
+def windows_by_turn(windows_by_rank: Iterable[Sequence[Window]]) -> dict[tuple[int, int], list[Window]]:
+    """Return the windows of all ranks by round and arm. windows_by_rank: those of each rank."""
     by_turn: dict[tuple[int, int], list[Window]] = {}
-    for windows in windows_of_ranks:
+    for windows in windows_by_rank:
         for window in windows:
             by_turn.setdefault((window.round, window.arm), []).append(window)
     return by_turn
 
 
-def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:
+def rates(arms: Sequence[Arm], windows_by_rank: Iterable[Sequence[Window]]) -> Rates:
     """Return the throughput of each arm in each round, in images/s, gated by the slowest of its ranks.
 
-    windows_of_ranks: the windows of each rank. An arm that some of its ranks did not finish in a round is left out.
+    windows_by_rank: the windows of each rank. An arm that some of its ranks did not finish in a round is left out.
     """
-    windows_of = windows_by_turn(windows_of_ranks)
-    by_round: Rates = [{} for _ in range(1 + max((number for number, _ in windows_of), default=-1))]
-    for (number, index), windows in windows_of.items():
+    windows_by_arm = windows_by_turn(windows_by_rank)
+    by_round: Rates = [{} for _ in range(1 + max((number for number, _ in windows_by_arm), default=-1))]
+    for (number, index), windows in windows_by_arm.items():
         arm = arms[index]
         if len(windows) == arm.ranks:
             slowest_s = max(window.window_s for window in windows)
@@ -108,7 +108,7 @@ def complete_rounds(by_round: Rates, measured: int) -> dict[int, dict[int, float
 
 
 def base_of(arms: Sequence[Arm]) -> int:
-    """Return the index of the arm that the speedups of a launch are over: its base, else the control of its points.
+    """Return the index of the arm by which the speedups of a launch divide: its base, else the control of its points.
 
     Raises ValueError without either.
     """

@@ -1,6 +1,6 @@
-"""The summary of a record for people, and what it is made from: throughput, and the use of cores, memory and GPUs.
+"""The summary of a record for people, and its inputs: throughput, and the use of cores, memory and GPUs.
 
-The analysis never reads the summary itself, which W&B's list of runs shows too.
+The analysis never reads the summary; W&B's list of runs shows it too.
 """
 
 import math
@@ -22,25 +22,25 @@ def usage_columns(samples: Sequence[Sample]) -> Usage | None:
     return Usage(*(list(column) for column in zip(*samples, strict=True))) if samples else None
 
 
-def thinned_usage(used: Sequence[Usage | None], most: int = MOST_SAMPLES) -> list[Usage | None]:
-    """Return the samples of all ranks of a job; if there are more than `most`, the first ones in each span of time.
+def thinned_usage(usages: Sequence[Usage | None], most: int = MOST_SAMPLES) -> list[Usage | None]:
+    """Return the samples of all ranks of a job; if there are more than `most`, only the first in each span of time.
 
-    All ranks sample together (train/rank/sampler.py), so those that are left are of the same seconds too. CPU time
-    counts from the begin of a rank: the share between two samples stays that of all the time between them.
+    All ranks sample together (train/rank/sampler.py), so the remaining samples are of the same seconds too. CPU time
+    counts from the begin of a rank: the share between two samples is still that of all the time between them.
     """
-    sampled = [one for one in used if one]
-    if sum(len(one.at_s) for one in sampled) <= most:
-        return list(used)
-    begin_s, end_s = min(one.at_s[0] for one in sampled), max(one.at_s[-1] for one in sampled)
+    sampled = [usage for usage in usages if usage]
+    if sum(len(usage.at_s) for usage in sampled) <= most:
+        return list(usages)
+    begin_s, end_s = min(usage.at_s[0] for usage in sampled), max(usage.at_s[-1] for usage in sampled)
     per_rank = max(2, most // len(sampled))
     span_s = math.ceil((end_s - begin_s) / (per_rank - 1))
-    return [_first_in_each(one, span_s) if one else None for one in used]
+    return [_first_in_each(usage, span_s) if usage else None for usage in usages]
 
 
-def _first_in_each(used: Usage, span_s: int) -> Usage:
-    spans = [at_s // span_s for at_s in used.at_s]
+def _first_in_each(usage: Usage, span_s: int) -> Usage:
+    spans = [at_s // span_s for at_s in usage.at_s]
     first = [i for i, span in enumerate(spans) if i == 0 or span != spans[i - 1]]
-    columns = (getattr(used, column.name) for column in fields(Usage))
+    columns = (getattr(usage, column.name) for column in fields(Usage))
     return Usage(*([column[i] for i in first] for column in columns))
 
 
@@ -54,7 +54,7 @@ def cpu_fractions(usage: Usage, cores: int) -> list[float]:
 
 @dataclass(frozen=True)
 class UsageSecond:
-    """The usage in one second of a job: means over its ranks. None if no rank knows."""
+    """The usage in one second of a job: means over its ranks. None if no rank has the value."""
 
     time_s: int  # since the launch of the job, the second's begin
     cpu_use_fraction: float  # of the cores that a rank is bound to
@@ -76,19 +76,19 @@ class HasUsage(Protocol):
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the values that are known; None without any."""
+    """Return the mean of the values that are not None; None without any."""
     reported = [value for value in values if value is not None]
     return fmean(reported) if reported else None
 
 
 def usage_by_second(ranks: Sequence[HasUsage]) -> list[UsageSecond]:
-    """Return the use of each second in which samples were taken, ascending; empty where none were."""
+    """Return the use of each second in which samples were taken, ascending; empty without samples."""
     seconds: dict[int, list[tuple[float, int, float | None, int | None]]] = {}
     for rank in ranks:
-        if used := rank.usage:
-            memory, gpu, gpu_memory = used.memory_bytes[1:], used.gpu_fraction[1:], used.gpu_memory_bytes[1:]
-            samples = zip(cpu_fractions(used, len(rank.cores)), memory, gpu, gpu_memory, strict=True)
-            for at_s, sample in zip(used.at_s[1:], samples, strict=True):
+        if usage := rank.usage:
+            memory, gpu, gpu_memory = usage.memory_bytes[1:], usage.gpu_fraction[1:], usage.gpu_memory_bytes[1:]
+            samples = zip(cpu_fractions(usage, len(rank.cores)), memory, gpu, gpu_memory, strict=True)
+            for at_s, sample in zip(usage.at_s[1:], samples, strict=True):
                 seconds.setdefault(int(at_s), []).append(sample)
     return [
         UsageSecond(time_s, fmean(cpu), fmean(memory), known_mean(gpu), known_mean(gpu_memory))
@@ -99,10 +99,10 @@ def usage_by_second(ranks: Sequence[HasUsage]) -> list[UsageSecond]:
 
 def mean_usage(ranks: Sequence[HasUsage]) -> dict[str, float]:
     """Return means over the time that was sampled, and over the ranks; empty without samples."""
-    uses = usage_by_second(ranks)
+    seconds = usage_by_second(ranks)
     means = {
-        "cpu_use_fraction": known_mean([use.cpu_use_fraction for use in uses]),
-        "gpu_use_fraction": known_mean([use.gpu_use_fraction for use in uses]),
+        "cpu_use_fraction": known_mean([second.cpu_use_fraction for second in seconds]),
+        "gpu_use_fraction": known_mean([second.gpu_use_fraction for second in seconds]),
     }
     return {name: mean for name, mean in means.items() if mean is not None}
 
@@ -124,12 +124,12 @@ def timed_summary(record: RunRecord) -> dict[str, float]:
         return {
             "timed_s": timed_s,
             "largest_message_bytes": largest[0].message_bytes,
-            "largest_message_s": max(sum(one.times_s) / len(one.times_s) for one in largest),
+            "largest_message_s": max(sum(timed.times_s) / len(timed.times_s) for timed in largest),
         }
     numbers = {"timed_s": timed_s}
     if record.printed:
         return numbers | {"images_per_s": record.printed.value}
-    slowed = record.ranks[0].timeline is not None  # writing it takes time
+    slowed = record.ranks[0].timeline is not None  # writing a timeline takes time
     if record.ranks[0].step_times_s and not record.resizes and not slowed:  # a launch in rounds has many throughputs
         steps = len(record.ranks[0].step_times_s)
         numbers["images_per_s"] = throughput(record.config["global_batch"], steps, timed_s)

@@ -1,4 +1,4 @@
-"""Lists of times as a record's file has them: whole ticks of the clock that they were read from.
+"""Lists of times in a record's file: whole ticks of the clock that they were read from.
 
 Nine tenths of the record of a thousand ranks are the times of their steps. In seconds, with all digits of the clock,
 each takes 13 bytes; in ticks 6 to 10, with the same digits. The parts that ranks leave have seconds.
@@ -23,9 +23,9 @@ class Ticks:
 
 
 if TYPE_CHECKING:
-    Times = list[float]  # s: so a record has them that was loaded
+    Times = list[float]  # s, as in a loaded record
 else:
-    Times = Ticks | list[float]  # as the file of a record, or of a part, has them
+    Times = Ticks | list[float]  # as in the file of a record, or of a part
 
 
 def pack(fields: dict[str, Any]) -> None:

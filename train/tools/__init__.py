@@ -1,4 +1,4 @@
-"""Commands beside a measurement: is the machine ready, is the data complete, is the input the bottleneck."""
+"""Commands for before a measurement: is the machine ready, is the data complete, is the input the bottleneck."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ def tensorflow_main(
 
     about: the module's docstring; its first line is the help. overrides: an example of them, for the help.
     work: imports TensorFlow.
-    gpu: whether TensorFlow may use the GPU where the overrides say device=gpu; else it never sees one.
+    gpu: whether TensorFlow may use the GPU if the overrides have device=gpu; else it never sees one.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about.splitlines()[0])
     parser.add_argument("overrides", nargs="*", help=overrides)

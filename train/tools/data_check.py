@@ -1,4 +1,4 @@
-"""Check a dataset's folder: what is there, missing or damaged, and what differs from the published counts.
+"""Check a dataset's folder: its files, missing and damaged ones, and differences to the published counts.
 
 Decodes every sample once; training only does so in its first epoch:
 
@@ -28,7 +28,7 @@ _MESSAGE_EVERY_S = 5.0
 
 
 def fact_lines(facts: list[reader.Fact]) -> list[str]:
-    """Return the lines of a table: what was counted, and what is published."""
+    """Return the lines of a table of counts, with the published ones."""
     rows = [("", "found", "published", "")]
     for fact in facts:
         published = f"{fact.published:,}" if fact.published is not None else ""
@@ -66,12 +66,12 @@ def unreadable(part: reader.Part) -> Iterator[str]:
 
 
 def check(config: RunConfig) -> int:
-    """Print what the folder holds; return the number of damaged or missing samples. Raises ConfigError."""
+    """Print the content of the folder; return the number of damaged or missing samples. Raises ConfigError."""
     if not config.dataset.files:
         raise ConfigError(f"dataset={config.dataset.name}: is not read from a folder, so there is nothing to check")
-    opened = DATASETS[config.dataset.name](config, 0)
-    assert isinstance(opened, reader.Reader)
-    parts = opened.parts
+    data = DATASETS[config.dataset.name](config, 0)
+    assert isinstance(data, reader.Reader)
+    parts = data.parts
     print(f"{config.dataset.name} in {config.dataset.data_dir}")
     print("\n".join(["", *fact_lines(parts.facts), ""]))
     for note in parts.notes:

@@ -37,7 +37,7 @@ _PAUSE_S = 1.0  # after the first of them; doubled after each further one
 _LENGTHS = {"md5": 32, "sha1": 40, "sha256": 64}  # hexadecimal digits
 
 _CHUNK_BYTES = 1 << 20
-# What tarfile and zipfile raise: RuntimeError where a password is needed, NotImplementedError for an unknown method.
+# The errors of tarfile and zipfile: RuntimeError if a password is needed, NotImplementedError for an unknown method.
 _DAMAGED = (
     tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError,
     NotImplementedError,
@@ -57,7 +57,7 @@ def parse_checksum(text: str) -> tuple[str, str]:
 
 
 def progress(done: int, total: int | None, fetched: int, elapsed_s: float) -> str:
-    """Return the state of a download, in words: `done` of `total` bytes, of which `fetched` in `elapsed_s` seconds."""
+    """Return the state of a download, as text: `done` of `total` bytes, of which `fetched` in `elapsed_s` seconds."""
     rate = fetched / elapsed_s if elapsed_s > 0 else 0.0
     text = f"{done / 1e6:,.1f} MB"
     if total:
@@ -67,10 +67,10 @@ def progress(done: int, total: int | None, fetched: int, elapsed_s: float) -> st
 
 
 def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAUSE_S) -> None:
-    """Download a file, resuming from `target`.part where there is one, and verify it before it is named `target`.
+    """Download a file, resuming from `target`.part if it exists, and verify it before it is named `target`.
 
     checksum: as `parse_checksum` takes it; None: nothing is verified.
-    Raises ConfigError if the file cannot be had, or is not the expected one.
+    Raises ConfigError if the file cannot be downloaded, or is not the expected one.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ConfigError(f"{url}: must begin with http:// or https://")
@@ -82,7 +82,7 @@ def download(url: str, target: Path, checksum: str | None, pause_s: float = _PAU
 
 
 def _transfer_all(url: str, part: Path, pause_s: float) -> None:
-    """Request what is missing of `part` until it is complete. Raises ConfigError after too many attempts in vain."""
+    """Request the rest of `part` until it is complete. Raises ConfigError after too many failed attempts."""
     failures = 0
     while True:
         before = _size(part)
@@ -101,22 +101,22 @@ def _transfer_all(url: str, part: Path, pause_s: float) -> None:
             time.sleep(pause_s * 2**failures)
 
 
-class SameKind(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect from HTTPS to HTTP, which anyone on the way could have written, nor to anything else."""
+class SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects from HTTPS to another scheme, which anyone on the network could have written."""
 
     def redirect_request(self, request: urllib.request.Request, *answer: Any) -> urllib.request.Request | None:
-        """Return the request for the new address. Raises ConfigError where it must not be made."""
+        """Return the request for the new address. Raises ConfigError if it is refused."""
         redirected, url = super().redirect_request(request, *answer), answer[-1]
         if urllib.parse.urlsplit(url).scheme not in ("https", request.type):
             raise ConfigError(f"{request.full_url}: redirected to {url}; allowed are https and the same scheme")
         return redirected
 
 
-_open = urllib.request.build_opener(SameKind).open
+_open = urllib.request.build_opener(SafeRedirects).open
 
 
 def _transfer(url: str, part: Path) -> None:
-    """Make one request for what is missing of `part`. Raises ConfigError, or OSError if it can be retried."""
+    """Make one request for the rest of `part`. Raises ConfigError, or OSError if it can be retried."""
     response = _request(url, part)
     if response is None:
         return
@@ -124,7 +124,7 @@ def _transfer(url: str, part: Path) -> None:
         resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT  # else the server sends the whole file
         begin = _size(part) if resumed else 0
         if resumed and not (response.headers.get("Content-Range") or "").startswith(f"bytes {begin}-"):
-            part.unlink()  # what is missing cannot be had alone
+            part.unlink()  # the server does not send the rest alone
             raise OSError(
                 f"asked for bytes from {begin:,} on, the server sends {response.headers.get('Content-Range')}"
             )
@@ -141,7 +141,7 @@ def _transfer(url: str, part: Path) -> None:
 
 
 def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
-    """Return the server's response with what is missing of `part`; None where nothing is. Raises as `_transfer`."""
+    """Return the server's response with the rest of `part`; None if it is complete. Raises as `_transfer`."""
     begin = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={begin}-"} if begin else {})
     try:
@@ -163,28 +163,28 @@ def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
 def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total: int | None) -> int:
     """Return the size of the file after the response is appended to its first `begin` bytes; shows the progress."""
     terminal = sys.stderr.isatty()
-    done, started, shown = begin, time.monotonic(), 0.0
+    done, started, shown_at = begin, time.monotonic(), 0.0
     while chunk := response.read(_CHUNK_BYTES):
         file.write(chunk)
         done += len(chunk)
         now = time.monotonic()
-        if now - shown > (1.0 if terminal else 10.0):
-            shown = now
+        if now - shown_at > (1.0 if terminal else 10.0):
+            shown_at = now
             text = progress(done, total, done - begin, now - started)
             print(text, end="\r" if terminal else "\n", file=sys.__stderr__)
     return done
 
 
 def _verified(url: str, part: Path, expected: tuple[str, str] | None) -> str:
-    """Return how the file was verified, in words. Removes it and raises ConfigError if its checksum differs."""
+    """Return how the file was verified, as text. Removes it and raises ConfigError if its checksum differs."""
     if expected is None:
         return f"not verified, no checksum is known. It has the sha256 {digest(part)}"
     algorithm, digits = expected
-    if (found := digest(part, algorithm)) != digits:
+    if (actual := digest(part, algorithm)) != digits:
         size = _size(part)
         part.unlink()
         raise ConfigError(
-            f"{url}: its {size:,} bytes have the {algorithm} {found}; expected {digits}. Removed: "
+            f"{url}: its {size:,} bytes have the {algorithm} {actual}; expected {digits}. Removed: "
             "it is damaged, or another file. Try again, or give --checksum if a newer one is published"
         )
     return f"{algorithm} {digits} verified"
@@ -198,7 +198,7 @@ def _size(path: Path) -> int:
 class Source:
     """The source of a dataset. Without a URL it is not downloaded."""
 
-    terms: str  # for people: where it is, and what has to be done or agreed to
+    terms: str  # for people: where it is, and registration or terms
     url: str | None = None
     checksum: str | None = None  # algorithm:hexadecimal digits, as its authors or widely used loaders have it
 
@@ -230,7 +230,7 @@ SOURCES = {
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack a tar or zip archive into a folder.
 
-    Raises ConfigError, also for members outside the folder, and where there is no room for them.
+    Raises ConfigError, also for members outside the folder, and if there is no room for them.
     """
     try:
         if tarfile.is_tarfile(archive):
@@ -238,7 +238,7 @@ def unpack(archive: Path, folder: Path) -> None:
         elif zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
                 _check_room(folder, sum(member.file_size for member in packed.infolist()), "unpack")
-                packed.extractall(folder)  # which sets neither owners nor modes, and compares each CRC
+                packed.extractall(folder)  # sets neither owners nor modes, and compares each CRC
         else:
             raise ConfigError(f"{archive}: neither a tar nor a zip archive")
     except _DAMAGED as error:
@@ -254,21 +254,21 @@ def _unpack_tar(archive: Path, folder: Path) -> None:
                 raise tarfile.TarError(f"{member.name} is not a regular file or is outside the folder")
             member.mode = 0o755 if member.isdir() or member.mode & stat.S_IXUSR else 0o644
             member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
-        while tar.fileobj and tar.fileobj.read(_CHUNK_BYTES):  # up to the checksum of a compressed archive
+        while tar.fileobj and tar.fileobj.read(_CHUNK_BYTES):  # reads to the checksum of a compressed archive
             pass
         _check_room(folder, sum(member.size for member in tar.getmembers()), "unpack")
         tar.extractall(folder)
 
 
-def _check_room(folder: Path, needed: int, what: str) -> None:
-    """Raise ConfigError where so many bytes do not fit on the disk of a folder. what: is to be done with them."""
+def _check_room(folder: Path, needed: int, purpose: str) -> None:
+    """Raise ConfigError if so many bytes do not fit on the disk of a folder. purpose: a verb, for the message."""
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise ConfigError(f"{folder}: {needed / 1e9:.1f} GB to {what}, {free / 1e9:.1f} GB free")
+        raise ConfigError(f"{folder}: {needed / 1e9:.1f} GB to {purpose}, {free / 1e9:.1f} GB free")
 
 
 def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> None:
-    """Download, verify and unpack a dataset into a folder. Raises ConfigError, with the reason, where it cannot."""
+    """Download, verify and unpack a dataset into a folder. Raises ConfigError, with the reason, on failure."""
     url, checksum = _source(dataset, url, checksum)
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
@@ -281,8 +281,8 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
     if archive.exists():
         print(f"{archive} is there already")
         algorithm, digits = parse_checksum(checksum) if checksum else ("", "")
-        if algorithm and (found := digest(archive, algorithm)) != digits:
-            raise ConfigError(f"{archive}: has the {algorithm} {found}; expected {digits}. Remove it")
+        if algorithm and (actual := digest(archive, algorithm)) != digits:
+            raise ConfigError(f"{archive}: has the {algorithm} {actual}; expected {digits}. Remove it")
     else:
         print(f"fetching {url}")
         download(url, archive, checksum)
@@ -294,7 +294,7 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
 
 
 def _source(dataset: str, url: str | None, checksum: str | None) -> tuple[str, str | None]:
-    """Return URL and checksum to use: the given ones, else the known ones. Raises ConfigError where there is no URL."""
+    """Return URL and checksum: those of the user, else the known ones. Raises ConfigError without a URL."""
     source = SOURCES.get(dataset)
     if source is None:
         raise ConfigError(f"DATASET={dataset}: nothing to fetch; there are {', '.join(SOURCES)}")

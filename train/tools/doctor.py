@@ -1,6 +1,6 @@
 """Is this machine ready? A table of checks: each is OK, a warning or a failure, with the command that fixes it.
 
-`python3 train/tools/doctor.py --before-setup cpu` needs only the standard library: it says what is missing before
+`python3 train/tools/doctor.py --before-setup cpu` needs only the standard library: it shows what is missing before
 anything is downloaded. `python -m train.tools.doctor` also checks the finished environment.
 """
 
@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 
-# What setting up each environment takes, in GiB, the build of Horovod included: measured.
+# GiB that the set-up of each environment needs, with the build of Horovod: measured.
 _DISK_GIB = {"analysis": 0.6, "launch": 0.8, "cpu": 4.0, "cuda": 10.0}
 _SETUP_MEMORY_GIB = {"analysis": 0.5, "launch": 0.5, "cpu": 3.0, "cuda": 4.0}
 _RUN_DISK_GIB = 1.0  # for the records of a measurement
-# What Horovod's kernels include, and a call that needs the runtime library.
+# The includes of Horovod's kernels, and a call that needs the runtime library.
 _CUDA_PROGRAM = """\
 #include <cuda_runtime.h>
 #include <cuda_fp16.h>
@@ -42,7 +42,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf, horovod.tensorflow as hvd
 built = {"MPI": hvd.mpi_built(), "Gloo": hvd.gloo_built(), "NCCL": bool(hvd.nccl_built()), "CUDA": hvd.cuda_built()}
 print(tf.__version__)
-print(", ".join(name for name, there in built.items() if there))
+print(", ".join(name for name, is_built in built.items() if is_built))
 print(len(tf.config.list_physical_devices("GPU")))
 """
 
@@ -53,7 +53,7 @@ class Check(NamedTuple):
     name: str
     state: str  # OK, WARNING or FAILURE
     result: str
-    fix: str = ""  # a command, or what to do; empty where there is nothing to do
+    fix: str = ""  # a command, or advice; empty if there is nothing to do
 
 
 def check_platform() -> Check:
@@ -65,7 +65,7 @@ def check_platform() -> Check:
 
 
 def check_python() -> Check:
-    """Check whether this is a Python that uv.lock is for, and which one it is."""
+    """Check whether this is a Python that uv.lock is for, and which."""
     environment = f"of {sys.prefix}, made with {sys.base_prefix}" if sys.prefix != sys.base_prefix else sys.executable
     text = f"{platform.python_version()}, {environment}"
     if sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)):
@@ -75,7 +75,7 @@ def check_python() -> Check:
 
 
 def check_compiler() -> Check:
-    """Check whether there are a C++ compiler and make, which build Horovod; which compiler, and why that one."""
+    """Check whether there are a C++ compiler and make, which build Horovod; returns which compiler, and why."""
     compiler, why = os.environ.get("CXX", "").split()[:1], "CXX= names it"
     if not compiler:
         compiler, why = ["c++" if shutil.which("c++") else "g++"], "the first on PATH; CXX= names another"
@@ -87,33 +87,33 @@ def check_compiler() -> Check:
 
 def check_cuda_toolkit() -> Check:
     """Check that the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
-    wrong = _nvcc_cannot() if shutil.which("nvcc") else "no nvcc"
-    if wrong:
-        return Check("CUDA toolkit", FAILURE, wrong, _CUDA_TOOLKIT)
+    problem = _nvcc_problem() if shutil.which("nvcc") else "no nvcc"
+    if problem:
+        return Check("CUDA toolkit", FAILURE, problem, _CUDA_TOOLKIT)
     return Check("CUDA toolkit", OK, _first_line("nvcc", "--version"))
 
 
-def _nvcc_cannot() -> str:
-    """Return what nvcc fails to do with a program such as Horovod's, and what it says; empty where it does all."""
+def _nvcc_problem() -> str:
+    """Return how nvcc fails with a program such as Horovod's, and its message; empty if it does not."""
     with tempfile.TemporaryDirectory() as folder:
         source, compiled, linked = (f"{folder}/program{suffix}" for suffix in (".cu", ".o", ""))
         Path(source).write_text(_CUDA_PROGRAM)
-        for what, options in (
+        for action, options in (
             ("compile a program", ["-c", source, "-o", compiled]),
             ("link a program with the static runtime", [compiled, "-o", linked, "-cudart", "static"]),
             ("link a program with the shared runtime", [compiled, "-o", linked, "-cudart", "shared"]),
         ):
             done = subprocess.run(["nvcc", *options], capture_output=True, text=True)
             if done.returncode:
-                return f"nvcc does not {what}: {_complaint(done.stderr or done.stdout)}"
+                return f"nvcc does not {action}: {_error_line(done.stderr or done.stdout)}"
     return ""
 
 
-def _complaint(output: str) -> str:
-    """Return the line of a compiler's output that says what is wrong."""
+def _error_line(output: str) -> str:
+    """Return the line of a compiler's output with the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if "error" in line or "cannot find" in line]
-    return next(iter([*telling, *reversed(lines)]), "it says nothing")
+    errors = [line for line in lines if "error" in line or "cannot find" in line]
+    return next(iter([*errors, *reversed(lines)]), "it says nothing")
 
 
 def check_mpi() -> Check:
@@ -125,7 +125,7 @@ def check_mpi() -> Check:
 
 
 def check_own_name() -> Check:
-    """Check whether the host resolves its own name: Horovod's Gloo looks it up, and crashes where it cannot."""
+    """Check whether the host resolves its own name: Horovod's Gloo looks it up, and crashes if it cannot."""
     name = socket.gethostname()
     try:
         addresses = sorted({str(address[0]) for *_, address in socket.getaddrinfo(name, None)})
@@ -203,8 +203,8 @@ def check_cores(ranks: int) -> Check:
     from train.launch import cgroups
 
     quotas = cgroups.find()
-    if isinstance(quotas, cgroups.Means):
-        return Check("cores", OK, f"{text}: nodes are emulated by {quotas.words}")
+    if isinstance(quotas, cgroups.QuotaMethod):
+        return Check("cores", OK, f"{text}: nodes are emulated by {quotas.text}")
     return Check(
         "cores", WARNING, f"{text}: they would share; no quotas: {quotas}", f"NODES={cores}, or a larger machine"
     )
@@ -227,7 +227,7 @@ def check_energy() -> Check:
     from train.rank import counters
 
     if why := counters.why_no_energy():
-        # The counters tell users what others compute: CVE-2020-8694. So it is the administrator's choice.
+        # The counters reveal computations of other users (CVE-2020-8694), so the administrator has to decide.
         readable = "sudo chmod a+r /sys/class/powercap/*/energy_uj, until the next boot (mind CVE-2020-8694)"
         return Check("energy", OK, f"not known: {why}", readable if "only root" in why else "")
     return Check("energy", OK, f"RAPL of {len(counters.energy_counters())} package(s)")
@@ -250,7 +250,7 @@ def check_rank_memory(ranks: int) -> Check:
 def check_wandb() -> Check:
     """Check the version of W&B, which runs offline, and whether it has a key, which only uploads need."""
     version = importlib.metadata.version("wandb")
-    netrc = Path(os.path.expanduser("~/.netrc"))  # which, unlike Path.home, takes a user without a home
+    netrc = Path(os.path.expanduser("~/.netrc"))  # unlike Path.home it works for a user without a home
     has_key = "WANDB_API_KEY" in os.environ or (netrc.exists() and "wandb" in netrc.read_text(errors="replace"))
     if has_key:
         return Check("W&B", OK, f"{version}, offline; has a key for uploads")
@@ -258,7 +258,7 @@ def check_wandb() -> Check:
 
 
 def _first_line(*command: str) -> str:
-    """Return the first line that a command prints; empty where it is not installed or fails."""
+    """Return the first line that a command prints; empty if it is not installed or fails."""
     if not shutil.which(command[0]):
         return ""
     done = subprocess.run(command, capture_output=True, text=True)
@@ -267,7 +267,7 @@ def _first_line(*command: str) -> str:
 
 
 def before_setup(packages: str) -> list[Check]:
-    """Check what setting up the set `packages` (analysis, launch, cpu, cuda) needs."""
+    """Check the needs of setting up the packages `packages` (analysis, launch, cpu, cuda)."""
     compiled = packages in ("cpu", "cuda")  # they have TensorFlow, and Horovod, which is compiled
     checks = [check_platform(), check_python()]
     checks += [check_disk(_DISK_GIB[packages]), check_memory(_SETUP_MEMORY_GIB[packages])]
@@ -278,12 +278,12 @@ def before_setup(packages: str) -> list[Check]:
     return checks
 
 
-def before_run(ranks: int, within: list[Check]) -> list[Check]:
-    """Check what a measurement with this many ranks needs; within: the checks of what they run in."""
+def before_run(ranks: int, environment: list[Check]) -> list[Check]:
+    """Check the needs of a measurement with this many ranks. environment: the checks of their environment."""
     return [
         check_platform(),
         check_python(),
-        *within,
+        *environment,
         check_own_name(),
         check_cores(ranks),
         check_precisions(),
@@ -326,12 +326,12 @@ def _checks(arguments: argparse.Namespace) -> list[Check]:
 
 
 def main() -> int:
-    """Check and print the table; the exit status is 1 where a check fails."""
+    """Check and print the table; returns the exit status: 1 if a check fails."""
     arguments = _arguments()
     checks = _checks(arguments)
     failed = [check.name for check in checks if check.state == FAILURE]
     if arguments.before_setup and not failed:
-        return 0  # no table before every set-up where all is well
+        return 0  # no table before every set-up if all is well
     show(checks)
     if failed:
         print(f"\n{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")

@@ -61,9 +61,9 @@ WALL = "whole pipeline, by the wall clock"
 Rates = Mapping[str, Sequence[float]]  # arm -> its images/s of one core, or of a GPU, in each round
 
 
-def ratio(rates: Rates, arm: str, to: str) -> float:
-    """Return the median of the ratios within each round."""
-    return statistics.median(one / other for one, other in zip(rates[arm], rates[to], strict=True))
+def ratio(rates: Rates, arm: str, base: str) -> float:
+    """Return the median of the ratios of an arm to a base in each round."""
+    return statistics.median(a / b for a, b in zip(rates[arm], rates[base], strict=True))
 
 
 def make_photographs(folder: Path, count: int) -> None:
@@ -126,7 +126,7 @@ def _encoded_parts(config: RunConfig, data: Reader, images: int) -> dict[str, tf
     encoded_image = data.parts.training.encoded
     assert encoded_image is not None
     size, channels, batch = config.model.image_size, config.dataset.channels, data.step_batch
-    held = tf.constant([encoded_image(tf.constant(position)).numpy() for position in range(images)])
+    contents = tf.constant([encoded_image(tf.constant(position)).numpy() for position in range(images)])
     make = image_ops.decoder(config, training=True)
     settings = config.dataset.augmentation
 
@@ -140,7 +140,7 @@ def _encoded_parts(config: RunConfig, data: Reader, images: int) -> dict[str, tf
         pixels = make(encoded, numbers)
         return image_ops.augment(pixels, numbers, settings) if settings else pixels
 
-    values = (held, image_ops.draws(images, config.seed, 0))
+    values = (contents, image_ops.draws(images, config.seed, 0))
     return {
         DECODE: _mapped(values, plain),
         RESIZE: _mapped(values, resized).batch(batch),
@@ -178,8 +178,8 @@ def training_step(config: RunConfig) -> Callable[[], float]:
     passes = config.distribution.backward_passes_per_step
     ranks = distribution.join(config, Path(config.results))
     train_step = step.make_train_step(model, optimizer, ranks, config.optimizer.label_smoothing, passes)
-    ready = next(Synthetic(config, 0).training(0))
-    train_step(*ready)
+    images_and_labels = next(Synthetic(config, 0).training(0))
+    train_step(*images_and_labels)
     batch = config.step_batch
     clock = time.perf_counter if config.device == "gpu" else time.process_time
 
@@ -187,7 +187,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
         tf.test.experimental.sync_devices()
         begin = clock()
         for _ in range(_STEPS):
-            train_step(*ready)
+            train_step(*images_and_labels)
         tf.test.experimental.sync_devices()
         return _STEPS * batch / (clock() - begin)
 
@@ -195,7 +195,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
 
 
 def table(rates: Rates, device: str) -> list[str]:
-    """Return the lines of a table of what was measured, and the conclusion."""
+    """Return the lines of a table of the rates, and the conclusion."""
     reference = SCALED if SCALED in rates else RESIZE
     lines = [f"{'':36}{'images/s':>10}{'min':>10}{'max':>10}{'of ' + reference:>30}"]
     for arm, values in rates.items():
@@ -209,8 +209,8 @@ def table(rates: Rates, device: str) -> list[str]:
     trained = statistics.median(rates[MODEL])
     cores = trained / statistics.median(rates[PIPELINE])
     needed = f"{cores:.2f}" if cores >= 0.1 else f"{cores:.1g}"
-    what = "a GPU" if device == "gpu" else "a core that trains"
-    lines.append(f"The training step takes {trained:.1f} images/s: {what} needs {needed} cores of input.")
+    trainer = "a GPU" if device == "gpu" else "a core that trains"
+    lines.append(f"The training step takes {trained:.1f} images/s: {trainer} needs {needed} cores of input.")
     if cores >= 1:
         lines.append("With fewer, the input is the bottleneck: a faster device would not train faster.")
     return lines

@@ -4,7 +4,7 @@
 
     python -m train.tools.prepare dataset=fruit dataset.data_dir=/data/fruit nodes=2 weights=imagenet
 
-Prints what was found. The exit status is 0, or 2 if the ranks would fail; standard error says why.
+Prints a description of the input. The exit status is 0, or 2 if the ranks would fail; standard error has the reason.
 """
 
 from train.config.compose import load
@@ -16,12 +16,12 @@ from train.tools import tensorflow_main
 
 
 def prepare(config: RunConfig) -> list[str]:
-    """Return what the ranks of a run will read, in words. Raises ConfigError if they would fail."""
+    """Return a description of the input of a run's ranks. Raises ConfigError if they could not read it."""
     lines = []
     if config.dataset.files:
-        opened = DATASETS[config.dataset.name](config, 0)
-        assert isinstance(opened, Reader)
-        parts = opened.parts
+        data = DATASETS[config.dataset.name](config, 0)
+        assert isinstance(data, Reader)
+        parts = data.parts
         lines = [
             f"{config.dataset.name} in {config.dataset.data_dir}: {parts.training.samples:,} training and "
             f"{parts.validation.samples:,} validation samples",
@@ -33,7 +33,7 @@ def prepare(config: RunConfig) -> list[str]:
 
 
 def run(overrides: list[str]) -> int:
-    """Check the inputs of the run that the overrides describe, and print what was found."""
+    """Check the inputs of the run that the overrides describe, and print a description of them."""
     print("\n".join(prepare(load(overrides))))
     return 0
 

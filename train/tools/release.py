@@ -25,13 +25,13 @@ _FILL_IN = "; put it into CITATION.cff (doi:)\n     and codemeta.json (identifie
 
 
 class ReleaseError(Exception):
-    """Why there is nothing to release: names what to do."""
+    """Why there is nothing to release, and what to do."""
 
 
 def build(kit: Path, folder: Path) -> list[Path]:
     """Write the archive and its checksums into a folder and return both paths; the same commit gives the same bytes.
 
-    Raises ReleaseError where the tree has changes, or a file is missing that a release must have.
+    Raises ReleaseError if the tree has changes, or lacks a file that a release must have.
     """
     if changes := _git(kit, "status", "--porcelain").splitlines():
         raise ReleaseError(f"not committed: {', '.join(line[3:] for line in changes[:5])}; commit first")
@@ -55,7 +55,7 @@ def version(kit: Path) -> str:
 
 
 def steps(kit: Path, archive: Path, sums: Path) -> str:
-    """Return what only a person can do, in order."""
+    """Return the steps that only a person can do, in order."""
     has_doi = _DOI.search((kit / "CITATION.cff").read_text())
     return _STEPS.format(doi="" if has_doi else _FILL_IN, version=version(kit), archive=archive, sums=sums)
 
@@ -75,7 +75,7 @@ def _git(kit: Path, *arguments: str) -> str:
 
 
 def main() -> int:
-    """Build the archive in release/ and print the steps; the exit status."""
+    """Build the archive in release/ and print the steps; returns the exit status."""
     try:
         archive, sums = build(ROOT, Path("release"))
     except ReleaseError as error:

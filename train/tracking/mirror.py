@@ -1,10 +1,10 @@
 """W&B runs that mirror records: written while a run is in progress, or from its finished record, and uploaded later.
 
-A run that is watched is written by a separate process beside the launcher, which reads what the ranks leave in the run
-folder. Neither ranks nor launcher wait for it: wandb, a disk or a network that is slow or gone costs the measurement
-nothing. When the record is there, the process completes the W&B run. All other runs are mirrored, offline, after all
-points of an experiment have been measured, never while a job runs; so are those that could not be completed, again and
-under the same ID. Beside watched runs, only the upload needs a W&B server.
+A run that is watched is written by a separate process, which reads the files of the ranks in the run folder. Neither
+ranks nor launcher wait for it: a slow or missing W&B, disk or network does not affect the measurement. When the record
+exists, the process completes the W&B run. All other runs are mirrored, offline, after all points of an experiment have
+been measured, never while a job runs. So are those that could not be completed, again under the same ID. Apart from
+watched runs, only the upload needs a W&B server.
 """
 
 import os
@@ -27,12 +27,12 @@ from train.record.record import RECORD_NAME, RunRecord, find, load
 from train.tracking import wandb_runs
 
 _READ_EVERY_S = 2.0
-_NICE = 19  # the cores are the ranks'
+_NICE = 19  # the cores belong to the ranks
 _LOG_NAME = "tracking.log"
 _WENT_OFFLINE = 3  # exit status
 
-# Without a network wandb would retry for minutes. The user's environment overrides these, and where its log goes, by
-# default to wandb/ in the working folder.
+# Without a network wandb would retry for minutes. The user's environment overrides these, and the folder of its log, by
+# default wandb/ in the working folder.
 _UPLOAD_LIMITS = {
     "WANDB_X_GRAPHQL_RETRY_MAX": "3",
     "WANDB_X_GRAPHQL_RETRY_WAIT_MAX_SECONDS": "4",
@@ -41,7 +41,7 @@ _UPLOAD_LIMITS = {
 }
 
 
-def is_wanted(tracking: Tracking, epochs: int) -> bool:
+def is_live(tracking: Tracking, epochs: int) -> bool:
     """Return whether a run is to be logged while it trains."""
     return tracking.name == "wandb" and (bool(epochs) if tracking.live is None else tracking.live)
 
@@ -56,8 +56,8 @@ class Logged:
     def new_rows(self, parts: list[Part]) -> list[wandb_runs.Row]:
         """Return rows since the last call: epochs that have ended, and seconds that every rank has sampled."""
         epochs = wandb_runs.epoch_rows(parts[0].epochs[self._epochs :])
-        used = [part.usage for part in parts]
-        sampled_s = min((one.at_s[-1] if one else 0.0 for one in used), default=0.0)
+        usages = [part.usage for part in parts]
+        sampled_s = min((usage.at_s[-1] if usage else 0.0 for usage in usages), default=0.0)
         seconds = [row for row in wandb_runs.usage_rows(parts) if self._time_s < row["usage/time_s"] < int(sampled_s)]
         self._epochs += len(epochs)
         self._time_s = max([self._time_s, *(row["usage/time_s"] for row in seconds)])
@@ -70,7 +70,7 @@ class Logged:
         self._phase = parts[0].phase
         return {"status": "running", "phase": self._phase, **wandb_runs.phases([part.phases_s for part in parts])}
 
-    def left(self, record: RunRecord) -> list[wandb_runs.Row]:
+    def missing_rows(self, record: RunRecord) -> list[wandb_runs.Row]:
         """Return the rows of the record that the run does not have."""
         epochs = wandb_runs.epoch_rows(record.epochs[self._epochs :])
         seconds = [row for row in wandb_runs.usage_rows(record.ranks) if row["usage/time_s"] > self._time_s]
@@ -78,33 +78,33 @@ class Logged:
 
 
 def follow(folder: Path) -> int:
-    """Log the run in this folder until it ends; returns the exit status: 0 where its W&B run is complete.
+    """Log the run in this folder until it ends; returns the exit status: 0 if its W&B run is complete.
 
-    Ends too when the launcher, which started this process, is gone: then no record will come.
+    Also ends when the launcher, which started this process, is gone: then there will be no record.
     """
     os.nice(_NICE)
     launcher, path = os.getppid(), folder / RECORD_NAME
     config, follower, logged = rebuild(protocol.read_assignment(folder).config), Follower(folder), Logged()
     with wandb_runs.wandb_module(wandb_runs.home(folder)) as wandb:
-        run, online = _begin(wandb, _named(folder, config), folder, config.tracking)
+        run, online = _begin(wandb, _run_name(folder, config), folder, config.tracking)
         while not path.exists():
             if os.getppid() != launcher:
                 run.finish(exit_code=1)
                 return 1
-            with suppress(OSError):  # a shared folder may be away for a while
-                _tell(run, logged, follower.parts())
+            with suppress(OSError):  # a shared folder may be unavailable for a while
+                _log_new(run, logged, follower.parts())
             time.sleep(_READ_EVERY_S)
         record = load(path)
         wandb_runs.update(run, wandb_runs.run_name(record, folder, config.tracking))
         run.summary.update({"phase": "exit"})
-        wandb_runs.complete(wandb, run, record, path, logged.left(record))
+        wandb_runs.complete(wandb, run, record, path, logged.missing_rows(record))
     if online and (file := wandb_runs.run_file(path)):
         wandb_runs.synced_marker(file).touch()
     return 0 if online or config.tracking.mode == "offline" else _WENT_OFFLINE
 
 
-def _named(folder: Path, config: RunConfig) -> wandb_runs.RunName:
-    """Return what the run is called before it has a record."""
+def _run_name(folder: Path, config: RunConfig) -> wandb_runs.RunName:
+    """Return the names of a run before it has a record."""
     repeat, _, generation = folder.name.removeprefix("r").partition(".")
     return wandb_runs.RunName(
         id=wandb_runs.begin_live(folder),
@@ -119,18 +119,17 @@ def _named(folder: Path, config: RunConfig) -> wandb_runs.RunName:
     )
 
 
-def _begin(wandb: Any, asked: wandb_runs.RunName, folder: Path, tracking: Tracking) -> tuple[Any, bool]:
-    """Return the run, and whether it is online: a server that does not answer is left alone."""
+def _begin(wandb: Any, name: wandb_runs.RunName, folder: Path, tracking: Tracking) -> tuple[Any, bool]:
+    """Return the run, and whether it is online; it is offline if the server does not answer."""
     if tracking.mode == "online":
         try:
-            return wandb_runs.begin(wandb, asked, folder, tracking, mode="online"), True
+            return wandb_runs.begin(wandb, name, folder, tracking, mode="online"), True
         except wandb.Error as error:
             print(f"not online: {error}", file=sys.stderr, flush=True)
-    return wandb_runs.begin(wandb, asked, folder, tracking, mode="offline"), False
+    return wandb_runs.begin(wandb, name, folder, tracking, mode="offline"), False
 
 
-def _tell(run: Any, logged: Logged, parts: list[Part]) -> None:
-    """Tell the run what is new."""
+def _log_new(run: Any, logged: Logged, parts: list[Part]) -> None:
     if not parts:
         return
     for row in logged.new_rows(parts):
@@ -147,16 +146,16 @@ class Watchers:
         self._timeout_s = timeout_s
         self.running: dict[Path, subprocess.Popen] = {}
 
-    def watch(self, folder: Path, asked: protocol.Assignment) -> Callable[[], None]:
-        """Start to log a run that begins now, if that is wanted; returns a function that does nothing.
+    def watch(self, folder: Path, assignment: protocol.Assignment) -> Callable[[], None]:
+        """Start to log a run that begins now, if configured; returns a function that does nothing.
 
-        Where the process cannot be started the run is mirrored from its record as any other.
+        If the process cannot be started, the run is mirrored from its record as any other.
         """
-        tracking = Tracking(**asked.config["tracking"])
-        if is_wanted(tracking, asked.config["measure"]["epochs"]):
+        tracking = Tracking(**assignment.config["tracking"])
+        if is_live(tracking, assignment.config["measure"]["epochs"]):
             command = [sys.executable, "-m", "train.tracking", "live", str(folder.resolve())]
             with suppress(OSError), (folder / _LOG_NAME).open("wb") as log:
-                # In a session of its own: Ctrl-C is for the launcher, whose record this process waits for.
+                # In a separate session: Ctrl-C is for the launcher, and this process waits for its record.
                 self.running[folder] = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
                 )
@@ -184,8 +183,8 @@ class Watchers:
 def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
     """Write an offline run of each record that has no complete one yet into `results/<experiment>/wandb/`.
 
-    Returns a line for each that failed. That is not a failed measurement: the others are still made, no record is
-    changed, and the next call tries again. To be called after all points are measured, from one process.
+    Returns a line for each that failed. A failure does not affect the measurement: the others are still mirrored, no
+    record is changed, and the next call tries again. To be called after all points are measured, from one process.
     """
     waiting = [path.resolve() for path in record_paths if not wandb_runs.is_complete(path.parent)]
     if not waiting or tracking.name == "none":
@@ -195,16 +194,16 @@ def mirror_records(record_paths: Sequence[Path], tracking: Tracking) -> list[str
         for path in waiting:
             try:
                 record = load(path)
-                asked = wandb_runs.run_name(record, path.parent, tracking)
-                run = wandb_runs.begin(wandb, asked, path.parent, tracking, mode="offline")
-                wandb_runs.complete(wandb, run, record, path, Logged().left(record))
+                name = wandb_runs.run_name(record, path.parent, tracking)
+                run = wandb_runs.begin(wandb, name, path.parent, tracking, mode="offline")
+                wandb_runs.complete(wandb, run, record, path, Logged().missing_rows(record))
             except Exception as error:  # whatever W&B raises, the other records are mirrored
                 failures.append(f"{path}: not mirrored to W&B: {error}")
     return failures
 
 
 class UploadError(Exception):
-    """Some runs were not uploaded; the message says how many, where they are and what to do."""
+    """Some runs were not uploaded: the message has their number and folder, and what to do."""
 
 
 def upload_runs(results: Path) -> int:
@@ -220,11 +219,11 @@ def upload_runs(results: Path) -> int:
     # Without a terminal wandb reports a missing API key; with one it would wait for input.
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
     # wandb's exit status is 0 also without a network.
-    left = [file for file in waiting if not wandb_runs.is_synced(file)]
-    if left:
+    remaining = [file for file in waiting if not wandb_runs.is_synced(file)]
+    if remaining:
         raise UploadError(
-            f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "
-            f"the first is in {left[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this "
+            f"{len(remaining)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "
+            f"the first is in {remaining[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this "
             f"machine reaches {environment.get('WANDB_BASE_URL', 'the W&B server')}, and run `make wandb-sync` again"
         )
     return len(waiting)

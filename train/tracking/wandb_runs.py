@@ -1,4 +1,4 @@
-"""W&B's runs: begin one, tell it rows and values of what was measured, end it with its record; and where they are kept.
+"""W&B's runs: begin one, log rows and values, end it with its record; and their folders.
 
 `results/<experiment>/wandb/` has the runs of an experiment, one folder each, whose name ends with the run's ID. Beside
 a record, `wandb-run-id` says that its run is complete; `wandb-live-id` is the ID of the run that was begun while the
@@ -21,10 +21,10 @@ from train.record import files, predictions
 from train.record.record import PHASES, RECORD_NAME, Epoch, RunRecord
 from train.record.summary import HasUsage, usage_by_second
 
-INIT_WITHIN_S = 30.0  # the answer of a server
-_START_WITHIN_S = 300.0  # wandb's own process, on busy cores
+INIT_WITHIN_S = 30.0  # for the answer of a server
+_START_WITHIN_S = 300.0  # for wandb's own process, on busy cores
 MARKER_NAME, LIVE_NAME = "wandb-run-id", "wandb-live-id"
-AXES = ("timed/step", "epochs/epoch", "usage/time_s")  # what the rows that begin like these are drawn over
+AXES = ("timed/step", "epochs/epoch", "usage/time_s")  # the axes of the rows with the same prefix
 
 Row = dict[str, Any]
 
@@ -45,9 +45,9 @@ class RunName:
 
     @property
     def name(self) -> str:
-        """Return the name as W&B's list shows it."""
-        again = f" generation {self.generation}" if self.generation > 1 else ""
-        return f"{self.point} r{self.repeat}{again}"
+        """Return the name in W&B's list."""
+        generation = f" generation {self.generation}" if self.generation > 1 else ""
+        return f"{self.point} r{self.repeat}{generation}"
 
 
 def run_name(record: RunRecord, run_folder: Path, tracking: Tracking) -> RunName:
@@ -65,24 +65,24 @@ def run_name(record: RunRecord, run_folder: Path, tracking: Tracking) -> RunName
     )
 
 
-def begin(wandb: Any, asked: RunName, run_folder: Path, tracking: Tracking, mode: str) -> Any:
-    """Begin a run, in place of what there is of one with its ID. Raises OSError, and what wandb raises."""
+def begin(wandb: Any, name: RunName, run_folder: Path, tracking: Tracking, mode: str) -> Any:
+    """Begin a run; it replaces a run with its ID. Raises OSError, and the errors of wandb."""
     folder = home(run_folder)
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):  # wandb would write to /tmp instead
         raise PermissionError(f"{folder} is not writable")
-    remove_runs(run_folder, asked.id)
+    remove_runs(run_folder, name.id)
     run = wandb.init(
-        id=asked.id,
+        id=name.id,
         project=tracking.project,
         entity=tracking.entity,
-        group=tracking.group or asked.experiment,
-        job_type=asked.point,  # W&B then groups the repeats of a point
-        name=asked.name,
-        tags=asked.tags,
-        notes=asked.notes,
-        config=dict(asked.config),
-        settings=_settings(wandb, asked.host, folder, mode),
+        group=tracking.group or name.experiment,
+        job_type=name.point,  # W&B then groups the repeats of a point
+        name=name.name,
+        tags=name.tags,
+        notes=name.notes,
+        config=dict(name.config),
+        settings=_settings(wandb, name.host, folder, mode),
     )
     for axis in AXES:
         run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
@@ -90,7 +90,7 @@ def begin(wandb: Any, asked: RunName, run_folder: Path, tracking: Tracking, mode
 
 
 def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
-    """Return settings that say nothing of this machine or code: the record describes those of the measurement."""
+    """Return settings without facts about this machine or code: the record describes those of the measurement."""
     return wandb.Settings(
         mode=mode,
         init_timeout=INIT_WITHIN_S if mode == "online" else _START_WITHIN_S,
@@ -110,22 +110,22 @@ def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
     )
 
 
-def update(run: Any, asked: RunName) -> None:
+def update(run: Any, name: RunName) -> None:
     """Set the names and labels of a run that have changed."""
-    if tuple(run.tags or ()) != asked.tags:
-        run.tags = asked.tags
-    if (run.notes or "") != asked.notes:
-        run.notes = asked.notes
-    run.config.update(dict(asked.config), allow_val_change=True)
+    if tuple(run.tags or ()) != name.tags:
+        run.tags = name.tags
+    if (run.notes or "") != name.notes:
+        run.notes = name.notes
+    run.config.update(dict(name.config), allow_val_change=True)
 
 
-def complete(wandb: Any, run: Any, record: RunRecord, path: Path, left: Sequence[Row]) -> None:
-    """Tell a run what its record has, end it, and mark the record as having one.
+def complete(wandb: Any, run: Any, record: RunRecord, path: Path, rows: Sequence[Row]) -> None:
+    """Log the values of a record in its run, end the run, and mark the record as having one.
 
-    left: the rows that the run was not told yet.
+    rows: those that the run does not have yet.
     """
     try:
-        for row in left:
+        for row in rows:
             run.log(row)
         run.summary.update(summary(record))
         _log_predictions(wandb, run, path.parent, record)
@@ -161,18 +161,18 @@ def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> N
 @contextmanager
 def wandb_module(folder: Path) -> Iterator[Any]:
     """Return a context with the wandb module, its caches in `folder`, and one service process for all runs."""
-    ours = {
+    kit_variables = {
         "WANDB_ERROR_REPORTING": "false",
         "WANDB_SILENT": "true",
         "WANDB_X_SERVICE_WAIT": str(_START_WITHIN_S),
         "WANDB_CACHE_DIR": str(folder / "cache"),
         "WANDB_DATA_DIR": str(folder / "cache"),
     }
-    # A sweep's agent gives a run an ID of its own: each mirroring of a record would be another run.
-    before = {key: os.environ.get(key) for key in (*ours, "WANDB_SWEEP_ID", "WANDB_SWEEP_PARAM_PATH")}
-    for key in before.keys() - ours.keys():
+    # A sweep's agent gives each run a new ID: each mirroring of a record would be another run.
+    before = {key: os.environ.get(key) for key in (*kit_variables, "WANDB_SWEEP_ID", "WANDB_SWEEP_PARAM_PATH")}
+    for key in before.keys() - kit_variables.keys():
         os.environ.pop(key, None)
-    os.environ.update(ours)
+    os.environ.update(kit_variables)
     try:
         import wandb  # takes half a second, and only this tracker needs it
 
@@ -197,22 +197,22 @@ def step_rows(record: RunRecord) -> list[Row]:
     before = max(0, len(record.losses) - len(times_s)) if record.epochs else 0
     steps = zip_longest([None] * before + times_s, record.losses)
     return [
-        _known({"timed/step": step, "timed/step_time_s": time_s, "timed/loss": loss})
+        _filled({"timed/step": step, "timed/step_time_s": time_s, "timed/loss": loss})
         for step, (time_s, loss) in enumerate(steps)
     ]
 
 
 def epoch_rows(epochs: Sequence[Epoch]) -> list[Row]:
     """Return a row an epoch: losses, accuracies (fractions), durations in s."""
-    return [_known({f"epochs/{key}": value for key, value in asdict(epoch).items()}) for epoch in epochs]
+    return [_filled({f"epochs/{key}": value for key, value in asdict(epoch).items()}) for epoch in epochs]
 
 
 def usage_rows(ranks: Sequence[HasUsage]) -> list[Row]:
     """Return a row a second since the launch of the job: means over the ranks."""
-    return [_known({f"usage/{key}": value for key, value in asdict(use).items()}) for use in usage_by_second(ranks)]
+    return [_filled({f"usage/{key}": value for key, value in asdict(row).items()}) for row in usage_by_second(ranks)]
 
 
-def _known(row: Row) -> Row:
+def _filled(row: Row) -> Row:
     return {key: value for key, value in row.items() if value is not None}
 
 
@@ -247,14 +247,14 @@ def run_id(record: RunRecord, run_folder: Path) -> str:
 def begin_live(run_folder: Path) -> str:
     """Return the ID of the run of a launch that begins now, kept beside it. Raises OSError.
 
-    A launch before it of the same repeat that was cut off, and left no record, leaves it its ID: the run that was begun
-    for it gives way to this one, also on a server.
+    If an earlier launch of the same repeat was interrupted, without a record, this one takes its ID: so its run is
+    replaced by this one, also on a server.
     """
     repeat = int(re.match(r"r(\d+)", run_folder.name)[1])  # type: ignore[index]
     before = [files.run_folder(run_folder.parent, repeat, n) for n in files.generations(run_folder.parent, repeat)]
-    cut_off = [one for one in before if one.name != run_folder.name and not (one / RECORD_NAME).exists()]
+    interrupted = [path for path in before if path.name != run_folder.name and not (path / RECORD_NAME).exists()]
     name = uuid.uuid4().hex[:16]
-    earlier = [path for one in cut_off if (path := one / LIVE_NAME).exists()]
+    earlier = [path for folder in interrupted if (path := folder / LIVE_NAME).exists()]
     for path in earlier:
         name = path.read_text()
     files.write_whole(run_folder / LIVE_NAME, name.encode())  # whole, and first: this process may be killed at any time
@@ -264,9 +264,9 @@ def begin_live(run_folder: Path) -> str:
 
 
 def remove_runs(run_folder: Path, name: str) -> None:
-    """Remove what there is of the run with this ID."""
-    for begun in home(run_folder).glob(f"*-{name}*"):
-        shutil.rmtree(begun, ignore_errors=True)
+    """Remove the folders of the run with this ID."""
+    for folder in home(run_folder).glob(f"*-{name}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_complete(run_folder: Path) -> bool:
@@ -275,7 +275,7 @@ def is_complete(run_folder: Path) -> bool:
 
 
 def run_file(record_path: Path) -> Path | None:
-    """Return the file of a record's complete run; None where it has none."""
+    """Return the file of a record's complete run; None without one."""
     if not is_complete(record_path.parent):
         return None
     name = (record_path.parent / MARKER_NAME).read_text()
@@ -283,7 +283,7 @@ def run_file(record_path: Path) -> Path | None:
 
 
 def synced_marker(run_file: Path) -> Path:
-    """Return the file that says that a run was uploaded: as `wandb sync` writes it."""
+    """Return the file by which `wandb sync` marks an uploaded run."""
     return run_file.with_suffix(".wandb.synced")
 
 

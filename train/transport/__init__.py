@@ -2,15 +2,15 @@
 
 
 class PeerLost(Exception):
-    """An exchange failed because another rank is gone: its failure is the cause, this one a consequence."""
+    """An exchange failed because another rank is gone: its failure is the cause, this one is a consequence."""
 
 
 class RankUnresponsive(Exception):
     """A rank that others wait for does not answer, or makes no progress."""
 
-    def __init__(self, words: str, rank: int | None = None, host: str | None = None) -> None:
-        """Take what is wrong in words, and the rank with its host if it is a single one."""
-        super().__init__(words)
+    def __init__(self, message: str, rank: int | None = None, host: str | None = None) -> None:
+        """Take the message, and the rank with its host if it is a single one."""
+        super().__init__(message)
         self.rank, self.host = rank, host
 
 

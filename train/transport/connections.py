@@ -1,8 +1,8 @@
 """TCP connections between processes of one job, each of which has proved that it knows the job's secret.
 
-Before that nothing is decoded. Both ends send a nonce; then each sends the HMAC-SHA256 of both nonces under the secret,
-first the end that connects, which also says its rank. A message is eight bytes of length, then a value as MessagePack,
-decoded only as the type expected.
+Before the proof nothing is decoded. Both ends send a nonce; then each sends the HMAC-SHA256 of both nonces under the
+secret, first the end that connects, which also sends its rank. A message is eight bytes of length, then a value as
+MessagePack, decoded only as the expected type.
 """
 
 import asyncio
@@ -20,22 +20,22 @@ import msgspec
 from train.config.checks import ConfigError
 from train.rank import placement
 
-SILENCE_S = 20.0  # for which an end waits while it connects
-PROOF_WITHIN_S = 5.0  # of a caller
-_MAX_STRANGERS = 64  # callers at a time, beside the ranks that are waited for
+SILENCE_S = 20.0  # the longest silence of the other end while connecting
+PROOF_WITHIN_S = 5.0  # the proof of a caller
+_MAX_STRANGERS = 64  # callers at a time, in addition to the awaited ranks
 _RETRY_S = 0.1  # after a caller could not be accepted
 _NONCE_BYTES = _MAC_BYTES = 32
 _RANK_BYTES = 8
 _HELLO_BYTES = _NONCE_BYTES + _RANK_BYTES + _MAC_BYTES
 
 _LENGTH_BYTES = 8
-_RECEIVE_BYTES = 1 << 20  # at once, of a message that is longer than its first piece
-_FIRST_BYTES = 1 << 12  # what is asked for at first: memory for more would take longer than the message
+_RECEIVE_BYTES = 1 << 20  # at most at once, after the first piece of a message
+_FIRST_BYTES = 1 << 12  # the first piece: to allocate memory for more would take longer than the message
 MAX_BYTES = 1 << 28  # of a message: a thousand ranks send a tenth of it at once
-LOOK_EVERY_S = 10.0  # whether to wait on
+LOOK_EVERY_S = 10.0  # how often a waiting rank checks whether to wait on
 
-Accepted = list[tuple[int, socket.socket]]  # the rank that each says it is
-OnWait = Callable[[float], None]  # is called with how long the wait has been, in s; raises to end it
+Accepted = list[tuple[int, socket.socket]]  # with the rank that each has sent
+OnWait = Callable[[float], None]  # is called with the duration of the wait, in s; raises to end it
 
 
 class Address(NamedTuple):
@@ -48,11 +48,11 @@ class Address(NamedTuple):
 def bind_host(hosts: Sequence[str]) -> str:
     """Return the IPv4 address of this host at which ranks on these hosts reach it.
 
-    It belongs to the interface that Horovod was given; else it is loopback if all are on one host.
+    It belongs to the interface that Horovod uses, if that is set; else it is loopback if all are on one host.
     """
-    own = placement.addresses()
+    addresses = placement.addresses()
     for interface in os.environ.get("HOROVOD_GLOO_IFACE", "").split(","):
-        for address, name in own.items():
+        for address, name in addresses.items():
             if name == interface:
                 return address
     if len(set(hosts)) <= 1:
@@ -60,7 +60,7 @@ def bind_host(hosts: Sequence[str]) -> str:
     try:
         return placement.address_towards(hosts)
     except OSError:  # a name has no address
-        return min(own, key=lambda address: address.startswith("127."))
+        return min(addresses, key=lambda address: address.startswith("127."))
 
 
 def listen(host: str, port: int = 0) -> socket.socket:
@@ -69,7 +69,7 @@ def listen(host: str, port: int = 0) -> socket.socket:
 
 
 def open_connection(address: Address) -> socket.socket:
-    """Return a TCP connection of which neither end has proved anything. Raises ConnectionError."""
+    """Return a TCP connection without any proof yet. Raises ConnectionError."""
     try:
         return socket.create_connection(address, SILENCE_S)
     except OSError as error:
@@ -77,16 +77,16 @@ def open_connection(address: Address) -> socket.socket:
 
 
 def connect(address: Address, key: bytes, rank: int) -> socket.socket:
-    """Return a connection to a process of this job, to which this one says its rank.
+    """Return a connection to a process of this job, to which this one sends its rank.
 
     Raises ConnectionError if there is none, or it does not know the secret.
     """
     connection = open_connection(address)
     try:
-        own, number = secrets.token_bytes(_NONCE_BYTES), rank.to_bytes(_RANK_BYTES, "big")
-        theirs = _read(connection, _NONCE_BYTES)
-        connection.sendall(own + number + _mac(key, b"connect", own, theirs, number))
-        if not hmac.compare_digest(_read(connection, _MAC_BYTES), _mac(key, b"accept", own, theirs, number)):
+        nonce, number = secrets.token_bytes(_NONCE_BYTES), rank.to_bytes(_RANK_BYTES, "big")
+        received = _read(connection, _NONCE_BYTES)
+        connection.sendall(nonce + number + _mac(key, b"connect", nonce, received, number))
+        if not hmac.compare_digest(_read(connection, _MAC_BYTES), _mac(key, b"accept", nonce, received, number)):
             raise ConnectionError("it does not know the secret of this job")
     except OSError as error:
         connection.close()
@@ -97,7 +97,7 @@ def connect(address: Address, key: bytes, rank: int) -> socket.socket:
 def accept(listener: socket.socket, key: bytes, count: int = 1, within_s: float = SILENCE_S) -> Accepted:
     """Return the connections of `count` processes of this job. Others are closed, also those that send nothing.
 
-    Raises TimeoutError, which says how many came, if not all come within this time.
+    Raises TimeoutError, which names the number that came, if not all come within this time.
     """
     reception = _Reception(key, count)
     if count == 0:
@@ -114,7 +114,7 @@ def accept(listener: socket.socket, key: bytes, count: int = 1, within_s: float 
 
 
 class _Reception:
-    """Accepts all callers at the same time: one that sends nothing keeps no other waiting."""
+    """Accepts all callers at the same time: one that sends nothing does not delay others."""
 
     def __init__(self, key: bytes, count: int) -> None:
         self.accepted: Accepted = []
@@ -164,16 +164,16 @@ class _Reception:
 
     async def _proved_rank(self, caller: socket.socket) -> int:
         """Return the rank of a caller that proves that it knows the secret. Raises OSError if it does not."""
-        loop, own, hello = asyncio.get_running_loop(), secrets.token_bytes(_NONCE_BYTES), b""
-        await loop.sock_sendall(caller, own)
+        loop, nonce, hello = asyncio.get_running_loop(), secrets.token_bytes(_NONCE_BYTES), b""
+        await loop.sock_sendall(caller, nonce)
         while len(hello) < _HELLO_BYTES:
             if not (more := await loop.sock_recv(caller, _HELLO_BYTES - len(hello))):
                 raise ConnectionError("it hung up")
             hello += more
-        theirs, rank, proof = hello[:_NONCE_BYTES], hello[_NONCE_BYTES:-_MAC_BYTES], hello[-_MAC_BYTES:]
-        if not hmac.compare_digest(proof, _mac(self._key, b"connect", theirs, own, rank)):
+        received, rank, proof = hello[:_NONCE_BYTES], hello[_NONCE_BYTES:-_MAC_BYTES], hello[-_MAC_BYTES:]
+        if not hmac.compare_digest(proof, _mac(self._key, b"connect", received, nonce, rank)):
             raise ConnectionError("it does not know the secret of this job")
-        await loop.sock_sendall(caller, _mac(self._key, b"accept", theirs, own, rank))
+        await loop.sock_sendall(caller, _mac(self._key, b"accept", received, nonce, rank))
         return int.from_bytes(rank, "big")
 
 
@@ -213,7 +213,7 @@ class Channel:
     """Messages over one connection, in both directions. The ends take turns."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Take over a connection; it waits without a limit: a connection to a rank that is gone closes."""
+        """Take over a connection, without a time limit: the connection to a lost rank closes."""
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection, self._ready = connection, select.poll()
@@ -226,7 +226,7 @@ class Channel:
         self._connection.sendall(len(message).to_bytes(_LENGTH_BYTES, "big") + message)
 
     def receive(self, on_wait: OnWait | None = None) -> bytes:
-        """Return the next message. on_wait: is asked every ten seconds whether to wait on.
+        """Return the next message. on_wait: is called every ten seconds of waiting.
 
         Raises OSError if the other end is gone, or announces more than a message may hold.
         """
@@ -254,5 +254,5 @@ class Channel:
         return received
 
     def close(self) -> None:
-        """Close the connection: the other end loses this one."""
+        """Close the connection: the other end gets an error."""
         self._connection.close()

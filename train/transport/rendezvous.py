@@ -1,8 +1,8 @@
-"""How the ranks of a job find each other: by files in a folder that all hosts see, and by Horovod's rendezvous server.
+"""The rendezvous of the ranks of a job: by files in a folder that all hosts see, and by Horovod's rendezvous server.
 
 Horovod's launcher starts the server, on the host where it is called. Ranks that Slurm's srun started need no Slurm
-plugin for MPI: rank 0 runs the server, and writes its address into a file; Slurm's environment variables tell each rank
-its number.
+plugin for MPI: rank 0 runs the server, and writes its address into a file. Each rank gets its number from Slurm's
+environment variables.
 """
 
 import os
@@ -39,7 +39,7 @@ def write_file(path: Path, text: str) -> None:
 def wait_for_file(path: Path, hint: str) -> str:
     """Return the content of a file that rank 0 writes, once it is there.
 
-    hint: what may be wrong if the file does not appear, and what to do.
+    hint: the possible cause if the file does not appear, and what to do.
     Raises ConfigError if rank 0 does not write it within IMPORT_WITHIN_S.
     """
     end = time.monotonic() + IMPORT_WITHIN_S
@@ -52,7 +52,7 @@ def wait_for_file(path: Path, hint: str) -> str:
 
 @dataclass(frozen=True)
 class Secret:
-    """The secret of one job, by which its processes know each other, in a folder that only their user can read."""
+    """The secret by which the processes of a job authenticate each other, in a folder that only their user can read."""
 
     folder: Path
 
@@ -79,20 +79,20 @@ class Secret:
 
 
 def prepare_server(ranks: int, host: str) -> None:
-    """Let the server that this process starts next serve so many ranks, which all come at once, at this address alone.
+    """Prepare the server that this process starts next for so many ranks, which connect at once, at this address alone.
 
-    It asks nobody who he is: whoever reaches it may write to it.
+    It has no authentication: whoever can reach it can write to it.
     """
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
     process.allow_open_files(ranks)
-    # Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
+    # Its default queue has 5 connections: with some hundred ranks the kernel refuses the others.
     RendezvousHTTPServer.server_bind = lambda server: _bind(server, host)
     RendezvousHTTPServer.request_queue_size = max(ranks, RendezvousHTTPServer.request_queue_size)
 
 
 def _bind(server: HTTPServer, host: str) -> None:
-    """Bind Horovod's server to one address: by itself it takes all."""
+    """Bind Horovod's server to one address: by default it uses all."""
     server.server_address = (host, server.server_address[1])
     HTTPServer.server_bind(server)
 
@@ -100,7 +100,7 @@ def _bind(server: HTTPServer, host: str) -> None:
 def start_server(ranks: int, host: str) -> tuple[subprocess.Popen[str], int]:
     """Start a server at this address in a separate process, which ends with this one. Returns it, and its port.
 
-    It has no rank, so the quota of no node holds for it: to serve eight ranks takes half a second of CPU time.
+    It has no rank, so it uses no node's quota: serving eight ranks takes half a second of CPU time.
     """
     command = [sys.executable, "-m", __name__, str(ranks), host]
     server = subprocess.Popen(
@@ -130,7 +130,7 @@ def tasks_per_node(text: str) -> list[int]:
 
 
 def is_started_by_srun(variables: Mapping[str, str]) -> bool:
-    """Return whether srun started this process, and no other launcher told it how to find the other ranks."""
+    """Return whether srun started this process, and no other launcher did within its step."""
     launchers = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
     return "SLURM_STEP_NUM_TASKS" in variables and not any(name in variables for name in launchers)
 
@@ -139,14 +139,14 @@ def gloo_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that tell Horovod's Gloo which rank this is, from those of a Slurm step."""
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
     node, local = int(variables["SLURM_NODEID"]), int(variables["SLURM_LOCALID"])
-    across = [number for number, tasks in enumerate(nodes) if tasks > local]  # nodes that have such a local rank
+    nodes_with_rank = [number for number, tasks in enumerate(nodes) if tasks > local]  # nodes with this local rank
     return {
         "HOROVOD_RANK": variables["SLURM_PROCID"],
         "HOROVOD_SIZE": variables["SLURM_STEP_NUM_TASKS"],
         "HOROVOD_LOCAL_RANK": str(local),
         "HOROVOD_LOCAL_SIZE": str(nodes[node]),
-        "HOROVOD_CROSS_RANK": str(across.index(node)),
-        "HOROVOD_CROSS_SIZE": str(len(across)),
+        "HOROVOD_CROSS_RANK": str(nodes_with_rank.index(node)),
+        "HOROVOD_CROSS_SIZE": str(len(nodes_with_rank)),
         "HOROVOD_HOSTNAME": variables["SLURMD_NODENAME"],
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
@@ -174,7 +174,7 @@ def set_gloo_variables(folder: Path) -> None:
 
 
 def remove_files() -> None:
-    """Remove the file that this process wrote for the others, once all have joined."""
+    """Remove the files that this process wrote for the others, once all have joined."""
     while _written:
         _written.pop().unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
-"""Ranks that exchange small values and wait for each other over TCP: those of a launch in rounds between windows, and
-the workers of a strategy of TensorFlow.
+"""Groups of ranks that exchange small values and wait for each other over TCP.
 
-A rank that waits is blocked in the kernel and costs no CPU time; Horovod's ranks look for work every cycle.
+Launches in rounds use them between windows, and the workers of a strategy of TensorFlow. A rank that waits is blocked
+in the kernel and uses no CPU time; Horovod's ranks look for work in every cycle.
 """
 
 import socket
@@ -16,20 +16,20 @@ from train.transport import PeerLost, RankUnresponsive, connections, rendezvous
 from train.transport.connections import Accepted, Address, Channel
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
-OnWait = Callable[[int, float], None]  # is called while a rank waits for another: its number, and for how long, in s
+OnWait = Callable[[int, float], None]  # is called while a rank waits for another, with its number and the duration in s
 
 
-def time_limit(limit_s: float, rank: int, hosts: Sequence[str], what: str) -> OnWait:
-    """Return a check that ends a wait after so long; after twice as long for rank 0, which may itself be waiting.
+def time_limit(limit_s: float, rank: int, hosts: Sequence[str], action: str) -> OnWait:
+    """Return a check that ends a wait after a limit; on other ranks than 0 after twice that, as rank 0 may itself wait.
 
-    rank: that waits. hosts: of all ranks. what: the others have to do before they come.
+    rank: the one that waits. hosts: of all ranks. action: the one that the awaited rank has not done.
     """
-    own_s = limit_s if rank == 0 else 2 * limit_s
+    rank_limit_s = limit_s if rank == 0 else 2 * limit_s
 
-    def check(other: int, waited_s: float) -> None:
-        if waited_s > own_s:
-            words = f"rank {other} ({hosts[other]}) did not {what} within {own_s:.0f} s"
-            raise RankUnresponsive(words, other, hosts[other])
+    def check(awaited: int, waited_s: float) -> None:
+        if waited_s > rank_limit_s:
+            message = f"rank {awaited} ({hosts[awaited]}) did not {action} within {rank_limit_s:.0f} s"
+            raise RankUnresponsive(message, awaited, hosts[awaited])
 
     return check
 
@@ -51,7 +51,7 @@ class TcpGroup:
     """Ranks that are connected, as one of them sees them."""
 
     def __init__(self, rank: int, size: int, channels: Sequence[Channel]) -> None:
-        """Take the channels to all other ranks, in the order of ranks, on rank 0; on another rank that to rank 0."""
+        """Take the channels: on rank 0 those to all other ranks, in order; on other ranks the one to rank 0."""
         self.rank, self.size = rank, size
         self.on_wait: OnWait | None = None  # raises to end the wait for a rank
         self._channels = list(channels)
@@ -66,7 +66,7 @@ class TcpGroup:
                 self._channels[0].send(connections.encode(value))
                 return connections.decode(self._receive(0), list[kind], "rank 0")
             received = [self._receive(rank) for rank in range(1, self.size)]
-            values = [value, *(connections.decode(one, kind, f"rank {n}") for n, one in enumerate(received, 1))]
+            values = [value, *(connections.decode(item, kind, f"rank {n}") for n, item in enumerate(received, 1))]
             message = connections.encode(values)
             for channel in self._channels:
                 channel.send(message)
@@ -83,30 +83,30 @@ class TcpGroup:
 
     @contextmanager
     def _peer_errors(self) -> Iterator[None]:
-        """Return a context in which a rank that is gone raises PeerLost. After any error all others lose this rank."""
+        """Return a context in which a lost rank raises PeerLost. Any error closes all connections of this rank."""
         try:
             yield
         except Exception as error:
-            for one in self._channels:
-                one.close()
+            for channel in self._channels:
+                channel.close()
             if isinstance(error, OSError):
                 raise PeerLost(f"the exchange between the ranks failed: {error}") from error
             raise
 
 
 def group_from_connections(rank: int, size: int, accepted: Accepted) -> TcpGroup:
-    """Return the group of these connections, each with the rank at its other end; on other ranks than 0 there is one.
+    """Return the group of these connections, each with the rank at its other end; only rank 0 has several.
 
     Raises PeerLost if two of them have the same rank, or one a rank that does not exist.
     """
     ranks = [number for number, _ in accepted]
     if rank == 0 and sorted(ranks) != list(range(1, size)):
         raise PeerLost(f"ranks {sorted(ranks)} came, of {size}")
-    return TcpGroup(rank, size, [Channel(one) for _, one in sorted(accepted, key=lambda pair: pair[0])])
+    return TcpGroup(rank, size, [Channel(connection) for _, connection in sorted(accepted, key=lambda pair: pair[0])])
 
 
 def connect_to_first(rank: int, size: int, listener: socket.socket, first: Address, key: bytes) -> TcpGroup:
-    """Return all ranks, of which rank 0 listens and the others connect to it. Raises OSError, and PeerLost as above."""
+    """Return the group of all ranks: rank 0 listens, the others connect. Raises OSError, and PeerLost as above."""
     if rank:
         return group_from_connections(rank, size, [(0, connections.connect(first, key, rank))])
     return group_from_connections(rank, size, connections.accept(listener, key, size - 1))
@@ -121,9 +121,9 @@ def listeners(ranks: AllRanks) -> Iterator[tuple[socket.socket, list[Address]]]:
 
 
 def connect_joined(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
-    """Connect all ranks of a job, which are joined already, by TCP too.
+    """Connect all ranks of a job, which Horovod has joined, also by TCP.
 
-    key: gives the secret of the job.
+    key: returns the secret of the job.
     Raises PeerLost if they do not all connect.
     """
     with listeners(joined) as (listener, addresses):
@@ -138,7 +138,7 @@ def connect_joined(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
 def connect_on_machine(folder: Path, rank: int, size: int) -> TcpGroup:
     """Connect all ranks of a launch, which are on this machine. Raises ConfigError if some do not come.
 
-    folder: of the run, where rank 0 leaves its port.
+    folder: of the run, into which rank 0 writes its port.
     """
     path, secret = protocol.rendezvous_path(folder), Secret(protocol.secret_folder(folder))
     accepted = [(0, _connect_to_first(path, secret, rank))] if rank else _accept_others(path, secret, size)
@@ -156,7 +156,7 @@ def _accept_others(path: Path, secret: Secret, size: int) -> Accepted:
 
 
 def _connect_to_first(path: Path, secret: Secret, rank: int) -> socket.socket:
-    """Return the connection to rank 0. Raises ConfigError if it does not come, PeerLost if it is gone again."""
+    """Return the connection to rank 0. Raises ConfigError if rank 0 does not come, PeerLost if it is gone again."""
     port = int(rendezvous.wait_for_file(path, "see its log"))
     try:
         return connections.connect(Address("127.0.0.1", port), secret.key(), rank)

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from train.config.checks import ConfigError, Limits, check_results, check_section, limits
+from train.config.checks import AllowedValues, ConfigError, allow, check_results, check_section
 
 
 @pytest.mark.parametrize(
@@ -17,11 +17,11 @@ from train.config.checks import ConfigError, Limits, check_results, check_sectio
         ({"minimum": 0, "maximum": 180, "unit": "degrees"}, (0, 180), (-1, 181), "must be 0 to 180 degrees"),
         ({"minimum": 1, "null": "all"}, (None, 1), (0,), "must be 1 or more, or null for all"),
         ({"minimum": 0}, (0.0,), (float("inf"), float("nan")), "must be 0 or more"),
-        ({"allowed": ("cpu", "gpu")}, ("cpu", "gpu"), ("tpu", ""), "allowed are cpu, gpu"),
+        ({"names": ("cpu", "gpu")}, ("cpu", "gpu"), ("tpu", ""), "allowed are cpu, gpu"),
     ],
 )
 def test_limits_admit_what_their_words_say(given, inside, outside, words):
-    allowed = Limits(**given)
+    allowed = AllowedValues(**given)
     assert all(allowed.admit(value) for value in inside)
     assert not any(allowed.admit(value) for value in outside)
     assert allowed.text() == words
@@ -30,8 +30,8 @@ def test_limits_admit_what_their_words_say(given, inside, outside, words):
 @dataclass
 class Section:
     free: str
-    steps: int = field(metadata=limits(minimum=1, unit="steps"))
-    rate: float = field(default=0.5, metadata=limits(above=0))
+    steps: int = field(metadata=allow(minimum=1, unit="steps"))
+    rate: float = field(default=0.5, metadata=allow(above=0))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_every_field_of_a_section_is_checked_against_its_limits(values, prefix, 
 
 def test_a_misspelt_limit_is_refused():
     with pytest.raises(TypeError, match="minimun"):
-        limits(minimun=1)
+        allow(minimun=1)
 
 
 def test_results_that_cannot_be_written_are_an_error_before_anything_starts(tmp_path):

@@ -149,9 +149,9 @@ def launch():
 
 
 def test_only_what_differs_is_a_setting_of_a_rank_group(launch):
-    assert identity.settings(launch, launch) == {}
+    assert identity.differing_settings(launch, launch) == {}
     other = load([*GROUPS, "ranks_per_node=2", "threads_per_rank=1", "distribution.cycle_time_ms=5"])
-    assert identity.settings(launch, other) == HALF
+    assert identity.differing_settings(launch, other) == HALF
 
 
 def test_a_rank_group_has_the_configuration_of_its_launch_with_its_own_settings(launch):

@@ -55,7 +55,7 @@ def test_all_workers_are_found_once_they_have_come(store):
 
 
 def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
-    monkeypatch.setattr(cluster, "COME_WITHIN_S", 0.1)
+    monkeypatch.setattr(cluster, "START_WITHIN_S", 0.1)
     store.put(0, worker(), KEY)
     store.put(2, worker(), KEY)
     with pytest.raises(ConfigError, match="rank 1, 3 did not come within 0 s: see its log and its host"):

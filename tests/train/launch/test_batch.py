@@ -10,7 +10,7 @@ from tests.helpers.launches import make_plan
 from train.config.checks import ConfigError
 from train.config.schema import Launcher, System
 from train.launch import batch
-from train.launch.batch import Submitted
+from train.launch.batch import Submission
 from train.launch.launchers.base import clock
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan import curves
@@ -118,23 +118,23 @@ def test_the_job_is_kept_beside_its_script_and_not_submitted_twice(runs, tmp_pat
     [script] = launcher.scripts
     assert "#SBATCH --nodes=2" in script.read_text()
     assert "submitted job 0 (weak_scaling-nodes2)" in capsys.readouterr().out
-    assert batch.read(tmp_path, "slurm") == [Submitted("0", 2, 1, [str(run.home) for run in runs])]
+    assert batch.read(tmp_path, "slurm") == [Submission("0", 2, 1, [str(run.home) for run in runs])]
     with pytest.raises(ConfigError, match="tiny-nodes1, tiny-nodes2: a job that will run this is in the queue"):
         batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
 
 
 def test_a_running_job_counts_before_a_pending_one():
-    jobs = [Submitted("7", 2, 3, ["/r/a", "/r/b"]), Submitted("8", 2, 3, ["/r/b"]), Submitted("6", 2, 3, ["/r/c"])]
+    jobs = [Submission(id, 2, 3, homes) for id, homes in (("7", ["/r/a", "/r/b"]), ("8", ["/r/b"]), ("6", ["/r/c"]))]
     queue = {"7": "RUNNING", "8": "PENDING"}
     assert batch.states_of_points(jobs, queue) == {Path("/r/a"): "RUNNING", Path("/r/b"): "RUNNING"}
 
 
 def test_jobs_are_read_back_for_the_launcher_that_submitted_them(tmp_path, capsys):
-    jobs = {"slurm": Submitted("7", 2, 3, []), "pbs": Submitted("8.head", 2, 3, ["/r/a"])}
+    jobs = {"slurm": Submission("7", 2, 3, []), "pbs": Submission("8.head", 2, 3, ["/r/a"])}
     for launcher, job in jobs.items():
         folder = batch.jobs_folder(tmp_path / "weak_scaling/tiny-nodes1/0a1b2c3d", launcher)
         folder.mkdir(parents=True)
-        batch.keep(folder, job)
+        batch.save(folder, job)
     (folder / "9.json").write_text((folder / "8.head.json").read_text()[:20])
     assert {launcher: batch.read(tmp_path, launcher) for launcher in jobs} == {
         name: [job] for name, job in jobs.items()

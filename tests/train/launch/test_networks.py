@@ -21,7 +21,7 @@ def test_the_commands_for_one_node():
 
 @pytest.mark.parametrize(("mbit_per_s", "rule"), [(100, "tbf rate 100mbit burst 128kb latency 50ms"), (None, "pfifo")])
 def test_a_limit_holds_at_both_ends_of_each_link(mbit_per_s, rule):
-    assert [" ".join(command) for command in networks.limits("kit7", 1, mbit_per_s)] == [
+    assert [" ".join(command) for command in networks.limit_commands("kit7", 1, mbit_per_s)] == [
         f"tc -n kit7-switch qdisc replace dev port0 root {rule}",
         f"tc -n kit7-n0 qdisc replace dev kit0 root {rule}",
     ]

@@ -49,8 +49,8 @@ def test_a_list_of_what_is_reproduced_that_is_malformed_is_an_error_that_names_i
 
 def test_nodes_are_asked_for_where_an_experiment_has_them(parts):
     sweep, weak = parts["001"][1:3]
-    assert sweep.asked(["nodes=8", "model=tiny"]) == ["experiment=batch_sweep", "model=tiny"]
-    assert weak.asked(["nodes=8"]) == ["experiment=weak_scaling", "nodes=8"]
+    assert sweep.overrides(["nodes=8", "model=tiny"]) == ["experiment=batch_sweep", "model=tiny"]
+    assert weak.overrides(["nodes=8"]) == ["experiment=weak_scaling", "nodes=8"]
 
 
 def test_what_of_a_report_is_reproduced_is_reported_as_its_description_says_it(parts):

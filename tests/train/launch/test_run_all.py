@@ -99,9 +99,9 @@ def test_each_run_leaves_a_record_that_says_what_was_asked_for(runs, tmp_path, m
 
 def test_a_launch_in_rounds_says_by_when_they_were_to_end(runs):
     in_rounds = Run(curve(), 0)
-    asked = one_run.assignment(in_rounds, Ranks(), 41.5)
+    asked = one_run.make_assignment(in_rounds, Ranks(), 41.5)
     assert one_run.identity(in_rounds, 1, asked).rounds_end_s == asked.config["measure"]["budget_s"] == 41.5
-    assert one_run.identity(runs[0], 1, one_run.assignment(runs[0], Ranks())).rounds_end_s is None
+    assert one_run.identity(runs[0], 1, one_run.make_assignment(runs[0], Ranks())).rounds_end_s is None
 
 
 def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):

@@ -25,7 +25,7 @@ def clock(monkeypatch):
 
 def test_it_is_reported_at_its_time_what_was_read_at_its_own(clock, tmp_path, monkeypatch):
     output = []
-    look = screen.teller(tmp_path, values(load(["model=tiny"])), output.append, every_s=1.0)
+    look = screen.progress_reporter(tmp_path, values(load(["model=tiny"])), output.append, every_s=1.0)
     look()
     assert output == []
     clock(1.5)
@@ -51,7 +51,7 @@ def test_it_is_reported_at_its_time_what_was_read_at_its_own(clock, tmp_path, mo
 def test_on_any_terminal_it_is_one_line_that_is_cut_off_before_the_times(columns, left):
     console = Console(width=columns)
     progress = screen.progress_line(console, 3)
-    bar = progress.add_task("", total=3, left=left)
+    bar = progress.add_task("", total=3, time_left=left)
     progress.update(bar, description="nodes2 r0: " + "epoch 5 of 40, " * 6)
     with console.capture() as shown:
         console.print(progress.get_renderable())

@@ -4,7 +4,7 @@ import pytest
 
 from train.config.compose import load
 from train.config.identity import values
-from train.launch.batch import Submitted
+from train.launch.batch import Submission
 from train.launch.status import counts, state_of, under_way
 from train.launch.supervise import presence
 from train.record import progress, protocol
@@ -35,7 +35,7 @@ def test_runs_are_counted_that_are_there_or_that_a_job_will_make(tmp_path):
     begun, waiting = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-nodes1", "tiny-nodes2"))
     for name in ("r0", "r1", "r1.2"):
         (begun / name).mkdir(parents=True)
-    jobs = [Submitted("7", 2, 3, [str(waiting)])]
+    jobs = [Submission("7", 2, 3, [str(waiting)])]
     assert counts(tmp_path, jobs, {"7": "PENDING"}) == {begun: {"failed": 2}, waiting: {"queued": 3}}
 
 

@@ -32,7 +32,7 @@ class Ranks(Single):
         if self._barriers == self._lost_at:
             raise PeerLost("an exchange with the other ranks failed")
 
-    def from_first(self, value, kind):
+    def from_rank_0(self, value, kind):
         return connections.decode(connections.encode(value), kind, "rank 0")
 
     def hosts_change(self):

@@ -139,7 +139,7 @@ def test_progress_by_hand():
 
 def test_a_redirect_from_https_to_http_is_not_followed():
     asked = urllib.request.Request("https://example.org/data")
-    follow = data_fetch.SameKind().redirect_request
+    follow = data_fetch.SafeRedirects().redirect_request
     answer = (None, 302, "Found", {})
     with pytest.raises(ConfigError, match=r"redirected to http://example\.org/data"):
         follow(asked, *answer, "http://example.org/data")

@@ -29,7 +29,7 @@ from train.record.predictions import Predictions
 from train.record.record import Epoch, Failure, RunRecord, dumps, find, load
 from train.tracking import mirror, wandb_runs
 from train.tracking.__main__ import main
-from train.tracking.mirror import Logged, UploadError, Watchers, is_wanted, mirror_records, upload_runs
+from train.tracking.mirror import Logged, UploadError, Watchers, is_live, mirror_records, upload_runs
 
 
 def column(messages: list[Any], name: str) -> list[Any]:
@@ -292,7 +292,7 @@ def test_with_its_record_a_run_gets_what_is_left():
     logged.new_rows([part(epochs=2, seconds=4)])
     one = rank(0, [0.25, 0.5], 0.75)
     one.usage = part(seconds=6).usage
-    left = logged.left(run_record(epochs=EPOCHS, ranks=[one]))
+    left = logged.missing_rows(run_record(epochs=EPOCHS, ranks=[one]))
     assert [row["epochs/epoch"] for row in left if "epochs/epoch" in row] == [3]
     assert [row["usage/time_s"] for row in left if "usage/time_s" in row] == [3, 4, 5]
     assert sum("timed/step" in row for row in left) == 2
@@ -309,7 +309,7 @@ def test_with_its_record_a_run_gets_what_is_left():
     ],
 )
 def test_training_over_epochs_is_logged_live_unless_asked_otherwise(name, asked, epochs, wanted):
-    assert is_wanted(compose.load([f"tracking={name}", f"tracking.live={asked}"]).tracking, epochs) is wanted
+    assert is_live(compose.load([f"tracking={name}", f"tracking.live={asked}"]).tracking, epochs) is wanted
 
 
 # What the launcher and its ranks do of a run of three epochs, the first of which is there when it is called.

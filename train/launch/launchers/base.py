@@ -1,7 +1,7 @@
-"""What a launcher is. Each has a module beside this one; docs/adding.md shows how to add one.
+"""The interface of launchers. Each has a module beside this one; docs/adding.md shows how to add one.
 
-A launcher says what it can do, where the cores of its nodes come from, what it refuses, and how a job becomes a
-command. All other code (points, checks, watching, records) asks the launcher object and never compares names.
+A launcher states its abilities, the cores of its nodes, what it refuses, and the command of a job. All other code
+(points, checks, watching, records) asks the launcher object and never compares names.
 """
 
 import shlex
@@ -32,7 +32,7 @@ class Machine:
     """The cores and quotas that nodes which share this machine can have."""
 
     cores: int
-    no_quotas: str | None = None  # why nodes cannot be limited to CPU quotas here; None where they can
+    no_quotas: str | None = None  # why nodes cannot be limited to CPU quotas here; None if they can
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Gpus:
 
 
 class Limiter(Protocol):
-    """What limits the nodes of a job while they measure."""
+    """Limits the nodes of a job while they measure."""
 
-    quotas: list[NodeQuota]  # when all ranks have measured
+    quotas: list[NodeQuota]  # filled when all ranks have measured
 
-    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
-        """Set and lift limits when the ranks ask for it; called several times a second.
+    def update(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+        """Set and lift limits when the ranks request it; called several times a second.
 
-        processes: lists those of the job, which takes time that the nodes should not lose: called once.
+        processes: lists the processes of the job. That takes time from the nodes, so it is called once.
         Raises OSError.
         """
 
@@ -65,14 +65,14 @@ class Launcher(ABC):
     takes_hosts: ClassVar[bool] = False  # launcher.hosts names the nodes
     quotas: ClassVar[bool] = False  # nodes are limited to CPU quotas while they measure
     elastic: ClassVar[bool] = False  # training can continue when a host is lost, and with hosts that come back
-    # Variables that its command needs although their names are those of secrets; all others are kept from the ranks.
+    # Variables that its command needs although their names look like secrets; the ranks get no other such variable.
     secrets: ClassVar[tuple[str, ...]] = ()
     random_order: ClassVar[bool] = True  # runs are made in a random order; else by number of nodes
 
-    # ---- plan: what a configuration may ask for, and what its nodes are ----
+    # ---- plan: allowed configurations, and the cores of nodes ----
 
     def check(self, config: RunConfig) -> None:
-        """Raise ConfigError where the configuration of a run asks for what this launcher cannot do."""
+        """Raise ConfigError if this launcher cannot do what the configuration of a run requires."""
         settings = config.launcher
         hosts = ",".join(settings.hosts) or "none"
         if self.takes_hosts:
@@ -100,29 +100,29 @@ class Launcher(ABC):
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """Return the name of the launcher that runs this experiment here: this one, unless another suits it better.
 
-        The configuration was not checked yet. Raises ConfigError.
+        The configuration is not checked yet. Raises ConfigError.
         """
         return self.name
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
-        """Return the cores of each node, where the system's file has none: the same at every point. Raises ConfigError.
+        """Return the cores of each node if the system's file has none: the same at every point. Raises ConfigError.
 
         max_nodes: of the largest point.
         """
         return placement.share(machine.cores, max_nodes)
 
     def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
-        """Return the quota of each node in cores' worth of time, where system.cpus_per_node is null; None: no quota."""
+        """Return the quota of each node in cores' worth of time, if system.cpus_per_node is null; None: no quota."""
         return None
 
     # ---- checks before anything starts ----
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
-        """Return how many GPUs the point needs and finds: on this machine, or on each host."""
+        """Return how many GPUs the point needs and has: on this machine, or on each host."""
         return [Gpus(config.ranks, len(gpus.names()), "NVIDIA's driver shows")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
-        """Return the free memory of this machine, or of the host that has least; None where it is not known."""
+        """Return the free memory of this machine, or of the host that has least; None if unknown."""
         return psutil.virtual_memory().available
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
@@ -130,21 +130,21 @@ class Launcher(ABC):
         return {"this machine": host.cpu_flags()}
 
     def check_machine(self, config: RunConfig) -> None:
-        """Raise ConfigError where this machine lacks something that the point needs of this launcher."""
+        """Raise ConfigError if this machine lacks something that this launcher needs for the point."""
         return
 
     def notes(self, config: RunConfig) -> list[str]:
-        """Return what the user should know about this launcher before anything starts."""
+        """Return notes on this launcher for the user, before anything starts."""
         return []
 
     def warnings(self, config: RunConfig) -> list[str]:
-        """Return what can disturb the measurement although the experiment can run."""
+        """Return warnings of what may disturb the measurement."""
         return []
 
     # ---- start ----
 
     def mpirun(self, config: RunConfig) -> str:
-        """Return whose mpirun starts the ranks: OPEN_MPI or MPICH; OPEN_MPI where none is used. Raises ConfigError."""
+        """Return the mpirun that starts the ranks: OPEN_MPI or MPICH; OPEN_MPI if none is used. Raises ConfigError."""
         return OPEN_MPI
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
@@ -156,25 +156,25 @@ class Launcher(ABC):
         """Return the command that starts all ranks of the job and ends when they have ended."""
 
     def launch_command(self, job: Job) -> list[str]:
-        """Return what is started here: the command of all ranks; of a user's program what starts it once."""
+        """Return the command that is started here: that of all ranks, or the one that starts a user's program once."""
         return commands.on_this_machine(job) if job.program else self.command(job)
 
     # ---- supervise ----
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[Limiter | None]:
-        """Hold what this launcher sets up for the time that the job runs, and removes when its processes have ended.
+        """Return a context for a running job: it sets up what the launcher needs, and removes it after the job's end.
 
-        Yields what limits the nodes of the job, if they have quotas.
+        Yields the limiter of the job's nodes, if they have quotas.
         """
         yield None
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
-        """End what a failed job has left on other hosts; returns the hosts that did not answer."""
+        """End the processes that a failed job left on other hosts; returns the hosts that did not answer."""
         return []
 
     def explain_exit(self, code: int) -> str | None:
-        """Return what an exit status of this launcher means; None where it is the exit status of the rank."""
+        """Return the meaning of an exit status of this launcher; None if it is the exit status of the rank."""
         return None
 
 
@@ -185,12 +185,12 @@ def named(launchers: Mapping[str, Launcher], name: str) -> Launcher:
 
 
 RUNNING = "RUNNING"  # the state of a job that runs, under every batch system
-_ANSWER_WITHIN_S = 300  # longer than the system itself waits for its server: a job that we gave up may be in its queue
+_ANSWER_WITHIN_S = 300  # longer than the system waits for its server: after a timeout the job may be in the queue
 
 
 @dataclass(frozen=True)
 class BatchJob:
-    """One job to submit: what it needs of the batch system, and what it runs."""
+    """A job to submit: the resources that it needs, and its command."""
 
     name: str
     nodes: int
@@ -222,7 +222,7 @@ class BatchLauncher(Launcher):
 
     @abstractmethod
     def submit(self, script: Path) -> str:
-        """Submit a batch script; returns the id of the job. Raises ConfigError where the system refuses it."""
+        """Submit a batch script; returns the id of the job. Raises ConfigError if the system refuses it."""
 
     @abstractmethod
     def queue(self) -> dict[str, str]:
@@ -237,7 +237,7 @@ class BatchLauncher(Launcher):
         """Return the cores of the smallest node that jobs can get. Raises ConfigError."""
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Return none before the hosts are allocated: the ranks tell them in the roll call."""
+        """Return none: the hosts are not allocated yet. The ranks report them in the roll call."""
         return {}
 
     def script(self, job: BatchJob) -> str:
@@ -254,11 +254,11 @@ class BatchLauncher(Launcher):
         return []
 
     def inside(self, variables: Mapping[str, str]) -> bool:
-        """Return whether these environment variables are of a launcher in an allocation that it was submitted to."""
+        """Return whether these environment variables show a launcher inside the allocation of its job."""
         return IN_ALLOCATION in variables and self.job_variable in variables
 
     def ask(self, *command: str) -> str:
-        """Return what a command of the batch system prints. Raises ConfigError where it is missing, or fails."""
+        """Return the output of a command of the batch system. Raises ConfigError if it is missing, or fails."""
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, stdin=subprocess.DEVNULL
@@ -282,7 +282,7 @@ class BatchLauncher(Launcher):
         return [Gpus(config.ranks_per_node, config.system.gpus_per_node, "system.gpus_per_node says")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
-        """Return None: it is not known before the job runs."""
+        """Return None: unknown before the job runs."""
         return None
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment
 from train.config.schema import RunConfig
 from train.launch import cgroups, networks
-from train.launch.cgroups import Groups, Means
+from train.launch.cgroups import Groups, QuotaMethod
 from train.launch.job import Job, Nodes
 from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
@@ -45,21 +45,21 @@ class QuotaEnforcer:
     The other side of this protocol is train/rank/quota_gate.py.
     """
 
-    def __init__(self, job: Job, means: Means, name: str) -> None:
-        """Nothing is limited before `look`. name: of the job's networks if it has any."""
+    def __init__(self, job: Job, method: QuotaMethod, name: str) -> None:
+        """Limit nothing before `update`. name: of the job's networks if it has any."""
         assert job.limits.cpus_per_node is not None
         self._job, self._cpus, self._name = job, job.limits.cpus_per_node, name
-        self._means, self._groups = means, Groups(means, job.folder.name, len(job.nodes.hosts))
+        self._method, self._groups = method, Groups(method, job.folder.name, len(job.nodes.hosts))
         self._awake: list[subprocess.Popen[bytes]] = []
         self.quotas: list[NodeQuota] = []
 
-    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+    def update(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
         """Set the limits if all ranks wait for them, and the rates of links; lift the limits if all have measured."""
         folder, ranks = self._job.folder, range(self._job.nodes.ranks)
         if not protocol.limited_path(folder).exists():
             if all(protocol.ready_path(folder, rank).exists() for rank in ranks):
                 self._groups.limit(pids_of_nodes(self._job.nodes, processes()), job_pid, self._cpus)
-                if self._means.keeps_awake:
+                if self._method.keeps_awake:
                     self._awake = cgroups.start_spinning(placement.usable_cores())
                     self._groups.put_behind([process.pid for process in self._awake])
                 if self._job.limits.separate_networks:
@@ -79,14 +79,14 @@ class QuotaEnforcer:
 
 
 def _next_rate(folder: Path) -> LinkRate | None:
-    """Return the rate that the links need next; None where they have it."""
-    wanted = protocol.read_message(protocol.link_wanted_path(folder), LinkRate)
-    return wanted if wanted != protocol.read_message(protocol.link_set_path(folder), LinkRate) else None
+    """Return the rate that the links need next; None if they have it."""
+    rate = protocol.read_message(protocol.link_wanted_path(folder), LinkRate)
+    return rate if rate != protocol.read_message(protocol.link_set_path(folder), LinkRate) else None
 
 
 @functools.cache
-def quota_means() -> cgroups.Means | str:
-    """Return how quotas are set on this machine, or why they cannot be."""
+def quota_method() -> QuotaMethod | str:
+    """Return how quotas are set on this machine, or why they cannot be set."""
     return cgroups.find()
 
 
@@ -97,7 +97,7 @@ class Emulated(Local):
     quotas = True
 
     def check(self, config: RunConfig) -> None:
-        """Raise ConfigError where a quota means nothing or cannot hold, or separate networks cannot be used."""
+        """Raise ConfigError if a quota means nothing or cannot hold, or separate networks cannot be used."""
         super().check(config)
         check(config.device == "cpu", "device", config.device, "launcher=emulated divides CPU time; use device=cpu")
         timed = config.measure.epochs == 0 and config.allreduce_sweep is None
@@ -116,7 +116,7 @@ class Emulated(Local):
         check(joined or not separate, "launcher.separate_networks", separate, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
-        """Return local where quotas are not available. Raises ConfigError where separate networks need them."""
+        """Return local if quotas are not available. Raises ConfigError if separate networks need them."""
         if machine.no_quotas is None:
             return self.name
         if experiment.composed.launcher.separate_networks:
@@ -124,11 +124,11 @@ class Emulated(Local):
         return Local.name
 
     def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
-        """Return each node's share of launcher.cores_fraction of the machine, where all nodes run at once."""
+        """Return the quota of a node: its share of launcher.cores_fraction of the machine, at the largest point."""
         return cgroups.per_node(machine.cores, max_nodes, experiment.launcher.cores_fraction)
 
     def check_machine(self, config: RunConfig) -> None:
-        """Raise ConfigError where separate networks cannot be made."""
+        """Raise ConfigError if separate networks cannot be made."""
         missing = networks.missing() if config.launcher.separate_networks else None
         check(missing is None, "launcher.separate_networks", True, str(missing))
 
@@ -141,18 +141,18 @@ class Emulated(Local):
         ]
 
     def command(self, job: Job) -> list[str]:
-        """Return the local command, in a scope of the user's where quotas need one, or in the networks of the nodes."""
+        """Return the local command, in a scope of systemd if quotas need one, or in the networks of the nodes."""
         if job.limits.separate_networks:
             return in_networks(job, networks.own_name())
-        means = quota_means()
-        return [*(means.prefix if isinstance(means, cgroups.Means) else ()), *commands.on_this_machine(job)]
+        method = quota_method()
+        return [*(method.prefix if isinstance(method, QuotaMethod) else ()), *commands.on_this_machine(job)]
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[QuotaEnforcer]:
-        """Hold the networks and quotas of the nodes; they are removed at the end. Raises OSError."""
-        means = quota_means()
-        assert isinstance(means, cgroups.Means), means  # `replacement` takes another launcher without
-        enforcer = QuotaEnforcer(job, means, networks.own_name())
+        """Return a context with the networks and quotas of the nodes; at its end they are removed. Raises OSError."""
+        method = quota_method()
+        assert isinstance(method, QuotaMethod), method  # else `replacement` has chosen another launcher
+        enforcer = QuotaEnforcer(job, method, networks.own_name())
         try:
             if job.limits.separate_networks:
                 networks.make(networks.own_name(), len(job.nodes.hosts))

@@ -1,7 +1,6 @@
-"""Other hosts, over ssh: whether they can run a job, what they have, and the end of its processes that outlived it.
+"""Other hosts, over ssh: whether they can run a job, their hardware, and the end of processes that a job left there.
 
-Each host is asked before anything starts, by `python -m train.launch.launchers.hosts`, which runs there and prints one
-line of JSON.
+Before anything starts, `python -m train.launch.launchers.hosts` runs on each host and prints one line of JSON.
 """
 
 import argparse
@@ -30,9 +29,9 @@ from train.rank.host import folded, hosts_by_text
 from train.record.files import ROOT
 
 _TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
-_NAME = "<host>"  # in what is said of several hosts alike
+_NAME = "<host>"  # in a message about several hosts
 
-# What ssh says -> what to do about it.
+# Part of ssh's message -> what to do about it.
 _FIXES = {
     "Permission denied": "it refuses this user's key; put the public key into ~/.ssh/authorized_keys there",
     "Host key verification failed": f"its host key is unknown or changed; log in once by hand: ssh {_NAME}",
@@ -47,7 +46,7 @@ _FIXES = {
 class Host:
     """A host's answer."""
 
-    name: str  # as the user gave it
+    name: str  # as in launcher.hosts
     hostname: str
     cores: int
     gpus: list[str]
@@ -59,7 +58,7 @@ class Host:
     cpu_flags: list[str]  # instruction sets that decide how fast it trains
 
 
-Problem = tuple[str, str]  # a host, as the user named it, and why it cannot run the job
+Problem = tuple[str, str]  # a host, by its name in launcher.hosts, and why it cannot run the job
 
 
 def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
@@ -74,7 +73,7 @@ def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
     if done.returncode == 0:
         return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
     last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    message = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, last)  # so other hosts may say the same
+    message = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, last)  # to be equal for several hosts
     if done.returncode == 255:
         fix = next((fix for sign, fix in _FIXES.items() if sign in done.stderr), "see `man ssh`")
         return host, f"ssh: {message}: {fix}"
@@ -95,10 +94,10 @@ def problem_lines(problems: Sequence[Problem]) -> list[str]:
 
 @functools.cache  # several checks need the answers
 def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tuple[Host, ...]:
-    """Return the answers of all hosts, asked at once.
+    """Return the answers of all hosts, which are asked at the same time.
 
-    Raises ConfigError with a line for each reason why hosts cannot run the job, and what to do about it; OSError where
-    the results folder cannot be made.
+    Raises ConfigError with a line for each reason why hosts cannot run the job, and what to do about it; OSError if the
+    results folder cannot be made.
 
     results: the folder that all of them must see. image: the SIF that the ranks will run in, if any.
     """
@@ -110,23 +109,23 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
             answers = list(pool.map(lambda host: _ask(host, token, image), hosts))
     finally:
         token.unlink()
-    hosts_found = [answer for answer in answers if isinstance(answer, Host)]
+    answering = [answer for answer in answers if isinstance(answer, Host)]
     problems = [answer for answer in answers if not isinstance(answer, Host)]
-    lines = [*problem_lines([*problems, *unfit(hosts_found, results, image)]), *same_hosts(hosts_found)]
+    lines = [*problem_lines([*problems, *unfit(answering, results, image)]), *same_hosts(answering)]
     if lines:
         raise ConfigError("\n       ".join(lines))
-    return tuple(hosts_found)
+    return tuple(answering)
 
 
 def unfit(hosts: Sequence[Host], results: Path, image: str | None) -> list[Problem]:
-    """Return why hosts that answered cannot run the job; empty where all can."""
-    blind = (
+    """Return why hosts that answered cannot run the job; empty if all can."""
+    not_shared = (
         f"does not see {results.resolve()} of {socket.gethostname()}; the results folder must be on a file system "
         "that all hosts share: RESULTS=folder"
     )
     no_engine = "there is no command singularity; install it there, or take container=none"
     return [
-        *((host.name, blind) for host in hosts if not host.sees_results),
+        *((host.name, not_shared) for host in hosts if not host.sees_results),
         *((host.name, f"lacks the image {image}; copy it there, under the same path")
           for host in hosts if not host.has_image),
         *((host.name, no_engine) for host in hosts if not host.has_singularity),
@@ -134,21 +133,21 @@ def unfit(hosts: Sequence[Host], results: Path, image: str | None) -> list[Probl
 
 
 def same_hosts(hosts: Sequence[Host]) -> list[str]:
-    """Return a line for each host that was given under several names: it would be several nodes."""
+    """Return a line for each host that launcher.hosts has under several names: it would be several nodes."""
     names: dict[str, list[str]] = {}
     for host in hosts:
         names.setdefault(host.hostname, []).append(host.name)
     return [
-        f"launcher.hosts: {folded(names_given)} are the same host, {hostname}"
-        for hostname, names_given in names.items()
-        if len(set(names_given)) > 1
+        f"launcher.hosts: {folded(aliases)} are the same host, {hostname}"
+        for hostname, aliases in names.items()
+        if len(set(aliases)) > 1
     ]
 
 
 def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
     """Kill the processes of the job on other hosts; returns the hosts that did not answer."""
 
-    def kill_there(host: str) -> bool:
+    def kill_on_host(host: str) -> bool:
         command = ssh_command(host, [sys.executable, "-m", "train.rank.process", job_id])
         try:
             # In a new session: a second Ctrl-C must not interrupt the command that ends the ranks.
@@ -162,12 +161,12 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
     if not hosts:
         return []
     with ThreadPoolExecutor(len(hosts)) as pool:
-        ended = list(pool.map(kill_there, hosts))
+        ended = list(pool.map(kill_on_host, hosts))
     return [host for host, done in zip(hosts, ended, strict=True) if not done]
 
 
 def main() -> None:
-    """Print the fields of Host, but for its name."""
+    """Print the fields of Host except its name."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.launchers.hosts", description=__doc__.splitlines()[0])
     parser.add_argument("token", type=Path, help="a file that the launcher has just made in the results folder")
     parser.add_argument("image", type=Path, nargs="?", help="the SIF that ranks will run in")

@@ -9,31 +9,31 @@ from train.record.recorded_config import ASYNCHRONOUS, TOWERS
 
 
 class Local(Launcher):
-    """Nodes share the cores of this machine. Where they outnumber them, nodes are emulated instead if possible."""
+    """Nodes share the cores of this machine. If there are too few cores, nodes are emulated instead, if possible."""
 
     name = "local"
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
-        """Return emulated where the system says so, nodes need more cores than there are, and quotas are available.
+        """Return emulated if the system allows it, nodes need more cores than there are, and quotas are available.
 
-        Only timed training steps can be emulated: a quota would change neither what epochs teach nor the CPU cost of
-        an allreduce. Nor can nodes that share one process, or use parameter servers: these have no run without
-        allreduce, the control that shows whether the quotas held.
+        Only timed training steps can be emulated: a quota would change neither the accuracy after epochs nor the CPU
+        cost of an allreduce. Nodes that share one process cannot be emulated, nor those with parameter servers: these
+        have no run without allreduce, the control that shows whether the quotas held.
         """
         composed = experiment.composed
         crowded = experiment.max_nodes > 1 and experiment.max_nodes * composed.ranks_per_node > machine.cores
         timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.config.arms)
         possible = composed.distribution.backend not in TOWERS | ASYNCHRONOUS and composed.device == "cpu"
         emulated = composed.system.emulate and crowded and timed and possible
-        chosen = "launcher" in experiment.asked
+        chosen = "launcher" in experiment.by_key
         return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
 
     def mpirun(self, config: RunConfig) -> str:
-        """Return that of the container, or of this machine."""
+        """Return the mpirun of the container, or of this machine."""
         return containers.mpi_implementation(config.container) if containers.uses_mpi(config) else OPEN_MPI
 
     def command(self, job: Job) -> list[str]:
-        """Return Horovod's Gloo launcher, mpirun, or the rank itself where there is one; in one container, if any."""
+        """Return Horovod's Gloo launcher, mpirun, or a single rank itself; in one container, if any."""
         return commands.on_this_machine(job)
 
 

@@ -17,7 +17,7 @@ class Slurm(BatchLauncher):
 
     name = "slurm"
     job_variable = "SLURM_JOB_ID"
-    secrets = ("SLURM_JWT",)  # by which srun may have to show who it is
+    secrets = ("SLURM_JWT",)  # srun may need it to authenticate itself
     warns_before_s = 60
 
     def directives(self, job: BatchJob) -> list[str]:
@@ -42,7 +42,7 @@ class Slurm(BatchLauncher):
         return [f"#SBATCH {option}" for option in options]
 
     def before_launch(self) -> list[str]:
-        """Return the line without which steps inherit these; since Slurm 22.05 each needs its own --cpus-per-task."""
+        """Return the line that keeps steps from inheriting these; since Slurm 22.05 each needs --cpus-per-task."""
         return ["unset SLURM_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_NTASKS SLURM_NPROCS"]
 
     def submit(self, script: Path) -> str:

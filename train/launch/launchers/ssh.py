@@ -13,7 +13,7 @@ from train.launch.launchers.base import Gpus, Launcher, Machine
 from train.launch.start import commands, containers
 from train.rank import host as machine
 
-_SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
+_SSH_FAILED = 255  # the exit status if ssh itself fails; else it is that of the command
 
 
 def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
@@ -30,7 +30,7 @@ class Ssh(Launcher):
     secrets = ("SSH_AUTH_SOCK", "SSH_ASKPASS")
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
-        """Return the cores of the host that has fewest. Raises ConfigError where a host cannot run the job."""
+        """Return the cores of the host that has fewest. Raises ConfigError if a host cannot run the job."""
         return min((host.cores for host in _ask(experiment)), default=1) if experiment.launcher.hosts else 1
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
@@ -42,21 +42,21 @@ class Ssh(Launcher):
         return min(host.free_bytes for host in _ask(config))
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Return those of each host."""
+        """Return the instruction sets of each host."""
         return {host.name: host.cpu_flags for host in _ask(config)}
 
     def check_machine(self, config: RunConfig) -> None:
-        """Raise ConfigError where a host cannot run the job."""
+        """Raise ConfigError if a host cannot run the job."""
         _ask(config)
 
     def warnings(self, config: RunConfig) -> list[str]:
-        """Return a warning where hosts have different hardware."""
-        hardware_of = {one.name: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in _ask(config)}
-        differ = machine.hardware_note(hardware_of)
-        return [differ] if differ else []
+        """Return a warning if hosts have different hardware."""
+        hardware = {host.name: machine.hardware(host.cores, host.cpu_model, host.gpus) for host in _ask(config)}
+        note = machine.hardware_note(hardware)
+        return [note] if note else []
 
     def mpirun(self, config: RunConfig) -> str:
-        """Return that of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
+        """Return the mpirun of this machine, on which it always runs. It must be Open MPI's."""
         if not containers.uses_mpi(config):
             return OPEN_MPI
         if containers.mpi_implementation(containers.NO_CONTAINER) != OPEN_MPI:
@@ -75,11 +75,11 @@ class Ssh(Launcher):
         return commands.across_hosts(job)
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
-        """Kill what is left of the job on its hosts."""
+        """Kill the remaining processes of the job on its hosts."""
         return hosts.kill_on(job.nodes.hosts, job_id)
 
     def explain_exit(self, code: int) -> str | None:
-        """Return what it means that ssh itself failed; None for any other exit status."""
+        """Return the meaning of a failure of ssh itself; None for any other exit status."""
         if code != _SSH_FAILED:
             return None
         return f"killed by a signal, or its host or the link to it is gone: ssh ended with exit status {code}"

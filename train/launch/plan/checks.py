@@ -1,6 +1,6 @@
-"""Checks before anything starts: memory, GPUs, cores that must be shared, variables that are set, data and weights.
+"""Checks before anything starts: memory, GPUs, shared cores, environment variables, data and weights.
 
-What the ranks will read is checked in a process that loads TensorFlow.
+Data and weights are checked in a process that loads TensorFlow.
 """
 
 import importlib.util
@@ -41,9 +41,9 @@ _TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program'
 
 
 def memory_per_rank_bytes(config: RunConfig) -> int:
-    """Return estimate of what one rank needs: process + 7 x parameters x 4 bytes + batch x activations.
+    """Return an estimate of one rank's memory: process + 7 x parameters x 4 bytes + batch x activations.
 
-    A sweep of allreduces leaves out the messages that do not fit, so there the process alone counts.
+    A sweep of allreduces leaves out messages that do not fit, so only the process counts.
     """
     if config.allreduce_sweep:
         return PROCESS_BYTES
@@ -56,7 +56,7 @@ def memory_per_rank_bytes(config: RunConfig) -> int:
 
 
 def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool = False) -> str | None:
-    """Return why the ranks of a point do not fit into the free memory; None where they do.
+    """Return why the ranks of a point do not fit into the free memory; None if they do.
 
     available_bytes: of this machine, or with `hosts_apart` of each host.
     """
@@ -64,7 +64,7 @@ def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool =
         return None
     ranks = config.ranks_per_node if hosts_apart else config.ranks_of_job
     groups = [identity.config_of(config, number) for number in range(len(config.launch.rank_groups))]
-    total = sum(memory_per_rank_bytes(own) * own.ranks for own in groups)
+    total = sum(memory_per_rank_bytes(group) * group.ranks for group in groups)
     total = total or memory_per_rank_bytes(config) * ranks
     if config.device != "cpu" or total <= available_bytes:
         return None
@@ -86,7 +86,7 @@ def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
 
 
 def check_points(points: Sequence[Point], launcher: Launcher) -> None:
-    """Raise ConfigError where a point needs more GPUs than there are, or something that this machine lacks."""
+    """Raise ConfigError if a point needs more GPUs than there are, or something that this machine lacks."""
     for point in points:
         for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
             if gpus.needed > gpus.available:
@@ -102,8 +102,8 @@ def shares_cores(config: RunConfig, available: list[int]) -> bool:
     return config.system.cpus_per_node is None and placement.shared(placement.cores_of_ranks(config, available))
 
 
-def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
-    """Return a warning where nodes of this machine share cores; empty where none do."""
+def shared_core_warnings(points: Sequence[Point], machine: Machine) -> list[str]:
+    """Return a warning if nodes of this machine share cores; empty if none do."""
     available = placement.usable_cores()
     names = [point.name for point in points if shares_cores(point.config, available)]
     if not names:
@@ -116,22 +116,22 @@ def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
     ]
 
 
-def emulated_precision(points: Sequence[Point], flags_of: Mapping[str, Collection[str]]) -> list[str]:
-    """Return a warning where points ask processors for a precision that they have no instructions for.
+def emulated_precision(points: Sequence[Point], flags_by_host: Mapping[str, Collection[str]]) -> list[str]:
+    """Return a warning if points use a precision for which processors have no instructions.
 
-    flags_of: the instruction sets of the processor of each host that is known beforehand (`Launcher.cpu_flags`).
+    flags_by_host: host -> instruction sets of its processor, of the hosts that are known (`Launcher.cpu_flags`).
     """
     names: dict[str, list[str]] = {}
     for point in points:
-        if point.config.device == "cpu" and (why := host.emulation_note(point.config.precision, flags_of)):
+        if point.config.device == "cpu" and (why := host.emulation_note(point.config.precision, flags_by_host)):
             names.setdefault(why, []).append(point.name)
-    return [f"{why} ({', '.join(points_named)})" for why, points_named in names.items()]
+    return [f"{why} ({', '.join(point_names)})" for why, point_names in names.items()]
 
 
-def tuned(variables: Mapping[str, str]) -> list[str]:
+def variable_warnings(variables: Mapping[str, str]) -> list[str]:
     """Return a warning for variables that the configuration replaces, and one for those that change what is measured.
 
-    variables: of the environment, that can matter.
+    variables: those of the environment that can change a measurement.
     """
     warnings = []
     if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
@@ -154,8 +154,8 @@ def _reads(config: RunConfig) -> bool:
     return not config.allreduce_sweep and (config.dataset.files or config.weights != "none")
 
 
-def to_check(points: Sequence[Point]) -> list[Point]:
-    """Return, of points that read the same, the one with the largest global batch: what serves it serves all."""
+def points_to_check(points: Sequence[Point]) -> list[Point]:
+    """Return one point for each input: the one with the largest global batch, which stands for the others."""
     by_input: dict[str, Point] = {}
     for point in points:
         config = point.config
@@ -169,7 +169,7 @@ def to_check(points: Sequence[Point]) -> list[Point]:
 
 
 def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
-    """Return why this process cannot check what the ranks will read; None where it can."""
+    """Return why this process cannot check the input of the ranks; None if it can."""
     if importlib.util.find_spec("tensorflow") is None:
         return "there is no TensorFlow outside the container"
     home = Path(config.dataset.data_dir or "").expanduser()
@@ -179,12 +179,12 @@ def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
 
 
 def check_input(points: Sequence[Point], hosts_apart: bool) -> list[str]:
-    """Return a line for each thing that was found. Raises ConfigError where the ranks of a point would fail to read it.
+    """Check the input of the ranks; return lines that describe it. Raises ConfigError if ranks would fail to read it.
 
     hosts_apart: each node is a separate host, which may have files that this machine lacks.
     """
     messages = []
-    for point in to_check(points):
+    for point in points_to_check(points):
         if why := cannot_check(point.config, hosts_apart):
             messages.append(f"{point.name}: data and weights are checked by the ranks: {why}")
             continue

@@ -1,13 +1,13 @@
 """Curves: points that one launch measures in rounds (train/loop/rounds.py), and the arms and rank groups of the launch.
 
-Points belong to one curve where all but its axis is the same: the number of nodes and what follows from it,
-else the ranks of a node, the batch, or the arm. Points of one process setup share the ranks of a job, each as its first
-ones. Points that cannot share a process, because that fixes its threads or its Horovod when it starts, each have a
-rank group of the job: at the same time on separate cores where the machine has enough, else in turn.
+Points belong to one curve if they differ in its axis alone: the number of nodes and what follows from it, else the
+ranks of a node, the batch, or the arm. Points of one process setup share the ranks of a job; each uses the first ones.
+A process fixes its threads and its Horovod when it starts. Points that differ in these each have a rank group of the
+job: at the same time on separate cores if the machine has enough, else in turn.
 
-The smaller points of a curve over nodes also have separate launches, few, which measure the fixed overhead of a job:
-start, build, first step. For the largest point the launches in rounds do. Emulated nodes have none: they start and
-build without quotas, so their wall time is not valid.
+The smaller points of a curve over nodes also have a few separate launches, which measure the fixed overhead of a job:
+start, build, first step. For the largest point the launches in rounds measure it. Emulated nodes have no separate
+launches: they start and build without quotas, so their wall time is not valid.
 """
 
 import itertools
@@ -24,9 +24,9 @@ from train.config.schema import Distribution, LaunchPlan, RankGroup, RoundArm, R
 from train.launch.plan.runs import LINK, Point, compared, work
 from train.record.record import WITHOUT_ALLREDUCE
 
-_BESIDE = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # names of the arms beside points
+_ADDED_ARMS = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # role -> name of an added arm
 _NODES = "nodes"
-_AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the first that is swept varies along a curve
+_AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the first swept one is the axis of a curve
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def design(
 ) -> Design:
     """Return the points with as many launches as each needs, and the curves that they form.
 
-    cores: of this machine. hosts_apart: the nodes are hosts of their own.
+    cores: of this machine. hosts_apart: each node is a separate host.
     fits: whether the processes of a curve fit into memory together.
     """
     groups: dict[tuple[str, ...], list[Point]] = {}
@@ -66,29 +66,28 @@ def design(
             if _axis(group[0]) == _NODES and group[0].config.system.cpus_per_node is None:
                 smaller = [p for p in group if p.config.nodes < curve.config.nodes]
                 smaller = [p for p in smaller if p.config.distribution.allreduce]
-                single += [_measured(p, repeats=max(1, p.config.measure.repeats // 2)) for p in smaller]
+                single += [_with_measure(p, repeats=max(1, p.config.measure.repeats // 2)) for p in smaller]
     names = [point.name for point in points]
     ordered = sorted(single, key=lambda p: names.index(p.name))
-    budgets_s = [curve.config.measure.budget_s for curve in curves]  # of the command, where the user gave one
+    budgets_s = [curve.config.measure.budget_s for curve in curves]  # of the command, if the user gave one
     shared = [
-        curve if budget_s is None else _measured(curve, curve_budget_s=budget_s / len(curves))
+        curve if budget_s is None else _with_measure(curve, curve_budget_s=budget_s / len(curves))
         for curve, budget_s in zip(curves, budgets_s, strict=True)
     ]
     return Design(tuple(ordered), tuple(shared), tuple(reasons))
 
 
-def _measured(point: Point, **changes: Any) -> Point:
-    """Return the point with other values of `measure`."""
+def _with_measure(point: Point, **changes: Any) -> Point:
     return replace(point, config=replace(point.config, measure=replace(point.config.measure, **changes)))
 
 
 def _axis(point: Point) -> str:
-    """Return the key that varies along a curve through this point; "" where its arms differ, or nothing varies."""
+    """Return the axis of the curve through this point; "" if its arms differ, or nothing varies."""
     return "" if point.arm_keys else next((key for key in _AXES if key in point.swept), "")
 
 
 def _key(point: Point) -> tuple[str, ...]:
-    """Return the same for all points of one curve."""
+    """Return a key that is the same for all points of one curve."""
     axis, config = _axis(point), point.config
     if point.arm_keys:
         return compared(point)
@@ -98,20 +97,20 @@ def _key(point: Point) -> tuple[str, ...]:
 
 
 def _process(config: RunConfig, *without: str) -> str:
-    """Return the same for all points whose ranks can be processes of one job. without: more keys that may differ."""
+    """Return a key that is equal for points whose ranks can share processes. without: more keys that may differ."""
     may_differ = ("nodes", "batch_per_rank", "global_batch", "distribution.allreduce", LINK)
     return config_hash(config, [*may_differ, *without])
 
 
 def _is_curve(group: Sequence[Point]) -> bool:
-    """Return whether there is something to compare."""
+    """Return whether the points form a curve: at least two that can be compared."""
     if _axis(group[0]) == _NODES:
         return len({p.config.nodes for p in group}) > 1 and any(p.config.distribution.allreduce for p in group)
     return len(group) > 1 and bool(group[0].arm_keys or _axis(group[0]))
 
 
 def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
-    """Return why points like these cannot share a launch; "" where they can."""
+    """Return why points like these cannot share a launch; "" if they can."""
     config = group[0].config
     if config.measure.design == "launches":
         return "measure.design=launches"
@@ -139,7 +138,7 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
 
 
 def _not_in_turn(settings: Distribution) -> str:
-    """Return why Horovod cannot join some ranks, and then others, with these settings; "" where it can."""
+    """Return why Horovod cannot join some ranks, and then others, with these settings; "" if it can."""
     if settings.autotune:
         return "distribution.autotune=true: Horovod tunes itself again whenever it joins ranks"
     if (threshold := settings.fusion_threshold_bytes) != FUSION_THRESHOLD_BYTES:
@@ -150,7 +149,7 @@ def _not_in_turn(settings: Distribution) -> str:
 def _curve(group: Sequence[Point], cores: int) -> Point:
     """Return the launch that measures all points of a group: the configuration of the largest, with its plan."""
     axis = _axis(group[0])
-    # Of arms the base of the ratios is first, then the one that does least.
+    # The base of the ratios is the first arm, then the arm with the least work.
     ordered = sorted(group, key=lambda arm: (arm.role != "base", *work(arm))) if group[0].arm_keys else list(group)
     setups = list(dict.fromkeys(_process(point.config) for point in ordered))
     members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
@@ -161,11 +160,11 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
         arms = _over_nodes(group, arms)
     if not group[0].arm_keys:
         arms[0] = msgspec.structs.replace(arms[0], role="base")
-    apart = [point.config for point in largest] if len(setups) > 1 else []
+    group_configs = [point.config for point in largest] if len(setups) > 1 else []
     launch = LaunchPlan(
         rounds=tuple(arms),
-        rank_groups=_rank_groups(first.config, apart),
-        rank_groups_at_once=bool(apart) and _fit_at_once(apart, cores),
+        rank_groups=_rank_groups(first.config, group_configs),
+        rank_groups_at_once=bool(group_configs) and _fit_at_once(group_configs, cores),
         join_in_turn=first.config.system.cpus_per_node is not None and first.config.ranks > 1,
     )
     config = replace(first.config, launch=launch)
@@ -176,14 +175,14 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
 
 
 def _largest(points: Sequence[Point]) -> Point:
-    """Return the point whose job holds the others: with allreduce, of most nodes."""
+    """Return the point whose ranks include those of the others: with allreduce, on most nodes."""
     return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
 
 
 def _rank_groups(launch: RunConfig, configs: Sequence[RunConfig]) -> tuple[RankGroup, ...]:
     firsts = itertools.accumulate((config.ranks for config in configs), initial=0)
     return tuple(
-        RankGroup(identity.settings(launch, config), first, config.ranks)
+        RankGroup(identity.differing_settings(launch, config), first, config.ranks)
         for config, first in zip(configs, firsts, strict=False)
     )
 
@@ -197,15 +196,15 @@ def _fit_at_once(configs: Sequence[RunConfig], cores: int) -> bool:
 def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
     """Return the arms of a curve over nodes, the smallest point first, as the base of all speedups.
 
-    Beside the points it has those without allreduce that measure.control asks for.
+    They include the controls without allreduce that measure.control selects.
     """
     points = [p for p in group if p.role != "control"]
     largest = _largest(group)
     control = largest.config.measure.control
-    wanted = [] if control == "none" else points if control == "all" else [largest]
+    controlled = [] if control == "none" else points if control == "all" else [largest]
     arms = arms + [
         msgspec.structs.replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)
-        for point in wanted
+        for point in controlled
         if point.config.nodes > 1
     ]
     arms += [
@@ -224,7 +223,7 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
 
 
 def _reads(config: RunConfig) -> bool:
-    """Return whether the steps of rounds read their images: else the batch is in memory, the same in every step."""
+    """Return whether the steps of rounds read their images; else one batch in memory is used in every step."""
     return config.measure.split and config.dataset.name != "synthetic"
 
 
@@ -232,15 +231,15 @@ def _arm(point: Point, group: int) -> RoundArm:
     config = point.config
     assert config.batch_per_rank is not None
     assert point.role is not None
-    exchanges, beside = config.distribution.allreduce, _BESIDE.get(point.role)
-    on_nodes = f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}{f'-{beside}' if beside else ''}"
+    exchanges, added = config.distribution.allreduce, _ADDED_ARMS.get(point.role)
+    on_nodes = f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}{f'-{added}' if added else ''}"
     return RoundArm(
         name=on_nodes if _axis(point) == _NODES else point.name,
         nodes=config.nodes,
         ranks=config.ranks,
         batch_per_rank=config.batch_per_rank,
         allreduce=exchanges,
-        arm=point.arm if point.arm_keys else beside,
+        arm=point.arm if point.arm_keys else added,
         role=point.role,
         swept=point.swept,
         rank_group=group,

@@ -1,8 +1,8 @@
-"""Which launches are worth making: of curves in rounds and of programs until they are precise, of arms not the slower.
+"""Which launches are worth making: curves in rounds and programs until they are precise, arms unless they are slower.
 
-A curve or a user's program is launched again until its speedups are precise, or the time is over. Of arms that compete
-those that are significantly slower are not launched again: that saves time and decides nothing else, as the analysis
-ranks by intervals and says of how many launches.
+A curve or a user's program is launched again until its speedups are precise, or the time is over. Competing arms that
+are significantly slower are not launched again. That only saves time: the analysis ranks arms by intervals, and states
+how many launches each has.
 """
 
 import math
@@ -32,9 +32,9 @@ def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]
 
 
 def pooled_spread(curves: Sequence[Sequence[RunRecord]], like: RunRecord) -> Spread:
-    """Return how much launches differ, pooled over curves, from launches on the machine of a record with its versions.
+    """Return the spread between launches, pooled over curves with the machine and the versions of the record `like`.
 
-    curves: the launches of each. Of a curve its largest point counts: speedups of one launch are not independent.
+    curves: the launches of each. Only the largest point of a curve counts: speedups of one launch are not independent.
     """
     alike = [[record for record in records if _setup(record) == _setup(like)] for records in curves]
     return intervals.launch_spread([_ratios(records, _largest(records[0])) for records in alike if records])
@@ -91,33 +91,30 @@ def is_precise(records: Sequence[RunRecord], fraction: float, spread: Spread | N
 
 
 def result(run: Run, records: Sequence[RunRecord], spread: Spread | None, is_last: bool) -> str:
-    """Return what a curve came to, in words: each speedup with its interval, and if it is too wide what would help.
+    """Return the result of a curve as text: each speedup with its interval, and what would help if it is too wide.
 
     run: the last launch. is_last: no other follows.
     """
-    asked, measured = run.point.config.measure, speedups(records, spread)
+    settings, measured = run.point.config.measure, speedups(records, spread)
     labels = rounds.labels(records[-1].config) if records else {}
     texts = [f"{labels[name]} {i.text() if i else 'too few rounds for an interval'}" for name, i in measured.items()]
     reasons = records[-1].arms_left_out if records else {}
     left_out = [f"left out: {labels[name]}, {why}" for name, why in reasons.items()]
-    more = filter(None, [_more(asked, records, measured)]) if is_last else ()
+    more = filter(None, [_more(settings, records, measured)]) if is_last else ()
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *more, *left_out])}"
 
 
-def _more(asked: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:
-    """Return how many launches more would reach the precision that is asked for, and how to have them.
-
-    "" where it is reached.
-    """
-    goal = f"± {100 * asked.precision_fraction:g} %"
+def _more(settings: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:
+    """Return how many more launches would reach the configured precision, and how to get them; "" if it is reached."""
+    goal = f"± {100 * settings.precision_fraction:g} %"
     widths = [i.half_width_fraction if i else math.inf for i in measured.values()]
     worst = max(widths, default=0.0 if records else math.inf)  # without any, where all arms were left out
     if math.isinf(worst):
         return f"the time ended before {goal}: with a larger measure.budget_s the same command goes on"
-    if worst <= asked.precision_fraction:
+    if worst <= settings.precision_fraction:
         return ""
-    needed = max(1, math.ceil(len(records) * (worst / asked.precision_fraction) ** 2) - len(records))
+    needed = max(1, math.ceil(len(records) * (worst / settings.precision_fraction) ** 2) - len(records))
     longer_s = needed * sum(record.job_s for record in records) / len(records)
     return (
         f"± {100 * worst:.2g} %; for {goal} about {needed} launch{'es' * (needed > 1)} more ({duration(longer_s)}): "
@@ -126,12 +123,12 @@ def _more(asked: Measure, records: Sequence[RunRecord], measured: Speedups) -> s
 
 
 def program_budget_s(measure: Measure) -> float:
-    """Return the time for all launches of a program, in s: that of the command, or else that of one curve."""
+    """Return the time for all launches of a program, in s: the budget of the command, else that of a curve."""
     return measure.budget_s or measure.curve_budget_s
 
 
 def _rates(point: Point) -> dict[int, float]:
-    """Return the images/s, or what its program printed, of each complete launch of a point that has one, by repeat."""
+    """Return the images/s, or the rate that its program printed, of each complete launch of a point, by repeat."""
     numbers = {repeat: timed_summary(record) for repeat, record in _launches(point).items()}
     return {repeat: values["images_per_s"] for repeat, values in numbers.items() if "images_per_s" in values}
 
@@ -147,22 +144,22 @@ def _program_points(planned: Sequence[Run]) -> list[Point]:
 
 
 def more_program_launches(planned: Sequence[Run]) -> list[Run]:
-    """Return one more launch of each point of a user's program, in a random order; none where they are precise enough.
+    """Return one more launch of each point of a user's program, in a random order; none if they are precise enough.
 
-    That is where the interval of each speedup, over the launches of its point and of the smallest one in turn, is as
-    narrow as asked for, or another launch of each point would exceed the budget.
+    They are if the interval of each speedup, over the launches of its point and of the smallest one in turn, is as
+    narrow as configured, or another launch of each point would exceed the budget.
     """
     points = _program_points(planned)
     if not points:
         return []
     times_s = [[record.job_s for record in _launches(point).values()] for point in points]
-    asked, counts = points[0].config.measure, {len(launch_times) for launch_times in times_s}
-    if min(counts) < asked.repeats or max(counts) > min(counts):  # one failed, or is still to be made
+    settings, counts = points[0].config.measure, {len(launch_times) for launch_times in times_s}
+    if min(counts) < settings.repeats or max(counts) > min(counts):  # one failed, or is still to be made
         return []
     measured = program_speedups(points).values()
-    precise = all(i is not None and i.half_width_fraction <= asked.precision_fraction for i in measured)
+    precise = all(i is not None and i.half_width_fraction <= settings.precision_fraction for i in measured)
     with_another_s = sum(sum(launch_times) + fmean(launch_times) for launch_times in times_s)
-    if precise or with_another_s > program_budget_s(asked):
+    if precise or with_another_s > program_budget_s(settings):
         return []
     repeat = min(counts)
     random.Random(f"{points[0].config.seed}-{repeat}").shuffle(points)
@@ -185,7 +182,7 @@ def program_speedups(points: Sequence[Point]) -> dict[str, Interval | None]:
 
 
 def program_result(planned: Sequence[Run]) -> str:
-    """Return what the launches of a program came to, in words; "" of other runs."""
+    """Return the result of the launches of a program as text; "" for other runs."""
     texts = [
         f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few launches for an interval"
         for name, i in program_speedups(_program_points(planned)).items()
@@ -193,10 +190,10 @@ def program_result(planned: Sequence[Run]) -> str:
     return "; ".join(texts)
 
 
-MIN_LAUNCHES = 3  # of every arm that is still in
+MIN_LAUNCHES = 3  # of every arm that is not dropped
 _MIN_DEGREES = 4
-_RISK = 0.05  # that an arm as fast as the leading one is dropped, in the whole contest
-_LOOKS = 10  # at which that may happen, about
+_RISK = 0.05  # that an arm as fast as the leading one is dropped, over all launches
+_LOOKS = 10  # interim looks at which that may happen, about
 
 ArmRates = Mapping[str, Mapping[int, float]]  # arm -> repeat -> images/s
 
@@ -204,10 +201,10 @@ ArmRates = Mapping[str, Mapping[int, float]]  # arm -> repeat -> images/s
 def slower_arms(rates: ArmRates) -> dict[str, float]:
     """Return the arms that are significantly slower than the leading one, and by what fraction.
 
-    Of the logarithms of the rates the mean of each repeat is taken away, which all arms share, so a drift of the
-    machine does not count; what is left scatters around the mean of each arm alike. An arm is slower where its mean is
-    below the leading one's by more than chance brings about between equal arms: Student's t of the pooled scatter, at a
-    risk that is shared out among pairs of arms and looks.
+    From the logarithms of the rates the mean of each repeat, which all arms share, is subtracted: so a drift of the
+    machine does not count. The residuals scatter alike around the mean of each arm. An arm is slower if its mean is
+    below the leading one's by more than chance would explain between equal arms: by Student's t of the pooled scatter,
+    at a risk that is divided among pairs of arms and looks.
     """
     repeats = sorted(set.intersection(*({*values} for values in rates.values()))) if rates else []
     degrees = (len(rates) - 1) * (len(repeats) - 1)
@@ -215,39 +212,42 @@ def slower_arms(rates: ArmRates) -> dict[str, float]:
         return {}
     logs = {arm: [math.log(values[repeat]) for repeat in repeats] for arm, values in rates.items()}
     drift = [fmean(values[nth] for values in logs.values()) for nth in range(len(repeats))]
-    left = {arm: [value - common for value, common in zip(values, drift, strict=True)] for arm, values in logs.items()}
-    means = {arm: fmean(values) for arm, values in left.items()}
-    squares = sum((value - means[arm]) ** 2 for arm, values in left.items() for value in values)
+    residuals = {
+        arm: [value - common for value, common in zip(values, drift, strict=True)] for arm, values in logs.items()
+    }
+    means = {arm: fmean(values) for arm, values in residuals.items()}
+    squares = sum((value - means[arm]) ** 2 for arm, values in residuals.items() for value in values)
     error = math.sqrt(2 * squares / degrees / len(repeats))
     leading = max(means.values())
-    pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other be the last
-    beyond = intervals.student_quantile(1 - 2 * _RISK / _LOOKS / pairs, degrees) * error
-    return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > beyond}
+    pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other may be last
+    threshold = intervals.student_quantile(1 - 2 * _RISK / _LOOKS / pairs, degrees) * error
+    return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > threshold}
 
 
 def slower_by(run: Run, planned: Sequence[Run]) -> float | None:
-    """Return by what fraction the arm of a run is significantly slower than the leading one; None where it is not.
+    """Return by what fraction the arm of a run is significantly slower than the leading one; None if it is not.
 
-    planned: all runs of the experiment. The arms of a contest are its points that share all swept values. An arm that
-    is dropped stays so: those that are still in are then compared with each other alone. The base never is, which
-    the others are ranked by.
+    planned: all runs of the experiment. The arms that compete are its points with the same swept values. A dropped arm
+    stays dropped, and the others are compared with each other alone. The base, by which arms are ranked, never is.
     """
     config = run.point.config
     if not config.measure.compete or run.point.role == "base":
         return None
-    rivals = {other.point.name: other for other in planned if other.point.swept == run.point.swept}
+    rivals = {rival.point.name: rival for rival in planned if rival.point.swept == run.point.swept}
     planned_rates = {
-        name: {repeat: rate for repeat, rate in _rates(other.point).items() if repeat < config.measure.repeats}
-        for name, other in rivals.items()
+        name: {repeat: rate for repeat, rate in _rates(rival.point).items() if repeat < config.measure.repeats}
+        for name, rival in rivals.items()
     }
-    rates = {name: by_repeat for name, by_repeat in planned_rates.items() if by_repeat}  # one that only fails is none
-    lost: dict[str, float] = {}
+    rates = {
+        name: by_repeat for name, by_repeat in planned_rates.items() if by_repeat
+    }  # without arms that always failed
+    dropped: dict[str, float] = {}
     for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
         early = {
             name: dict(list(by_repeat.items())[:launches])
             for name, by_repeat in rates.items()
-            if name not in lost and len(by_repeat) >= launches
+            if name not in dropped and len(by_repeat) >= launches
         }
-        if len(early) == len(rates) - len(lost):
-            lost |= slower_arms(early)
-    return lost.get(run.point.name)
+        if len(early) == len(rates) - len(dropped):
+            dropped |= slower_arms(early)
+    return dropped.get(run.point.name)

@@ -1,4 +1,4 @@
-"""The plan of an experiment on this machine: made once, for a run, a dry run, a batch job and a reproduction."""
+"""The plan of an experiment on this machine: the same for a run, a dry run, a batch job and a reproduction."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ _NO_EXCHANGE = "distribution.allreduce=false"
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm of an experiment, or beside the points of one on emulated nodes a control."""
+    """An arm of an experiment, or a control that is added to the points of one on emulated nodes."""
 
     name: str | None
     overrides: list[str]
     role: Role = "point"
-    beside_nodes: int = 0  # the nodes of the points whose control it is, of one that the kit adds
+    controlled_nodes: int = 0  # of an added control: the nodes of the points that it controls
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Plan:
 
     machine: Machine
     launcher: Launcher
-    points: tuple[Point, ...]  # in the order of the sweep, and behind them the curves that are measured in rounds
-    spanned: int = 0  # points of the sweep, before those that share a launch became a curve
-    left_out: tuple[str, ...] = ()  # why a combination is no point
+    points: tuple[Point, ...]  # in the order of the sweep, then the curves that are measured in rounds
+    spanned: int = 0  # points of the sweep, also those that are now part of a curve
+    left_out: tuple[str, ...] = ()  # combinations that are no point, and why
     too_large: tuple[str, ...] = ()  # the points that do not fit into memory, and why
     without_rounds: tuple[str, ...] = ()  # why points of a curve are measured in separate launches
 
@@ -45,20 +45,20 @@ class Plan:
 def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Plan:
     """Return the points of the experiment that the overrides name.
 
-    A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
-    the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
-    nodes, means up to N. A node has the same cores at every point. Where nodes are emulated, each is limited to its
-    share of the cores' time, and the points have controls. Points that cannot be are left out, as those whose ranks
-    cannot share the global batch equally, and of arms that compete those that are the same as another one here.
+    A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the experiment's
+    sweep over the same key, as a single value does too. Only `nodes=N`, if the experiment sweeps the nodes, means up to
+    N. A node has the same cores at every point. Emulated nodes are limited to their share of the cores' time, and have
+    controls. Impossible points are left out, such as those whose ranks cannot share the global batch equally; so are
+    competing arms that are the same as an earlier one here.
 
-    Raises ConfigError, also where no point is left.
+    Raises ConfigError, also if no point remains.
     """
-    experiment, launcher = _with_its_launcher(compose.read_experiment(overrides), machine, launchers)
+    experiment, launcher = _with_launcher(compose.read_experiment(overrides), machine, launchers)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
-    fixed = [line for line in experiment.plain if line.partition("=")[0] not in experiment.swept]
+    fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
     points: dict[tuple[str, str], tuple[Point, Arm]] = {}  # a list with a duplicate value is not measured twice
     left_out: dict[str, None] = {}
-    same: dict[str, str | None] = {}  # arms that compete: the first of each configuration
+    first_arms: dict[str, str | None] = {}  # config hash -> the first of the competing arms that have it
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
         for arm in _arms(experiment, launcher, combination):
             try:
@@ -66,10 +66,10 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
             except LeftOut as error:
                 left_out[str(error)] = None
                 if arm.name is None:
-                    break  # its controls are of no use without it
+                    break  # without the point its controls are not needed
                 continue
             key = (point.name, config_hash(point.config))
-            if point.config.measure.compete and (first := same.setdefault(key[1], arm.name)) != arm.name:
+            if point.config.measure.compete and (first := first_arms.setdefault(key[1], arm.name)) != arm.name:
                 left_out[f"{arm.name}: the same as {first} here"] = None
             else:
                 points.setdefault(key, (point, arm))
@@ -81,19 +81,19 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
         and not experiment.config.arms
         and largest < max(nodes_in(experiment.choices("nodes")))
     ):
-        # A node has its share of the machine at the largest point that there is.
-        there = ",".join(map(str, sorted({point.config.nodes for point, _ in points.values()})))
+        # The largest possible point decides the share of a node.
+        possible = ",".join(map(str, sorted({point.config.nodes for point, _ in points.values()})))
         others = [line for line in overrides if line.partition("=")[0] != "nodes"]
-        smaller = expand([*others, f"nodes={there}"], machine, launchers)
+        smaller = expand([*others, f"nodes={possible}"], machine, launchers)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
-    made_points = [point for point, _ in points.values()]
+    all_points = [point for point, _ in points.values()]
     if not experiment.config.arms:
-        made_points = _with_controls(list(points.values()), experiment.composed.measure.control)
-    made_points = with_bases(made_points) if experiment.config.arms else made_points
-    return Plan(machine, launcher, tuple(made_points), left_out=tuple(left_out))
+        all_points = _with_controls(list(points.values()), experiment.composed.measure.control)
+    all_points = with_bases(all_points) if experiment.config.arms else all_points
+    return Plan(machine, launcher, tuple(all_points), left_out=tuple(left_out))
 
 
-def _with_its_launcher(
+def _with_launcher(
     experiment: Experiment, machine: Machine, launchers: Mapping[str, Launcher]
 ) -> tuple[Experiment, Launcher]:
     """Return the experiment composed for the launcher that runs it here, and that launcher."""
@@ -105,7 +105,7 @@ def _with_its_launcher(
 
 
 def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine) -> list[str]:
-    """Return the overrides that give each node its cores, and its quota where it has one: the same at every point."""
+    """Return the overrides that give each node its cores, and its quota if it has one: the same at every point."""
     composed, overrides = experiment.composed, []
     if composed.system.cpus_per_node is None:
         cpus = launcher.cpus_per_node(composed, machine, experiment.max_nodes)
@@ -123,10 +123,10 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     control with one node.
     """
     composed = experiment.composed
-    if arms_of := experiment.config.arms:
-        roles = cast(dict[str, Role], experiment.config.roles)  # which it has checked
-        arms = [Arm(name, extra, roles.get(name, "point")) for name, extra in arms_of.items()]
-        # Of competing arms that are the same the first is measured: the base, if it is one of them.
+    if overrides_by_arm := experiment.config.arms:
+        roles = cast(dict[str, Role], experiment.config.roles)  # checked by ExperimentConfig
+        arms = [Arm(name, extra, roles.get(name, "point")) for name, extra in overrides_by_arm.items()]
+        # The first of competing arms that are the same is measured: the base, if it is one of them.
         return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
     if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
         return [Arm(None, [])]
@@ -138,15 +138,15 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     return arms
 
 
-def _with_controls(points: Sequence[tuple[Point, Arm]], asked_for: str) -> list[Point]:
-    """Return the points, and the controls that measure.control asks for, with the nodes alone that these need."""
+def _with_controls(points: Sequence[tuple[Point, Arm]], control: str) -> list[Point]:
+    """Return the points, and the controls that measure.control selects, with the single nodes that these need."""
     largest = max(point.config.nodes for point, _ in points)
-    beside = {"none": (0,), "largest": (0, 1, largest)}.get(asked_for)
-    return [point for point, arm in points if beside is None or arm.beside_nodes in beside]
+    counts = {"none": (0,), "largest": (0, 1, largest)}.get(control)
+    return [point for point, arm in points if counts is None or arm.controlled_nodes in counts]
 
 
 def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list[str]) -> Point:
-    """Return the point that these overrides compose. Raises ConfigError, LeftOut where others may be possible."""
+    """Return the point that these overrides compose. Raises ConfigError, LeftOut if others may be possible."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
     check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
@@ -171,8 +171,8 @@ def _role(config: RunConfig, arm: Arm, launcher: Launcher) -> Role:
     exchange = config.distribution
     why = "a control needs distribution.allreduce=false"
     check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
-    beside = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
-    return "control" if arm.name is None and beside else arm.role
+    is_control = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
+    return "control" if arm.name is None and is_control else arm.role
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Options:
     """The options of `python -m train.launch`."""
 
     overrides: tuple[str, ...] = ()
-    dry_run: bool = False  # print what would be started
+    dry_run: bool = False  # print the commands, start nothing
     force: bool = False  # measure again what is measured
     only: str | None = None  # these points alone, by their names, separated by commas
 
@@ -188,10 +188,10 @@ class Options:
 def make(
     overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher], only: str | None = None
 ) -> Plan:
-    """Return what the overrides ask for on this machine; without points where none fits into its memory.
+    """Return the plan of the overrides on this machine; without points if none fits into its memory.
 
-    only: the names of the points that are wanted, separated by commas.
-    Raises ConfigError, also where a point needs a GPU or a host that is missing.
+    only: the names of the points to measure, separated by commas.
+    Raises ConfigError, also if a point needs a GPU or a host that is missing.
     """
     plan = _fitting(expand(overrides, machine, launchers))
     if not plan.points:
@@ -209,7 +209,7 @@ def _fitting(plan: Plan) -> Plan:
 
 
 def _in_rounds(plan: Plan) -> Plan:
-    """Return the plan with points that can share a launch measured in rounds."""
+    """Return the plan in which points that can share a launch are measured in rounds."""
     launcher = plan.launcher
     design = curves.design(
         plan.points, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
@@ -219,9 +219,9 @@ def _in_rounds(plan: Plan) -> Plan:
 
 
 def _chosen(plan: Plan, only: str | None) -> Plan:
-    """Return the plan with the points that the user wants. Raises ConfigError where one is not there."""
-    there = [point.name for point in plan.points]
-    wanted = there if only is None else only.split(",")
-    if unknown := [name for name in wanted if name not in there]:
-        raise ConfigError(f"--only {','.join(unknown)}: no such point; allowed are {', '.join(there)}")
-    return replace(plan, points=tuple(point for point in plan.points if point.name in wanted))
+    """Return the plan with the points that `only` names. Raises ConfigError if there is no such point."""
+    names = [point.name for point in plan.points]
+    chosen = names if only is None else only.split(",")
+    if unknown := [name for name in chosen if name not in names]:
+        raise ConfigError(f"--only {','.join(unknown)}: no such point; allowed are {', '.join(names)}")
+    return replace(plan, points=tuple(point for point in plan.points if point.name in chosen))

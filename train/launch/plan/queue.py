@@ -1,9 +1,8 @@
-"""The queue of the runs of a command: which is next, which more are worth making, and what is left of its time.
+"""The queue of a command's runs: the next one, further launches that are worth making, and the remaining time.
 
-All launches of curves in rounds together have one budget. Before each launch what is left of it is divided: the fixed
-costs of all that are still to come are set aside, and the rest is for rounds, for each curve in proportion to the root
-of the time of a round times the variance of its ratios. That makes the sum of the variances of the results smallest
-(Neyman 1934).
+All launches of curves in rounds share one budget. Before each launch the remaining time is divided: the fixed costs of
+all later launches are set aside, and the rest is for rounds, for each curve in proportion to the root of the time of a
+round times the variance of its ratios. That makes the sum of the variances of the results smallest (Neyman 1934).
 """
 
 import math
@@ -20,14 +19,14 @@ from train.record.intervals import Spread
 from train.record.progress import duration
 from train.record.record import PHASES, RunRecord
 
-_ASSUMED_S = 30.0  # of fixed cost, before any launch tells
-_ENOUGH_ROUNDS = 17  # of a launch: more say less than another launch
+_ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
+_ENOUGH_ROUNDS = 17  # of a launch: more would narrow the interval less than another launch
 _MIN_SCATTER = 0.01  # of ratios, so that a few rounds that agree by chance do not end a curve
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a launch in rounds took, in s, and the standard deviation of the logarithms of its most scattered ratios."""
+    """The times of a launch in rounds, in s, and its scatter: the largest standard deviation of log ratios."""
 
     before_s: float  # from its start to its rounds
     after_s: float  # from its rounds to its end
@@ -36,17 +35,17 @@ class Cost:
 
     @property
     def fixed_s(self) -> float:
-        """Return what it took beside its rounds."""
+        """Return its time without its rounds."""
         return self.before_s + self.after_s
 
     @property
     def weight(self) -> float:
-        """Return its share of the time for rounds, beside that of others."""
+        """Return the weight of its share of the time for rounds."""
         return self.scatter * math.sqrt(self.round_s)
 
 
 def launch_cost(record: RunRecord) -> Cost:
-    """Return what a complete launch in rounds took."""
+    """Return the cost of a complete launch in rounds."""
     slowest = max(record.ranks, key=lambda rank: rank.phases_s["timed"])
     before_s = sum(slowest.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
     timed_s = slowest.phases_s["timed"]
@@ -54,14 +53,14 @@ def launch_cost(record: RunRecord) -> Cost:
     rates = rounds.rates(arms, (rank.windows for rank in record.ranks))
     base = rounds.base_of(arms)
     ratios = [rounds.ratios(rates, arm, base) for arm in range(len(arms)) if arm != base]
-    logs = [[math.log(ratio) for ratio in one_arm] for one_arm in ratios if len(one_arm) > 1]
+    logs = [[math.log(ratio) for ratio in arm_ratios] for arm_ratios in ratios if len(arm_ratios) > 1]
     scatter = max([_MIN_SCATTER, *map(statistics.stdev, logs)])
     return Cost(before_s, max(0.0, record.job_s - before_s - timed_s), timed_s / max(1, len(rates)), scatter)
 
 
 @dataclass
 class Budget:
-    """What is left of the time of a command, and what its launches cost."""
+    """The remaining time of a command, and the costs of its launches."""
 
     total_s: float
     costs: dict[str, Cost] = field(default_factory=dict)  # of the last launch of each curve, by its name
@@ -70,21 +69,21 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """Return the time that is left, in s; negative when it is over."""
+        """Return the remaining time in s; negative when it is over."""
         return self.total_s - (time.monotonic() - self.began)
 
     def add(self, run: Run, record: RunRecord) -> None:
-        """Note what a complete launch took."""
+        """Note the cost of a complete launch."""
         if run.point.config.launch.rounds:
             self.costs[run.point.name] = launch_cost(record)
         else:
             self.singles_s.append(record.job_s)
 
     def rounds_end_s(self, run: Run, later: Sequence[Run]) -> float:
-        """Return when the rounds of a launch are to end, in s after its start, so that later ones have theirs."""
-        curves = [one for one in (run, *later) if one.point.config.launch.rounds]
+        """Return when the rounds of a launch are to end, in s after its start, so that later launches have time."""
+        curves = [launch for launch in (run, *later) if launch.point.config.launch.rounds]
         for_rounds_s = self.left_s - sum(map(self._fixed_s, (run, *later)))
-        weights = [self._weight(one) for one in curves]
+        weights = [self._weight(curve) for curve in curves]
         share_s = max(0.0, for_rounds_s) * weights[0] / sum(weights)
         cost = self.costs.get(run.point.name)
         if cost is None:
@@ -94,11 +93,11 @@ class Budget:
         return cost.before_s + max(share_s, _least_rounds(run) * cost.round_s)
 
     def is_enough_for(self, *runs: Run) -> bool:
-        """Return whether what is left is enough for these launches with few rounds."""
+        """Return whether the remaining time is enough for these launches with few rounds."""
         return self.left_s >= sum(self._shortest_s(run) for run in runs)
 
     def expected_s(self, runs: Sequence[Run]) -> float:
-        """Return how long these launches will take, in s: all that is left, or less if they are few."""
+        """Return how long these launches will take, in s: all the remaining time, or less if they are few."""
         return max(0.0, min(self.left_s, sum(self._longest_s(run) for run in runs)))
 
     def _shortest_s(self, run: Run) -> float:
@@ -114,20 +113,20 @@ class Budget:
         return cost.fixed_s + max(cost.fixed_s, _ENOUGH_ROUNDS * cost.round_s)
 
     def _fixed_s(self, run: Run) -> float:
-        """Return what a launch takes beside its rounds; of a single point all that it takes."""
+        """Return the time of a launch without its rounds; for a single point the whole time."""
         cost = self.costs.get(run.point.name)
         if cost:
             return cost.fixed_s
         others = [] if run.point.config.launch.rounds else self.singles_s
-        return statistics.fmean(others or [one.fixed_s for one in self.costs.values()] or [_ASSUMED_S])
+        return statistics.fmean(others or [curve.fixed_s for curve in self.costs.values()] or [_ASSUMED_S])
 
     def _weight(self, run: Run) -> float:
         cost = self.costs.get(run.point.name)
-        return cost.weight if cost else statistics.fmean([one.weight for one in self.costs.values()] or [1.0])
+        return cost.weight if cost else statistics.fmean([curve.weight for curve in self.costs.values()] or [1.0])
 
 
 def _least_rounds(run: Run) -> int:
-    """Return the fewest rounds of a launch: all launches of its curve together have an interval."""
+    """Return the fewest rounds of a launch with which all launches of its curve together have an interval."""
     return math.ceil(intervals.MIN_VALUES / run.point.config.measure.repeats)
 
 
@@ -135,7 +134,7 @@ class CurveLaunches:
     """The records of the curves of a command, and of earlier launches of the same experiment."""
 
     def __init__(self, planned: Sequence[Run], force: bool) -> None:
-        """Load what was measured before; with `force` it only tells how much launches differ."""
+        """Load earlier records; with `force` these only count for the spread between launches."""
         self._last = {run.home: run for run in planned if run.point.config.launch.rounds}
         experiments = {(Path(run.point.config.results), run.point.config.experiment) for run in self._last.values()}
         self._all = {
@@ -157,22 +156,22 @@ class CurveLaunches:
         self._counting[run.home].append(record)
 
     def spread(self, run: Run) -> Spread | None:
-        """Return how much launches like those of a curve differ; None before the first."""
+        """Return the spread between launches like those of a curve; None before the first."""
         records = self._counting[run.home]
         return launches.pooled_spread(list(self._all.values()), records[-1]) if records else None
 
     def result(self, run: Run, is_last: bool) -> str:
-        """Return what the curve of a run came to, in words."""
+        """Return the result of the curve of a run, as text."""
         return launches.result(run, self.records(run), self.spread(run), is_last)
 
-    def further(self, budget: Budget) -> list[Run]:
-        """Return one launch more of each curve that is not precise yet, as far as there is time."""
+    def next_launches(self, budget: Budget) -> list[Run]:
+        """Return one more launch of each curve that is not precise yet, as far as there is time."""
         runs: list[Run] = []
         for home, last in self._last.items():
-            asked, records = last.point.config.measure, self._counting[home]
+            settings, records = last.point.config.measure, self._counting[home]
             more = Run(last.point, last.repeat + 1)
-            precise = launches.is_precise(records, asked.precision_fraction, self.spread(last))
-            if len(records) >= asked.repeats and not precise and budget.is_enough_for(*runs, more):
+            precise = launches.is_precise(records, settings.precision_fraction, self.spread(last))
+            if len(records) >= settings.repeats and not precise and budget.is_enough_for(*runs, more):
                 runs.append(more)
         self._last |= {run.home: run for run in runs}
         return runs
@@ -188,7 +187,7 @@ class Queue:
     """
 
     def __init__(self, planned: Sequence[Run], force: bool) -> None:
-        """Look what is measured already."""
+        """Load the existing records."""
         self.runs, self._durations = remaining(planned, force)
         self.number = 0
         self.failed: list[str] = []
@@ -196,14 +195,14 @@ class Queue:
         self._curves = CurveLaunches(planned, force)
         self._budget = self._initial_budget(force)
         if self._budget and not self.runs:
-            self.runs += self._curves.further(self._budget)
+            self.runs += self._curves.next_launches(self._budget)
         if not self.runs:
             self.runs += launches.more_program_launches(planned)
 
     def _initial_budget(self, force: bool) -> Budget | None:
-        """Return the time for the curves in rounds of a command and all that is beside them; None without any.
+        """Return the time for the curves in rounds of a command and its other launches; None without a curve.
 
-        Launches that count already have used their share.
+        Launches that are already measured have used their share.
         """
         by_curve = {run.home: run for run in self._planned if _in_rounds(run)}
         if not by_curve:
@@ -218,7 +217,7 @@ class Queue:
         return budget
 
     def __iter__(self) -> Iterator[Run]:
-        """Yield the runs in order, and those that are added meanwhile."""
+        """Yield the runs in order, also those that are added meanwhile."""
         for number, run in enumerate(self.runs):
             self.number = number
             yield run
@@ -229,13 +228,13 @@ class Queue:
         return self.runs[self.number + 1 :]
 
     def remarks(self) -> list[str]:
-        """Return what is known before the first run: what is measured already, and how long the rest takes."""
+        """Return remarks before the first run: how many runs are measured already, and how long the others take."""
         skipped = f"{self._skipped} of {len(self._planned)} runs are measured already; FORCE=1 measures again"
         expected = f"about {duration(self._budget.expected_s(self.runs))} for all launches" if self._budget else ""
         return [*([skipped] if self._skipped else []), *([expected] if expected and self.runs else [])]
 
     def expected_s(self) -> float | None:
-        """Return how long this run and all later ones will take, in s; None if that is not known."""
+        """Return how long this run and all later ones will take, in s; None if unknown."""
         runs = self.runs[self.number :]
         return self._budget.expected_s(runs) if self._budget else left_s(runs, self._durations)
 
@@ -245,8 +244,8 @@ class Queue:
             return f"about {duration(self._budget.expected_s(self.later))} left"
         return time_left(self.later, self._durations)
 
-    def why_not(self, run: Run) -> str:
-        """Return why a run is not worth making: its arm is slower, or no time is left; "" if it is."""
+    def skip_reason(self, run: Run) -> str:
+        """Return why a run is skipped: its arm is slower, or no time is left; "" if it is not."""
         if slower := launches.slower_by(run, self._planned):
             return f"{run.point.name} is significantly slower, by about {100 * slower:.0f} %"
         if self._budget is None or run.repeat == 0 or self._budget.is_enough_for(run):
@@ -258,7 +257,7 @@ class Queue:
         return self._budget.rounds_end_s(run, self.later) if self._budget and _in_rounds(run) else None
 
     def add(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
-        """Take what came of a run; behind the last one add launches of curves that are not precise yet."""
+        """Take the outcome of a run; after the last one add launches of curves that are not precise yet."""
         if record:
             self._durations.add(run, record.job_s)
         if problem:
@@ -268,18 +267,18 @@ class Queue:
             if _in_rounds(run):
                 self._curves.add(run, record)
             if not self.later and not self.failed:
-                self.runs += self._curves.further(self._budget)
+                self.runs += self._curves.next_launches(self._budget)
         if not self.later and not self.failed:
             self.runs += launches.more_program_launches(self._planned)
 
     def curve_result(self, run: Run) -> str:
-        """Return what the curve of a launch in rounds came to so far, as text; "" for a single point.
+        """Return the result so far of the curve of a launch in rounds, as text; "" for a single point.
 
-        Of a user's program: after its last launch.
+        A user's program has a result after its last launch.
         """
         if run.point.config.program:
             return "" if self.later else launches.program_result(self._planned)
-        is_last = run.home not in {one.home for one in self.later}
+        is_last = run.home not in {later.home for later in self.later}
         return self._curves.result(run, is_last) if _in_rounds(run) else ""
 
 

@@ -13,19 +13,19 @@ from train.launch.launchers.base import Launcher
 from train.record import files
 from train.record.record import Order, Role
 
-LINK = "system.link_mbit_per_s"  # changes between rounds, so it keeps no points apart
+LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
 
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration to measure, and what tells it from the others of its experiment."""
+    """One configuration to measure, and how it differs from the others of its experiment."""
 
     name: str
-    overrides: tuple[str, ...]  # that compose it again by hand
+    overrides: tuple[str, ...]  # those that compose it by hand
     config: RunConfig
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
-    arm: str | None = None  # its name, where the experiment has arms, or the control's on emulated nodes
-    role: Role | None = "point"  # None: of a curve in rounds, whose arms have one each
+    arm: str | None = None  # the name of its arm, or of a control on emulated nodes
+    role: Role | None = "point"  # None: a curve in rounds, whose arms have one each
     arm_keys: tuple[str, ...] = ()  # dotted keys in which the arms of the experiment differ
 
 
@@ -35,27 +35,27 @@ def differing_keys(arms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     A key below another one that differs is left out: `distribution` covers `distribution.allreduce`.
     """
     values = [dict(line.split("=", 1) for line in extra) for extra in arms.values()]
-    keys = dict.fromkeys(key for values_of in values for key in values_of)
-    differ = [key for key in keys if len({values_of.get(key) for values_of in values}) > 1]
-    return tuple(key for key in differ if not any(key.startswith(f"{other}.") for other in differ))
+    keys = dict.fromkeys(key for arm in values for key in arm)
+    differ = [key for key in keys if len({arm.get(key) for arm in values}) > 1]
+    return tuple(key for key in differ if not any(key.startswith(f"{section}.") for section in differ))
 
 
 def compared(point: Point) -> tuple[str, ...]:
-    """Return the same for the arms that are compared: on as many ranks; where nodes have links, also on one of them."""
+    """Return a key that is equal for arms that are compared: on as many ranks; with limited links, on any number."""
     swept = [f"{key}={value}" for key, value in point.swept.items() if key != LINK]
     return ("" if point.config.launcher.separate_networks else str(point.config.ranks), *swept)
 
 
 def work(point: Point) -> tuple[bool, bool, int]:
-    """Return a key that orders arms from the one that does least: without Horovod, without allreduce; on all nodes."""
+    """Return a key that orders arms from the least work: without Horovod, without allreduce; on all nodes."""
     config = point.config
     return config.distribution.backend != "none", config.distribution.allreduce, -config.nodes
 
 
 def with_bases(points: Sequence[Point]) -> list[Point]:
-    """Return the points of arms, each set that is compared with a base: as stated, else the arm that does least.
+    """Return the points of arms with a base in each compared set: the stated one, else the arm with the least work.
 
-    Arms that are compared with a control need none. Raises ConfigError where two arms of one set are stated.
+    Arms that are compared with a control need none. Raises ConfigError if a set has two stated bases.
     """
     groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
@@ -66,7 +66,7 @@ def with_bases(points: Sequence[Point]) -> list[Point]:
         check(len(bases) < 2, "roles", ", ".join(map(str, bases)), "one base is needed of the arms on as many ranks")
         if not bases and len(group) > 1 and not any(point.role == "control" for point in group):
             chosen.append(min(group, key=work))
-    return [replace(point, role="base") if any(point is one for one in chosen) else point for point in points]
+    return [replace(point, role="base") if any(point is base for base in chosen) else point for point in points]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Durations:
     single_points: list[float] = field(default_factory=list)  # all but those in rounds
 
     def add(self, run: Run, seconds: float) -> None:
-        """Remember one run."""
+        """Add a run."""
         self.by_point.setdefault(run.point.name, []).append(seconds)
         if not run.point.config.launch.rounds:
             self.single_points.append(seconds)
@@ -111,9 +111,9 @@ class Durations:
 def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
     """Return all runs of the points, in the order to make them: the same order at each call.
 
-    Repeats are the outer loop, and within each the points come in a random order, so that a slow drift of the machine
-    affects all points alike; curves in rounds come before single points. Where the launcher wants a fixed order,
-    launcher.order says which sizes are first.
+    Repeats are the outer loop. Within each the points have a random order, so that a slow drift of the machine affects
+    all points alike; curves in rounds come before single points. If the launcher needs a fixed order, launcher.order
+    says which sizes are first.
     """
     repeats = max((point.config.measure.repeats for point in points), default=0)
     seed = points[0].config.seed if points and launcher.random_order else None
@@ -133,7 +133,7 @@ def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
 
 
 def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
-    """Return the runs that are still to be made, all with `force`, and how long those that were made took."""
+    """Return the runs that are still to be made, all with `force`, and the durations of the completed ones."""
     to_do: list[Run] = []
     durations = Durations()
     for run in runs:
@@ -158,7 +158,7 @@ def expected_s(run: Run, durations: Durations) -> float | None:
 
 
 def left_s(runs: Sequence[Run], durations: Durations) -> float | None:
-    """Return how long the runs will take, in s; None if that is not known of one of them."""
+    """Return how long the runs will take, in s; None if unknown for one of them."""
     expected = [s for run in runs if (s := expected_s(run, durations)) is not None]
     return sum(expected) if len(expected) == len(runs) else None
 

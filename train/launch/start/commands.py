@@ -14,7 +14,7 @@ from train.launch.job import MPICH, Job
 from train.launch.start import containers, rank_groups
 from train.record.files import ROOT
 
-# A host that no longer answers is given up after 10 s: without this, ssh would wait for TCP, which takes minutes.
+# ssh gives up a host that does not answer for 10 s: without this it would wait for TCP, which takes minutes.
 SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2")
 
 
@@ -32,24 +32,24 @@ def ssh_command(host: str, command: Sequence[str]) -> list[str]:
 def on_this_machine(job: Job) -> list[str]:
     """Return the command of a job whose nodes share this machine: launcher and ranks run in one container, if any.
 
-    What starts a user's program runs outside the container, and is told what starts it.
+    The process that starts a user's program runs outside the container; its arguments hold the container's command.
     """
     if job.program:
         return [*job.argv, *containers.wrap([], job.container, job.shared)]
     argv = [*_starter(job), *job.argv]
     if job.groups:
-        started = [
+        commands = [
             rank_groups.Command(
                 group.first_rank, (*_starter(replace(job, nodes=group.nodes, exchange=group.exchange)), *job.argv)
             )
             for group in job.groups
         ]
-        argv = rank_groups.argv(job.argv[0], started)
+        argv = rank_groups.argv(job.argv[0], commands)
     return containers.wrap(argv, job.container, job.shared)
 
 
 def _starter(job: Job) -> list[str]:
-    """Return what starts the ranks of a job on this machine; one rank needs nothing."""
+    """Return the command that starts the ranks of a job on this machine; empty for a single rank."""
     if job.exchange.controller == "gloo":
         return gloo(job, job.argv[0], job.exchange.interface)
     if job.exchange.controller == "mpi":
@@ -67,7 +67,7 @@ def across_hosts(job: Job) -> list[str]:
 
 
 def rank(job: Job) -> list[str]:
-    """Return what each rank runs where the nodes are separate hosts: in its own container, if any."""
+    """Return the command of each rank if the nodes are separate hosts: in its own container, if any."""
     return containers.wrap(job.argv, job.container, job.shared)
 
 
@@ -78,9 +78,9 @@ def _slots(job: Job) -> str:
 def gloo(job: Job, python: str, interface: str | None) -> list[str]:
     """Return Horovod's Gloo launcher, which reaches other hosts by ssh; the command of a rank follows.
 
-    If the job is elastic it begins with all ranks and continues with those that live.
+    An elastic job begins with all ranks and continues with those that live.
 
-    python: that runs the launcher.
+    python: the one that runs the launcher.
     interface: of the network that carries the allreduce; None: each rank finds the one towards the others.
     """
     command = [python, "-m", "train.launch.start.gloo"]
@@ -98,7 +98,7 @@ def mpich(job: Job) -> list[str]:
 def open_mpi(job: Job, variables: Iterable[str], ssh_options: Sequence[str] = ()) -> list[str]:
     """Return Open MPI's mpirun; the command of a rank follows.
 
-    variables: names of those that it passes on to the ranks. ssh_options: of the ssh by which it reaches other hosts.
+    variables: names of variables that it passes to the ranks. ssh_options: for the ssh by which it reaches other hosts.
     """
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"]
     command += ["-np", str(job.nodes.ranks), "-H", _slots(job)]

@@ -1,8 +1,8 @@
-"""Containers: from an argv to the argv that runs it in one, the image that it will run, and whose mpirun is there.
+"""Containers: the argv that runs another argv in one, the digest of its image, and the implementation of its mpirun.
 
 On one machine the command of the whole job runs in one container, launcher and ranks together. Across hosts each rank
 runs in its own container, inside the command that Slurm or ssh starts. Only Singularity can do that: a rank in it stays
-a process of the user, with the environment that its launcher gave it.
+a process of the user, with the environment from its launcher.
 """
 
 import csv
@@ -21,7 +21,7 @@ from train.config.schema import Container, RunConfig, default_image
 from train.launch.job import MPICH, OPEN_MPI, Shared
 from train.record.files import ROOT, digest
 
-# What Docker and Podman say of an image that they do not have.
+# The messages of Docker and Podman for a missing image.
 _NO_IMAGE = re.compile("no such (image|object)|not known|failed to find image", re.IGNORECASE)
 _REPAIR = {
     "docker": "start its daemon (sudo systemctl start docker), and let your user reach it "
@@ -42,7 +42,7 @@ def _mount(path: Path, *options: str) -> str:
 
 
 def _oci(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """Return the argv for Docker or Podman: with the host's network, name and shared memory; files are the caller's."""
+    """Return the argv for Docker or Podman, with the host's network, name and shared memory, as this user."""
     assert container.image is not None
     engine = container.name
     command = [engine, "run", "--rm", "--pull", "never", "--network", "host", "--uts", "host", "--ipc", "host"]
@@ -67,7 +67,7 @@ def _oci(argv: Sequence[str], container: Container, shared: Shared) -> list[str]
 
 
 def _singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """Return the argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's.
+    """Return the argv of `singularity exec` (Apptainer or SingularityCE), with the caller's environment and cores.
 
     Raises ConfigError for a folder that it cannot take.
     """
@@ -97,7 +97,7 @@ def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]
 def image_digest(container: Container) -> str | None:
     """Return the SHA-256 of the image as `sha256:...`: the ID of an OCI image, the file of a SIF; None without one.
 
-    Raises ConfigError where the engine, the image or the folder of another MPI is missing.
+    Raises ConfigError if the engine, the image or the folder of another MPI is missing.
     """
     if container.mpi_home and not Path(container.mpi_home, "lib").is_dir():
         raise ConfigError(f"container.mpi_home={container.mpi_home}: it has no folder lib; give the folder of an MPI")
@@ -105,7 +105,7 @@ def image_digest(container: Container) -> str | None:
 
 
 def sif(config: RunConfig | DictConfig) -> str | None:
-    """Return the SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
+    """Return the SIF that the ranks of an experiment need on every host, as an absolute path; None without one."""
     container = config.container
     if container.name != "singularity":
         return None
@@ -121,35 +121,35 @@ def _digest(engine: str, image: str) -> str:
             raise ConfigError(f"container.image={image}: no such file; make sif builds it")
         return f"sha256:{digest(Path(image))}"
     inspect = [engine, "image", "inspect", "--format", "{{.Id}}", image]
-    asked = subprocess.run(inspect, capture_output=True, text=True)
-    if asked.returncode:
-        raise ConfigError(f"container.image={image}: {_missing(engine, image, asked.stderr)}")
-    return f"sha256:{asked.stdout.strip().removeprefix('sha256:')}"
+    done = subprocess.run(inspect, capture_output=True, text=True)
+    if done.returncode:
+        raise ConfigError(f"container.image={image}: {_missing(engine, image, done.stderr)}")
+    return f"sha256:{done.stdout.strip().removeprefix('sha256:')}"
 
 
 def _missing(engine: str, image: str, stderr: str) -> str:
-    """Return what is wrong, and what to do, where `docker image inspect` or `podman image inspect` failed."""
-    if not _NO_IMAGE.search(stderr):  # the engine itself does not work, such as a daemon that may not be used
+    """Return the problem, and what to do, after `docker image inspect` or `podman image inspect` failed."""
+    if not _NO_IMAGE.search(stderr):  # the engine itself does not work: for example, the user may not use the daemon
         why = (stderr.strip().splitlines() or ["no message"])[-1]
         return f"{engine} does not work here ({why}); {_REPAIR[engine]}"
     variant = re.fullmatch(r"kit:(\w+)", image)
-    gets = f"make image VARIANT={variant[1]} CONTAINER={engine} builds it" if variant else f"{engine} pull {image}"
-    return f"{engine} does not have it; {gets}"
+    remedy = f"make image VARIANT={variant[1]} CONTAINER={engine} builds it" if variant else f"{engine} pull {image}"
+    return f"{engine} does not have it; {remedy}"
 
 
-_WORDS = {"(Open MPI)": OPEN_MPI, "HYDRA": MPICH}  # what `mpirun --version` says
+_VERSION_SIGNS = {"(Open MPI)": OPEN_MPI, "HYDRA": MPICH}  # in the output of `mpirun --version`
 NO_CONTAINER = Container("none")
 
 
 def uses_mpi(config: RunConfig) -> bool:
-    """Return whether the ranks of a run meet by MPI."""
+    """Return whether the ranks of a run are joined by MPI."""
     return config.distribution.backend == "horovod" and config.distribution.controller == "mpi"
 
 
 def mpi_implementation(container: Container) -> str:
-    """Return whose mpirun the container has, or this machine without one: OPEN_MPI or MPICH.
+    """Return the mpirun of the container, or of this machine without one: OPEN_MPI or MPICH.
 
-    Raises ConfigError where there is no mpirun, or one that this kit does not know.
+    Raises ConfigError if there is no mpirun, or an unknown one.
     """
     return _implementation(container.name, container.image)
 
@@ -164,7 +164,7 @@ def _implementation(engine: str, image: str | None) -> str:
         text, why = "", f"there is no command {error.filename}"
     else:
         text, why = done.stdout, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    for sign, name in _WORDS.items():
+    for sign, name in _VERSION_SIGNS.items():
         if sign in text:
             return name
     answer = f"it says: {text.splitlines()[0]}" if text.strip() else why

@@ -1,8 +1,8 @@
-"""`horovodrun --gloo` without two of its checks: what Horovod was built with, and which interface all hosts share.
+"""`horovodrun --gloo` without two of its checks: of the features of Horovod, and of the interface that hosts share.
 
 For the first, horovodrun imports TensorFlow in a separate process at every launch, which adds five seconds to the
-start phase of every point. For the second it starts a service on every host; here each rank finds which of its
-interfaces leads to the others. All else is Horovod's launcher: rendezvous, ssh, ending all ranks when one dies.
+start phase of every point. For the second it starts a service on every host; here each rank finds its
+interface towards the others. Everything else is Horovod's launcher: rendezvous, ssh, ending all ranks when one dies.
 
 With --elastic it is Horovod's elastic launcher: a host that dies is removed, one that comes back is added.
 """
@@ -43,7 +43,7 @@ class Answering(HostDiscovery):
     """The hosts whose sshd could be reached recently."""
 
     def __init__(self, slots: Mapping[str, int]) -> None:
-        """slots: ranks of each host."""
+        """Take the ranks of each host."""
         self._slots, self._misses = dict(slots), dict.fromkeys(slots, 0)
         self._addresses = {host: sshd_address(host) for host in slots}
 
@@ -58,23 +58,23 @@ class Answering(HostDiscovery):
 class Driver(ElasticDriver):
     """Horovod's driver, which tells rank 0 of changed hosts by a file that only this user can write.
 
-    By itself it would send a pickle, with a key that the rank has left in the store, where anyone can read it.
+    Horovod's own driver would send a pickle, with a key from the store, where anyone can read it.
     """
 
     folder: Path  # of the run
 
     def get_worker_client(self, slot_info: hosts.SlotInfo) -> Self:
-        """Return what tells rank 0."""
+        """Return this driver, which tells rank 0 itself."""
         return self
 
     def notify_hosts_updated(self, timestamp: int, change: int) -> None:
-        """Tell rank 0."""
+        """Tell rank 0 of the change, by a file."""
         hosts_change = protocol.HostsChange(timestamp, int(change))
         protocol.write_message(protocol.hosts_change_path(self.folder), hosts_change)
 
 
 def without_pickles(driver: ElasticDriver) -> type[RendezvousHandler]:
-    """Return what answers requests to the store of an elastic job, but for those that Horovod would unpickle."""
+    """Return the handler of requests to the store of an elastic job, without those that Horovod would unpickle."""
     handler: type[RendezvousHandler] = create_rendezvous_handler(driver)
 
     class WithoutPickles(handler):  # type: ignore[valid-type, misc]
@@ -87,13 +87,13 @@ def without_pickles(driver: ElasticDriver) -> type[RendezvousHandler]:
 
 def sshd_address(host: str) -> tuple[str, int]:
     """Return address and port of a host's sshd, as the user's ssh would find them."""
-    shown = subprocess.run(["ssh", "-G", host], check=True, capture_output=True, text=True).stdout
-    settings = dict(line.split(maxsplit=1) for line in shown.splitlines() if " " in line)
+    output = subprocess.run(["ssh", "-G", host], check=True, capture_output=True, text=True).stdout
+    settings = dict(line.split(maxsplit=1) for line in output.splitlines() if " " in line)
     return settings["hostname"], int(settings["port"])
 
 
 def is_answering(address: tuple[str, int]) -> bool:
-    """Return whether something listens at this address."""
+    """Return whether a process listens at this address."""
     try:
         with socket.create_connection(address, timeout=_PROBE_S):
             return True
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--interface", help="of the network between the hosts; else each rank finds it")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    # Horovod has no setting for these: without them it takes minutes until a host that stops answering is noticed.
+    # Horovod has no setting for the ssh command. Without these options a lost host would be noticed after minutes.
     remote.SSH_COMMAND_PREFIX = ssh_prefix()
     names, slots = hosts.parse_hosts_and_slots(arguments.hosts)
     interface = arguments.interface or placement.interface_towards(names)
@@ -127,7 +127,7 @@ def main() -> None:
         chosen = settings.Settings(hosts=arguments.hosts, **common)
         gloo_run.gloo_run(chosen, [interface], process.variables_for_other_hosts(), address, arguments.command)
         return
-    # Into launcher.log: hosts that come and go.
+    # launcher.log shows which hosts are lost and which return.
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     Driver.folder = arguments.elastic
     gloo_run.ElasticDriver, gloo_run.create_rendezvous_handler = Driver, without_pickles

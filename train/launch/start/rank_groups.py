@@ -1,6 +1,6 @@
-"""Start the rank groups of a job side by side, each by a command of its own, and end all when one fails.
+"""Start the rank groups of a job at the same time, each by a separate command, and end all when one fails.
 
-Each line of their output has its group in front; where any fail, the last lines say which, and how.
+Each line of their output has its group in front. If groups fail, the last lines name them, with their exit status.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from train.record import protocol
 
 _POLL_S = 0.2
 GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
-_LAST_WORDS_S = 5.0  # of a group whose command has ended; a process that it left may print on
+_FORWARD_WITHIN_S = 5.0  # the last output of a group whose command has ended: a remaining process may print on
 _printing = threading.Lock()  # a line and its end are two writes, between which another group's line may come
 _FAILED = "group {group} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
@@ -28,7 +28,7 @@ _FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P
 
 @dataclass(frozen=True)
 class Command:
-    """What starts the ranks of one group."""
+    """The command that starts the ranks of one group."""
 
     first_rank: int  # among all ranks of the job
     argv: Sequence[str]
@@ -40,14 +40,14 @@ def argv(python: str, commands: Sequence[Command]) -> list[str]:
 
 
 def failed(output: str) -> list[tuple[int, int, str]]:
-    """Return the groups that failed, in this order: number, exit status of its command, and what that printed."""
+    """Return the groups that failed, in the order of failure: number, exit status and output of its command."""
     return [
-        (int(match["group"]), int(match["code"]), _printed(output, int(match["group"])))
+        (int(match["group"]), int(match["code"]), _group_output(output, int(match["group"])))
         for match in _FAILED_PATTERN.finditer(output)
     ]
 
 
-def _printed(output: str, group: int) -> str:
+def _group_output(output: str, group: int) -> str:
     prefix = _prefix(group)
     return "\n".join(line.removeprefix(prefix) for line in output.splitlines() if line.startswith(prefix))
 
@@ -57,14 +57,14 @@ def _prefix(group: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Started:
-    """The command of one group, and the thread that forwards what it prints."""
+class _GroupProcess:
+    """The process of one group's command, and the thread that forwards its output."""
 
     child: subprocess.Popen[str]
-    forwards: threading.Thread
+    forwarder: threading.Thread
 
 
-def _start(group: int, command: Command) -> _Started:
+def _start(group: int, command: Command) -> _GroupProcess:
     env = {protocol.RANK_GROUP: str(group), protocol.FIRST_RANK: str(command.first_rank)}
     child = subprocess.Popen(
         command.argv,
@@ -75,9 +75,9 @@ def _start(group: int, command: Command) -> _Started:
         text=True,
         errors="replace",
     )
-    forwards = threading.Thread(target=_forward, args=(group, child), daemon=True)
-    forwards.start()
-    return _Started(child, forwards)
+    forwarder = threading.Thread(target=_forward, args=(group, child), daemon=True)
+    forwarder.start()
+    return _GroupProcess(child, forwarder)
 
 
 def _forward(group: int, child: subprocess.Popen[str]) -> None:
@@ -87,9 +87,9 @@ def _forward(group: int, child: subprocess.Popen[str]) -> None:
             print(_prefix(group) + line.rstrip("\n"), flush=True)
 
 
-def _wait(groups: Sequence[_Started]) -> int:
-    """Wait until all have ended, or one has failed and the others had time to; returns its exit status, else 0."""
-    statuses: dict[int, int] = {}  # of the groups that failed, in this order, as a shell gives them
+def _wait(groups: Sequence[_GroupProcess]) -> int:
+    """Wait until all have ended, or some time after one has failed; returns its exit status, else 0."""
+    statuses: dict[int, int] = {}  # by group, in the order of failure, as a shell gives them
     end = math.inf
     while time.monotonic() < end and any(group.child.poll() is None for group in groups):
         time.sleep(_POLL_S)
@@ -98,12 +98,12 @@ def _wait(groups: Sequence[_Started]) -> int:
             end = time.monotonic() + GRACE_S
     _note_failed(groups, statuses)
     for number, status in statuses.items():
-        groups[number].forwards.join(_LAST_WORDS_S)
+        groups[number].forwarder.join(_FORWARD_WITHIN_S)
         print(_FAILED.format(group=number, code=status), flush=True)
     return next(iter(statuses.values()), 0)
 
 
-def _note_failed(groups: Sequence[_Started], statuses: dict[int, int]) -> None:
+def _note_failed(groups: Sequence[_GroupProcess], statuses: dict[int, int]) -> None:
     for number, group in enumerate(groups):
         if code := group.child.poll():
             statuses.setdefault(number, code if code > 0 else 128 - code)
@@ -115,15 +115,15 @@ def main() -> int:
         prog="python -m train.launch.start.rank_groups", description=__doc__.splitlines()[0]
     )
     parser.add_argument("commands", help="as JSON: [{first_rank, argv}, ...]")
-    commands = [Command(**one) for one in json.loads(parser.parse_args().commands)]
-    started = [_start(group, command) for group, command in enumerate(commands)]
+    commands = [Command(**fields) for fields in json.loads(parser.parse_args().commands)]
+    groups = [_start(group, command) for group, command in enumerate(commands)]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        return _wait(started)
+        return _wait(groups)
     finally:
-        for group in started:
+        for group in groups:
             group.child.terminate()
-        for group in started:
+        for group in groups:
             group.child.wait()
 
 

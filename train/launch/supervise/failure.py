@@ -1,7 +1,7 @@
-"""Why a run failed, and where: from the parts of its ranks, and from the output of their launcher.
+"""The failure of a run, with rank and phase: from the parts of its ranks, and from the output of their launcher.
 
-A rank that raised an error reported it in its part, with phase and step. Only the output of the launcher tells which
-rank ended first, and the exit status of a rank that was killed.
+A rank that raised an error reported it in its part, with phase and step. Only the output of the launcher shows which
+rank ended first, and the exit status of a killed rank.
 """
 
 import re
@@ -21,20 +21,20 @@ from train.record.record import Failure
 # How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.
 _GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s*Exit code: (?P<code>\d+)")
 _MPI_SIGNAL = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .* exited on signal (?P<signal>\d+)")
-_SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<words>[A-Z].*))")
+_SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<text>[A-Z].*))")
 _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code:\s*(?P<code>\d+)")
-# Horovod's Gloo launcher on each rank that failed; these statuses are those of ranks that it ended itself.
+# Horovod's Gloo launcher reports each rank that failed so; the statuses below are those of ranks that it ended itself.
 _GLOO_EACH = re.compile(r"Process (?P<rank>\d+) exit with status code (?P<code>-?\d+)\.")
 _ENDED_BY_GLOO = (-signal.SIGTERM, 128 + signal.SIGTERM)
-# What a rank printed through Horovod's launcher before it had a log, and what kept the launcher from starting it.
-_GLOO_PRINTED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<words>.*\S)", re.MULTILINE)
-_NOT_STARTED = re.compile(r"exception message: (?P<words>.+)")
+# The output of a rank through Horovod's launcher before it had a log, and why the launcher could not start it.
+_GLOO_PRINTED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<text>.*\S)", re.MULTILINE)
+_NOT_STARTED = re.compile(r"exception message: (?P<text>.+)")
 _RAISED = re.compile(r"^(?!RuntimeError: Horovod detected)[\w.]*(?:Error|Exception|error)\b.*", re.MULTILINE)
-_WAITED_IN_VAIN = re.compile("Timed out waiting")  # Gloo, for a rank that is there and sends nothing
-# What Slurm says of a node that it gives up, and of a job or step that it ends.
+_WAIT_TIMED_OUT = re.compile("Timed out waiting")  # Gloo, for a rank that is connected and sends nothing
+# Slurm's messages on a node that it gives up, and on a job or step that it ends.
 _NODE_FAILED = re.compile(r"srun: error: Node failure on (?P<host>\S+)")
 _CANCELLED = re.compile(r"\*\*\* ((?:STEP|JOB) \S+ ON \S+ CANCELLED AT [^*]*?) \*\*\*")
-_MOST_WORDS = 300  # characters of what a program printed
+_MAX_CHARACTERS = 300  # of a program's output
 
 _HINTS = {
     "SIGKILL": "; the kernel does so when memory runs out: see `dmesg`",
@@ -44,20 +44,20 @@ _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals(
 
 
 def first_to_end(output: str) -> tuple[int, int] | None:
-    """Return the rank that the launcher saw end first, and its exit status as a shell gives it (128 + signal)."""
+    """Return the rank that ended first by the launcher's output, and its exit status as in a shell (128 + signal)."""
     for pattern in (_GLOO, _MPI_SIGNAL, _MPI_EXIT, _SRUN):
         if match := pattern.search(output):
             groups = match.groupdict()
             if "signal" in groups:
                 return int(groups["rank"]), 128 + int(groups["signal"])
-            return int(groups["rank"]), int(groups["code"] or 128 + _SIGNALS.get(groups["words"].strip(), 0))
+            return int(groups["rank"]), int(groups["code"] or 128 + _SIGNALS.get(groups["text"].strip(), 0))
     return None
 
 
 def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure | None:
-    """Return why the run did not complete; None where every rank finished its work.
+    """Return why the run did not complete; None if every rank finished its work.
 
-    parts: what its ranks measured, by rank. timeout_s: after which it was ended, if it was.
+    parts: of its ranks, by rank. timeout_s: the time after which a run is ended.
     """
     unfinished = sorted(set(range(final_ranks(parts, job.ranks))) - {p.rank for p in parts if p.finished})
     if outcome.exit_code == 0 and not unfinished:
@@ -65,17 +65,17 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
     if outcome.ended_by:
         return _ended_from_outside(job, outcome, parts, timeout_s)
     first = _first_to_end(job, outcome, parts)
-    if first and _followed(first[0], parts):
-        first = _silent(outcome.output, parts) or first
-        if still := _unresponsive(job, parts):
-            return still
+    if first and _is_consequence(first[0], parts):
+        first = _first_unreported(outcome.output, parts) or first
+        if unresponsive := _unresponsive(job, parts):
+            return unresponsive
     if reported := _reported(parts, first):
         code = first[1] if first and first[0] == reported.rank else None
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
     if first:
         return _unreported(job, launcher, parts, first, outcome.output)
     raised = _RAISED.findall(outcome.output)
-    why = f" ({raised[-1][:_MOST_WORDS]})" if raised else ""
+    why = f" ({raised[-1][:_MAX_CHARACTERS]})" if raised else ""
     return Failure(
         reason=f"the launcher ended with exit status {outcome.exit_code}{why}; ranks that did not finish: {unfinished}",
         exit_code=outcome.exit_code,
@@ -92,22 +92,22 @@ def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeo
         part = next((part for part in parts if part.host == lost["host"]), None)
         reason = f"node {lost['host']} failed: Slurm gave it up and ended the job by {outcome.ended_by}"
         return Failure(reason, part.rank if part else None, lost["host"], part.phase if part else phase, log=log)
-    if still := _unresponsive(job, parts):
-        return replace(still, reason=f"{still.reason}, until {outcome.ended_by} ended the job")
+    if unresponsive := _unresponsive(job, parts):
+        return replace(unresponsive, reason=f"{unresponsive.reason}, until {outcome.ended_by} ended the job")
     cancelled = _CANCELLED.search(outcome.output)
     by_slurm = f" (Slurm: {cancelled[1]})" if cancelled else ""
     return Failure(f"interrupted by {outcome.ended_by}{by_slurm}{_where(job, parts)}", phase=phase)
 
 
 def _where(job: Job, parts: Sequence[Part]) -> str:
-    """Return which ranks were on which hosts in which phase, where they were on several."""
+    """Return which ranks were on which hosts in which phase, if there were several hosts."""
     if set(job.nodes.hosts) == {"localhost"}:
         return ""
     groups: dict[str, list[Part]] = {}
     for part in parts:
         groups.setdefault("finished" if part.finished else f"in phase {part.phase}", []).append(part)
-    texts = (f"{_ranks(in_it)} on {folded(part.host for part in in_it)} {phase}" for phase, in_it in groups.items())
-    return "".join(f"; {one}" for one in texts)
+    texts = (f"{_ranks(group)} on {folded(part.host for part in group)} {phase}" for phase, group in groups.items())
+    return "".join(f"; {text}" for text in texts)
 
 
 def _ranks(parts: Sequence[Part]) -> str:
@@ -116,20 +116,20 @@ def _ranks(parts: Sequence[Part]) -> str:
 
 
 def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:
-    """Return the rank that ended first, and its exit status: of the first rank group that did not follow another."""
+    """Return the rank that ended first, and its exit status; not one whose failure is a consequence, if possible."""
     if not job.groups:
-        return _first_of(job.exchange, outcome.exit_code, outcome.output)
-    followed = {part.rank for part in parts if part.failure and part.failure.consequence}
+        return _first_of_command(job.exchange, outcome.exit_code, outcome.output)
+    victims = {part.rank for part in parts if part.failure and part.failure.consequence}
     ended_first = []
     for number, code, output in rank_groups.failed(outcome.output):
         group = job.groups[number]
-        if first := _first_of(group.exchange, code, output):
+        if first := _first_of_command(group.exchange, code, output):
             ended_first.append((group.first_rank + first[0], first[1]))
-    return next((first for first in ended_first if first[0] not in followed), ended_first[0] if ended_first else None)
+    return next((first for first in ended_first if first[0] not in victims), ended_first[0] if ended_first else None)
 
 
-def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
-    """Return the rank that ended first where one command started all, and its exit status."""
+def _first_of_command(exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
+    """Return the first rank of one command to end, and its exit status."""
     if first := first_to_end(output):
         return first
     if exchange.controller != "none" or code == 0:
@@ -137,17 +137,17 @@ def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | N
     return 0, code if code > 0 else 128 - code  # one rank without a launcher
 
 
-def _followed(rank: int, parts: Sequence[Part]) -> bool:
-    """Return whether this rank failed as a consequence, and no rank tells of what."""
+def _is_consequence(rank: int, parts: Sequence[Part]) -> bool:
+    """Return whether this rank failed as a consequence, and no rank reported the cause."""
     causes = [part for part in parts if part.failure and not part.failure.consequence]
     return not causes and any(part.failure is not None for part in parts if part.rank == rank)
 
 
-def _silent(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
+def _first_unreported(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
     """Return the first rank that ended by itself and reported nothing, and its exit status.
 
-    A rank that is killed may be seen to end after those that lost it. A rank that Horovod's launcher killed, because
-    it did not heed SIGTERM for five seconds, comes later still; for one that stood still, see `_unresponsive`.
+    The end of a killed rank may be reported after that of ranks that lost it. A rank that Horovod's launcher killed,
+    because it ignored SIGTERM for five seconds, comes even later; for one that hangs, see `_unresponsive`.
     """
     reported = {part.rank for part in parts if part.finished or part.failure}
     for match in _GLOO_EACH.finditer(output):
@@ -158,9 +158,9 @@ def _silent(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
 
 
 def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
-    """Return the failure of ranks for which others waited in vain, and which reported nothing; None where none did."""
+    """Return the failure of ranks that reported nothing while others waited in vain; None if there are none."""
     logs = [protocol.rank_log(job.folder, part.rank) for part in parts if part.failure]  # into which Gloo writes
-    waited = any(_WAITED_IN_VAIN.search(log.read_text(errors="replace")) for log in logs if log.exists())
+    waited = any(_WAIT_TIMED_OUT.search(log.read_text(errors="replace")) for log in logs if log.exists())
     silent = [part for part in parts if not (part.failure or part.finished)]
     if not (waited and silent):
         return None
@@ -175,7 +175,7 @@ def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
 
 
 def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
-    """Return the failure that a rank reported. None where the first to end reported none: it was killed."""
+    """Return the failure that a rank reported; None if the first rank to end reported none: it was killed."""
     reported = first_failure(list(parts))
     if first is None:
         return reported
@@ -188,10 +188,10 @@ def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tupl
     log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)
     reason = launcher.explain_exit(code)
-    if reason and (words := _printed(rank, output)):  # by ssh: why it lost the rank
-        reason += f"; it printed last: {words[-1][:_MOST_WORDS]}"
+    if reason and (lines := _forwarded_lines(rank, output)):  # by ssh: why it lost the rank
+        reason += f"; it printed last: {lines[-1][:_MAX_CHARACTERS]}"
     return Failure(
-        reason=reason or _in_words(code, _printed_last(log, rank, output)),
+        reason=reason or _exit_text(code, _last_line(log, rank, output)),
         rank=rank,
         host=part.host if part else job.host_of(rank),
         phase=part.phase if part else None,
@@ -200,25 +200,25 @@ def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tupl
     )
 
 
-def _printed(rank: int, output: str) -> list[str]:
+def _forwarded_lines(rank: int, output: str) -> list[str]:
     """Return the lines that Horovod's launcher forwarded from a rank or its ssh."""
-    return [match["words"] for match in _GLOO_PRINTED.finditer(output) if int(match["rank"]) == rank]
+    return [match["text"] for match in _GLOO_PRINTED.finditer(output) if int(match["rank"]) == rank]
 
 
-def _printed_last(log: Path, rank: int, output: str) -> str:
-    """Return what a rank printed last, or why it was not started; "" where neither is known.
+def _last_line(log: Path, rank: int, output: str) -> str:
+    """Return the last line of a rank's output, or why it was not started; "" if neither is known.
 
-    log: of the rank; it has none where it failed before it could make one. output: of the launcher.
+    log: of the rank; it does not exist if the rank failed before it made one. output: of the launcher.
     """
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    lines = lines or _printed(rank, output)
-    lines = lines or [match["words"] for match in _NOT_STARTED.finditer(output)]
-    return next((line.strip()[:_MOST_WORDS] for line in reversed(lines) if line.strip()), "")
+    lines = lines or _forwarded_lines(rank, output)
+    lines = lines or [match["text"] for match in _NOT_STARTED.finditer(output)]
+    return next((line.strip()[:_MAX_CHARACTERS] for line in reversed(lines) if line.strip()), "")
 
 
-def _in_words(code: int, printed: str) -> str:
-    """Return an exit status in words. printed: what the rank printed last, which tells why where it ended itself."""
-    last = f"; it printed last: {printed}" if printed else ""
+def _exit_text(code: int, last_line: str) -> str:
+    """Return an exit status as text. last_line: of the rank's output, which shows why it ended itself."""
+    last = f"; it printed last: {last_line}" if last_line else ""
     if code > 128 and code - 128 in signal.valid_signals():
         name = signal.Signals(code - 128).name
         return f"killed by {name}{_HINTS.get(name, '')}{last if name == 'SIGABRT' else ''}"

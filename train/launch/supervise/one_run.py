@@ -1,4 +1,4 @@
-"""One run: its job from start to end, of which no process is left behind, and its record, complete or failed."""
+"""One run: its job from start to end, without leaving a process behind, and its record, complete or failed."""
 
 import shutil
 import signal
@@ -33,28 +33,28 @@ _POLL_S = 0.2
 GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
 
 _LOG_LINES = 12
-Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # the run folder, what is asked for
+Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # (run folder, assignment) -> function to call often
 
 
 class JobRun:
     """One launch of a job under a launcher."""
 
-    def __init__(self, job: Job, launcher: Launcher, timeout_s: float, look: Callable[[], None] = lambda: None) -> None:
-        """Nothing is started before `run`.
+    def __init__(self, job: Job, launcher: Launcher, timeout_s: float, poll: Callable[[], None] = lambda: None) -> None:
+        """Start nothing before `run`.
 
-        look: is called several times a second while the job runs.
+        poll: is called several times a second while the job runs.
         """
-        self._look = look
+        self._poll = poll
         self._job, self._launcher, self._timeout_s = job, launcher, timeout_s
         self._id = uuid.uuid4().hex
         self._child: subprocess.Popen | None = None
         self._started_at, self._begin = time.time(), time.perf_counter()
 
     def run(self) -> tuple[Outcome, Interrupted | None]:
-        """Run the job to its end: how it ended, and the interruption where SIGINT or SIGTERM ended it.
+        """Run the job to its end; returns its outcome, and the interruption if SIGINT or SIGTERM ended it.
 
-        The caller raises the interruption again when all is written. Raises OSError where the command cannot be
-        started, or the launcher cannot set up what the job needs.
+        The caller raises the interruption again after it has written the record. Raises OSError if the command cannot
+        be started, or the launcher cannot set up the resources of the job.
         """
         log = protocol.launcher_log(self._job.folder)
         limiter: Limiter | None = None
@@ -68,22 +68,22 @@ class JobRun:
                 interruption, ended_by = caught, caught.signal.name
             finally:
                 job_s = time.perf_counter() - self._begin
-                with interrupts_deferred() as came:
+                with interrupts_deferred() as signals:
                     self._end()
                     setup.close()
-        if came and not interruption:  # after the job's own end: its measurement counts, but no other run follows
-            interruption = Interrupted(came[0])
+        if signals and not interruption:  # after the job's own end: its measurement counts, but no other run follows
+            interruption = Interrupted(signals[0])
         exit_code = self._child.returncode if self._child else 1
         quotas = tuple(limiter.quotas) if limiter else ()
         output_text = log.read_text(errors="replace")
         return Outcome(self._started_at, job_s, exit_code, ended_by, output_text, quotas), interruption
 
     def _start(self, output: IO[bytes]) -> None:
-        self._started_at, self._begin = time.time(), time.perf_counter()  # what was set up before does not count
-        of_this_job = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
+        self._started_at, self._begin = time.time(), time.perf_counter()  # the set-up before does not count
+        job_variables = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
         self._child = subprocess.Popen(
             self._launcher.launch_command(self._job),
-            env={**process.variables_for_ranks(self._launcher.secrets), **self._job.env, **of_this_job},
+            env={**process.variables_for_ranks(self._launcher.secrets), **self._job.env, **job_variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -92,12 +92,12 @@ class JobRun:
         )
 
     def _wait(self, limiter: Limiter | None) -> str | None:
-        """Wait for the job to end; returns "timeout" where it takes too long."""
+        """Wait for the job to end; returns "timeout" if it takes too long."""
         assert self._child is not None
         while self._child.poll() is None:
             if limiter:
-                limiter.look(lambda: process.job_processes(self._id), self._child.pid)
-            self._look()
+                limiter.update(lambda: process.job_processes(self._id), self._child.pid)
+            self._poll()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
             time.sleep(_POLL_S)
@@ -121,8 +121,8 @@ class JobRun:
                 print(f"{folded(silent)}: did not answer; processes of the job may be left there", file=log)
 
 
-def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) -> protocol.Assignment:
-    """Return what the ranks of a run are asked for.
+def make_assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) -> protocol.Assignment:
+    """Return the assignment of the ranks of a run.
 
     rounds_end_s: of a launch in rounds, when these end, in s after its start.
     """
@@ -140,8 +140,8 @@ def assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) 
     )
 
 
-def identity(run: Run, generation: int, asked: protocol.Assignment) -> Identity:
-    """Return what a run's record says of what was asked for."""
+def identity(run: Run, generation: int, assignment: protocol.Assignment) -> Identity:
+    """Return the identity of a run for its record."""
     point, config = run.point, run.point.config
     return Identity(
         experiment=config.experiment,
@@ -149,8 +149,8 @@ def identity(run: Run, generation: int, asked: protocol.Assignment) -> Identity:
         repeat=run.repeat,
         generation=generation,
         config=resolved(config),
-        config_hash=asked.config_hash,
-        source_digest=files.source_digest(asked.source),
+        config_hash=assignment.config_hash,
+        source_digest=files.source_digest(assignment.source),
         command=["python", "-m", "train", *point.overrides],
         learning_rate=learning_rate(config),
         swept=point.swept,
@@ -158,21 +158,21 @@ def identity(run: Run, generation: int, asked: protocol.Assignment) -> Identity:
         role=point.role,
         arm_keys=point.arm_keys,
         order=run.order,
-        rounds_end_s=asked.config["measure"]["budget_s"] if config.launch.rounds else None,
+        rounds_end_s=assignment.config["measure"]["budget_s"] if config.launch.rounds else None,
     )
 
 
-def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> JobEnd:
-    """Return how the job of a run ended. left: the parts of its ranks."""
+def job_end(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, ranks: Sequence[parts.Part]) -> JobEnd:
+    """Return how the job of a run ended. ranks: the parts of its ranks."""
     if launcher.hosts_apart:
-        cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
+        cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
     else:
         cores_shared = checks.shares_cores(config, placement.usable_cores())
     return JobEnd(
         started_at=outcome.started_at,
         job_s=outcome.job_s,
         cores_shared=cores_shared,
-        failure=failure.find(job, launcher, outcome, left, config.launcher.timeout_s),
+        failure=failure.find(job, launcher, outcome, ranks, config.launcher.timeout_s),
         node_quotas=outcome.node_quotas,
         attachments={path.name: digest(path) for path in protocol.timeline_paths(job.folder)},
     )
@@ -188,35 +188,35 @@ def measure(
     """Make one run and write its record, complete or failed.
 
     hosts: as `Launcher.hosts` returns them.
-    watches: each is told of the run, and gives a function that is called often while the job runs.
-    rounds_end_s: as of `assignment`.
-    Raises ConfigError where the image or an mpirun is missing, OSError where the folder or the record cannot be
-    written, and Interrupted after the record of the interruption is written.
+    watches: each gets the run, and returns a function that is called often while the job runs.
+    rounds_end_s: as for `make_assignment`.
+    Raises ConfigError if the image or an mpirun is missing, OSError if the folder or the record cannot be written, and
+    Interrupted after the record of the interruption is written.
     """
     config = run.point.config
     setting = Setting(ordered_hosts(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
     folder, generation = files.new_run(run.home, run.repeat)
-    asked = assignment(run, launcher, rounds_end_s)
-    protocol.write_assignment(folder, asked)
+    assignment = make_assignment(run, launcher, rounds_end_s)
+    protocol.write_assignment(folder, assignment)
     secret = Secret(protocol.secret_folder(folder))
     secret.create()
     job = make_job(config, folder.resolve(), setting)
     presence.begin(folder)
-    looks = (presence.beats(folder), ends_with_make(), *(watch(folder, asked) for watch in watches))
+    callbacks = (presence.beats(folder), ends_with_make(), *(watch(folder, assignment) for watch in watches))
 
-    def look() -> None:
-        for one in looks:
-            one()
+    def poll() -> None:
+        for callback in callbacks:
+            callback()
 
-    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, look).run()
-    with interrupts_deferred() as came:
+    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, poll).run()
+    with interrupts_deferred() as signals:
         secret.remove()
-        left = parts.read(job.folder)
-        record = assemble(left, identity(run, generation, asked), ending(config, launcher, job, outcome, left))
+        ranks = parts.read(job.folder)
+        record = assemble(ranks, identity(run, generation, assignment), job_end(config, launcher, job, outcome, ranks))
         write_once(folder / RECORD_NAME, dumps(record))
         presence.end(folder)
-    if came and not interruption:
-        interruption = Interrupted(came[0])
+    if signals and not interruption:
+        interruption = Interrupted(signals[0])
     if interruption:
         raise interruption
     if record.status == "complete":
@@ -230,13 +230,13 @@ def ordered_hosts(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
     In rounds the base of all ratios is the first node: each launch begins with another host.
     """
     config = run.point.config
-    taken = hosts[: config.all_nodes]
-    first = run.repeat % len(taken) if taken and config.launch.rounds else 0
-    return (*taken[first:], *taken[:first])
+    used = hosts[: config.all_nodes]
+    first = run.repeat % len(used) if used and config.launch.rounds else 0
+    return (*used[first:], *used[:first])
 
 
 def describe_failure(record: RunRecord) -> str:
-    """Return what failed, where, and the end of the log of the rank that failed first."""
+    """Return the failure of a record as text, with the end of the log of the rank that failed first."""
     failed = record.failure
     assert failed is not None
     where = f" on rank {failed.rank} ({failed.host})" if failed.rank is not None else ""
@@ -251,7 +251,7 @@ def describe_failure(record: RunRecord) -> str:
 def attempt(
     run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch], rounds_end_s: float | None
 ) -> tuple[RunRecord | None, str | None]:
-    """Make one run; return its record, if it has one, and what failed. Raises Interrupted."""
+    """Make one run; return its record, if it has one, and the failure as text. Raises Interrupted."""
     try:
         record = measure(run, launcher, hosts, watches, rounds_end_s)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Which launcher is at work: one at a time in a folder of results, and one for each run in progress.
+"""The launcher that is active: one at a time in a results folder, and one for each run in progress.
 
-Two launches at once would disturb, and repeat, each other's measurements. The file system's lock is let go when its
-holder dies, however it dies. Where a file system keeps none between hosts, or none at all, the file says who holds it,
-and is kept fresh. So is a file in the folder of a run in progress: another terminal, and another host that shares the
-folder, can tell it from one that was cut off.
+Two launches at once would disturb, and repeat, each other's measurements. The file system releases its lock when the
+holder dies, however it dies. Some file systems have no locks between hosts, or none at all. So the file also names its
+holder, and is touched regularly. So is a file in the folder of a run in progress: another terminal, and another host
+that shares the folder, can see whether the run is still in progress.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ class Holder:
     since: float  # seconds since the epoch: when it began
 
     @classmethod
-    def own(cls) -> Self:
+    def this_process(cls) -> Self:
         """Return this process."""
         return cls(socket.gethostname(), os.getpid(), psutil.Process().create_time())
 
@@ -51,19 +51,19 @@ class Holder:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Return a context in which no other launch is in this folder.
+    """Return a context in which no other launch uses this folder.
 
-    Raises ConfigError, which names the other one, where there is one, and OSError where the folder cannot be written.
+    Raises ConfigError, which names the other launch, if there is one, and OSError if the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _NAME).open("a+b") as file:
-        held = _lock(file)
+        locked = _lock(file)
         file.seek(0)
         holder = _holder(file.read())
-        if not held or (holder and _lives(holder, file, folder)):
+        if not locked or (holder and _lives(holder, file, folder)):
             raise ConfigError(_refusal(folder, holder))
         file.truncate(0)
-        file.write(msgspec.json.encode(Holder.own()))
+        file.write(msgspec.json.encode(Holder.this_process()))
         file.flush()
         ended = threading.Event()
         beats = threading.Thread(target=_beat, args=(file, ended), daemon=True)
@@ -73,14 +73,14 @@ def alone(folder: Path) -> Iterator[None]:
         finally:
             ended.set()
             beats.join()
-            file.truncate(0)  # and not removed: another launch may have it open
+            file.truncate(0)  # not removed: another launch may have it open
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Lock the file; return whether it is now, or cannot be, locked by this process."""
+    """Lock the file for this process; return False if another process has the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:  # another one is that of a file system without locks
+    except OSError as error:  # any other error: a file system without locks
         return not isinstance(error, BlockingIOError)
     return True
 
@@ -92,7 +92,7 @@ def _holder(content: bytes) -> Holder | None:
 
 
 def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
-    """Return whether a process still launches that has no lock which this host sees."""
+    """Return whether a process whose lock this host does not see still launches."""
     if holder.host == socket.gethostname():
         return holder.pid != os.getpid() and holder.is_here()
     with tempfile.TemporaryFile(dir=folder) as now:  # by the clock of the file system: those of hosts differ
@@ -101,7 +101,7 @@ def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
 
 def _beat(file: BinaryIO, ended: threading.Event) -> None:
     while not ended.wait(BEAT_S):
-        with suppress(OSError):  # a shared folder may be away for a while
+        with suppress(OSError):  # a shared folder may be unavailable for a while
             os.utime(file.fileno())
 
 
@@ -115,26 +115,26 @@ def _refusal(folder: Path, holder: Holder | None) -> str:
 
 
 def begin(folder: Path) -> None:
-    """Say in the folder of a run that this process is its launcher. Raises OSError."""
-    (folder / _RUNNING).write_bytes(msgspec.json.encode(Holder.own()))
+    """Note in the folder of a run that this process is its launcher. Raises OSError."""
+    (folder / _RUNNING).write_bytes(msgspec.json.encode(Holder.this_process()))
 
 
 def beats(folder: Path) -> Callable[[], None]:
-    """Return a function to call often while the run is in progress: now and then it says so."""
+    """Return a function to call often while the run is in progress: it touches the file regularly."""
     last = time.monotonic()
 
     def beat() -> None:
         nonlocal last
         if time.monotonic() - last > BEAT_S:
             last = time.monotonic()
-            with suppress(OSError):  # a shared folder may be away for a while
+            with suppress(OSError):  # a shared folder may be unavailable for a while
                 os.utime(folder / _RUNNING)
 
     return beat
 
 
 def end(folder: Path) -> None:
-    """Say that the run has ended."""
+    """Note that the run has ended."""
     (folder / _RUNNING).unlink(missing_ok=True)
 
 
@@ -142,9 +142,9 @@ def is_on(folder: Path) -> bool:
     """Return whether the run in this folder is in progress."""
     try:
         holder = _holder((folder / _RUNNING).read_bytes())
-        beaten_s = time.time() - (folder / _RUNNING).stat().st_mtime
+        age_s = time.time() - (folder / _RUNNING).stat().st_mtime
     except OSError:
         return False
     if holder and holder.host != socket.gethostname():
-        return beaten_s < _DEAD_AFTER_S
+        return age_s < _DEAD_AFTER_S
     return holder is not None and holder.is_here()

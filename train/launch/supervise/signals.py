@@ -1,4 +1,4 @@
-"""What asks this program to end: raised where work may stop, deferred where it must be completed."""
+"""Signals that ask this program to end: raised where work may stop, deferred where it must be completed."""
 
 import os
 import signal
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 import psutil
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGQUIT)  # as nohup and shells in scripts have it: that is what the user wants
+_MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGQUIT)  # as by nohup and by shells in scripts: the user wants that
 
 
 class Interrupted(BaseException):
     """The user, or the system, asked this program to end."""
 
     def __init__(self, signal_number: int) -> None:
-        """Keep which signal it was."""
+        """Keep the signal."""
         self.signal = signal.Signals(signal_number)
         super().__init__(self.signal.name)
 
@@ -51,19 +51,19 @@ def interrupts_deferred() -> Iterator[list[int]]:
 
     For code that ends processes or writes records: it must run to its end.
     """
-    came: list[int] = []
+    numbers: list[int] = []
 
     def note(number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
             _leave_terminal()
-        came.append(number)
+        numbers.append(number)
 
     with _handled_by(note):
-        yield came
+        yield numbers
 
 
 def _leave_terminal() -> None:
-    """Write nowhere what would go to a terminal: it is gone, and each write would fail."""
+    """Discard output to a terminal from now on: it is gone, and each write would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):
         if stat.S_ISCHR(os.fstat(output).st_mode):
@@ -81,10 +81,10 @@ def _lives(process: psutil.Process) -> bool:
 def ends_with_make() -> Callable[[], None]:
     """Return a function to call often, which raises Interrupted once the make that started this program is gone.
 
-    A make that is killed passes nothing on.
+    A killed make passes no signal on.
     """
     started_by_make = "MAKELEVEL" in os.environ
-    makes = [one for one in psutil.Process().parents() if one.name() in ("make", "gmake")] if started_by_make else []
+    makes = [p for p in psutil.Process().parents() if p.name() in ("make", "gmake")] if started_by_make else []
 
     def check() -> None:
         if makes and not _lives(makes[0]):

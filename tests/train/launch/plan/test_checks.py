@@ -41,21 +41,23 @@ def test_too_few_gpus_are_an_error(monkeypatch):
 def test_shared_cores_are_warned_of(monkeypatch):
     monkeypatch.setattr(checks.placement, "usable_cores", lambda: [0, 1])
     points = plan_points(*WEAK, "nodes=4")
-    (warning,) = checks.crowded(points, Machine(2))
+    (warning,) = checks.shared_core_warnings(points, Machine(2))
     assert warning.startswith("2 cores are too few for tiny-nodes4:")
-    assert checks.crowded(points[:2], Machine(2)) == []
-    (warning,) = checks.crowded(points, Machine(2, "no control groups here"))
+    assert checks.shared_core_warnings(points[:2], Machine(2)) == []
+    (warning,) = checks.shared_core_warnings(points, Machine(2, "no control groups here"))
     assert warning.endswith("are not available here: no control groups here")
-    assert checks.crowded(plan_points(*WEAK, "nodes=8", no_quotas=None), Machine(2)) == []  # emulated
+    assert checks.shared_core_warnings(plan_points(*WEAK, "nodes=8", no_quotas=None), Machine(2)) == []  # emulated
 
 
 def test_variables_that_are_set_are_warned_of():
     replaced = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CYCLE_TIME": "5", "HOROVOD_GLOO_IFACE": "eth1"}
-    decides, kept = checks.tuned({**replaced, "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x", "HOROVOD_RANK": "1"})
+    decides, kept = checks.variable_warnings(
+        {**replaced, "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x", "HOROVOD_RANK": "1"}
+    )
     assert decides.startswith(f"{', '.join(replaced)}: set in your environment")
     assert decides.endswith("decides: distribution.controller, distribution.cycle_time_ms, launcher.interface")
     assert kept.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
-    assert checks.tuned({"SLURM_JOB_ID": "1"}) == []
+    assert checks.variable_warnings({"SLURM_JOB_ID": "1"}) == []
 
 
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
@@ -75,9 +77,9 @@ def points(folder: Path, *more: str) -> list[Point]:
 
 
 def test_points_that_read_the_same_are_checked_once_at_the_largest_global_batch(tmp_path):
-    chosen = checks.to_check(points(tmp_path, "dataset.on_damaged=skip,error"))
+    chosen = checks.points_to_check(points(tmp_path, "dataset.on_damaged=skip,error"))
     assert [(p.config.dataset.on_damaged, p.config.global_batch) for p in chosen] == [("skip", 6), ("error", 6)]
-    assert checks.to_check(plan_points(*WEAK)) == []  # synthetic data and fresh weights
+    assert checks.points_to_check(plan_points(*WEAK)) == []  # synthetic data and fresh weights
 
 
 def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):

@@ -52,12 +52,12 @@ class Lines(Launcher):
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[SimpleNamespace]:
-        def look(processes, job_pid: int) -> None:
+        def update(processes, job_pid: int) -> None:
             self.sees_job.append(job_pid in [process.pid for process in processes()])
             (job.folder / "seen").touch()
 
         self.said.append("set up")
-        yield SimpleNamespace(look=look, quotas=QUOTAS)
+        yield SimpleNamespace(update=update, quotas=QUOTAS)
         self.said.append("removed")
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:

@@ -81,7 +81,7 @@ def test_one_on_another_host_lives_as_long_as_its_file_is_fresh(tmp_path, monkey
     long_ago = file.stat().st_mtime - 61
     os.utime(file, (long_ago, long_ago))
     with presence.alone(tmp_path):
-        assert msgspec.json.decode(file.read_bytes(), type=Holder) == Holder.own()
+        assert msgspec.json.decode(file.read_bytes(), type=Holder) == Holder.this_process()
     assert file.read_bytes() == b""
 
 
