@@ -154,10 +154,10 @@ def first_that_works(commands: Sequence[str], purpose: str) -> str:
 
 def chosen_engine(engines: Sequence[str], purpose: str) -> str:
     """Return the engine that CONTAINER= names, else the first that works. Exits with an error if it does not work."""
-    named = os.environ.get("CONTAINER")
-    if named and named not in engines:
-        sys.exit(f"error: CONTAINER={named}: for {purpose} allowed are {', '.join(engines)}")
-    return first_that_works([named] if named else engines, purpose)
+    engine = os.environ.get("CONTAINER")
+    if engine and engine not in engines:
+        sys.exit(f"error: CONTAINER={engine}: for {purpose} allowed are {', '.join(engines)}")
+    return first_that_works([engine] if engine else engines, purpose)
 
 
 def buildkit(builder: str) -> dict[str, str]:

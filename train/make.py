@@ -184,7 +184,7 @@ _SIMPLE = {
     "tables": ("analysis tables", (), ()),
     "wandb-sync": ("train.tracking sync", (), ("RESULTS", "results")),
 }  # fmt: skip
-_OTHERS = {
+_COMMANDS = {
     "audit": _audit,
     "compare": _compare,
     "data-check": _data_check,
@@ -196,8 +196,8 @@ _OTHERS = {
 
 def _command(target: str, user: Variables) -> list[str]:
     """Return the command of a target with a single command; empty if the target launches an experiment."""
-    if target in _OTHERS:
-        return _OTHERS[target](user)
+    if target in _COMMANDS:
+        return _COMMANDS[target](user)
     command, options, positional = _SIMPLE.get(target, ("", (), ()))
     return [*command.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
 

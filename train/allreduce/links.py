@@ -27,10 +27,10 @@ def memory_copy(seconds: float) -> Transfer:
     """Copy from one buffer to another for `seconds`, on one core, and return how much was copied."""
     source, target = np.ones(_COPY_BYTES, np.uint8), np.ones(_COPY_BYTES, np.uint8)  # ones: all pages are allocated
     copied, begin = 0, time.perf_counter()
-    while (passed := time.perf_counter() - begin) < seconds:
+    while (elapsed_s := time.perf_counter() - begin) < seconds:
         np.copyto(target, source)
         copied += _COPY_BYTES
-    return Transfer("memory_copy", "", copied, passed)
+    return Transfer("memory_copy", "", copied, elapsed_s)
 
 
 def send(connection: socket.socket, seconds: float) -> None:

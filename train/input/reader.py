@@ -240,8 +240,8 @@ class Reader:
                     begin += batch
                     yield images, labels, weight
             except (tf.errors.OpError, UnicodeDecodeError):
-                here = slice(begin, begin + batch)
-                if not self._find_unreadable(part_name, part, chosen[here], draws[here]):
+                span = slice(begin, begin + batch)
+                if not self._find_unreadable(part_name, part, chosen[span], draws[span]):
                     raise
                 self._replace_unreadable(part_name, chosen, draws, weights)
 

@@ -66,7 +66,7 @@ def limit_commands(name: str, nodes: int, mbit_per_s: float | None) -> list[list
     if mbit_per_s is not None:
         rule = ["tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
     ends = [end for i in range(nodes) for end in ((switch(name), f"port{i}"), (node(name, i), INTERFACE))]
-    return [["tc", "-n", within, "qdisc", "replace", "dev", device, "root", *rule] for within, device in ends]
+    return [["tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", *rule] for namespace, device in ends]
 
 
 def _run(commands: list[list[str]]) -> None:

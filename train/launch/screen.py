@@ -66,12 +66,12 @@ def single_lines(points: Sequence[Point]) -> list[str]:
     if not points:
         return []
     launches = sum(point.config.measure.repeats for point in points)
-    counted = f"{_count(len(points), 'point')}, {_count(launches, 'launch', 'launches')}"
+    counts = f"{_count(len(points), 'point')}, {_count(launches, 'launch', 'launches')}"
     measure = points[0].config.measure
     if not points[0].config.program:
-        return [f"{counted}: every repeat is a separate launch"]
+        return [f"{counts}: every repeat is a separate launch"]
     until = f"until each speedup is known to ± {100 * measure.precision_fraction:g} %, or another of each"
-    return [f"{counted} or more, {until} would take more than {duration(program_budget_s(measure))}"]
+    return [f"{counts} or more, {until} would take more than {duration(program_budget_s(measure))}"]
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:
@@ -80,8 +80,8 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
         return []
     measure = curves[0].config.measure
     grouped = [curve for curve in curves if curve.config.launch.rank_groups]
-    together = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]
-    in_turn = [curve.name for curve in grouped if curve.name not in together]
+    at_once = [curve.name for curve in grouped if curve.config.launch.rank_groups_at_once]
+    in_turn = [curve.name for curve in grouped if curve.name not in at_once]
     all_s = sum(curve.config.measure.curve_budget_s for curve in curves)
     lines = [
         f"{_count(len(curves), 'curve')} in rounds, {_count(measure.repeats, 'launch', 'launches')} or more of each, "
@@ -91,8 +91,8 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
         arms = curve.config.launch.rounds
         if "nodes" not in arms[0].swept:  # else its points are in the table: they have separate launches too
             lines.append(f"{curve.name}: {', '.join(arm.name for arm in arms)}")
-    if together:
-        lines.append(f"{', '.join(together)}: in separate processes at the same time, on cores that they swap")
+    if at_once:
+        lines.append(f"{', '.join(at_once)}: in separate processes at the same time, on cores that they swap")
     if in_turn:
         lines.append(f"{', '.join(in_turn)}: in separate processes, in turn on the same cores")
     return lines

@@ -100,7 +100,7 @@ class _Run:
         while remaining := data.steps_left(progress.samples):
             count = min(remaining, settings.commit_steps) if settings.elastic else remaining
             steps, untimed, duration_s = self._run_steps(batches, count)
-            progress = self._after(progress, steps, untimed, duration_s)
+            progress = self._progress_after(progress, steps, untimed, duration_s)
             if count < remaining:
                 self._commit(progress)
         return progress
@@ -123,7 +123,7 @@ class _Run:
         self._context.part.add(step_times_s=timed.times_s)
         return first + timed, len(first.losses), duration_s
 
-    def _after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:
+    def _progress_after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:
         """Return the progress after these steps. Raises NotFinite."""
         distribution, step_batch = self._context.distribution, self._learner.data.step_batch
         count = len(steps.losses)

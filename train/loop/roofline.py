@@ -122,8 +122,8 @@ def _operations(model: tf_keras.Model, trained_below: bool) -> int:
     trained: dict[int, bool] = {}  # whether a layer, or something below it, is trained
     total = 0
     for layer in model.layers:  # in the order in which they compute
-        before = _before(layer)
-        below = any(trained.get(id(input_layer), trained_below) for input_layer in before) if before else trained_below
+        inputs = _inputs(layer)
+        below = any(trained.get(id(input_layer), trained_below) for input_layer in inputs) if inputs else trained_below
         if isinstance(layer, tf_keras.Model):
             total += _operations(layer, below)
         else:
@@ -159,7 +159,7 @@ def _output_size(layer: tf_keras.layers.Layer) -> tuple[int, int]:
     return height, width
 
 
-def _before(layer: tf_keras.layers.Layer) -> list[tf_keras.layers.Layer]:
+def _inputs(layer: tf_keras.layers.Layer) -> list[tf_keras.layers.Layer]:
     layers = []
     for node in layer.inbound_nodes:
         inbound = node.inbound_layers

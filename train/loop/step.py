@@ -254,15 +254,15 @@ def synchronize_devices() -> None:
 
     TensorFlow's own tf.test.experimental.sync_devices also asks those of the other workers of a strategy, and fails.
     """
-    for device in _own_devices():
+    for device in _local_devices():
         with tf.device(device):
             tf.raw_ops.SyncDevice()
 
 
 @functools.cache
-def _own_devices() -> list[str]:
+def _local_devices() -> list[str]:
     """Return the names of this process's devices: those of the task that an operation runs on by itself."""
-    here = tf.DeviceSpec.from_string(tf.identity(0.0).device)
+    current = tf.DeviceSpec.from_string(tf.identity(0.0).device)
     devices = [device.name for device in tf.config.list_logical_devices()]
     specs = {name: tf.DeviceSpec.from_string(name) for name in devices}
-    return [name for name, spec in specs.items() if (spec.job, spec.task) == (here.job, here.task)]
+    return [name for name, spec in specs.items() if (spec.job, spec.task) == (current.job, current.task)]

@@ -85,10 +85,10 @@ def _steps(
     for shape, by_exchange in exchanges.items():
         if shared := config.distribution.gradients == "flat":
             by_exchange.setdefault(_NO_EXCHANGE, Single())
-        for together in [by_exchange] if shared else [{key: group} for key, group in by_exchange.items()]:
+        for at_once in [by_exchange] if shared else [{key: group} for key, group in by_exchange.items()]:
             smoothing, passes = config.optimizer.label_smoothing, shape[1]
-            compiled = make_train_steps(learner.model, learner.optimizer, list(together.values()), smoothing, passes)
-            steps |= {(shape, key): step for key, step in zip(together, compiled, strict=True)}
+            compiled = make_train_steps(learner.model, learner.optimizer, list(at_once.values()), smoothing, passes)
+            steps |= {(shape, key): step for key, step in zip(at_once, compiled, strict=True)}
     return steps
 
 

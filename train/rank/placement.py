@@ -111,8 +111,8 @@ def cores_of_ranks(config: RunConfig, available: Sequence[int]) -> list[list[int
 
 def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
     """Return whether a core belongs to more than one of the ranks of one host."""
-    taken = [core for cores in cores_of_ranks for core in cores]
-    return len(taken) != len(set(taken))
+    all_cores = [core for cores in cores_of_ranks for core in cores]
+    return len(all_cores) != len(set(all_cores))
 
 
 def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:

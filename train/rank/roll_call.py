@@ -100,10 +100,10 @@ def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
             f"{len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Use at most as many "
             "ranks_per_node as it has GPUs; under Slurm request as many: --gpus-per-node"
         )
-    taken = [core for answer in ranks for core in answer.cores]
-    if alone and len(set(taken)) < len(taken):
+    cores = [core for answer in ranks for core in answer.cores]
+    if alone and len(set(cores)) < len(cores):
         yield (
-            f"its {len(ranks)} ranks need {len(taken)} cores and may use {len(set(taken))}. Under Slurm "
+            f"its {len(ranks)} ranks need {len(cores)} cores and may use {len(set(cores))}. Under Slurm "
             f"request them: --cpus-per-task={len(ranks[0].cores)}; else set a smaller system.cores_per_node"
         )
 

@@ -156,7 +156,7 @@ def _keras(text: str, where: str) -> Iterator[Row]:
         float(match[4]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[5]] for match in ends if match[6] == "step"
     ]
     seconds = [float(re.sub(r"[ms]", "", match[3])) * (1e-3 if match[3].endswith("ms") else 1.0) for match in ends]
-    counted = slice(1, None) if len(ends) > 1 else slice(None)  # the first epoch traces and compiles
+    later = slice(1, None) if len(ends) > 1 else slice(None)  # the first epoch traces and compiles
     row: Row = {
         "ranks": _stated(text, _RANKS_STATED) or _ranks_in_name(where) or "",
         "batch_per_rank": _stated(
@@ -164,10 +164,10 @@ def _keras(text: str, where: str) -> Iterator[Row]:
         ),
         "global_batch": _stated(text, r"(?i)global batch(?: size)?\s*[:=]\s*(\d+)"),
     }
-    row |= {"epoch_s": f"{statistics.median(seconds[counted]):g}"}
+    row |= {"epoch_s": f"{statistics.median(seconds[later]):g}"}
     if step_times and len(step_times) == len(ends):
-        row["step_s"] = f"{statistics.median(step_times[counted]):g}"
-    yield row | {"n": len(ends[counted]), "line": _line(text, ends[-1].start())}
+        row["step_s"] = f"{statistics.median(step_times[later]):g}"
+    yield row | {"n": len(ends[later]), "line": _line(text, ends[-1].start())}
 
 
 def _mlperf(text: str, where: str) -> Iterator[Row]:

@@ -47,10 +47,10 @@ class Predictions:
 
     def add(self, images: Array, labels: Array, weights: Array, predicted: Array, probabilities: Array) -> None:
         """Count one batch, each of its arrays (batch, ...); samples of weight 0 are padding and do not count."""
-        counted = weights > 0
-        np.add.at(self.confusion, (labels[counted], predicted[counted]), 1)
+        valid = weights > 0
+        np.add.at(self.confusion, (labels[valid], predicted[valid]), 1)
         # The first of every batch; if these become too many, of every second, every fourth, ... batch.
-        if self._batches % self._stride == 0 and counted[0]:
+        if self._batches % self._stride == 0 and valid[0]:
             image = images[0].copy()  # a view would keep the whole batch
             self.examples.append(Example(image, int(labels[0]), int(predicted[0]), float(probabilities[0])))
             if len(self.examples) > 2 * _EXAMPLES:

@@ -194,8 +194,8 @@ def _step(progress: RunProgress, now: float) -> str:
     if progress.total_steps is None:
         return ""
     if progress.phase == "timed" and progress.step_s and progress.to_step is not None:
-        passed = max(0, int((now - progress.since) / progress.step_s))  # the clock may have been set back
-        return f"step about {min(progress.steps + passed, progress.to_step)} of {progress.total_steps}"
+        steps = max(0, int((now - progress.since) / progress.step_s))  # the clock may have been set back
+        return f"step about {min(progress.steps + steps, progress.to_step)} of {progress.total_steps}"
     return f"step {progress.steps} of {progress.total_steps}"
 
 

@@ -22,17 +22,17 @@ def usage_columns(samples: Sequence[Sample]) -> Usage | None:
     return Usage(*(list(column) for column in zip(*samples, strict=True))) if samples else None
 
 
-def thinned_usage(usages: Sequence[Usage | None], most: int = MOST_SAMPLES) -> list[Usage | None]:
-    """Return the samples of all ranks of a job; if there are more than `most`, only the first in each span of time.
+def thinned_usage(usages: Sequence[Usage | None], max_samples: int = MOST_SAMPLES) -> list[Usage | None]:
+    """Return the samples of all ranks of a job; of more than `max_samples`, only the first in each span of time.
 
     All ranks sample together (train/rank/sampler.py), so the remaining samples are of the same seconds too. CPU time
     counts from the begin of a rank: the share between two samples is still that of all the time between them.
     """
     sampled = [usage for usage in usages if usage]
-    if sum(len(usage.at_s) for usage in sampled) <= most:
+    if sum(len(usage.at_s) for usage in sampled) <= max_samples:
         return list(usages)
     begin_s, end_s = min(usage.at_s[0] for usage in sampled), max(usage.at_s[-1] for usage in sampled)
-    per_rank = max(2, most // len(sampled))
+    per_rank = max(2, max_samples // len(sampled))
     span_s = math.ceil((end_s - begin_s) / (per_rank - 1))
     return [_first_in_each(usage, span_s) if usage else None for usage in usages]
 

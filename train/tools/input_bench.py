@@ -92,15 +92,15 @@ def _rate(batches: Iterable[object], images: int, clock: Callable[[], float] = t
     return images / (clock() - begin)
 
 
-def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.data.Dataset:
-    """Return a minimal pipeline: `each` applied to the values, on one thread."""
+def _mapped(values: tuple[object, ...], function: Callable[..., tf.Tensor]) -> tf.data.Dataset:
+    """Return a minimal pipeline: `function` applied to the values, on one thread."""
     import tensorflow as tf
 
     options = tf.data.Options()
     options.threading.private_threadpool_size = 1
     return (
         tf.data.Dataset.from_tensor_slices(values)
-        .map(tf.autograph.experimental.do_not_convert(each))
+        .map(tf.autograph.experimental.do_not_convert(function))
         .with_options(options)
     )
 

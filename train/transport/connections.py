@@ -248,8 +248,8 @@ class Channel:
             whole += self._more(min(length - len(whole), _RECEIVE_BYTES))
         return bytes(whole)
 
-    def _more(self, most: int) -> bytes:
-        if not (received := self._connection.recv(most)):
+    def _more(self, max_bytes: int) -> bytes:
+        if not (received := self._connection.recv(max_bytes)):
             raise ConnectionError("it hung up")
         return received
 

@@ -28,7 +28,7 @@ _POLL_S = 0.1
 _SECRET_BYTES = 32
 
 _servers: list[Any] = []  # a server lives as long as its process
-_written: list[Path] = []
+_written_files: list[Path] = []
 
 
 def write_file(path: Path, text: str) -> None:
@@ -167,7 +167,7 @@ def set_gloo_variables(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         host = placement.address_towards(peers)
         write_file(path, f"{host} {_serve_srun_step(variables, host)}")
-        _written.append(path)
+        _written_files.append(path)
     hint = "it died, or the hosts do not share the folder; see rank 0's output, or give another folder: results=..."
     address, port = wait_for_file(path, hint).split()
     variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"], variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] = address, port
@@ -175,8 +175,8 @@ def set_gloo_variables(folder: Path) -> None:
 
 def remove_files() -> None:
     """Remove the files that this process wrote for the others, once all have joined."""
-    while _written:
-        _written.pop().unlink(missing_ok=True)
+    while _written_files:
+        _written_files.pop().unlink(missing_ok=True)
 
 
 def _serve_srun_step(variables: Mapping[str, str], host: str) -> int:

@@ -55,8 +55,8 @@ def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
     # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
     busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
     ranks = [_rank(at_s, [2 * at for at in at_s], [round(at) for at in at_s]).usage for at_s in (busy, late)]
-    assert summary.thinned_usage([*ranks, None], most=118) == [*ranks, None]
-    first, second = summary.thinned_usage(ranks, most=24)
+    assert summary.thinned_usage([*ranks, None], max_samples=118) == [*ranks, None]
+    first, second = summary.thinned_usage(ranks, max_samples=24)
     assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
     assert second.at_s == [2.5, *first.at_s[1:]]
     assert summary.cpu_fractions(first, 2) == summary.cpu_fractions(second, 2) == [1.0] * 9  # as of all samples

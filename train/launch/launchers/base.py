@@ -178,8 +178,8 @@ class Launcher(ABC):
         return None
 
 
-def named(launchers: Mapping[str, Launcher], name: str) -> Launcher:
-    """Return the launcher of that name. Raises ConfigError naming those that there are."""
+def find_launcher(launchers: Mapping[str, Launcher], name: str) -> Launcher:
+    """Return the launcher of that name. Raises ConfigError naming the existing ones."""
     check(name in launchers, "launcher.name", name, f"allowed are {', '.join(sorted(launchers))}")
     return launchers[name]
 

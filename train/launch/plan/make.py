@@ -10,7 +10,7 @@ from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import Experiment, load, nodes_in
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import RunConfig
-from train.launch.launchers.base import Launcher, Machine, named
+from train.launch.launchers.base import Launcher, Machine, find_launcher
 from train.launch.plan import checks, curves
 from train.launch.plan.runs import Point, differing_keys, with_bases
 from train.rank import placement
@@ -97,8 +97,8 @@ def _with_launcher(
     experiment: Experiment, machine: Machine, launchers: Mapping[str, Launcher]
 ) -> tuple[Experiment, Launcher]:
     """Return the experiment composed for the launcher that runs it here, and that launcher."""
-    chosen = named(launchers, experiment.composed.launcher.name)
-    launcher = named(launchers, chosen.replacement(experiment, machine))
+    chosen = find_launcher(launchers, experiment.composed.launcher.name)
+    launcher = find_launcher(launchers, chosen.replacement(experiment, machine))
     if launcher.quotas or launcher is not chosen:
         experiment = compose.with_launcher(experiment, launcher.name, launcher.quotas)
     return experiment, launcher
