@@ -1,9 +1,9 @@
 """Allreduce alone, over message sizes: no model, no training step.
 
 Each size: warm-up, barrier, timed allreduces one after the other, as nccl-tests does it
-(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), but in rounds: each round has all sizes, in a
-new random order, so that a drift of the machine does not look like an effect of the size. Every element of the sums is
-checked. The analysis computes bandwidths from the times.
+(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), but in rounds. Each round has all sizes, in a new
+random order: a drift of the machine does not look like an effect of the size. Every element of the sums is checked. The
+analysis computes bandwidths from the times.
 """
 
 import math

@@ -326,8 +326,8 @@ def read_experiment(overrides: Sequence[str]) -> Experiment:
 def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Experiment:
     """Return the same experiment under another launcher. Raises ConfigError as `read_experiment`.
 
-    emulated: its nodes get fractions of cores. The experiment's overrides for that apply to keys that the command line
-    does not set, and not at all if the command line sets the model.
+    emulated: its nodes get fractions of cores. The experiment's overrides for that do not apply to keys that the
+    command line sets; none applies if the command line sets the model.
     """
     when_emulated = [] if not emulated or "model" in experiment.by_key else experiment.config.when_emulated
     when_emulated = [line for line in when_emulated if line.partition("=")[0] not in experiment.by_key]

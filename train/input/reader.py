@@ -148,7 +148,7 @@ def epoch_order(samples: int, seed: int, epoch: int) -> np.ndarray:
 def training_indices(order: np.ndarray, step_batch: int, ranks: int, rank: int) -> np.ndarray:
     """Return the samples of one rank, in order: shape (steps * step_batch,).
 
-    No two ranks share a sample, every rank makes the same number of steps, and the samples at the end that do not fill
+    No two ranks share a sample, and every rank makes the same number of steps. The samples at the end that do not fill
     a global batch are left out (others in each epoch).
 
     order: the samples of `epoch_order` that are not used yet.

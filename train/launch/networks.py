@@ -1,8 +1,8 @@
 """Separate networks for the nodes of a job on this machine, each with a link of a given rate to one switch.
 
-Linux network namespaces, each with a pair of virtual Ethernet devices, and a token bucket filter at both ends, so that
-sending and receiving are limited alike (ip-netns(8), tc-tbf(8)). Needs root. The machine's own network is not touched:
-the switch has a namespace too, and all addresses are in the range for benchmarks (RFC 2544).
+Linux network namespaces, each with a pair of virtual Ethernet devices (ip-netns(8)). A token bucket filter at both
+ends limits sending and receiving alike (tc-tbf(8)). Needs root. The machine's own network is not touched: the switch
+has a namespace too, and all addresses are in the range for benchmarks (RFC 2544).
 """
 
 import os

@@ -1,7 +1,7 @@
 """The arms of a launch in rounds, on one rank: their steps, batches and exchanges; and the windows in which they run.
 
-For a window each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step unless
-steps are long, and then the timed steps, between two barriers of all ranks. A window has nothing but steps. Rank
+For a window each rank of an arm restores weights and optimizer state from its own copy. It makes one untimed step,
+unless steps are long, and then the timed steps, between two barriers of all ranks. A window has nothing but steps. Rank
 groups that measure at the same time run each window on the cores of every group, between barriers of their own ranks.
 """
 

@@ -77,9 +77,9 @@ def _at(ordered: Sequence[float], position: float) -> float:
 def _dependence(values: Sequence[float]) -> float:
     """Return the variance of a count of values below the median, as a multiple of that of independent values.
 
-    1 for independent values. From the autocorrelation r of their ranks in the order of measurement, which in a short
-    series is too small by (1 + 3 r) / n (Kendall 1954): the larger of the sum over the first sqrt(n) lags, with
-    Bartlett's weights (Newey and West 1987), and what an autoregression of the first order has.
+    1 for independent values. It follows from the autocorrelation r of their ranks in the order of measurement; in a
+    short series r is too small by (1 + 3 r) / n (Kendall 1954). The larger of two: the sum over the first sqrt(n) lags,
+    with Bartlett's weights (Newey and West 1987), and the multiple for an autoregression of the first order.
     """
     n, ordered = len(values), sorted(values)
     # Twice the mean rank of equal values, from the middle.

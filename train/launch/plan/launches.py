@@ -146,8 +146,8 @@ def _program_points(planned: Sequence[Run]) -> list[Point]:
 def more_program_launches(planned: Sequence[Run]) -> list[Run]:
     """Return one more launch of each point of a user's program, in a random order; none if they are precise enough.
 
-    They are if the interval of each speedup, over the launches of its point and of the smallest one in turn, is as
-    narrow as configured, or another launch of each point would exceed the budget.
+    Also none if another launch of each point would exceed the budget. They are precise enough if the interval of each
+    speedup, over the launches of its point and of the smallest one in turn, is as narrow as configured.
     """
     points = _program_points(planned)
     if not points:

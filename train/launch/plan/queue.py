@@ -1,8 +1,8 @@
 """The queue of a command's runs: the next one, further launches that are worth making, and the remaining time.
 
-All launches of curves in rounds share one budget. Before each launch the remaining time is divided: the fixed costs of
-all later launches are set aside, and the rest is for rounds, for each curve in proportion to the root of the time of a
-round times the variance of its ratios. That makes the sum of the variances of the results smallest (Neyman 1934).
+All launches of curves in rounds share one budget. Before each launch the fixed costs of all later launches are set
+aside. The remaining time is divided among the curves, for rounds, in proportion to the root of the time of a round
+times the variance of its ratios. That makes the sum of the variances of the results smallest (Neyman 1934).
 """
 
 import math
