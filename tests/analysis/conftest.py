@@ -26,7 +26,7 @@ Shared = Callable[[str, Callable[[], Any]], Any]
 
 
 def shared_by_workers(folder: Path) -> Shared:
-    """A function that returns what another one computes, which only the first process that asks has to do."""
+    """Return a function that computes a result in the first process that needs it, and reads it in the others."""
 
     def shared(name: str, compute: Callable[[], Any]) -> Any:
         path = folder / f"{name}.pickle"
@@ -42,43 +42,43 @@ def shared_by_workers(folder: Path) -> Shared:
 def judging_once(
     read: Callable[[], pd.DataFrame], judge: Callable[..., list[Judged]], shared: Shared
 ) -> Callable[..., list[Judged]]:
-    """`claims.judge_numbers` that keeps the verdicts which the published numbers alone decide."""
-    known: dict[str, Judged] = {}
+    """Return a `claims.judge_numbers` that keeps the verdicts which the published numbers alone decide."""
+    verdicts: dict[str, Judged] = {}
 
     def judged(chosen: list[Claim], table: pd.DataFrame, *more: pd.DataFrame) -> list[Judged]:
         if table is not read():
             return judge(chosen, table, *more)
-        if len(chosen) > 50 > len(known):
+        if len(chosen) > 50 > len(verdicts):
             decided = [claim for claim in claims.read() if not claim.experiment]
-            known.update({one.claim.id: one for one in shared("claims", lambda: judge(decided, table, *more))})
-        rest = [claim for claim in chosen if claim.id not in known or known[claim.id].claim != claim]
-        fresh = {one.claim.id: one for one in judge(rest, table, *more)} if rest else {}
-        known.update({name: one for name, one in fresh.items() if not one.claim.experiment})
-        return [fresh.get(claim.id) or known[claim.id] for claim in chosen]
+            verdicts.update({item.claim.id: item for item in shared("claims", lambda: judge(decided, table, *more))})
+        unjudged = [claim for claim in chosen if claim.id not in verdicts or verdicts[claim.id].claim != claim]
+        new = {item.claim.id: item for item in judge(unjudged, table, *more)} if unjudged else {}
+        verdicts.update({name: item for name, item in new.items() if not item.claim.experiment})
+        return [new.get(claim.id) or verdicts[claim.id] for claim in chosen]
 
     return judged
 
 
-def explaining_once(explained_anew: Callable[..., explain.Explanation]) -> Callable[..., explain.Explanation]:
-    """`explain.explain` that keeps what it returned for equal runs, which rules, claims, figures and commands have."""
-    known: dict[tuple[str, bytes], explain.Explanation] = {}
+def explaining_once(compute: Callable[..., explain.Explanation]) -> Callable[..., explain.Explanation]:
+    """Return an `explain.explain` that keeps its result for equal runs, which many rules and figures ask for."""
+    explanations: dict[tuple[str, bytes], explain.Explanation] = {}
 
     def explained(runs: pd.DataFrame, name: str = "") -> explain.Explanation:
         key = name, pickle.dumps(runs)
-        if key not in known:
-            known[key] = explained_anew(runs, name)
-        return known[key]
+        if key not in explanations:
+            explanations[key] = compute(runs, name)
+        return explanations[key]
 
     return explained
 
 
 @pytest.fixture(scope="session", autouse=True)
 def published_numbers_are_read_and_audited_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Have what follows from the published numbers alone found once: it takes seconds, in each of the processes."""
+    """Compute what follows from the published numbers alone once for all processes: it takes seconds."""
     read, base = functools.cache(loading.published), tmp_path_factory.getbasetemp()
     shared = shared_by_workers(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
-    def once(function: Callable[[pd.DataFrame], Any]) -> Callable[[pd.DataFrame], Any]:
+    def cached(function: Callable[[pd.DataFrame], Any]) -> Callable[[pd.DataFrame], Any]:
         result = functools.cache(lambda: shared(function.__name__, lambda: function(read())))
         return lambda table: result() if table is read() else function(table)
 
@@ -86,7 +86,7 @@ def published_numbers_are_read_and_audited_once(tmp_path_factory: pytest.TempPat
         patch.setattr(loading, "published", read)
         functions = ((audit, "table_findings"), (reports, "recompute"), (calibration, "published_curves"))
         for module, name in functions:
-            patch.setattr(module, name, once(getattr(module, name)))
+            patch.setattr(module, name, cached(getattr(module, name)))
         patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers, shared))
         patch.setattr(explain, "explain", explaining_once(explain.explain))
         yield

@@ -32,11 +32,11 @@ def test_the_base_of_a_speedup_has_its_batch_per_rank_or_else_its_global_batch()
     rates = [row("images_per_s", 100, 1, batch=64), row("images_per_s", 60, 1, batch=8)]
     weak, strong = (row("speedup_throughput", 6, 8, batch=batch, kind="stated") for batch in (64, 8))
     both, only_weak = bases(table(*rates)), bases(table(rates[0]))
-    assert [[base["value"] for base in both(one)] for one in (weak, strong)] == [[100], [60]]
-    assert [keeps_global_batch(one, only_weak(one)) for one in (weak, strong)] == [False, True]
+    assert [[base["value"] for base in both(stated)] for stated in (weak, strong)] == [[100], [60]]
+    assert [keeps_global_batch(stated, only_weak(stated)) for stated in (weak, strong)] == [False, True]
 
 
-def test_of_a_curve_in_rounds_each_launch_is_a_row(results):
+def test_each_launch_of_a_curve_in_rounds_is_a_row(results):
     curve_in_rounds(results.folder)
     rows = measured(results.table(), "images_per_s")
     assert rows.groupby("nodes").size().to_dict() == {1: 2, 2: 2}
@@ -46,31 +46,31 @@ def test_of_a_curve_in_rounds_each_launch_is_a_row(results):
 
 
 def test_the_result_of_the_last_table_is_cached():
-    used = []
+    lengths = []
 
     @cached_by_table
     def values(table):
-        used.append(len(table))
+        lengths.append(len(table))
         return table["x"].tolist()
 
-    one, other = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, 2, 3]})
-    assert [values(one), values(one), values(other), values(other)] == [[1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
-    assert values(one.copy()) == [1, 2]
-    assert used == [2, 3, 2]
+    first, second = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, 2, 3]})
+    assert [values(first), values(first), values(second), values(second)] == [[1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
+    assert values(first.copy()) == [1, 2]
+    assert lengths == [2, 3, 2]
 
 
 def test_the_noise_is_that_of_the_same_device_at_the_same_scale():
     twice = [row("images_per_s", value, 4, experiment=name) for value, name in ((100, "fruit"), (103, "weak_scaling"))]
     noisy = noises(table(*twice, row("images_per_s", 50, 8), row("images_per_s", 10, 4, gpu="K80")))
-    # Of one measurement ln(1.03) / sqrt 2; the mean of the two is sqrt 2 times as certain.
-    other = noisy.at(row("images_per_s", 70, 4, model="vgg16"))
-    assert (other.deviation, other.degrees) == (pytest.approx(math.log(1.03) / 2**0.5), 1)
+    # ln(1.03) / sqrt 2 for a single measurement; the mean of the two is sqrt 2 times as precise.
+    result = noisy.at(row("images_per_s", 70, 4, model="vgg16"))
+    assert (result.deviation, result.degrees) == (pytest.approx(math.log(1.03) / 2**0.5), 1)
     assert noisy.at(twice[0]).deviation == pytest.approx(math.log(1.03) / 2)
     for ranks, elsewhere in ((8, {}), (4, {"gpu": "K80"}), (4, {"report": "003"})):
         assert noisy.at(row("images_per_s", 50, ranks, **elsewhere)) is None
 
 
-def test_a_curve_of_three_points_scatters_about_its_line_which_tells_the_noise_of_other_curves():
+def test_the_scatter_of_a_curve_of_three_points_is_the_noise_of_other_curves():
     # ln: 0, 0.1 + 1, 2 over steps of 1: residuals -1/30, 1/15, -1/30
     points = curve("images_per_s", {1: 1.0, 2: math.exp(1.1), 4: math.exp(2.0)})
     noisy = noises(table(*points))
@@ -99,7 +99,7 @@ def test_a_speedup_is_over_the_smallest_point_of_its_curve():
     assert noisy.measurements(speedup) == [(None, 1.0), (noisy.at(points[0]), -1.0)]
 
 
-def test_the_other_points_of_a_curve_tell_the_noise_of_one():
+def test_the_other_points_of_a_curve_show_the_noise_of_a_point():
     # ln of 4, 8, 16, 32 ranks: 0, 1 + 0.1, 2, 3 over steps of 1: about 0.98 x + 0.055 the squares add up to 0.007
     rates = {1: 1e3, 2: 1e-3} | {4: 1.0, 8: math.exp(1.1), 16: math.exp(2.0), 32: math.exp(3.0)}
     result = other_points_noise(table(*curve("images_per_s", rates)), 1, 2)

@@ -31,7 +31,7 @@ def test_doublings_and_the_time_to_a_stable_accuracy():
     assert result["time_to_stable_s", 2] == pytest.approx(500)
 
 
-def printed(value, half, note=""):
+def stated(value, half, note=""):
     return row("speedup_throughput", value, 8, note=note) | {"half_unit": half}
 
 
@@ -41,7 +41,7 @@ def printed(value, half, note=""):
         (7, 0.5, "", 7.49, 7.49, "inside"),
         (7, 0.5, "", 7.51, 7.51, "outside"),
         (6.84, 0.005, "", 6.8429, 6.8463, "inside"),  # some of it rounds to 6.84, all is within 5 %
-        (6.84, 0.005, "", 6.0, 8.0, "undecided"),  # a wrong number would follow as well
+        (6.84, 0.005, "", 6.0, 8.0, "undecided"),  # a wrong number would pass as well
         (0.94, 0.005, "at least: x", 0.9358, 0.9454, "undecided"),
         (0.94, 0.005, "at least: x", 0.941, 0.95, "inside"),
         (0.4, 0.05, "at most: x", 0.41, 0.42, "outside"),
@@ -50,13 +50,13 @@ def printed(value, half, note=""):
     ],
 )
 def test_whether_a_printed_number_follows(value, half, note, low, high, verdict):
-    assert follows(printed(value, half, note), between((low + high) / 2, low, high)).outcome == verdict
+    assert follows(stated(value, half, note), between((low + high) / 2, low, high)).outcome == verdict
 
 
 def test_scatter_leaves_a_printed_number_open():
-    assert follows(printed(5, 0.0), student(4.5, 0.5, 1, 4)).outcome == "undecided"
+    assert follows(stated(5, 0.0), student(4.5, 0.5, 1, 4)).outcome == "undecided"
 
 
 def test_a_bound_is_open_to_one_side():
-    result = stated_number(printed(0, 0.5, "at least: two lines"))
+    result = stated_number(stated(0, 0.5, "at least: two lines"))
     assert (result.low, result.high) == (0, math.inf)

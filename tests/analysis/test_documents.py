@@ -48,9 +48,9 @@ def test_what_a_record_says_reaches_the_terminal_without_escapes(tmp_path, capsy
     save(make_record(failure=Failure("killed \x1b[31m\x1b]52;c;eA==\x07")), tmp_path)
     main(["audit", str(tmp_path)])
     main(["compare", "--results", str(tmp_path)])
-    printed = capsys.readouterr()
-    assert "\\x1b[31m" in printed.out
-    assert "\x1b" not in printed.out + printed.err
+    output = capsys.readouterr()
+    assert "\\x1b[31m" in output.out
+    assert "\x1b" not in output.out + output.err
 
 
 def test_a_cell_is_no_formula():

@@ -6,7 +6,7 @@ from analysis import labels
 
 
 @pytest.mark.parametrize(
-    ("values", "places", "spaced"),
+    ("values", "positions", "spaced"),
     [
         ([0.0, 0.5, 0.9], [0, 0.5, 0.9], ""),
         ([0.0, 0.9, 0.95, 0.99], [0, 1, 2, 3], "evenly spaced"),  # 0.95 and 0.99 would overlap, and 0 has no logarithm
@@ -15,8 +15,8 @@ from analysis import labels
         ([3.0], [3.0], ""),
     ],
 )
-def test_values_stand_where_their_ticks_do_not_overlap(values, places, spaced):
-    assert labels.positions(values) == (pytest.approx(places), spaced)
+def test_values_stand_where_their_ticks_do_not_overlap(values, positions, spaced):
+    assert labels.positions(values) == (pytest.approx(positions), spaced)
 
 
 def test_values_are_ordered_and_none_comes_last():
@@ -24,9 +24,9 @@ def test_values_are_ordered_and_none_comes_last():
     assert result == pytest.approx([1.0, 2.0, math.nan], nan_ok=True)
 
 
-@pytest.mark.parametrize(("counts", "words"), [([3, 3], "n=3"), ([1, 3, 2], "n=1 to 3")])
-def test_repeats_in_words(counts, words):
-    assert labels.n_range(counts) == words
+@pytest.mark.parametrize(("counts", "text"), [([3, 3], "n=3"), ([1, 3, 2], "n=1 to 3")])
+def test_repeats_in_words(counts, text):
+    assert labels.n_range(counts) == text
 
 
 def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
@@ -40,7 +40,7 @@ def test_a_label_says_what_distinguishes_a_series_from_others(results):
         swept = {"model": "resnet50", "batch_per_rank": batch, "nodes": 2}
         results.add(nodes=2, batch_per_rank=batch, swept=swept, **{"distribution.backend": backend})
     local = results.table()
-    phrases = {key: labels.distinctions(of, local) for key, of in local.groupby(["batch_per_rank", "backend"])}
+    phrases = {key: labels.distinctions(rows, local) for key, rows in local.groupby(["batch_per_rank", "backend"])}
     assert phrases == {
         (4, "horovod"): ["batch 4", "distribution horovod"],
         (8, "horovod"): ["batch 8", "distribution horovod"],
@@ -51,5 +51,5 @@ def test_a_label_says_what_distinguishes_a_series_from_others(results):
 def test_how_a_strategy_differs_is_said_also_where_it_is_alone(results):
     for backend in ("ps", "ps_cpu"):
         results.add(nodes=2, **{"distribution.backend": backend})
-    phrases = {backend: labels.distinctions(of, of) for backend, of in results.table().groupby("backend")}
+    phrases = {backend: labels.distinctions(rows, rows) for backend, rows in results.table().groupby("backend")}
     assert phrases == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}

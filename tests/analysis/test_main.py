@@ -21,8 +21,8 @@ TRAINING = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", 
 )
 def test_a_command_loads_only_what_it_needs(modules, absent):
     code = f"import sys, {', '.join(modules)}; print(*{{name.partition('.')[0] for name in sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not absent & set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not absent & set(process.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_usage_is_shown_on_request_and_for_a_missing_or_unknown_command(argv, st
     with pytest.raises(SystemExit) as stop:
         main(argv)
     assert stop.value.code == status
-    printed = capsys.readouterr()
-    assert "usage: python -m analysis" in (printed.err if status else printed.out)
+    output = capsys.readouterr()
+    assert "usage: python -m analysis" in (output.err if status else output.out)
 
 
 @pytest.mark.slow

@@ -17,15 +17,15 @@ def test_formulas_worked_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("ranks", "batch", "kept"),
+    ("ranks", "batch", "expected"),
     [
         ([1, 2, 4], [128, 128, 128], "global_batch"),
         ([1, 2, 4], [128, 128, 256], "batch_per_rank"),
         ([2, 2], [64, 64], "batch_per_rank"),
     ],
 )
-def test_what_a_curve_keeps(ranks, batch, kept):
-    assert metrics.shared_batch(ranks, batch) == kept
+def test_what_a_curve_keeps(ranks, batch, expected):
+    assert metrics.shared_batch(ranks, batch) == expected
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_accuracy_is_stable_from_the_epoch_after_the_last_that_is_too_low(accura
 
 def test_the_slope_of_repeats_worked_by_hand():
     # ln: 0 and 0.2 at 1, 0.7 and 0.9 at 2: slope 0.7; residuals 0.1, so s^2 = 0.04 / 2 and Sxx = 1
-    e = metrics.per_doubling([1, 1, 2, 2], [1, math.exp(0.2), math.exp(0.7), math.exp(0.9)])
-    assert e.value == pytest.approx(math.exp(0.7) / 2)
-    assert e.standard_error == pytest.approx(e.value * math.sqrt(0.02))
-    assert (e.degrees, e.n) == (2, 2)
+    slope = metrics.per_doubling([1, 1, 2, 2], [1, math.exp(0.2), math.exp(0.7), math.exp(0.9)])
+    assert slope.value == pytest.approx(math.exp(0.7) / 2)
+    assert slope.standard_error == pytest.approx(slope.value * math.sqrt(0.02))
+    assert (slope.degrees, slope.n) == (2, 2)
     assert metrics.per_doubling([1, 8], [5, 40]).value == pytest.approx(1)  # ideal scaling
     with pytest.raises(ValueError, match="two sizes"):
         metrics.per_doubling([2, 2], [1, 1])

@@ -22,12 +22,12 @@ def results(tmp_path_factory):
     return folder
 
 
-def made(results, threshold=0.75, plan=MILLION, to=(), experiments=BOTH):
+def new_proposal(results, threshold=0.75, plan=MILLION, to=(), experiments=BOTH):
     return proposal.proposal(Study(results), experiments, threshold, plan, to)
 
 
 def test_weak_and_strong_scaling_are_distinguished_and_judged(results):
-    content = made(results)
+    content = new_proposal(results)
     (weak,), (strong,) = content.curves_in("weak"), content.curves_in("strong")
     assert [row.verdict for row in weak.measured] == ["base of the curve", *["meets it"] * 3]
     assert [row.verdict for row in strong.measured] == ["base of the curve", "meets it", "meets it", "below it"]
@@ -38,14 +38,14 @@ def test_weak_and_strong_scaling_are_distinguished_and_judged(results):
 
 
 def test_a_threshold_within_the_interval_is_not_decided(results):
-    (weak,) = made(results, threshold=0.88).curves_in("weak")
+    (weak,) = new_proposal(results, threshold=0.88).curves_in("weak")
     assert (weak.rows[3].verdict, weak.supported) == ("not decidable", 4)
     assert "is not decidable" in proposal.sentence(weak, 0.88)
 
 
 def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
-    """64 images/s less 1 % on average: 640,000 images take 10,100 s, 2.8 h; on 8 nodes at 0.88 an eighth of that."""
-    (weak,) = made(results, plan=Plan(640_000, 3, True)).curves_in("weak")
+    """64 images/s less 1 % on average: 640,000 images take 10,100 s, 2.8 h; on 8 nodes an eighth of that, over 0.88."""
+    (weak,) = new_proposal(results, plan=Plan(640_000, 3, True)).curves_in("weak")
     one, *_, eight = weak.rows[:4]
     assert one.hours.value == pytest.approx(10_100 / 3600, rel=0.002)
     assert eight.hours.value == pytest.approx(10_100 / 3600 / 8 / 0.88, rel=0.005)
@@ -54,7 +54,7 @@ def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
 
 
 def test_what_was_not_measured_is_marked_as_predicted_and_supports_nothing(results):
-    (weak,) = made(results, to=(4, 16)).curves_in("weak")
+    (weak,) = new_proposal(results, to=(4, 16)).curves_in("weak")
     assert [row.nodes for row in weak.rows if row.predicted] == [16]
     assert weak.rows[-1].efficiency.covers == "machines"
     assert weak.supported == 8
@@ -63,7 +63,7 @@ def test_what_was_not_measured_is_marked_as_predicted_and_supports_nothing(resul
 def test_two_points_predict_nothing_and_one_host_has_no_network(tmp_path):
     steps = [0.5 + 0.001 * number for number in range(12)]
     save(make_rounds([(step, step / 0.9) for step in steps], [Arm(1), Arm(2)]), tmp_path)
-    content = made(tmp_path)
+    content = new_proposal(tmp_path)
     assert not any(row.predicted for row in content.curves[0].rows)
     assert any("no prediction beyond 2 nodes" in note for note in content.notes)
     assert content.caveats == ["Nodes are cores of 1 host: no network between hosts was measured."]
@@ -73,7 +73,7 @@ def test_points_that_shared_cores_support_nothing(tmp_path):
     run = make_rounds([(0.5, 0.55)] * 12, [Arm(1), Arm(2)])
     run.cores_shared = True
     save(run, tmp_path)
-    (curve,) = made(tmp_path).curves
+    (curve,) = new_proposal(tmp_path).curves
     assert curve.supported is None
     assert "no number of nodes is supported" in proposal.sentence(curve, 0.75)
 
@@ -86,13 +86,13 @@ def test_emulated_nodes_are_no_cluster(tmp_path):
 
 def test_without_a_curve_it_says_what_there_is(results):
     with pytest.raises(TableError, match=r"records of overhead .*strong_scaling, weak_scaling"):
-        made(results, experiments=("overhead",))
+        new_proposal(results, experiments=("overhead",))
 
 
 def test_a_colour_stands_for_one_curve_in_weak_and_strong_scaling(results):
-    content = made(results)
+    content = new_proposal(results)
     names = {curve.name for curve in content.curves}
     with mpl.rc_context(fname=plots.STYLE):
-        drawn = [line for axes in figures.draw(content).axes for line in axes.lines if line.get_label() in names]
-    colours = {(line.get_label(), line.get_color()) for line in drawn}
+        lines = [line for axes in figures.draw(content).axes for line in axes.lines if line.get_label() in names]
+    colours = {(line.get_label(), line.get_color()) for line in lines}
     assert len(colours) == len({colour for _, colour in colours}) == len(content.curves)

@@ -16,8 +16,8 @@ def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(result):
     cells = result[(result["report"] == "003") & result["place"].str.startswith("row ")]
     assert len(cells) == 2 * 4 * 17 + 2 * 4 * 9 + 2 * (4 * 8 + 1)
     digits = cells["unit"].map({"x": 2, "fraction": 4})
-    for stated, computed, n in zip(cells["stated"], cells["computed"], digits, strict=True):
-        assert f"{computed:.{n}f}" == f"{stated:.{n}f}"
+    for stated, value, n in zip(cells["stated"], cells["computed"], digits, strict=True):
+        assert f"{value:.{n}f}" == f"{stated:.{n}f}"
 
 
 @pytest.mark.slow
@@ -39,12 +39,12 @@ def only(result, **where):
 
 
 @pytest.mark.parametrize(
-    ("where", "computed", "agrees"),
+    ("where", "expected", "agrees"),
     [
         # 136.51 / 19.4, 66.25 / 8.82
         ({"report": "001", "place": "text, part 5 (figure 5)", "model": "inceptionv3"}, 7.0366, True),
         ({"report": "001", "place": "text, part 5 (figure 5)", "model": "vgg16"}, 7.5113, True),
-        # 671.09 / 63.88, of figure 4: another run, and no repeat on a GPU tells how far runs differ
+        # 671.09 / 63.88, of figure 4: another run, and no repeat on a GPU shows how far runs differ
         ({"report": "001", "place": "text, part 5 (figure 6)", "model": "vgg16"}, 10.5055, None),
         # 5:19 to 3:25, 11 s to 5 s
         ({"report": "004", "quantity": "job_s_improvement_fraction"}, 114 / 319, False),
@@ -68,9 +68,9 @@ def only(result, **where):
         ({"report": "001", "quantity": "model_bytes"}, 553_430_176, False),
     ],
 )
-def test_numbers_worked_by_hand(result, where, computed, agrees):
+def test_numbers_worked_by_hand(result, where, expected, agrees):
     row = only(result, **where)
-    assert row["computed"] == pytest.approx(computed, rel=1e-4)
+    assert row["computed"] == pytest.approx(expected, rel=1e-4)
     assert pd.isna(row["agrees"]) if agrees is None else row["agrees"] == agrees
     if not pd.isna(row["stated"]):
         assert row["difference"] == row["computed"] - row["stated"]

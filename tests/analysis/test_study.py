@@ -8,6 +8,7 @@ from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study, record_files
 from analysis.table import loading
+from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import curve_in_rounds
 from tests.helpers.timelines import launch_with_timeline
@@ -15,13 +16,11 @@ from train.record.record import Failure
 
 
 def opened_records(command, log):
-    """The records that a command opens, once for each time, in a process that is forked from this one.
+    """Log the path of each record that a command opens, in a process that is forked from this one.
 
-    Python tells each opening of a file to such a hook, also in processes that are forked further; it stays until the
-    process ends.
+    Python calls the audit hook for each file that is opened, in forked processes too, until the process ends.
     """
-    # The figures of the reports, which take long to draw, know of no record.
-    registry.figures = lambda local: {one.id: one for one in registry.experiment_figures(local)}
+    registry.figures = experiment_figures
 
     def hook(event, arguments):
         if event == "open" and str(arguments[0]).endswith("record.json"):
@@ -34,14 +33,14 @@ def opened_records(command, log):
 
 @pytest.mark.slow
 def test_a_command_opens_each_record_once(results, tmp_path):
-    """Of a curve in rounds, the points of another, and a timeline."""
+    """The records are those of a curve in rounds, the points of another curve, and a timeline."""
     curve_in_rounds(results.folder)
     for repeat in range(3):
         for nodes in (1, 2):
             save(make_record(model="vgg16", nodes=nodes, repeat=repeat), results.folder)
     launch_with_timeline(results.folder)
     folder, out = str(results.folder), str(tmp_path)
-    audit.table_findings(loading.published())  # which this process keeps
+    audit.table_findings(loading.published())  # this process keeps the result
     claims.judge(claims.read(), Study(tmp_path))
     for command in (
         ["report", "--out", f"{out}/report.html", "--results", folder],
@@ -69,14 +68,14 @@ def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):
 def test_records_are_there_by_path_also_those_that_are_not_in_the_table(results):
     old, new = results.add(generation=0), results.add(generation=1)
     failed = results.add(nodes=2, failure=Failure("out of memory"))
-    cut = results.add(nodes=4)
-    cut.write_bytes(cut.read_bytes()[:-20])
+    truncated = results.add(nodes=4)
+    truncated.write_bytes(truncated.read_bytes()[:-20])
     study = Study(results.folder)
     assert set(study.local["record"]) == {str(new)}
     assert [*study.records] == [*map(str, (old, new, failed))]
     assert study.records[str(old)].generation == 0
     assert study.records[str(new)] is study.records[str(new)]
-    assert ([one.path for one in study.left_out], [one.path for one in study.failed]) == ([str(cut)], [str(failed)])
+    assert [notice.path for notice in (*study.left_out, *study.failed)] == [str(truncated), str(failed)]
     assert Study(results.folder, every_generation=True).local["record"].nunique() == 2
 
 
@@ -84,9 +83,9 @@ def test_records_are_there_by_path_also_those_that_are_not_in_the_table(results)
 def test_records_of_more_than_is_kept_are_the_same(results, monkeypatch, limit):
     for nodes in (1, 2, 4):
         results.add(nodes=nodes)
-    kept = dict(Study(results.folder).records)
+    records = dict(Study(results.folder).records)
     monkeypatch.setattr(loading, limit, 10_000)
-    assert dict(Study(results.folder).records) == kept
+    assert dict(Study(results.folder).records) == records
 
 
 def test_a_part_of_a_study_has_its_rows_and_all_records(results):

@@ -13,7 +13,7 @@ def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
 
 
 @pytest.mark.parametrize(
-    ("text", "output"),
+    ("text", "message"),
     [
         ("[drift]\nvalue = 1\nunit = 's'\nreason = 'because'", r"\[drift\] must have exactly reason, source"),
         ("[drift]\nvalue = 1\nunit = 's'\nreason = ''\nsource = 'x'", "none of them empty"),
@@ -21,8 +21,8 @@ def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
         ("[drift", "not a readable TOML file"),
     ],
 )
-def test_a_threshold_has_its_unit_its_reason_and_its_source(tmp_path, text, output):
+def test_a_threshold_has_its_unit_its_reason_and_its_source(tmp_path, text, message):
     path = tmp_path / "t.toml"
     path.write_text(text)
-    with pytest.raises(TableError, match=output):
+    with pytest.raises(TableError, match=message):
         thresholds.read(path)

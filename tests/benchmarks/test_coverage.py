@@ -18,7 +18,7 @@ def test_a_clean_machine_stops_early_and_holds_the_truth():
 
 
 def test_an_interval_that_is_too_narrow_would_show():
-    """Launches that differ by far more than the rounds within them: one launch cannot know."""
+    """Launches differ by far more than the rounds within them, which a single launch cannot show."""
     row = simulated(coverage.proportional(0.01), between=0.3)
     assert float(row["holds the truth"]) < 0.2
 

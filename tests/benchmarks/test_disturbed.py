@@ -10,8 +10,8 @@ QUIET = [1.58, 1.59, 1.60, 1.61, 1.62, 1.63, 1.64, 1.65]
 def test_the_rounds_beside_the_loop_are_distinguished_from_the_others(tmp_path):
     ratios = [*QUIET[:4], 0.80, 0.81, 0.82, 0.83, *QUIET[4:]]
     save(make_rounds([(1.0, 2 / ratio, 2 / 1.9) for ratio in ratios]), tmp_path)
-    beside, speedup, control = disturbed.compare(tmp_path, {4, 5, 6, 7, 12})
-    assert beside == "4 of 12 rounds beside a busy loop"
+    count, speedup, control = disturbed.compare(tmp_path, {4, 5, 6, 7, 12})
+    assert count == "4 of 12 rounds beside a busy loop"
     assert speedup.startswith("nodes2-: speedup over all rounds 1.595 (0.8")
     assert speedup.endswith("without the loop 1.615 (1.580 to 1.650)")
     assert "1.900 (1.900 to 1.900)" in control

@@ -31,7 +31,7 @@ def test_a_turn_of_a_curve_has_the_rates_of_its_round():
 
 
 def test_rates_and_speedups_are_compared_turn_by_turn():
-    # In rounds one node is as fast as alone, and two nodes are 0.8, then 0.9 of it; the machine slows down by half.
+    # One node is as fast in rounds as alone; two nodes have 0.8, then 0.9 of their speed. The machine slows by half.
     nested, alone = [{1: 8.0, 2: 12.0}, {1: 4.0, 2: 6.3}], {2: [15.0, 7.0], 1: [8.0, 4.0, 2.0]}
     assert list(compare(nested, alone)) == [
         "nodes=1: rate in rounds / alone 1.000, 1.000, n=2 turns",
@@ -46,12 +46,12 @@ def test_rates_and_speedups_are_compared_turn_by_turn():
 def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
     ticks = tmp_path / "ticks"
     child = f"while True: open({str(ticks)!r}, 'a').write('.')"
-    # As the launcher does, it ends its processes when it is told to end.
-    heed = "signal.signal(signal.SIGTERM, lambda *_: sys.exit())"
-    parent = f"import signal, subprocess, sys; {heed}; subprocess.run([sys.executable, '-c', {child!r}])"
+    # Like the launcher, it ends its child when it gets SIGTERM.
+    handler = "signal.signal(signal.SIGTERM, lambda *_: sys.exit())"
+    parent = f"import signal, subprocess, sys; {handler}; subprocess.run([sys.executable, '-c', {child!r}])"
 
     def ticking():
-        return next(one for one in psutil.Process().children(recursive=True) if child in one.cmdline())
+        return next(process for process in psutil.Process().children(recursive=True) if child in process.cmdline())
 
     launch = Launch("curve", tmp_path, [sys.executable, "-c", parent])
     try:
@@ -82,7 +82,7 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
 
 def test_a_curve_and_its_points_are_distinguished_from_each_other_and_from_controls_of_emulated_nodes(monkeypatch):
     monkeypatch.setattr(launches, "this_machine", lambda: Machine(2, None))
-    given = ["experiment=weak_scaling", "model=tiny", "nodes=4", "launcher=emulated"]
-    assert launches.curve_of(launches.overrides(Path("unused"), given)) == "tiny-rounds"
-    asked = launches.overrides(Path("unused"), given, design="launches")
-    assert launches.points_of(asked) == ["tiny-nodes1", "tiny-nodes2", "tiny-nodes4"]
+    arguments = ["experiment=weak_scaling", "model=tiny", "nodes=4", "launcher=emulated"]
+    assert launches.curve_of(launches.overrides(Path("unused"), arguments)) == "tiny-rounds"
+    overrides = launches.overrides(Path("unused"), arguments, design="launches")
+    assert launches.points_of(overrides) == ["tiny-nodes1", "tiny-nodes2", "tiny-nodes4"]

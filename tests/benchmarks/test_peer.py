@@ -7,15 +7,15 @@ from benchmarks import peer
 
 pytestmark = pytest.mark.slow
 
-# Prints what the peer prints around its timed steps.
+# Prints the lines that the peer prints around its timed steps.
 SCRIPT = """
 import argparse, os
 parser = argparse.ArgumentParser()
 parser.add_argument("--no-cuda", action="store_true")
 for name in ("model", "batch-size", "num-iters", "num-warmup-batches", "num-batches-per-iter"):
     parser.add_argument("--" + name)
-given = parser.parse_args()
-assert (given.model, given.batch_size, given.num_iters, os.environ["TF_USE_LEGACY_KERAS"]) == ("VGG16", "3", "1", "1")
+args = parser.parse_args()
+assert (args.model, args.batch_size, args.num_iters, os.environ["TF_USE_LEGACY_KERAS"]) == ("VGG16", "3", "1", "1")
 if os.environ["HOROVOD_RANK"] == "0":
     print("Running benchmark...")
     print("Iter #0: 1.0 img/sec per CPU")

@@ -14,7 +14,7 @@ def held(physics, noise=0.01, learned=LEARNED, curves=60):
 
 @pytest.mark.parametrize("physics", prediction.PHYSICS)
 def test_the_interval_holds_simulated_physics(physics):
-    """60 curves to 32, 64 and 128 ranks: a coverage of 0.9 is seen below 0.80 less than once in a hundred times."""
+    """60 curves to 32, 64 and 128 ranks: with a coverage of 0.9, fewer than 0.80 are held once in 100 times."""
     assert held(physics) > 0.80
 
 
@@ -31,7 +31,7 @@ def test_noise_that_is_not_learned_would_show():
 
 @pytest.mark.slow
 def test_the_page_has_the_table_of_public_curves_as_it_is():
-    """Cell by cell; the spaces that align columns do not count."""
+    """Cells are compared without the spaces that align columns."""
     page = [
         [cell.strip() for cell in line.split("|")] for line in (ROOT / "docs/prediction.md").read_text().splitlines()
     ]

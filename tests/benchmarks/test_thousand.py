@@ -11,8 +11,8 @@ from train.record import files, record
 @pytest.mark.slow
 @pytest.mark.parametrize("computes", [False, True])
 def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, computes):
-    made, stages = thousand_record.example(8, 30), thousand_record.Stages()
-    home = files.point_folder(tmp_path, made.experiment, made.point, made.config_hash)
+    planned, stages = thousand_record.example(8, 30), thousand_record.Stages()
+    home = files.point_folder(tmp_path, planned.experiment, planned.point, planned.config_hash)
     thousand_record.profile_record(stages, home, 8, 30, computes)
     run = record.load(record.find(tmp_path)[0])
     assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)

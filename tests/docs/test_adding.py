@@ -23,7 +23,7 @@ MOMENTA = [f"momentum{value}-seed{seed}" for value in ("0", "0.5", "0.9") for se
 
 @pytest.fixture
 def kit(tmp_path: Path) -> Path:
-    """A copy of the kit to which only the page's files were added."""
+    """A copy of the kit with the files of the page."""
     for part in ("train", "conf"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "Makefile", tmp_path)
@@ -33,12 +33,12 @@ def kit(tmp_path: Path) -> Path:
 
 
 def points(kit: Path, experiment: str, *overrides: str) -> dict[str, list[int]]:
-    """Ranks, batch per rank and global batch of each point, by its name, as the table of `--dry-run` has them."""
+    """Return the ranks, batch per rank and global batch of each point by name, from the table of `--dry-run`."""
     command = [sys.executable, "-m", "train.launch", "--dry-run", "launcher=local", "tracking=none"]
     command += [f"experiment={experiment}", *overrides]
-    done = subprocess.run(command, cwd=kit, env=shell.ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
+    process = subprocess.run(command, cwd=kit, env=shell.ENVIRONMENT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    rows = [line.split() for line in process.stdout.splitlines()]
     # point, ranks, cores per node, threads per rank, batch per rank, global batch, steps
     return {
         name: [int(numbers[i]) for i in (0, 3, 4)]
@@ -48,7 +48,7 @@ def points(kit: Path, experiment: str, *overrides: str) -> dict[str, list[int]]:
 
 
 def drawn(kit: Path) -> set[str]:
-    """The names of the figures that make drew."""
+    """Return the names of the figures that make drew."""
     return {path.stem for path in (kit / "figures").glob("*.png")}
 
 
@@ -58,7 +58,7 @@ def test_a_sweep_over_ranks_per_node(kit):
     assert points(kit, "ranks_on_a_node", alone) == {
         f"{model}-ranks_per_node{ranks}": batches[ranks] for model in ("resnet50", "googlenet") for ranks in (1, 2, 4)
     }
-    # Of a model so small that eight of it fit into any memory: points that do not fit are left out.
+    # Points that do not fit into memory are left out; eight ranks of the tiny model fit into any memory.
     two_nodes = points(kit, "ranks_on_a_node", "nodes=2", "model=tiny", alone)
     assert [ranks for ranks, *_ in two_nodes.values()] == [2, 4, 8]
 
@@ -85,8 +85,8 @@ def test_every_file_is_a_target(kit):
     for text in FILES:
         name = yaml.safe_load(text)["experiment"]
         target = name.replace("_", "-")
-        done = subprocess.run(["make", "-n", target], cwd=kit, capture_output=True, text=True, check=True)
-        assert f"-m train.make {target}\n" in done.stdout
+        process = subprocess.run(["make", "-n", target], cwd=kit, capture_output=True, text=True, check=True)
+        assert f"-m train.make {target}\n" in process.stdout
 
 
 @pytest.mark.end_to_end

@@ -22,18 +22,18 @@ def test_one_version_one_title_one_licence():
     assert "Apache License" in (ROOT / "LICENSE").read_text()
 
 
-def test_the_date_is_one_and_the_authors_are():
+def test_the_date_and_the_authors_are_the_same():
     assert CODEMETA["dateModified"] == CITATION["date-released"].isoformat()
-    assert [one["name"] for one in CODEMETA["author"]] == [one["name"] for one in CITATION["authors"]]
+    assert [author["name"] for author in CODEMETA["author"]] == [author["name"] for author in CITATION["authors"]]
     assert CODEMETA["keywords"] == CITATION["keywords"]
 
 
 def test_what_is_required_is_what_is_locked():
-    output = dict(line.split(" ") for line in CODEMETA["softwareRequirements"])
-    assert PROJECT["requires-python"] == output["Python"] == CODEMETA["runtimePlatform"].removeprefix("Python ")
+    required = dict(line.split(" ") for line in CODEMETA["softwareRequirements"])
+    assert PROJECT["requires-python"] == required["Python"] == CODEMETA["runtimePlatform"].removeprefix("Python ")
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     locked = {package["name"]: package.get("version") for package in packages}
-    assert (locked["tensorflow-cpu"], locked["horovod"]) == (output["TensorFlow"], output["Horovod"])
+    assert (locked["tensorflow-cpu"], locked["horovod"]) == (required["TensorFlow"], required["Horovod"])
 
 
 def test_files_that_are_named_are_there():

@@ -1,4 +1,4 @@
-"""What a user sets on the command line of make reaches the commands as it is, and no shell and no Make runs it."""
+"""The variables on the command line of make reach the commands unchanged; neither a shell nor Make executes them."""
 
 import json
 import re
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)"),
 ]
 
-# It takes the place of the environment's Python: it writes its arguments and its variables down.
+# It replaces the environment's Python and logs its arguments and variables.
 STUB = f"""#!{sys.executable}
 import json, os, runpy, sys
 if sys.argv[1:3] == ["-m", "train.make"]:
@@ -25,7 +25,7 @@ if sys.argv[1:3] == ["-m", "train.make"]:
 with open(os.environ["LOG"], "a") as log:
     print(json.dumps([sys.argv[1:], dict(os.environ)]), file=log)
 """
-# What a file may be called: each of Make, the shell, Hydra and OmegaConf would read something into it.
+# A file may have this name; Make, the shell, Hydra and OmegaConf would each interpret a part of it.
 NASTY = 'it\'s\\ "a`touch b`$(touch c)$(shell touch d)${SHELL}$$";touch e;\n [é]:#%|(1)\\'
 SWITCHES = {"DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
 
@@ -51,10 +51,10 @@ def kit(tmp_path, monkeypatch):
     return tmp_path
 
 
-def commands(kit, *words):
-    """What make ran in it: the arguments and the variables of each command."""
-    done = subprocess.run(["make", *words], cwd=kit, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def commands(kit, *arguments):
+    """Return the arguments and the variables of each command that make runs."""
+    process = subprocess.run(["make", *arguments], cwd=kit, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     return [json.loads(line) for line in (kit / "log").read_text().splitlines()]
 
 
@@ -62,19 +62,19 @@ def commands(kit, *words):
 def test_no_value_is_run(kit, monkeypatch, target):
     values = dict.fromkeys(sorted(variables() - {"ARGS", "DEVICE", "PYTHON"}), NASTY) | dict.fromkeys(SWITCHES, "0")
     monkeypatch.setenv("PYTHON", str(kit / ".venv/bin/python"))
-    half = dict(list(values.items())[::2])  # of the command line; the others are of the environment
+    half = dict(list(values.items())[::2])  # on the command line; the others are in the environment
     for name in values.keys() - half.keys():
         monkeypatch.setenv(name, values[name])
     before = set(kit.rglob("*"))
-    made = commands(kit, target, *(f"{name}={value}" for name, value in half.items()))
+    calls = commands(kit, target, *(f"{name}={value}" for name, value in half.items()))
     assert {path.name for path in set(kit.rglob("*")) - before} <= {"log", "__pycache__"}
     for name, value in values.items():
-        assert made[-1][1][name] == value
+        assert calls[-1][1][name] == value
 
 
 @pytest.mark.parametrize("name", sorted(variables() - SWITCHES - {"DEVICE", "PYTHON"}))
 def test_every_variable_reaches_a_command(name):
-    """Each of the list is read somewhere: in train/make.py, by what builds images, or in a recipe."""
+    """Each is read in train/make.py, in containers/build.py or in a recipe."""
     readers = [ROOT / "train/make.py", ROOT / "containers/build.py"]
     recipes = "".join(re.findall(r"^\t.*", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert any(f'"{name}"' in path.read_text() for path in readers) or re.search(rf"\$\${{?{name}\b", recipes)
@@ -84,17 +84,17 @@ DEVICES = ("cpu ; touch b", "%", "cpu gpu")
 
 
 @pytest.mark.parametrize(
-    ("words", "error"),
+    ("arguments", "error"),
     [
         (['";touch b;"'], "no target '\";touch b;\"'. Experiments: "),
         *((["doctor", f"DEVICE={device}"], f"DEVICE={device}: allowed are cpu gpu") for device in DEVICES),
         (["weak-scaling", "MODEL=resnet50"], "MODEL: no such variable; allowed are"),
     ],
 )
-def test_what_is_not_known_is_refused_and_not_run(kit, words, error):
-    done = subprocess.run(["make", *words], cwd=kit, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert error in done.stderr
+def test_what_is_not_known_is_refused_and_not_run(kit, arguments, error):
+    process = subprocess.run(["make", *arguments], cwd=kit, capture_output=True, text=True)
+    assert process.returncode == 2
+    assert error in process.stderr
     assert not (kit / "b").exists()
 
 
@@ -103,13 +103,13 @@ def test_python_may_have_a_space_in_its_path(kit):
     assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["containers/build.py", "image", "cpu"]
 
 
-@pytest.mark.parametrize("given", ["a,b", "a b", " a, b ", "a,,b"])
-def test_a_list_is_separated_by_commas_or_spaces(kit, given):
-    launch = commands(kit, "weak-scaling", f"MODELS={given}", f"ONLY={given}", f"HOSTS={given}")[1][0]
+@pytest.mark.parametrize("value", ["a,b", "a b", " a, b ", "a,,b"])
+def test_a_list_is_separated_by_commas_or_spaces(kit, value):
+    launch = commands(kit, "weak-scaling", f"MODELS={value}", f"ONLY={value}", f"HOSTS={value}")[1][0]
     assert {"--only=a,b", "model=a,b", "launcher.hosts=['a','b']"} <= set(launch)
 
 
 def test_more_options_for_pytest_are_read_as_by_a_shell(kit):
-    made = commands(kit, "test", "PYTEST_ARGS=-k 'a or b' tests/x.py")
-    assert made[-1][0] == ["-m", "pytest"]
-    assert made[-1][1]["PYTEST_ADDOPTS"].endswith("-k 'a or b' tests/x.py")
+    calls = commands(kit, "test", "PYTEST_ARGS=-k 'a or b' tests/x.py")
+    assert calls[-1][0] == ["-m", "pytest"]
+    assert calls[-1][1]["PYTEST_ADDOPTS"].endswith("-k 'a or b' tests/x.py")

@@ -1,4 +1,4 @@
-"""What the README and the pages name exists: paths of the repository, links, make targets, modules to run."""
+"""The paths, links, make targets and modules that the README and the pages name exist."""
 
 import re
 from pathlib import Path
@@ -9,9 +9,9 @@ from tests.helpers import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "ARTIFACT.md", "analysis/published/SOURCES.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-ROOMS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
+FOLDERS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
 # The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
-OWN = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME", "mine"}
+EXAMPLES = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME", "mine"}
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -26,8 +26,8 @@ def code(page: Path) -> str:
 
 def paths(page: Path) -> set[str]:
     """The paths in a page's code that begin with a folder of the repository."""
-    result = re.findall(rf"(?<![\w./<-])(?:{'|'.join(ROOMS)})/[\w./*-]*", code(page))
-    return {path.rstrip(".") for path in result if Path(path).stem not in OWN}
+    result = re.findall(rf"(?<![\w./<-])(?:{'|'.join(FOLDERS)})/[\w./*-]*", code(page))
+    return {path.rstrip(".") for path in result if Path(path).stem not in EXAMPLES}
 
 
 def targets() -> set[str]:
@@ -51,8 +51,8 @@ def test_links_and_images_exist(page):
 
 @each_page
 def test_targets_exist(page):
-    asked = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", code(page)))
-    assert asked - targets() - {name.replace("_", "-") for name in OWN} == set()
+    page_targets = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", code(page)))
+    assert page_targets - targets() - {name.replace("_", "-") for name in EXAMPLES} == set()
 
 
 @each_page

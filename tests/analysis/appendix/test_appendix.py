@@ -13,11 +13,11 @@ DATA = contents.DATA.read_text()
 
 def test_the_kits_own_claims_come_first_and_have_what_is_expected_of_them():
     appendix = contents.read()
-    own = appendix.claims[:4]
-    assert [claim.report for claim in own] == ["kit"] * 4
+    kit_claims = appendix.claims[:4]
+    assert [claim.report for claim in kit_claims] == ["kit"] * 4
     assert len(appendix.claims) == 4 + 74
     assert appendix.claims_of("weak_scaling") == ["C1"]
-    assert {claim.arguments["quantity"] for claim in own} <= set(SummaryPoint.__struct_fields__)
+    assert {claim.arguments["quantity"] for claim in kit_claims} <= set(SummaryPoint.__struct_fields__)
     by_id = {claim.id: claim for claim in appendix.claims}
     assert appendix.expected_verdict(by_id["weak-scaling-pays"]) == "supported"
     assert appendix.expected_verdict(by_id["004-averaging-loses-precision"]) == "contradicted"
@@ -26,15 +26,15 @@ def test_the_kits_own_claims_come_first_and_have_what_is_expected_of_them():
 
 @pytest.mark.slow
 def test_every_figure_that_is_named_can_be_drawn():
-    """Those of reports by their ids; those of local records by the kinds that there are."""
-    rooms = (diagnosis, scaling, settings, training)
-    kinds = {kind.name for room in rooms for kind in vars(room).values() if isinstance(kind, Kind)}
-    known = registry.figures(Study().local)
+    """Figures of reports are named by their ids, figures of local records by their kinds."""
+    modules = (diagnosis, scaling, settings, training)
+    kinds = {kind.name for module in modules for kind in vars(module).values() if isinstance(kind, Kind)}
+    figures = registry.figures(Study().local)
     for experiment in contents.read().experiments:
-        own = f"own-{experiment.name.replace('_', '-')}"
+        prefix = f"own-{experiment.name.replace('_', '-')}"
         for figure in experiment.figures:
-            kind = figure.removeprefix(own).removeprefix("-") if figure.startswith(own) else None
-            assert figure in known or kind in kinds, figure
+            kind = figure.removeprefix(prefix).removeprefix("-") if figure.startswith(prefix) else None
+            assert figure in figures or kind in kinds, figure
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def judged(verdict, experiment=""):
 
 
 @pytest.mark.parametrize(
-    ("stated", "here", "measured", "outcome", "why"),
+    ("stated", "local", "measured", "outcome", "why"),
     [
         ("supported", judged("supported"), [], "reproduced", ""),
         ("contradicted", judged("supported"), [], "not reproduced", ""),
@@ -80,18 +80,18 @@ def judged(verdict, experiment=""):
         ("", judged("supported"), [], "not run", "the archive does not state it"),
     ],
 )
-def test_the_outcome_follows_from_both_verdicts(stated, here, measured, outcome, why):
+def test_the_outcome_follows_from_both_verdicts(stated, local, measured, outcome, why):
     archive = {"one": {"verdict": stated, "evidence": "theirs"}} if stated else {}
-    (row,) = claim_rows(archive, [here], measured)
+    (row,) = claim_rows(archive, [local], measured)
     assert (row.label, row.outcome) == ("C1", outcome)
     assert row.why.startswith(why)
-    assert row.numbers == f"numbers of {here.verdict}"
+    assert row.numbers == f"numbers of {local.verdict}"
     assert row.allowed.startswith("measured: ")
 
 
 def evaluation(steps, *outcomes):
     stated = {"one": {"verdict": "supported", "evidence": ""}}
-    verdicts = [claim_rows(stated, [judged(one)], [])[0] for one in outcomes]
+    verdicts = [claim_rows(stated, [judged(outcome)], [])[0] for outcome in outcomes]
     return Evaluation("a.tar.gz", "2 cores", "0" * 40, steps, 3, [], verdicts, "")
 
 

@@ -16,7 +16,7 @@ FILES = ["horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"
 
 
 def names(result):
-    return sorted(place.name for place in result.attachments)
+    return sorted(path.name for path in result.attachments)
 
 
 def test_what_a_launch_left_beside_its_record_comes_along(tmp_path):
@@ -24,16 +24,16 @@ def test_what_a_launch_left_beside_its_record_comes_along(tmp_path):
     path = launch_with_timeline(tmp_path)
     result = archive.collect(tmp_path, scrubbed=False)
     assert len(result.records) == 2
-    assert {tmp_path / place for place in result.attachments} == {path.with_name(name) for name in FILES}
+    assert {tmp_path / attachment for attachment in result.attachments} == {path.with_name(name) for name in FILES}
     assert result.left_out == []
-    # A file that is missing, or not that of the record, stays out and is named.
+    # A file that is missing or does not belong to the record is left out and named.
     path.with_name("operations-0.json.gz").unlink()
     path.with_name("operations-1.json.gz").write_bytes(b"another")
     result = archive.collect(tmp_path, scrubbed=False)
     assert names(result) == FILES[:1]
-    missing, other = result.left_out
+    missing, changed = result.left_out
     assert "operations-0.json.gz: No such file" in missing
-    assert "operations-1.json.gz: not the file of the record beside it" in other
+    assert "operations-1.json.gz: not the file of the record beside it" in changed
 
 
 def test_a_name_that_leads_elsewhere_is_not_followed(tmp_path):
@@ -49,8 +49,8 @@ def test_scrubbed_files_are_those_that_name_nobody_and_records_have_their_digest
     path = launch_with_timeline(tmp_path / "from")
     result = archive.collect(tmp_path / "from", scrubbed=True)
     assert names(result) == FILES
-    for place, content in (result.records | result.attachments).items():
-        files.write_once(tmp_path / "to" / place, content)
+    for relative, content in (result.records | result.attachments).items():
+        files.write_once(tmp_path / "to" / relative, content)
     [copy] = find_launches(Study(tmp_path / "to").records)
     assert len(load(copy).ranks) == 2
     content = gzip.compress(b'{"began_at": 1.0, "operations": [["worker on host1", "Conv2D", 10.0, 300.0]]}')
@@ -89,26 +89,26 @@ def test_the_host_of_a_server_is_a_name_too():
     assert {"secret", "secret.example.org"} <= archive.hosts(run)
 
 
-def test_what_measures_stays_as_it_is():
+def test_measurements_stay_as_they_are():
     run = run_with_names()
-    done = scrubbed(run)
-    assert [rank.host for rank in done.ranks] == ["host0", "host1"]
-    assert done.environment.hosts[0].host == "host0"  # one host, one name
-    assert [rank.step_times_s for rank in done.ranks] == [rank.step_times_s for rank in run.ranks]
-    assert (done.config_hash, done.job_s, done.started_at) == (run.config_hash, run.job_s, run.started_at)
-    env = done.environment.variables
+    copy = scrubbed(run)
+    assert [rank.host for rank in copy.ranks] == ["host0", "host1"]
+    assert copy.environment.hosts[0].host == "host0"  # one host, one name
+    assert [rank.step_times_s for rank in copy.ranks] == [rank.step_times_s for rank in run.ranks]
+    assert (copy.config_hash, copy.job_s, copy.started_at) == (run.config_hash, run.job_s, run.started_at)
+    env = copy.environment.variables
     assert (env["SLURM_NNODES"], env["HOROVOD_CYCLE_TIME"], env["SLURM_NODELIST"]) == ("2", "20", "scrubbed")
-    assert done.command == ["/...", "-m", "train", "results=/...", "hosts=host0:1"]
-    assert done.notes[0] == "rank 1 on host1 was slow; see /.../rank-1.log"
-    assert done.environment.image == "/.../kit.sif"
-    assert done.environment.hosts[0].cpu_model == run.environment.hosts[0].cpu_model
+    assert copy.command == ["/...", "-m", "train", "results=/...", "hosts=host0:1"]
+    assert copy.notes[0] == "rank 1 on host1 was slow; see /.../rank-1.log"
+    assert copy.environment.image == "/.../kit.sif"
+    assert copy.environment.hosts[0].cpu_model == run.environment.hosts[0].cpu_model
 
 
 UNTOUCHED = ("3 images/s and/or 4", "https://example.org/a/b", "1/2", "a ~ b", "127.0.0.1", "jdoe421, myjdoe42")
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "expected"),
     [
         *((text, text) for text in UNTOUCHED),
         # Names in longer words, in any case.
@@ -123,10 +123,10 @@ UNTOUCHED = ("3 images/s and/or 4", "https://example.org/a/b", "1/2", "a ~ b", "
         ("at 10:30:25, std::vector, [::1]:22", "at 10:30:25, std::vector, [::1]:22"),
     ],
 )
-def test_names_addresses_and_options_in_a_text(text, left):
+def test_names_addresses_and_options_in_a_text(text, expected):
     run = run_with_names()
     run.notes = [text]
-    assert scrubbed(run).notes[0] == left
+    assert scrubbed(run).notes[0] == expected
 
 
 def test_a_name_within_another_word_is_not_touched():
@@ -149,20 +149,20 @@ def test_what_a_job_is_called_and_where_it_ran():
     run.config["system"] = {"partition": "lab-gpu", "account": "lab", "sbatch": ["--qos=boss"], "remark": "of the boss"}
     run.command = ["python", "system.partition=lab-gpu", "tracking.notes=the boss", "model=tiny"]
     run.environment.image = "registry.lab.edu/boss/kit:cpu"
-    done = scrubbed(run)
-    assert done.environment.variables == {
+    copy = scrubbed(run)
+    assert copy.environment.variables == {
         "SLURM_JOB_NAME": "scrubbed", "SLURM_JOB_QOS": "scrubbed", "SLURM_JOB_PARTITION": "partition0",
         "SLURM_JOB_UID": "scrubbed", "SLURM_JOB_ID": "scrubbed", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2",
     }  # fmt: skip
-    assert done.config["tracking"] == {
+    assert copy.config["tracking"] == {
         "name": "wandb", "project": "scrubbed", "entity": "scrubbed", "sync": False,
         "tags": [], "notes": "scrubbed", "group": None,
     }  # fmt: skip
-    assert done.config["system"] == {
+    assert copy.config["system"] == {
         "partition": "partition0", "account": "scrubbed", "sbatch": ["--qos=scrubbed"], "remark": "scrubbed",
     }  # fmt: skip
-    assert done.command == ["python", "system.partition=partition0", "tracking.notes=scrubbed", "model=tiny"]
-    assert done.environment.image == ".../kit:cpu"
+    assert copy.command == ["python", "system.partition=partition0", "tracking.notes=scrubbed", "model=tiny"]
+    assert copy.environment.image == ".../kit:cpu"
 
 
 def test_two_partitions_stay_two():
@@ -176,17 +176,17 @@ def test_two_partitions_stay_two():
 def test_a_user_with_a_name_of_the_kits_own_leaves_the_settings_whole():
     run = make_record(model="tiny", experiment="weak_scaling")
     run.notes = ["started by weak in tiny"]
-    done = archive.Scrubber(["tiny"], ["weak", "cpu"]).record(run)
-    assert (done.experiment, done.config, done.point) == (run.experiment, run.config, run.point)
-    assert done.notes[0] == "started by user in host0"
+    copy = archive.Scrubber(["tiny"], ["weak", "cpu"]).record(run)
+    assert (copy.experiment, copy.config, copy.point) == (run.experiment, run.config, run.point)
+    assert copy.notes[0] == "started by user in host0"
 
 
-def test_a_place_has_no_names():
-    place = archive.Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/r0/record.json"))
-    assert place == Path("user_scaling/nodes=2/r0/record.json")
+def test_a_path_has_no_names():
+    path = archive.Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/r0/record.json"))
+    assert path == Path("user_scaling/nodes=2/r0/record.json")
 
 
-def test_what_remains_is_listed_for_its_author():
+def test_texts_that_remain_are_listed_for_the_author():
     run = make_record()
     run.notes = ["the professor was here"]
     run.environment.variables = {"TF_CONFIG": "marble", "SLURM_NNODES": "2", "OMP_NUM_THREADS": "1"}

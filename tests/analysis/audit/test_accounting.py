@@ -10,7 +10,7 @@ SECONDS = [float(at_s) for at_s in range(4, 17)]
 
 
 def in_rounds(rounds=12, times_s=EVEN, others=None, failure=None):
-    """A launch in rounds of this precision; base, point and control a round. Others had this share of its cores."""
+    """A launch in rounds of base, point and control. Other processes had the share `others` of its cores."""
     run = update_derived(make_rounds([times_s] * rounds, failure=failure))
     run.config["measure"] |= {"precision_fraction": 0.05}
     for window in (window for rank in run.ranks for window in rank.windows if others is not None):
@@ -35,11 +35,11 @@ def longer(added_s, in_turn=False, **rounds):
     return run
 
 
-def ending(end_s, **rounds):
+def end_at(end_s, **rounds):
     """12 rounds of 3.7 s from 13.5 s on: the last ends after 57.9 s, and half of a round more after 59.75 s.
 
-    The round before ended after 54.2 s, half of a round before 56.05 s. What is between the windows of the last round
-    may be 1.19 s more, so that less than 54.81 s are alleged.
+    The round before ended after 54.2 s, half of a round before 56.05 s. Up to 1.19 s more may lie between the windows
+    of the last round, so that a finding needs less than 54.81 s.
     """
     run = in_rounds(**rounds)
     run.rounds_end_s = end_s
@@ -47,19 +47,19 @@ def ending(end_s, **rounds):
 
 
 def sampled(at_s, rate=1.0, cores=(0,), gpu=None):
-    """A rank that ends after 15.5 s and takes this CPU time in a second; between samples there may be 2.5 s."""
+    """A rank that ends after 15.5 s and takes `rate` s of CPU time a second. Samples may be 2.5 s apart."""
     run, nothing = update_derived(make_record()), [None] * len(at_s)
-    run.ranks[0].usage = Usage(at_s, [4 + (one - 4) * rate for one in at_s], [2**20] * len(at_s), nothing, nothing)
+    run.ranks[0].usage = Usage(at_s, [4 + (t - 4) * rate for t in at_s], [2**20] * len(at_s), nothing, nothing)
     run.ranks[0].cores, run.ranks[0].gpu = [*cores], gpu
     return run
 
 
-def base_windows(wall=1.0, own=1.0):
-    """The base counts its windows, or the CPU time of its steps, this many times as long."""
+def base_windows(wall=1.0, cpu=1.0):
+    """The base counts `wall` times as long windows, and `cpu` times as much CPU time of its steps."""
     run = in_rounds(others=0.0)
     for window in (window for rank in run.ranks for window in rank.windows):
         window.cores.wall_s *= wall if window.arm == 0 else 1
-        window.cores.own_s = 0.9 * (own if window.arm == 0 else 1) * (1 + window.round % 3 / 100)
+        window.cores.own_s = 0.9 * (cpu if window.arm == 0 else 1) * (1 + window.round % 3 / 100)
     return run
 
 
@@ -77,13 +77,13 @@ CASES = {
     # Steps of 0.41 and 0.45 s have no untimed step before them; alone they may take 0.23 and 0.25 s, and have one.
     "short": ("timed_phase_filled", longer(10.32, times_s=SHORT, others=0.0), ("serious", 50.16 / 41.64 - 1)),
     "shorter alone": ("timed_phase_filled", longer(10.32, times_s=SHORT, others=0.45), ()),
-    "no end of rounds": ("stopping_rule", ending(None), ()),
-    "early": ("stopping_rule", ending(59.8), ("serious", None, "'12 rounds, the last of which ended after 57.9 s'")),
-    "hardly early": ("stopping_rule", ending(59.7), ()),
-    "hardly late": ("stopping_rule", ending(56.1), ()),
-    "too late": ("stopping_rule", ending(54.8), ("serious", None, "'round 12, begun after 53.0 s'")),
-    "interrupted": ("stopping_rule", ending(54.8, failure=Failure("interrupted by SIGINT")), ()),
-    "one round, whatever the end": ("stopping_rule", ending(1.0, rounds=1), ()),
+    "no end of rounds": ("stopping_rule", end_at(None), ()),
+    "early": ("stopping_rule", end_at(59.8), ("serious", None, "'12 rounds, the last of which ended after 57.9 s'")),
+    "hardly early": ("stopping_rule", end_at(59.7), ()),
+    "hardly late": ("stopping_rule", end_at(56.1), ()),
+    "too late": ("stopping_rule", end_at(54.8), ("serious", None, "'round 12, begun after 53.0 s'")),
+    "interrupted": ("stopping_rule", end_at(54.8, failure=Failure("interrupted by SIGINT")), ()),
+    "one round, whatever the end": ("stopping_rule", end_at(1.0, rounds=1), ()),
     "each second": ("sampled_throughout", sampled(SECONDS), ()),
     "until 2.5 s before its end": ("sampled_throughout", sampled(SECONDS[:-3]), ()),
     "until 3.5 s before": ("sampled_throughout", sampled(SECONDS[:-4]), ("serious", None, "for 3.5 s after 12.0 s'")),
@@ -97,9 +97,9 @@ CASES = {
     "windows 5 % longer": ("idle_cores", base_windows(wall=1.05), ()),
     "windows 20 % longer": ("idle_cores", base_windows(wall=1.2), ("serious", -1 / 6)),
     "equal steps": ("cpu_of_steps", base_windows(), ()),
-    "4 % more": ("cpu_of_steps", base_windows(own=1.04), ()),
-    "less, for neighbours share caches": ("cpu_of_steps", base_windows(own=0.8), ()),
-    "20 % more": ("cpu_of_steps", base_windows(own=1.2), ("serious", 0.2)),
+    "4 % more": ("cpu_of_steps", base_windows(cpu=1.04), ()),
+    "less, for neighbours share caches": ("cpu_of_steps", base_windows(cpu=0.8), ()),
+    "20 % more": ("cpu_of_steps", base_windows(cpu=1.2), ("serious", 0.2)),
 }
 
 

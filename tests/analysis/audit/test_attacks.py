@@ -10,14 +10,13 @@ pytestmark = pytest.mark.slow  # each writes and reads a folder of records
 
 
 def audited(runs, folder):
-    """What the rules over records say of a folder of them."""
     record_attacks.write(runs, folder)
     return launch_findings(Study(folder))
 
 
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.rules])
 def test_records_that_were_edited_and_signed_again_are_found(name, tmp_path):
-    """One of the rules that can see it does; benchmarks/audit_power.py counts how often."""
+    """At least one of the rules that can find the edit does; benchmarks/audit_power.py counts how often."""
     result = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
     fired = {finding.rule for finding in result if ATTACKS[name].as_note or finding.severity != "note"}
     assert fired & set(ATTACKS[name].rules)

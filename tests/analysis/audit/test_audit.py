@@ -32,13 +32,13 @@ def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
     run.config["global_batch"], run.config_hash = 32, "0" * 64
     path = save_unchanged(run, results.folder)
     results.add(nodes=4)
-    own = Study(results.folder)
-    assert str(path) not in set(own.local["record"])
-    result = {f.rule: f for f in record_findings(own) if f.place == str(path)}
+    study = Study(results.folder)
+    assert str(path) not in set(study.local["record"])
+    result = {f.rule: f for f in record_findings(study) if f.place == str(path)}
     assert set(result) == {"batch_and_ranks", "config_hash", "summary"}
-    one = result["batch_and_ranks"]
-    assert (one.stated, one.follows, one.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
-    assert (one.severity, one.meaning) == ("serious", "It is left out of everything.")
+    finding = result["batch_and_ranks"]
+    assert (finding.stated, finding.follows, finding.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
+    assert (finding.severity, finding.meaning) == ("serious", "It is left out of everything.")
 
 
 @pytest.mark.slow
@@ -48,9 +48,9 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
     run.ranks = run.ranks[:2]
     run.ranks[1].step_times_s, run.ranks[1].phases_s, run.ranks[1].peak_memory_bytes = [], {"start": 1.0}, 0
     path = save(run, results.folder)
-    nothing = make_record(nodes=8, failure=Failure("no rank started"))
-    nothing.ranks, nothing.environment = [], None
-    save(nothing, results.folder)
+    empty = make_record(nodes=8, failure=Failure("no rank started"))
+    empty.ranks, empty.environment = [], None
+    save(empty, results.folder)
     result = [f for f in record_findings(Study(results.folder)) if f.rule == "failed_run"]
     assert [Path(f.place).parts[-3] for f in result if f.place == str(path)] == [run.config_hash[:8]]
     assert sorted(f.stated for f in result) == [

@@ -5,23 +5,23 @@ from tests.helpers.findings import check, row_findings
 from tests.helpers.tidy_rows import curve, row
 
 
-def rates(values, **other):
-    return curve("images_per_s", values, **other)
+def rates(values, **columns):
+    return curve("images_per_s", values, **columns)
 
 
-def planned(steps, **other):
-    return curve("steps_per_rank_planned", steps, kind="planned", **other)
+def planned(steps, **columns):
+    return curve("steps_per_rank_planned", steps, kind="planned", **columns)
 
 
 def repeated(values):
-    """Each value of a number of ranks is a repeat."""
-    return [row("images_per_s", one, n, repeat=repeat) for n, runs in values.items() for repeat, one in enumerate(runs)]
+    """The values of each number of ranks are repeats."""
+    return [row("images_per_s", x, n, repeat=i) for n, repeats in values.items() for i, x in enumerate(repeats)]
 
 
-def twice(ranks, **other):
+def twice(ranks, **columns):
     """Another model, measured twice: two runs differ by 4 %."""
     return [
-        row("images_per_s", v * ranks, ranks, model="vgg16", experiment=e, **other) for v, e in ((50, "a"), (52, "b"))
+        row("images_per_s", v * ranks, ranks, model="vgg16", experiment=e, **columns) for v, e in ((50, "a"), (52, "b"))
     ]
 
 
@@ -42,7 +42,7 @@ CASES = {
     "1.19 once": ("beyond_ideal", rates({1: 100, 2: 238}), ("note", 0.19)),
     "1.21 once": ("beyond_ideal", rates({1: 100, 2: 242}), ("warning", 0.21, "noise of 5% would explain 20% at most")),
     "1.3 once": ("beyond_ideal", rates({1: 100, 2: 260}), ("serious", 0.3)),
-    # Points that were measured once may tell how noisy another one is; a faulty first point is no part of that.
+    # The scatter of points that were measured once shows their noise; a faulty first point is left out of it.
     "scatter of 0.1 %": ("beyond_ideal", rates(ONE_FAST), ("serious", 0.1, "4 ranks", "interval lies above 1")),
     "scatter of 10 %": ("beyond_ideal", rates(SCATTERED), ("note", 0.1, "4 ranks")),
     "repeats within 1 %": ("beyond_ideal", repeated({1: [100, 101, 99], 2: [220, 221, 219]}), ("serious", 0.1)),
@@ -56,11 +56,7 @@ CASES = {
     "a stated speedup below ideal": ("beyond_ideal", [STATED | {"value": 7.9}], ()),
     "times of unknown epochs": ("beyond_ideal", curve("epoch_s", {1: 100, 2: 40}), ()),
     "times of the same epochs": ("beyond_ideal", [*curve("epoch_s", {1: 100, 2: 40}), *EPOCHS], ("warning", 0.25)),
-    "slower within 1 %": (
-        "more_ranks_no_faster",
-        repeated({1: [100, 101, 99], 2: [90, 91, 89]}),
-        ("warning", -0.1),
-    ),
+    "slower within 1 %": ("more_ranks_no_faster", repeated({1: [100, 101, 99], 2: [90, 91, 89]}), ("warning", -0.1)),
     "slower within 20 %": ("more_ranks_no_faster", repeated({1: [100, 120, 80], 2: [95, 110, 80]}), ()),
     "a longer time for the same work": ("more_ranks_no_faster", [*WALLS, *planned({16: 31, 32: 15})], ("note", 0.048)),
     "a shorter time": ("more_ranks_no_faster", [*FASTER, *planned({16: 31, 32: 15})], ()),
@@ -86,17 +82,17 @@ def test_points_of_a_curve(rule, rows, expected):
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.03, 0.05])
 def test_clean_curves_of_one_run_a_point_are_hardly_ever_found_beyond_ideal(noise):
-    """Ideal scaling, so that half of the points lie above it: in hardly one of 20 curves, each of another device."""
+    """Half of the points of ideal scaling lie above it; at most one of 20 curves, each of another device, is named."""
     rng = np.random.default_rng(8)
     ranks = (1, 2, 4, 8, 16, 32)
     rows = [
-        one
+        point
         for number in range(20)
-        for one in rates({n: float(n * np.exp(rng.normal(0, noise))) for n in ranks}, gpu=f"G{number}")
+        for point in rates({n: float(n * np.exp(rng.normal(0, noise))) for n in ranks}, gpu=f"G{number}")
     ]
-    output = row_findings("beyond_ideal", *rows)
-    assert len(output) > 15
-    assert sum(finding.severity != "note" for finding in output) <= 1
+    findings = row_findings("beyond_ideal", *rows)
+    assert len(findings) > 15
+    assert sum(finding.severity != "note" for finding in findings) <= 1
 
 
 @pytest.mark.parametrize(

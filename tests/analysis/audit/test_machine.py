@@ -10,23 +10,23 @@ from train.record.record import CoreUse, HostState, MatrixProduct, Transfer, Usa
 
 def rounds(others=0.0, stolen=0.0, clocks=lambda number: None, gpu=lambda number: None, **run):
     """Twelve rounds of three arms, 2 s each; rank 1 lost these shares of its core; all had these clocks."""
-    made = make_rounds([(1.0, 1.0, 1.0)] * 12)
-    for rank in made.ranks:
+    record = make_rounds([(1.0, 1.0, 1.0)] * 12)
+    for rank in record.ranks:
         late = rank.rank == 1
         for window in rank.windows:
             busy_s = 1.9 + 2 * others * late
             window.cores = CoreUse(2.0, 1.9, busy_s, 2 * stolen * late, frequency_mhz=clocks(window.round))
             window.cores.gpu_clock_mhz = gpu(window.round)
-    vars(made).update(run)
-    return made
+    vars(record).update(run)
+    return record
 
 
 def timed(*timed_cores, **run):
-    """A launch with what was counted on each rank."""
-    made = make_record(nodes=len(timed_cores), **run)
-    for rank, use in zip(made.ranks, timed_cores, strict=True):
-        rank.timed_cores = use
-    return made
+    """A launch with these counters of its ranks."""
+    record = make_record(nodes=len(timed_cores), **run)
+    for rank, counters in zip(record.ranks, timed_cores, strict=True):
+        rank.timed_cores = counters
+    return record
 
 
 def powered(energy_j):
@@ -39,9 +39,9 @@ def ratios(point_s, control_s):
 
 
 def governed(governor):
-    made = make_record()
-    made.environment.hosts[0].state = HostState(governor, 800.0, 3500.0, True, 1, "madvise", 0.1, ["avx2"], [], None)
-    return made
+    record = make_record()
+    record.environment.hosts[0].state = HostState(governor, 800.0, 3500.0, True, 1, "madvise", 0.1, ["avx2"], [], None)
+    return record
 
 
 def test_nothing_is_reported_of_a_machine_that_does_nothing_else():
@@ -77,7 +77,7 @@ CASES = {
     "a whole point": ("cut_windows", timed(CoreUse(2.0, 1.9, 1.9, 0.0)), ()),
     "a cut point": ("cut_windows", timed(*[CoreUse(2.5, 1.9, 1.9, 0.0)] * 2), ("serious", -0.2, "'timed: 2 s'")),
     "not counted on all ranks": ("cut_windows", timed(CoreUse(2.5, 1.9, 1.9, 0.0), None), ()),
-    # With the batch kept two ranks take 0.5 s as one does: 0.4 s are an efficiency of 1.25. A point: `beyond_ideal`.
+    # With the batch kept two ranks take 0.5 s as one does: 0.4 s are an efficiency of 1.25 (points: `beyond_ideal`).
     "a control at ideal": ("above_ideal", ratios(0.5, 0.5), ()),
     "a control above ideal": ("above_ideal", ratios(0.8, 0.4), ("serious", 0.251, "efficiency 1.25")),
     "a point above ideal": ("above_ideal", ratios(0.4, 0.5), ()),
@@ -89,7 +89,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("rule", "run", "expected"), CASES.values(), ids=CASES)
-def test_what_else_the_machine_did_and_what_it_cannot_do(rule, run, expected):
+def test_other_load_and_what_a_machine_cannot_do(rule, run, expected):
     check(record_findings(rule, run), expected)
 
 
@@ -98,7 +98,7 @@ def test_windows_that_were_cut_are_shorter_than_the_counting_around_them():
     for rank in run.ranks:
         for window in rank.windows[-2:]:
             window.cores.wall_s = 2.4
-    run.ranks[1].windows[-1].cores.wall_s = 2.05  # it came last: all others waited for it, in the barrier
+    run.ranks[1].windows[-1].cores.wall_s = 2.05  # it came last: the others waited for it in the barrier
     arm = run.ranks[0].windows[-2].arm
     check(record_findings("cut_windows", run), ("serious", 2 / 2.4 - 1, f"'round 11, arm {arm}: 2 s'", "about 2.4 s"))
 

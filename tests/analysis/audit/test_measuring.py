@@ -60,7 +60,7 @@ def test_how_numbers_were_measured(rule, rows, expected):
 
 
 @pytest.mark.parametrize(
-    ("beside", "length"),
+    ("extra", "length"),
     [
         (("images_per_s_per_rank", 32), "They took about 40 s. "),  # 20 steps of 64 images
         (("images_per_s", 128), "They took about 40 s. "),
@@ -68,18 +68,18 @@ def test_how_numbers_were_measured(rule, rows, expected):
         (("init_s", 3), ""),
     ],
 )
-def test_few_steps_may_take_long(beside, length):
-    (finding,) = row_findings("few_steps", row("steps_per_rank", 20, 4), row(*beside, 4))
+def test_few_steps_may_take_long(extra, length):
+    (finding,) = row_findings("few_steps", row("steps_per_rank", 20, 4), row(*extra, 4))
     assert finding.meaning == f"{length}The mean over so few steps still includes the first, slower ones."
 
 
 def test_two_curves_that_agree_in_all_digits_under_two_names():
-    def findings(rates, **other):
-        rows = curve("images_per_s", RATES) + curve("images_per_s", rates, **other)
+    def findings(rates, **columns):
+        rows = curve("images_per_s", RATES) + curve("images_per_s", rates, **columns)
         return row_findings("copied_curves", *rows)
 
-    words = ("images_per_s 101.23 images/s, and 1 more", "resnet50", "vgg16")
-    check(findings(RATES | {4: 370.02}, model="vgg16"), ("serious", None, *words))
+    texts = ("images_per_s 101.23 images/s, and 1 more", "resnet50", "vgg16")
+    check(findings(RATES | {4: 370.02}, model="vgg16"), ("serious", None, *texts))
     assert not findings({1: 101.23, 2: 180.41}, model="vgg16")
     # The same numbers in two tables of one report are the same measurement.
     assert not findings(RATES, experiment="strong_scaling")

@@ -28,7 +28,7 @@ def hosts(cpu_model):
 
 
 def computing(*times_s):
-    """All steps are equally long, and of them each rank computed so long."""
+    """All steps are equally long; in each, the ranks compute for these times, in s."""
     run = make_record(nodes=len(times_s))
     for rank, computed_s in zip(run.ranks, times_s, strict=True):
         rank.compute_times_s = [computed_s] * 4
@@ -42,7 +42,7 @@ def in_rounds(ratios, drift=0.0):
 
 
 def slow_in_rounds():
-    """Steps of 2 s are all others' on two nodes, and on one 4 of 24 are outliers: 4 x 1.5 of 20 x 0.5 + 4 x 2 s."""
+    """On two nodes all steps take 2 s. On one, 4 of 24 do and are outliers: 4 x 1.5 of 20 x 0.5 + 4 x 2 s."""
     run = make_rounds([(0.5, 2.0, 1.9)] * 12)
     for window in run.ranks[0].windows[:6:3]:
         window.step_times_s = [2.0, 2.0]

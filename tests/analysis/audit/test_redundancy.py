@@ -15,22 +15,22 @@ DIGEST = f"{files.source_digest(SOURCE)[:57]}..."
 
 
 def alleged(name, run, path="the/record.json"):
-    return [(one.stated, one.follows) for one in RECORD_RULES[name](run, str(path))]
+    return [(finding.stated, finding.follows) for finding in RECORD_RULES[name](run, str(path))]
 
 
 @pytest.fixture
 def launched(tmp_path):
-    """A run folder as a launch of two ranks leaves it; the path of its record."""
+    """Write the run folder of a launch of two ranks; return the path of its record."""
     planned = make_record(nodes=2)
     planned.source_digest = files.source_digest(SOURCE)
-    asked = {**planned.config, "measure": {**planned.config["measure"], "budget_s": 60.0}, "program": None}
-    protocol.write_assignment(tmp_path, protocol.Assignment(asked, planned.config_hash, 0, SOURCE, False, False))
+    config = {**planned.config, "measure": {**planned.config["measure"], "budget_s": 60.0}, "program": None}
+    protocol.write_assignment(tmp_path, protocol.Assignment(config, planned.config_hash, 0, SOURCE, False, False))
     for rank in (0, 1):
         writer = parts.PartWriter(protocol.part_path(tmp_path, rank, "host0", 7), rank=rank, host="host0", cores=[rank])
         writer.add(phases_s={"start": 0.5, "import": 3.0, "init": 0.5})
         writer.add(phase="timed", phases_s={"warm_up": 1.0, "timed": 1.5}, step_times_s=[0.7500000004, 0.75])
         writer.add(timed_cores=CoreUse(1.5, 1.4, 1.4, 0.0), peak_memory_bytes=2**30, finished=True)
-    identity = Identity(**{one.name: getattr(planned, one.name) for one in fields(Identity)})
+    identity = Identity(**{field.name: getattr(planned, field.name) for field in fields(Identity)})
     result = assemble(parts.read(tmp_path), identity, JobEnd(1_764_000_000.0, 7.0, cores_shared=False))
     (tmp_path / record.RECORD_NAME).write_bytes(record.dumps(result))
     return tmp_path / record.RECORD_NAME
@@ -43,9 +43,9 @@ def test_a_record_is_what_its_ranks_wrote(launched):
     run.ranks[1].phases_s["import"] -= 1
     run.ranks[1].phases_s["init"] += 1
     run.ranks[0].peak_memory_bytes //= 3
-    by = ", as its rank wrote beside it"
-    result = [("ranks[0].peak_memory_bytes: 357913941, and 2 more values", f"1073741824{by}")]
-    assert alleged("record_and_parts", run, launched) == result
+    source = ", as its rank wrote beside it"
+    expected = [("ranks[0].peak_memory_bytes: 357913941, and 2 more values", f"1073741824{source}")]
+    assert alleged("record_and_parts", run, launched) == expected
     # Without the files of all its ranks nothing is compared.
     assert not alleged("record_and_parts", replace(run, status="failed"), launched)
     assert not alleged("record_and_parts", replace(run, ranks=run.ranks[:1]), launched)
@@ -74,7 +74,7 @@ def test_files_that_cannot_be_read_are_named(launched, line):
         ({}, {"source_digest": "5" * 64}, [(f"source_digest: {'5' * 57}...", f"{DIGEST}, in run.json beside it")]),
     ],
 )
-def test_a_record_has_what_its_ranks_were_given(launched, config, changes, expected):
+def test_a_record_has_the_assignment_of_its_ranks(launched, config, changes, expected):
     run = replace(record.load(launched), **changes)
     run.config |= config
     assert alleged("record_and_assignment", run, launched) == expected
@@ -88,7 +88,7 @@ def test_an_assignment_that_cannot_be_read_says_nothing(launched, text):
 
 @pytest.fixture
 def committed(tmp_path, monkeypatch):
-    """A record of a repository with one commit: that commit, and the digest of its code."""
+    """A record with the commit of a repository with a single commit, and with the digest of its code."""
     root = tmp_path / "kit"
     for name in ("train/a.py", "train/b/c.py", "conf/d.yaml", "conf/notes.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ WITHOUT_EFFECT = ["nodes=null", "results=/elsewhere", "measure.budget_s=9"]
         ("resnet50", ["model=vgg16"], [("model: resnet50", "vgg16, as its command says")]),
         ("resnet50", WITHOUT_EFFECT, []),
         ("resnet50", ['batch_per_rank="${choose:${model.name},{alexnet:16},8}"', "model=of_the_users_own"], []),
-        # A model is called by its file in the command, and by its name in the configuration.
+        # The command has the file of a model, the configuration its name.
         ("alexnet", ["model=alexnet_67"], []),
         ("alexnet", ["model=googlenet_64"], [("model: alexnet", "googlenet_64, as its command says")]),
     ],
@@ -140,12 +140,12 @@ def test_the_command_says_what_the_configuration_says(model, arguments, expected
     assert alleged("command_and_config", run) == expected
 
 
-@pytest.mark.parametrize(("value", "found"), [("20.0", False), ("20", False), ("3.5", True)])
-def test_the_variables_say_what_the_configuration_says(value, found):
+@pytest.mark.parametrize(("value", "contradicts"), [("20.0", False), ("20", False), ("3.5", True)])
+def test_the_variables_say_what_the_configuration_says(value, contradicts):
     run = make_record(nodes=2)
     run.config["distribution"] |= {"backend": "horovod", "cycle_time_ms": 20.0}
     run.environment.variables = {"HOROVOD_CYCLE_TIME": value, "HOROVOD_SIZE": "2"}
-    assert bool(alleged("variables_and_config", run)) is found
+    assert bool(alleged("variables_and_config", run)) is contradicts
     run.environment.variables = {"HOROVOD_SIZE": "8"}
     assert alleged("variables_and_config", run)
 
@@ -164,7 +164,7 @@ def test_arms_and_points_are_called_after_their_settings():
     ):
         before = dict(arm)
         arm.update(change)
-        assert [one[1] for one in alleged("names_and_settings", run)] == [follows]
+        assert [reason for _, reason in alleged("names_and_settings", run)] == [follows]
         arm.update(before)
 
 
@@ -175,7 +175,7 @@ def test_a_model_has_no_more_gradients_than_parameters_and_the_same_everywhere()
     assert not alleged("gradients_and_parameters", runs[0])
     runs[0].work = Work(10, 4004)
     assert alleged("gradients_and_parameters", runs[0])
-    (finding,) = redundancy.unequal_models([launches.launch(one, f"r{n}") for n, one in enumerate(runs)])
+    (finding,) = redundancy.unequal_models([launches.launch(run, f"r{n}") for n, run in enumerate(runs)])
     assert finding.place == "r0"
 
 
@@ -205,22 +205,22 @@ def test_gpus_are_where_a_record_says_they_are():
 
 
 def planned(*runs):
-    """What is alleged of launches at these positions of one plan, each with its repeat."""
+    """Return the findings about launches at successive positions of one plan, each with its repeat."""
     plan = []
     for position, (run, repeat) in enumerate(runs):
         run.order, run.repeat = Order(0, position, len(runs)), repeat
         plan.append(launches.launch(update_derived(run), f"launch {position}"))
-    return [(one.stated, one.follows) for one in redundancy.one_plan(plan)]
+    return [(finding.stated, finding.follows) for finding in redundancy.one_plan(plan)]
 
 
 def test_launches_of_one_plan_have_one_configuration_of_a_point():
     curve = [(0.5, 0.8, 0.55)] * 6
     assert not planned((make_rounds(curve), 0), (make_record(), 0), (make_rounds(curve), 1), (make_record(nodes=2), 0))
-    other = make_record(batch_per_rank=32)
-    ((stated, _),) = planned((make_record(), 0), (make_record(), 1), (other, 2))
-    assert stated == f"the configuration of resnet50_nodes=1: {other.config_hash[:8]}"
+    larger = make_record(batch_per_rank=32)
+    ((stated, _),) = planned((make_record(), 0), (make_record(), 1), (larger, 2))
+    assert stated == f"the configuration of resnet50_nodes=1: {larger.config_hash[:8]}"
     # A point and the arm that measures it.
-    result = [("the batch of a rank at model=resnet50, nodes=1, point: 32", "8, as in launch 0")]
-    assert planned((make_rounds(curve), 0), (other, 0)) == result
-    two_plans = [replace(run, order=Order(0, 0, 2)) for run in (make_record(), other)]
+    expected = [("the batch of a rank at model=resnet50, nodes=1, point: 32", "8, as in launch 0")]
+    assert planned((make_rounds(curve), 0), (larger, 0)) == expected
+    two_plans = [replace(run, order=Order(0, 0, 2)) for run in (make_record(), larger)]
     assert not [*redundancy.one_plan([launches.launch(run, "launch") for run in two_plans])]

@@ -9,8 +9,8 @@ SWEEP = [OTHER_BASE, *curve("images_per_s", {1: 19.4, 8: 136.51})]
 OTHERS = [row("images_per_s", 44.4, 1, experiment="batch_sweep", place="figure 4"), RATES[1]]
 
 
-def stated(quantity, value, ranks, **other):
-    return row(quantity, value, ranks, kind="stated", **other)
+def stated(quantity, value, ranks, **columns):
+    return row(quantity, value, ranks, kind="stated", **columns)
 
 
 def speedup(value, rates=RATES):
@@ -21,22 +21,22 @@ def efficiency(value):
     return [*curve("images_per_s", {1: 100, 4: 380}), stated("efficiency_throughput", value, 4)]
 
 
-def batches(printed):
+def batches(ratios):
     """Batch 64 is 10 % faster at 1 rank, and scales 3.8x; batch 32 scales 3.7x: raw 1.13, of speedups 1.03."""
-    cells = [stated("ratio_batch_64_to_32", value, ranks, half_unit=0.005) for ranks, value in printed.items()]
+    cells = [stated("ratio_batch_64_to_32", value, ranks, half_unit=0.005) for ranks, value in ratios.items()]
     both = [*curve("images_per_s", {1: 110, 4: 418}, batch=64), *curve("images_per_s", {1: 100, 4: 370}, batch=32)]
     return [*both, *cells]
 
 
 def medians(**values):
     """Ratios of each GPU on 1, 2 and 4 ranks, and their median."""
-    ratio, other = "ratio_resnet50_to_inceptionv3", {"model": "", "gpu": ""}
+    ratio, blank = "ratio_resnet50_to_inceptionv3", {"model": "", "gpu": ""}
     cells = [
         stated(ratio, value, ranks, gpu=gpu, place=f"{gpu} {ranks}")
         for gpu, ratios in values.items()
         for ranks, value in zip((1, 2, 4), ratios, strict=True)
     ]
-    return [*cells, stated(f"median_{ratio}", 1.6, None, batch=None, **other)]
+    return [*cells, stated(f"median_{ratio}", 1.6, None, batch=None, **blank)]
 
 
 def percentage(value):
@@ -48,9 +48,9 @@ def labelled(ranks):
     return [*curve("images_per_s", {1: 100, 4: 380}), stated("ranks_as_printed", ranks, 4, batch=None, model="")]
 
 
-def copied(source, copy, **other):
+def copied(source, copy, **columns):
     source = curve("images_per_s", source, run="primary source", place="the page")
-    return [*curve("images_per_s", copy, **other), *source]
+    return [*curve("images_per_s", copy, **columns), *source]
 
 
 def size(model_bytes, half_unit):
@@ -71,7 +71,7 @@ CASES = {
     "another efficiency": ("stated_efficiency", efficiency(0.98), ("warning", 0.032, "95.00%")),
     "speedups": (
         "normalised_ratio",
-        batches({1: 1.00, 4: 1.03}),
+        batches({1: 1.0, 4: 1.03}),
         ("warning", -0.091, "2 of 2", "all follow", "1.10 to"),
     ),
     "of throughputs": ("normalised_ratio", batches({1: 1.10, 4: 1.13}), ()),

@@ -49,22 +49,22 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(studies.FAULTS))
 def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
-    """In a study with 1 % of noise; benchmarks/audit_power.py counts how often."""
+    """The study has 1 % of noise; benchmarks/audit_power.py counts how often a fault is found."""
     _, expected = studies.FAULTS[name]
     assert alleged(studies.faulty(np.random.default_rng(3), name), tmp_path / "study.csv") & set(expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", [0.9, 0.97, 1.0])
-def test_a_clean_study_with_repeats_has_no_finding(kept, tmp_path):
-    study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, per_doubling=kept))
+@pytest.mark.parametrize("share", [0.9, 0.97, 1.0])
+def test_a_clean_study_with_repeats_has_no_finding(share, tmp_path):
+    study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, per_doubling=share))
     assert alleged(study, tmp_path / "study.csv") == set()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "faulty"), [((1, 2, 4), False), ((4,), False), ((1,), False), ((1, 2, 4), True)])
 def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work(tmp_path, ranks, faulty):
-    """The design that `explain` recommends; of each work so many steps, on other numbers of ranks one work alone."""
+    """The design that `explain` recommends: several works on `ranks`, a single one on other numbers of ranks."""
     rng = np.random.default_rng(7)
     rows = [(n, steps) for n in (1, 2, 4, 8) for steps in ((3200, 1600, 400) if n in ranks else (3200 // n,))]
     lines = ["GPUs,steps,batch per GPU,time,images/s per GPU"]
@@ -78,7 +78,7 @@ def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work
 
 
 PUBLISHED = Path(__file__).parents[1] / "user_table/published"
-# What the audit alleges of tables as published, with a warning or worse; each was checked by hand against the table.
+# The findings in tables as published, with a warning or worse; each was checked by hand against the table.
 ALLEGED = {
     "dle_bert.md": {"weak_or_strong"},  # called weak, and the global batch is 65536 at 1, 4 and 8 GPUs
     "dle_efficientnet.md": {"beyond_ideal"},  # 8 V100 17.6 times the img/s of one
@@ -100,9 +100,9 @@ ALLEGED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in PUBLISHED.iterdir() if path.name != "README.md"))
 def test_published_tables_have_only_true_findings(name):
-    told = {"bsc_no_headers.txt": "1=ranks,2=wall_s,3=model", "video.md": "ips=images_per_s_per_rank"}.get(name, "")
-    result, notes = audit.user_table_findings(user_table.read(PUBLISHED / name, told))
-    assert {one.rule for one in result if one.severity != "note"} == ALLEGED.get(name, set())
+    overrides = {"bsc_no_headers.txt": "1=ranks,2=wall_s,3=model", "video.md": "ips=images_per_s_per_rank"}
+    result, notes = audit.user_table_findings(user_table.read(PUBLISHED / name, overrides.get(name, "")))
+    assert {finding.rule for finding in result if finding.severity != "note"} == ALLEGED.get(name, set())
     assert any(note.startswith("rules that could not run: ") for note in notes)
 
 
@@ -112,7 +112,7 @@ def test_rules_that_want_something_say_what(tmp_path):
     assert "rules that ran: beyond_ideal" in notes
 
 
-# By rule and header: rows, and what is alleged of them. Of each fault there is the same table without it.
+# By rule and header: rows and the expected finding. Each fault has the same table without it.
 CASES = {
     ("rate_times_time", "GPUs,batch per GPU,images/s,step time (s)"): {
         # 100 images/s x 0.64 s are the 64 images of a step; x 0.9 s they are 90
@@ -174,8 +174,8 @@ CASES = {
     [(*key, rows, expected) for key, tables in CASES.items() for rows, expected in tables.items()],
 )
 def test_rules_over_runs(tmp_path, rule, header, rows, expected):
-    table = read(tmp_path, "\n".join([header, *rows.split("; ")]))
-    check(list(user_tables.RUN_RULES[rule](table)), expected)
+    study = read(tmp_path, "\n".join([header, *rows.split("; ")]))
+    check(list(user_tables.RUN_RULES[rule](study)), expected)
 
 
 @pytest.mark.parametrize(
@@ -192,5 +192,5 @@ def test_rules_over_runs(tmp_path, rule, header, rows, expected):
 )
 def test_rates_that_no_device_reaches(tmp_path, model, gpu, dataset, rate, severity):
     rows = "".join(f"{model},{gpu},{dataset},{ranks},{rate}\n" for ranks in (1, 2))
-    table = read(tmp_path, f"model,gpu,dataset,GPUs,images/s per GPU\n{rows}")
-    assert {one.severity for one in user_tables.impossible_rate(table)} == ({severity} if severity else set())
+    study = read(tmp_path, f"model,gpu,dataset,GPUs,images/s per GPU\n{rows}")
+    assert {finding.severity for finding in user_tables.impossible_rate(study)} == ({severity} if severity else set())

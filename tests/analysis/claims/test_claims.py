@@ -66,13 +66,13 @@ def test_the_verdict_worked_by_hand(judged, name, expected):
 
 
 def verdict_on(name, published):
-    """The verdict on one claim of the reports, from other published numbers."""
+    """Return the verdict on one claim of the reports, given other published numbers."""
     (claim,) = (claim for claim in claims.read() if claim.id == name)
     return claims.judge([claim], make_study(Study().local, published))[0].verdict
 
 
 @pytest.mark.slow
-# Each rule could have come out otherwise: with other numbers it does.
+# With other numbers each rule gives another verdict.
 @pytest.mark.parametrize(
     ("name", "quantity", "value", "where", "expected"),
     [
@@ -105,30 +105,30 @@ def test_a_copied_number_that_was_measured_in_another_way_contradicts_the_head_o
 
 
 def test_no_verdict_is_typed_in():
-    """But for the lines that a reader compared, which stand beside the finding."""
+    """Except where a reader compared lines of the report, which the claim quotes."""
     typed = [claim for claim in claims.read() if {"finding", "verdict"} & set(claim.arguments)]
     assert {claim.check for claim in typed} == {"reviewed"}
     assert all("'" in claim.arguments["evidence"] for claim in typed)  # quotes the report
     assert "unknown" not in claims.CHECKS
 
 
-GIVEN = "report = '000'\nplace = 'p'\ntext = 't'\nhypothesis = 'h'\n"
+REQUIRED = "report = '000'\nplace = 'p'\ntext = 't'\nhypothesis = 'h'\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("[[claim]]\nid = 'a'\n", "claim 1 .a.: no report, place, text, hypothesis, check"),
-        (f"[[claim]]\nid = 'a'\n{GIVEN}check = 'guess'\n", "'guess' given, allowed"),
-        (f"[[claim]]\nid = 'a'\n{GIVEN}check = 'every'\nscope = 'all'\n", "scope 'all' given, allowed: these runs,"),
-        (f"[[claim]]\nid = 'a'\n{GIVEN}check = 'every'\n" * 2, "duplicate id: a"),
+        (f"[[claim]]\nid = 'a'\n{REQUIRED}check = 'guess'\n", "'guess' given, allowed"),
+        (f"[[claim]]\nid = 'a'\n{REQUIRED}check = 'every'\nscope = 'all'\n", "scope 'all' given, allowed: these runs,"),
+        (f"[[claim]]\nid = 'a'\n{REQUIRED}check = 'every'\n" * 2, "duplicate id: a"),
         ("nothing", "not a readable list of claims"),
     ],
 )  # fmt: skip
-def test_a_list_that_cannot_be_used(tmp_path, text, says):
+def test_a_list_that_cannot_be_used(tmp_path, text, message):
     path = tmp_path / "claims.toml"
     path.write_text(text)
-    with pytest.raises(TableError, match=f"{path}: .*{says}"):
+    with pytest.raises(TableError, match=f"{path}: .*{message}"):
         claims.read(path)
 
 

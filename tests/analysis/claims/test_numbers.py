@@ -18,7 +18,7 @@ def test_anything_else_is_no_formula(bad):
 
 
 @pytest.mark.parametrize(
-    ("given_limits", "holds"),
+    ("bounds", "holds"),
     [
         ({"at_least": 3}, True),
         ({"more_than": 3}, False),
@@ -32,16 +32,16 @@ def test_anything_else_is_no_formula(bad):
         ({"at_least": 3.1, "margin": 0.05}, False),
     ],
 )
-def test_limits_on_three(given_limits, holds):
-    assert numbers.ClaimBounds(**given_limits).bounds.allow(3.0) is holds
+def test_bounds_on_three(bounds, holds):
+    assert numbers.ClaimBounds(**bounds).bounds.allow(3.0) is holds
 
 
-def test_a_margin_is_apart_from_the_limits():
+def test_a_margin_is_separate_from_the_bounds():
     assert numbers.ClaimBounds(at_most=1, margin=0.05).with_margin.allow(1.04)
     assert numbers.ClaimBounds(at_most=1).with_margin is None
 
 
-def test_limits_in_words():
+def test_bounds_in_words():
     roughly = numbers.ClaimBounds(at_least=24e6, at_most=26e6, roughly=0.05)
     assert str(roughly) == "at least 2.4e+07 and at most 2.6e+07, give or take 5 %"
     assert str(numbers.ClaimBounds(about=1)) == "within 5 % of 1"

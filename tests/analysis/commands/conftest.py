@@ -9,7 +9,7 @@ from analysis.commands import schema
 
 @pytest.fixture
 def command(capsys):
-    """Runs a command, which must end with this status; what it printed."""
+    """Return a function that runs a command, which must end with `status`, and returns its output."""
 
     def run(*arguments, status=0):
         assert main([*map(str, arguments)]) == status
@@ -20,11 +20,11 @@ def command(capsys):
 
 @pytest.fixture
 def json_output(command):
-    """Runs a command with --format json; its document, which the schema allows."""
+    """Return a function that runs a command with --format json and returns its document, checked by the schema."""
 
     def run(name, *arguments, status=0):
-        printed = command(name, *arguments, "--format", "json", status=status)
-        document = json.loads(printed.out, parse_constant=lambda word: pytest.fail(word))
+        output = command(name, *arguments, "--format", "json", status=status)
+        document = json.loads(output.out, parse_constant=pytest.fail)
         kind = {**schema.json_schema(), "$ref": f"#/$defs/{name.replace('-', '_')}"}
         errors = jsonschema.Draft202012Validator(kind).iter_errors(document)
         assert not [f"{error.json_path}: {error.message}" for error in errors]

@@ -1,4 +1,4 @@
-"""`tables`, the audit, `compare` and the claims, over all points: none contradicts another about the same number."""
+"""`tables`, the audit, `explain` and the claims do not contradict each other about any number."""
 
 import pandas as pd
 import pytest
@@ -16,7 +16,7 @@ from tests.helpers.published_claims import derived_numbers, judged_claims
 
 pytestmark = pytest.mark.slow  # every rule over every point
 
-# Which findings of the audit are about a derived number that a report states, and of which quantities.
+# The rules of the audit about derived numbers that a report states, and their quantities.
 SAME_NUMBER = {
     "stated_speedup": ("speedup_throughput",),
     "stated_efficiency": ("efficiency_throughput",),
@@ -27,10 +27,10 @@ SAME_NUMBER = {
 
 def test_tables_has_the_verdict_of_every_line():
     table = reports.recompute(Study().published)
-    shown = [None if pd.isna(answer) else bool(answer) for answer in table.loc[table["stated"].notna(), "agrees"]]
+    agrees = [None if pd.isna(answer) else bool(answer) for answer in table.loc[table["stated"].notna(), "agrees"]]
     answers = {"inside": True, "outside": False, "undecided": None}
-    assert len(shown) > 300
-    assert shown == [answers[line.verdict.outcome] for _, line in derived_numbers()]
+    assert len(agrees) > 300
+    assert agrees == [answers[line.verdict.outcome] for _, line in derived_numbers()]
 
 
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
@@ -46,13 +46,13 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
 
 
 def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
-    about = [item for item in judged_claims() if item.claim.check == "stated"]
-    assert len(about) > 20
-    for item in about:
+    stated_claims = [item for item in judged_claims() if item.claim.check == "stated"]
+    assert len(stated_claims) > 20
+    for item in stated_claims:
         numbers = {name: listed(value) for name, value in item.claim.arguments["numbers"].items()}
-        of_report = [line for report, line in derived_numbers() if report == item.claim.report]
-        mine = [line.verdict for line in of_report if all(line.row[name] in numbers[name] for name in numbers)]
-        assert item.verdict == VERDICT_NAMES[together(mine).outcome], item.claim.id
+        report_lines = [line for report, line in derived_numbers() if report == item.claim.report]
+        verdicts = [line.verdict for line in report_lines if all(line.row[name] in numbers[name] for name in numbers)]
+        assert item.verdict == VERDICT_NAMES[together(verdicts).outcome], item.claim.id
 
 
 @pytest.fixture(params=["000", "001", "003"])
@@ -62,14 +62,14 @@ def rows(request):
     return published[published["report"].eq(request.param)]
 
 
-def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims(rows):
+def test_a_ratio_is_the_same_in_tables_and_in_the_claims(rows):
     data, derived = Data(Report(rows, Study().published)), computed_rows(rows)
     key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
-    by = {tuple(row[name] for name in key): data.number(row).value for row in derived.to_dict("records")}
+    values = {tuple(row[name] for name in key): data.number(row).value for row in derived.to_dict("records")}
     for line in reports.derived_numbers(rows):
         point = tuple(line.row[name] for name in key)
-        if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:
-            assert line.computed.value == pytest.approx(by[point]), point
+        if line.row["quantity"] == "efficiency_throughput" and point in values and line.base is not None:
+            assert line.computed.value == pytest.approx(values[point]), point
 
 
 def test_a_point_has_one_interval_in_the_audit_and_in_the_claims(rows):
@@ -85,18 +85,18 @@ def test_a_point_has_one_interval_in_the_audit_and_in_the_claims(rows):
             mine, theirs = (audited.value, audited.low, audited.high), data.number(claimed)
             assert mine == pytest.approx((theirs.value, theirs.low, theirs.high), rel=2e-3, nan_ok=True), row["place"]
             intervals.append(audited.has_interval)
-    assert any(intervals) == (rows["report"].iloc[0] != "001")  # which prints the ends of its curves alone
+    assert any(intervals) == (rows["report"].iloc[0] != "001")  # report 001 prints the ends of its curves alone
 
 
 def test_the_audit_names_the_points_that_explain_names():
     rows = Study().published[Study().published["report"].eq("000")]
     points, _ = runs.points(rows, "table")
-    explained = {name: explain.explain(curve, name) for name, curve in runs.curves(points)}
+    explained = [explain.explain(curve, name) for name, curve in runs.curves(points)]
     findings = audit.table_findings(rows)
-    for rule, printed in (
-        ("wall_time_misfit", [text.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
-        ("too_short", [result.says for one in explained.values() for result in one.findings]),
+    for rule, sentences in (
+        ("wall_time_misfit", [text.misfit(point) for curve in explained for point in curve.misfits.to_dict("records")]),
+        ("too_short", [finding.says for curve in explained for finding in curve.findings]),
     ):
-        result = [finding.meaning for finding in findings if finding.rule == rule]
-        assert len(result) == len(printed), rule
-        assert all(any(sentence in meaning for meaning in result) for sentence in printed), rule
+        meanings = [finding.meaning for finding in findings if finding.rule == rule]
+        assert len(meanings) == len(sentences), rule
+        assert all(any(sentence in meaning for meaning in meanings) for sentence in sentences), rule

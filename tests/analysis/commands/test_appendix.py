@@ -8,6 +8,7 @@ from analysis.__main__ import main
 from analysis.commands import appendix
 from analysis.figures import registry
 from tests.helpers import ROOT
+from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.studies import curve_in_rounds
 
 
@@ -33,8 +34,8 @@ def test_minutes_of_an_evaluation_are_kept(command, tmp_path, monkeypatch):
     monkeypatch.setattr(contents, "MINUTES", minutes)
     minutes.write_text("{}\n")
     evaluation.write_text("{}")
-    refused = command("appendix", "--file", evaluation, "--out", out, status=2).err
-    assert "evaluation.json: not a file that `make evaluate` wrote" in refused
+    error = command("appendix", "--file", evaluation, "--out", out, status=2).err
+    assert "evaluation.json: not a file that `make evaluate` wrote" in error
     assert not out.exists()
     measured = {"make x": {"minutes": 2.5, "date": "2026-11-25", "cpu": "a", "cores": 2, "commit": "0" * 40}}
     evaluation.write_text(json.dumps({"rows": [], "minutes": measured}))
@@ -47,8 +48,8 @@ def archive(tmp_path_factory):
     """The archive of an author who measured weak scaling: speedups of 1.5 to 1.65."""
     folder = tmp_path_factory.mktemp("author")
     curve_in_rounds(folder / "results")
-    with pytest.MonkeyPatch.context() as patch:  # the figures of the reports take long to draw and know of no record
-        patch.setattr(registry, "figures", lambda local: {one.id: one for one in registry.experiment_figures(local)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "figures", experiment_figures)
         assert main(["bundle", "--results", str(folder / "results"), "--out", str(folder / "bundle.tar.gz")]) == 0
         yield folder / "bundle.tar.gz"
 
@@ -79,5 +80,5 @@ def test_a_damaged_archive_and_an_experiment_that_is_none_are_named(command, arc
     damaged = command("evaluate", tmp_path / "bundle", "--out", tmp_path / "evaluation.md", status=1)
     assert "differs: claims.json" in damaged.out
     assert not (tmp_path / "evaluation.md").exists()
-    refused = command("evaluate", archive, "--only", "E99", status=2).err
-    assert "ONLY=E99: no such experiment; allowed are E1 to E21" in refused
+    error = command("evaluate", archive, "--only", "E99", status=2).err
+    assert "ONLY=E99: no such experiment; allowed are E1 to E21" in error

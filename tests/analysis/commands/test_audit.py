@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
+def _working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -24,16 +24,16 @@ def records(tmp_path_factory):
 
 
 def test_markdown_has_both_tables(command, records):
-    shown = command("audit", records, "--format", "markdown").out
-    assert "## Findings" in shown
-    assert "| 003-batch-64-or-32 " in shown.partition("## Claims")[2]
+    output = command("audit", records, "--format", "markdown").out
+    assert "## Findings" in output
+    assert "| 003-batch-64-or-32 " in output.partition("## Claims")[2]
 
 
-def test_text_fits_a_hundred_columns_and_strict_looks_at_what_is_the_users(command, records):
+def test_text_fits_a_hundred_columns_and_strict_is_about_local_records(command, records):
     """The reports have serious findings, the record has none."""
-    shown = command("audit", records, "--strict", "--junit", "audit.xml").out
-    assert max(map(len, shown.splitlines())) <= 100
-    assert "== local records" in shown
+    output = command("audit", records, "--strict", "--junit", "audit.xml").out
+    assert max(map(len, output.splitlines())) <= 100
+    assert "== local records" in output
     suite = ElementTree.parse("audit.xml").getroot()
     assert suite.get("failures") == "0"
     assert int(suite.get("tests")) > 20
@@ -44,19 +44,19 @@ def test_a_study_in_a_file(command, json_output, tmp_path):
     path.write_text(
         "gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n1,100,64,70,100\n2,50,64,40,180\n4,25,64,,95\n"
     )
-    shown = command("audit", "--file", path, "--strict", "--junit", "audit.xml", status=1).out
+    output = command("audit", "--file", path, "--strict", "--junit", "audit.xml", status=1).out
     faster = "stated: 3.6x by images_per_s; follows: at most 2x"
     assert any(faster in failure.text for failure in ElementTree.parse("audit.xml").getroot().findall(".//failure"))
-    assert "== study.csv: findings" in shown
-    assert f"{faster} (+80.0%)" in shown
-    assert "claims" not in shown
-    assert "line 4, column 'train_s': empty" in shown
+    assert "== study.csv: findings" in output
+    assert f"{faster} (+80.0%)" in output
+    assert "claims" not in output
+    assert "line 4, column 'train_s': empty" in output
     document = json_output("audit", "--file", path)
     assert (document["version"], document["claims"]) == (2, [])
     assert "audits this study alone" in command("audit", "--file", path, "results", status=2).err
 
 
-def test_a_place_that_is_not_there(command):
+def test_a_folder_that_is_not_there(command):
     assert "nowhere: does not exist" in command("audit", "nowhere", status=2).err
 
 
@@ -64,8 +64,8 @@ def test_the_command_prints_the_page_of_claims(command, tmp_path):
     claims = CLAIMS_FORMATS["markdown"](judged_claims())
     assert command("claims", "--format", "markdown", "--results", tmp_path).out == claims + "\n"
     page = (ROOT / "docs/claims.md").read_text()
-    shown = page.partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0]
-    assert shown.strip() == claims.strip(), "run: python -m analysis claims --format markdown, into docs/claims.md"
+    section = page.partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0]
+    assert section.strip() == claims.strip(), "run: python -m analysis claims --format markdown, into docs/claims.md"
 
 
 def test_the_table_for_people_counts_the_verdicts():

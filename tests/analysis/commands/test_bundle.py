@@ -39,12 +39,12 @@ def test_the_manifest_comes_last_and_is_what_sha256sum_checks(tmp_path):
 
 @pytest.fixture
 def few_figures(monkeypatch):
-    """All figures that local records are in, and one of a report alone: not the 30 others, which know of no host."""
+    """Leave out the figures that have no local record, all but one: they contain no host name."""
     every = registry.figures
 
     def few(local):
         figures = every(local).items()
-        return {id: one for id, one in figures if id == "000-vgg19" or not select(local, one.local).empty}
+        return {id: entry for id, entry in figures if id == "000-vgg19" or not select(local, entry.local).empty}
 
     monkeypatch.setattr(registry, "figures", few)
 
@@ -58,46 +58,46 @@ def test_the_whole_archive(few_figures, results, tmp_path, command):
     broken.write_bytes(broken.read_bytes().replace(b'"repeat":2', b'"repeat":3'))
     out, key = tmp_path / "out" / "bundle.tar.gz", tmp_path / "id_ed25519"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    printed = command("bundle", "--scrub", "--results", results.folder, "--sign-key", key, "--out", out)
-    assert "3 records, scrubbed" in printed.out
-    assert "edited after it was written" in printed.err
+    output = command("bundle", "--scrub", "--results", results.folder, "--sign-key", key, "--out", out)
+    assert "3 records, scrubbed" in output.out
+    assert "edited after it was written" in output.err
     assert "none wrong" in command("bundle-check", out, "--sign-key", f"{key}.pub").out
     with tarfile.open(out) as tar:
         tar.extractall(tmp_path)
-    there = tmp_path / "bundle"
-    signed_by, *lines = (there / "MANIFEST").read_text().splitlines()
+    folder = tmp_path / "bundle"
+    signed_by, *lines = (folder / "MANIFEST").read_text().splitlines()
     assert signed_by.startswith("# signed with SHA256:")
-    files = {str(path.relative_to(there)): path for path in there.rglob("*") if path.is_file()}
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     names = [line.partition("  ")[2] for line in lines]
     assert sorted(names) == sorted(files.keys() - {"MANIFEST", "MANIFEST.sig"})
     figures = ("captions.md", "000-vgg19.pdf", "001-figure-5.svg", "own-weak-scaling-efficiency.svg")
     assert {"README.txt", "ro-crate-metadata.json", "report.html", *(f"figures/{name}" for name in figures)} <= {*names}
-    [trace] = (there / "figures").glob("timeline-resnet50_nodes=2-*.json")
+    [trace] = (folder / "figures").glob("timeline-resnet50_nodes=2-*.json")
     assert json.loads(trace.read_text())["traceEvents"]
     packed = {name.rpartition("/")[2] for name in names if name.startswith("results/timeline/")}
     assert packed == {"record.json", "horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"}
-    assert subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST"], cwd=there).returncode == 0
-    own = Study(there / "results")
-    assert (own.local["record"].nunique(), len(own.failed), own.left_out) == (1, 1, [])
+    assert subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST"], cwd=folder).returncode == 0
+    study = Study(folder / "results")
+    assert (study.local["record"].nunique(), len(study.failed), study.left_out) == (1, 1, [])
     for name, path in files.items():
         if path.suffix in (".html", ".md", ".json", ".svg"):
             assert not re.search(f"owens|jdoe42|{re.escape(str(tmp_path))}", path.read_text()), name
-    assert "results/weak_scaling/" in (there / "report.html").read_text()
+    assert "results/weak_scaling/" in (folder / "report.html").read_text()
 
 
-def test_what_remains_is_shown_first_and_asked_about(results, tmp_path, command, monkeypatch):
+def test_texts_that_remain_are_shown_and_confirmed_first(results, tmp_path, command, monkeypatch):
     save(run_with_names(), results.folder)
     out = tmp_path / "b.tar.gz"
     answer = io.StringIO("no\n")
     answer.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", answer)
-    printed = command("bundle", "--scrub", "--results", results.folder, "--out", out, status=1)
-    assert "  TF_CONFIG: host1:2222, /.../tf.json, address" in printed.err.splitlines()
+    output = command("bundle", "--scrub", "--results", results.folder, "--out", out, status=1)
+    assert "  TF_CONFIG: host1:2222, /.../tf.json, address" in output.err.splitlines()
     assert not out.exists()
 
 
 def test_a_user_without_a_name(results, monkeypatch):
-    """As in a container with --user."""
+    """A container that runs with --user has no entry for its user."""
     save(run_with_names(), results.folder)
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
@@ -113,8 +113,8 @@ def test_what_cannot_be_used_is_named_before_anything_is_drawn(results, tmp_path
     save(run_with_names(), results.folder)
     (tmp_path / "file").touch()  # root may write into any folder, but into no file
     into = tmp_path / "file" / "figures"
-    refused = command("bundle", "--results", results.folder, "--out", into / "b.tar.gz", status=2).err
-    assert f"bundle: {into}: Not a directory" in refused
+    error = command("bundle", "--results", results.folder, "--out", into / "b.tar.gz", status=2).err
+    assert f"bundle: {into}: Not a directory" in error
     out = ("--out", tmp_path / "b.tar.gz")
-    refused = command("bundle", "--results", results.folder, "--sign-key", tmp_path / "id", *out, status=2).err
-    assert "id: no such file; give an SSH key" in refused
+    error = command("bundle", "--results", results.folder, "--sign-key", tmp_path / "id", *out, status=2).err
+    assert "id: no such file; give an SSH key" in error

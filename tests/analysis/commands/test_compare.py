@@ -16,8 +16,8 @@ def test_the_command_in_three_formats(command, json_output, results):
 
 @pytest.mark.slow
 def test_an_empty_folder_is_reported(command, tmp_path):
-    printed = " ".join(command("compare", "--results", tmp_path).out.split())  # in lines of any width
-    assert f"no complete run in {tmp_path} has a counterpart" in printed
+    output = " ".join(command("compare", "--results", tmp_path).out.split())  # in lines of any width
+    assert f"no complete run in {tmp_path} has a counterpart" in output
 
 
 def test_two_tables_of_any_kind(json_output, tmp_path):

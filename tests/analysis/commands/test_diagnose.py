@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def call(command, folder):
-    """Runs a command over the records in `folder`, which may write beside it; what it printed."""
+    """Return a function that runs a command over the records in `folder`, with figures beside it."""
 
     def run(*arguments, status=0):
         return command(*arguments, "--results", folder, "--out", folder.parent / "figures", status=status)
@@ -61,9 +61,9 @@ def test_the_figure_is_drawn(call, folder):
 def test_only_the_models_that_were_asked_for(call, folder):
     for model in ("resnet50", "vgg16"):
         curve_in_rounds(folder, model=model)
-    printed = call("diagnose", "weak_scaling", "--models", "vgg16").out
-    assert "VGG16" in printed
-    assert "ResNet50" not in printed
+    output = call("diagnose", "weak_scaling", "--models", "vgg16").out
+    assert "VGG16" in output
+    assert "ResNet50" not in output
     call("diagnose", "weak_scaling", "--models", "vgg19", status=2)
 
 
@@ -72,26 +72,26 @@ def test_what_cannot_be_split_is_named_with_the_reason(call, folder):
     broken = folder / "weak_scaling/resnet50-rounds/00000000/r0/record.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{}")
-    one_size = call("diagnose", "batch_sweep", status=1).err
-    assert "it varies batch_per_rank; a step is split along the number of nodes" in one_size
-    none = call("diagnose", "weak_scaling", status=2).err
-    assert "no complete run of experiment 'weak_scaling' (there are: batch_sweep)" in none
-    assert f"left out: {broken}" in one_size
+    errors = call("diagnose", "batch_sweep", status=1).err
+    assert "it varies batch_per_rank; a step is split along the number of nodes" in errors
+    assert f"left out: {broken}" in errors
+    errors = call("diagnose", "weak_scaling", status=2).err
+    assert "no complete run of experiment 'weak_scaling' (there are: batch_sweep)" in errors
 
 
 def test_strategies_are_compared_part_by_part(call, json_output, folder):
     strategies(folder)
-    printed = call("diagnose", "strategies").out
-    text = " ".join(printed.split())
+    output = call("diagnose", "strategies").out
+    text = " ".join(output.split())
     assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in text
     # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
     assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in text
     assert "the largest loss" not in text
-    job_lines = [line.split()[:2] for line in printed.splitlines() if line.startswith("ResNet50")]
+    job_lines = [line.split()[:2] for line in output.splitlines() if line.startswith("ResNet50")]
     assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
-    [compared] = json_output("diagnose", "strategies", "--results", folder)["comparisons"]
-    assert (compared["base"], compared["nodes"]) == ("horovod", 2)
-    [mwms] = compared["others"]
+    [comparison] = json_output("diagnose", "strategies", "--results", folder)["comparisons"]
+    assert (comparison["base"], comparison["nodes"]) == ("horovod", 2)
+    [mwms] = comparison["others"]
     assert (mwms["arm"], mwms["differs"], mwms["reasons"]) == ("mwms", True, ["exchange"])
     parts_s = [part["value"] for part in mwms["parts_longer_s"].values()]
     assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
@@ -112,13 +112,13 @@ def test_the_figure_of_strategies_has_a_bar_each(folder):
 def test_each_launch_with_a_timeline_has_a_table_and_a_trace(call, json_output, folder):
     for model in ("resnet50", "vgg16"):
         launch_with_timeline(folder, model)
-    printed = call("timeline").out
-    titles = [line.partition(",")[0] for line in printed.splitlines() if line.startswith("== ")]
+    output = call("timeline").out
+    titles = [line.partition(",")[0] for line in output.splitlines() if line.startswith("== ")]
     assert titles == ["== ResNet50", "== VGG16"]
-    written = sorted((folder.parent / "figures").iterdir())
-    assert len(written) == 2
-    for path in written:
-        assert f"{path}: open it at https://ui.perfetto.dev" in printed
+    traces = sorted((folder.parent / "figures").iterdir())
+    assert len(traces) == 2
+    for path in traces:
+        assert f"{path}: open it at https://ui.perfetto.dev" in output
         check(json.loads(path.read_text()))
     (launch,) = json_output("timeline", "--models", "vgg16", "--results", folder, "--out", folder.parent)
     check(json.loads(Path(launch["trace"]).read_text()))
@@ -132,7 +132,7 @@ def test_without_a_launch_it_says_how_to_make_one(call, folder):
 def test_such_a_launch_is_no_scaling_point_and_has_no_finding(folder):
     save(make_record(nodes=2), folder)
     path = launch_with_timeline(folder)
-    local = Study(folder)
-    assert str(path) not in set(local.local["record"])
-    assert local.notices == []
-    assert [finding for finding in audit.record_findings(local) if finding.place == str(path)] == []
+    study = Study(folder)
+    assert str(path) not in set(study.local["record"])
+    assert study.notices == []
+    assert [finding for finding in audit.record_findings(study) if finding.place == str(path)] == []

@@ -9,30 +9,30 @@ pytestmark = pytest.mark.slow
 
 
 def test_draw_skips_what_has_no_records_and_says_what_it_left_out(results, command):
-    cut = results.add(nodes=1)
-    cut.write_bytes(b"{")
+    truncated = results.add(nodes=1)
+    truncated.write_bytes(b"{")
     out = results.folder.parent / "figures"
-    printed = command("draw", "002-throughput", "own-overhead", "--results", results.folder, "--out", out)
-    assert f"not drawn, no records of it in {results.folder}: own-overhead" in printed.out
-    assert str(cut) in printed.err
-    drawn = {f"002-throughput.{suffix}" for suffix in ("pdf", "png", "svg")}
-    assert {path.name for path in out.iterdir()} == {*drawn, "captions.md"}
+    output = command("draw", "002-throughput", "own-overhead", "--results", results.folder, "--out", out)
+    assert f"not drawn, no records of it in {results.folder}: own-overhead" in output.out
+    assert str(truncated) in output.err
+    files = {f"002-throughput.{suffix}" for suffix in ("pdf", "png", "svg")}
+    assert {path.name for path in out.iterdir()} == {*files, "captions.md"}
     captions = (out / "captions.md").read_text()
     assert "## 004-model-6" in captions
     assert "## own-overhead" not in captions
 
 
-@pytest.mark.parametrize(("id", "like"), [("001-figure-55", "001-figure-5"), ("nonsense", "000-")])
-def test_an_unknown_figure_is_an_error(command, tmp_path, id, like):
-    refused = command("draw", id, "--results", tmp_path, status=2).err
-    assert f"no figure is called '{id}'; did you mean {like}" in refused
+@pytest.mark.parametrize(("id", "suggestion"), [("001-figure-55", "001-figure-5"), ("nonsense", "000-")])
+def test_an_unknown_figure_is_an_error(command, tmp_path, id, suggestion):
+    error = command("draw", id, "--results", tmp_path, status=2).err
+    assert f"no figure is called '{id}'; did you mean {suggestion}" in error
 
 
 def test_list_shows_every_figure_with_its_points(results, command):
     results.add(nodes=1)
-    printed = command("list", "--results", results.folder).out
-    assert "own-weak-scaling-throughput" in printed
-    assert all(id in printed for id in registry.figures(results.table()))
+    output = command("list", "--results", results.folder).out
+    assert "own-weak-scaling-throughput" in output
+    assert all(id in output for id in registry.figures(results.table()))
 
 
 @pytest.fixture
@@ -46,35 +46,35 @@ def few_figures(monkeypatch):
 
 @pytest.fixture
 def report(few_figures, results, command, tmp_path):
-    """Writes the page; what was printed, and the page."""
+    """Return a function that writes the page and returns the output of the command and the page."""
 
     def write(*more):
-        printed = command("report", "--results", results.folder, "--out", tmp_path / "new/r.html", *more)
-        return printed, (tmp_path / "new/r.html").read_text()
+        output = command("report", "--results", results.folder, "--out", tmp_path / "new/r.html", *more)
+        return output, (tmp_path / "new/r.html").read_text()
 
     return write
 
 
 def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_figures, results, report, tmp_path):
     results.add(experiment="overhead", nodes=1)
-    printed, page = report("--figures", tmp_path / "drawn")
-    drawn = {f"{name}.{suffix}" for name in few_figures for suffix in ("pdf", "png", "svg", "csv")}
-    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {*drawn, "captions.md"}
+    output, page = report("--figures", tmp_path / "drawn")
+    files = {f"{name}.{suffix}" for name in few_figures for suffix in ("pdf", "png", "svg", "csv")}
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {*files, "captions.md"}
     assert all(f'<figure id="{name}"' in page for name in few_figures)
     megabytes = f"{len(page.encode()) / 1e6:.1f} MB"
-    assert printed.out == f"{tmp_path}/new/r.html: {megabytes}, opens without a network\n"
+    assert output.out == f"{tmp_path}/new/r.html: {megabytes}, opens without a network\n"
 
 
 def test_what_is_left_out_is_named(results, report):
-    cut = results.add(experiment="overhead", nodes=1)
-    cut.write_bytes(cut.read_bytes()[:-9])
+    truncated = results.add(experiment="overhead", nodes=1)
+    truncated.write_bytes(truncated.read_bytes()[:-9])
     (line,) = report()[0].err.splitlines()
-    assert line.startswith(f"left out: {cut}")
+    assert line.startswith(f"left out: {truncated}")
 
 
 def test_without_any_record_there_are_the_reports(results, report, tmp_path):
-    printed, page = report()
-    assert f"{results.folder}: no such folder: the page has the reports alone" in printed.err
+    output, page = report()
+    assert f"{results.folder}: no such folder: the page has the reports alone" in output.err
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.html"]
     assert "There is no complete run yet." in page
 

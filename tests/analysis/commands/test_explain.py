@@ -7,25 +7,25 @@ REPORT = PUBLISHED / "000_hacksa.csv"
 
 @pytest.mark.slow
 def test_the_command_prints_each_curve_in_a_hundred_columns(command):
-    shown = command("explain", REPORT).out
-    assert " ".join(shown.split()).count("of each run are beyond its steps at their measured speed") == 3
-    assert max(map(len, shown.splitlines())) <= 100
+    output = command("explain", REPORT).out
+    assert " ".join(output.split()).count("of each run are beyond its steps at their measured speed") == 3
+    assert max(map(len, output.splitlines())) <= 100
 
 
 @pytest.mark.slow
 def test_the_same_as_json(json_output):
     curves = json_output("explain", REPORT)["curves"]
-    assert [one["fixed_cost_paid"] for one in curves] == ["not decidable"] * 3  # the work is shared out
-    assert [point["ranks"] for one in curves for point in one["points"] if point["fits"] == "no"] == [32]
+    assert [curve["fixed_cost_paid"] for curve in curves] == ["not decidable"] * 3  # the work is shared out
+    assert [point["ranks"] for curve in curves for point in curve["points"] if point["fits"] == "no"] == [32]
 
 
 def test_a_curve_that_cannot_be_split_is_named(command, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("GPUs;Steps;Batch per GPU;Time [s]\n1;10;8;3,5\n2;10;8;fast\n")
-    shown = " ".join(command("explain", path, status=1).out.split())
-    assert "not split: 1 run: a fixed cost and a cost per step need 3" in shown
-    assert "line 3, column 'Time [s]': 'fast' is no number; the row is left out" in shown
-    assert "'Batch per GPU' -> batch_per_rank, of one rank" in shown
+    output = " ".join(command("explain", path, status=1).out.split())
+    assert "not split: 1 run: a fixed cost and a cost per step need 3" in output
+    assert "line 3, column 'Time [s]': 'fast' is no number; the row is left out" in output
+    assert "'Batch per GPU' -> batch_per_rank, of one rank" in output
 
 
 @pytest.mark.slow
@@ -33,6 +33,6 @@ def test_the_method_is_checked_against_the_phases_of_local_records(command, resu
     # Each run pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step: 5.9 s once.
     for nodes, steps in ((1, 77), (2, 37), (4, 17), (8, 7)):
         results.add(experiment="fixed_work", nodes=nodes, steps=steps, **{"measure.total_steps": 80})
-    shown = " ".join(command("explain", "--experiment", "fixed_work", "--results", results.folder).out.split())
-    assert "each run has a fixed cost of 5.9 s (5.9 to 5.9)" in shown
-    assert "By the phases: 5.9 s (median). The wall times alone, without phases and speeds, give 5.9 s" in shown
+    output = " ".join(command("explain", "--experiment", "fixed_work", "--results", results.folder).out.split())
+    assert "each run has a fixed cost of 5.9 s (5.9 to 5.9)" in output
+    assert "By the phases: 5.9 s (median). The wall times alone, without phases and speeds, give 5.9 s" in output

@@ -12,17 +12,17 @@ NEW_COMMIT = {"slower": 1.25, "commit": "b" * 40}
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """The current folder's folder of results, which is empty."""
+def folder(tmp_path, monkeypatch):
+    """An empty folder of results in the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path / "results"
 
 
 @pytest.fixture
-def begun(here):
-    """The same, with a first month."""
-    month(here, 0)
-    return here
+def first_month(folder):
+    """The folder of results with the launches of a first month."""
+    month(folder, 0)
+    return folder
 
 
 def verdicts(document):
@@ -33,21 +33,21 @@ def failures(file):
     return ElementTree.parse(file).getroot().findall(".//failure")
 
 
-def test_months_that_are_alike_and_one_that_is_slower(begun, command, json_output):
+def test_months_that_are_alike_and_one_that_is_slower(first_month, command, json_output):
     assert "one session: nothing to compare with yet; FORCE=1" in command("history", "weak_scaling", "--strict").out
-    month(begun, 1)
+    month(first_month, 1)
     assert set(verdicts(json_output("history", "weak-scaling")).values()) == {"as before"}
-    month(begun, 2, **NEW_COMMIT)
+    month(first_month, 2, **NEW_COMMIT)
     result = json_output("history", "weak-scaling")
     slower = {(at, name): "slower" for at in ("1 node", "2 nodes") for name in ("images_per_s", "wall_s", "job_s")}
     assert verdicts(result) == slower | {("2 nodes", "speedup"): "as before"}
-    assert [one["commit"] for one in result["machines"][0]["sessions"]] == ["a" * 7, "a" * 7, "b" * 7]
+    assert [session["commit"] for session in result["machines"][0]["sessions"]] == ["a" * 7, "a" * 7, "b" * 7]
     command("history", "weak_scaling", "--draw")
     assert Path("figures/history-weak-scaling.svg").is_file()
 
 
-def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(begun, json_output):
-    month(begun, 1, imports=1.6)  # 3 s of 16 take 4.8 s
+def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(first_month, json_output):
+    month(first_month, 1, imports=1.6)  # 3 s of 16 take 4.8 s
     result = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
     assert {point for point, verdict in result.items() if verdict == "slower"} == {
         ("1 node", "job_s"), ("2 nodes", "job_s"),
@@ -63,10 +63,10 @@ def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(begun, json_ou
         ({1024: 1.3}, ["slower", "as before"]),  # it answers later
     ],
 )
-def test_allreduce_alone_in_a_history_and_beside_a_reference(here, command, json_output, slower, expected):
-    month_of_allreduce(here, 0)
+def test_allreduce_alone_in_a_history_and_beside_a_reference(folder, command, json_output, slower, expected):
+    month_of_allreduce(folder, 0)
     assert "bus bandwidth [GB/s]" in command("reference", "link", "--experiment", "allreduce_bench").out
-    month_of_allreduce(here, 1, slower)
+    month_of_allreduce(folder, 1, slower)
     result = json_output("history", "allreduce_bench")
     assert [*verdicts(result).values()] == expected
     assert [point["unit"] for point in result["machines"][0]["points"]] == ["s", "bytes/s"]
@@ -75,50 +75,50 @@ def test_allreduce_alone_in_a_history_and_beside_a_reference(here, command, json
     assert "allreduce  2 nodes, gloo, cycle 20 ms, 1 MiB" in command("history", "allreduce_bench", "--draw").out
 
 
-def test_strict_fails_only_where_something_is_slower(begun, command):
-    month(begun, 1, slower=0.8)
+def test_strict_fails_only_where_something_is_slower(first_month, command):
+    month(first_month, 1, slower=0.8)
     assert "faster" in command("history", "weak_scaling", "--strict").out
-    month(begun, 2, slower=1.25)
+    month(first_month, 2, slower=1.25)
     command("history", "weak_scaling")
     command("history", "weak_scaling", "--strict", "--junit", "ci.xml", status=1)
     assert 0 < len(failures("ci.xml")) < int(ElementTree.parse("ci.xml").getroot().get("tests"))
 
 
-def test_one_launch_a_month_is_judged_by_the_months_before(here, json_output):
+def test_one_launch_a_month_is_judged_by_the_months_before(folder, json_output):
     for number, slower in enumerate((1.0, 1.002, 0.998, 1.0, 1.001)):
-        month_in_rounds(here, number, slower)
+        month_in_rounds(folder, number, slower)
     assert verdicts(json_output("history", "weak_scaling"))["1 node", "images_per_s"] == "as before"
-    month_in_rounds(here, 5, slower=1.3)
+    month_in_rounds(folder, 5, slower=1.3)
     result = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
     assert result["2 nodes", "images_per_s"] == "slower"
 
 
-def test_without_records_it_says_what_there_is(begun, command):
-    refused = command("history", "strong_scaling", status=2)
-    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in refused.err
+def test_without_records_it_says_what_there_is(first_month, command):
+    error = command("history", "strong_scaling", status=2).err
+    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in error
     assert "since 2027-01-01" in command("history", "weak_scaling", "--since", "2027-01-01", status=2).err
 
 
-def test_a_reference_is_written_kept_and_checked(begun, command, json_output):
-    written = command("reference", "first").out
-    assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in written
+def test_a_reference_is_written_kept_and_checked(first_month, command, json_output):
+    output = command("reference", "first").out
+    assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in output
     assert "FORCE=1 replaces it" in command("reference", "first", status=2).err
-    # Its own launches say nothing about it.
+    # The launches of the reference itself are not compared with it.
     notes = {point["note"] for point in json_output("check-reference", "first")["points"]}
     assert notes == {"not measured since, in this configuration on this machine"}
-    month(begun, 1)
+    month(first_month, 1)
     assert {point["verdict"] for point in json_output("check-reference", "first")["points"]} == {"as before"}
-    month(begun, 2, **NEW_COMMIT)
-    checked = command("check-reference", "first", "--junit", "ci.xml", status=1)
+    month(first_month, 2, **NEW_COMMIT)
+    check = command("check-reference", "first", "--junit", "ci.xml", status=1)
     assert failures("ci.xml")
-    assert "commit: aaaaaaa -> bbbbbbb" in checked.out
-    written = command("reference", "first", "--force", "--since", "2026-02-01").out
-    assert "7 values of 12 launches, 2026-02-03 to 2026-03-03" in written
+    assert "commit: aaaaaaa -> bbbbbbb" in check.out
+    output = command("reference", "first", "--force", "--since", "2026-02-01").out
+    assert "7 values of 12 launches, 2026-02-03 to 2026-03-03" in output
 
 
-def test_failed_runs_of_other_experiments_are_not_named(begun, command):
+def test_failed_runs_of_other_experiments_are_not_named(first_month, command):
     for name in ("weak_scaling", "overhead"):
-        save(make_record(name, repeat=9, failure=Failure(f"killed in {name}")), begun)
-    printed = command("history", "weak-scaling").err
-    assert "killed in weak_scaling" in printed
-    assert "overhead" not in printed
+        save(make_record(name, repeat=9, failure=Failure(f"killed in {name}")), first_month)
+    errors = command("history", "weak-scaling").err
+    assert "killed in weak_scaling" in errors
+    assert "overhead" not in errors

@@ -1,6 +1,6 @@
-"""Folders and files of any name, through the commands of all targets, without a launch.
+"""Folders and files of any name, given to the commands of all targets, without a launch.
 
-How a name comes from make to these commands: tests/docs/test_makefile.py, tests/end_to_end/test_names.py.
+tests/docs/test_makefile.py and tests/end_to_end/test_names.py test how make passes a name on.
 """
 
 import os
@@ -13,14 +13,15 @@ import pytest
 
 from analysis.figures import registry
 from tests.helpers import ROOT
-from tests.helpers.composition_cache import cache_compositions  # noqa: F401  of a reproduction: each experiment
+from tests.helpers.composition_cache import cache_compositions  # noqa: F401  a reproduction composes each experiment
+from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.kit import run
 from tests.helpers.run_records import make_record, save
 from train.make import Variables, steps
 
 pytestmark = pytest.mark.slow
 
-# Each of Make, the shell, Hydra, OmegaConf, Docker and Slurm would read something into it.
+# Make, the shell, Hydra, OmegaConf, Docker and Slurm would each interpret a part of it.
 NASTY = "it's \"a`touch b`$(touch c)${HOME};[é]: #%|(1), x=2\\"
 LATIN = os.fsdecode(b"caf\xe9")
 DRY = ("DRY_RUN=1", "MODELS=tiny", "NODES=2", "RESULTS={}")
@@ -35,7 +36,7 @@ WORKS = (
     *(("weak-scaling", *DRY), ("weak-scaling", *DRY, *SLURM), ("weak-scaling", *DRY, "CONTAINER=podman")),
     *(("tune", *DRY), ("timeline", *DRY), ("diagnose", *DRY), ("reproduce", *DRY, "REPORT=001", "DATA_DIR={}")),
 )
-REFUSED = (  # by a message that has the name
+REFUSED = (  # with a message that has the name
     ("weak-scaling", *DRY, "CONTAINER=singularity"),
     ("reference", "RESULTS={}", "NAME={}"),
     ("proposal", "RESULTS={}"),  # one launch is no curve
@@ -48,18 +49,18 @@ REFUSED = (  # by a message that has the name
 
 def targets():
     """The targets that take names of files or folders, with one experiment for all."""
-    listed = re.findall(r"^(?:MEASURING|ANALYSING) := (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    shown = " ".join(listed).replace("$(EXPERIMENTS)", "weak-scaling").split()
-    return {*shown, "diagnose", "evaluate"} - {"release"}
+    lists = re.findall(r"^(?:MEASURING|ANALYSING) := (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    names = " ".join(lists).replace("$(EXPERIMENTS)", "weak-scaling").split()
+    return {*names, "diagnose", "evaluate"} - {"release"}
 
 
 @pytest.fixture
 def target(tmp_path, monkeypatch, capfd):
-    """Run the commands of a target with the path of a folder of results, beside which a table has the same name.
+    """Return a function that runs the commands of a target on a folder of results and a table of the same name.
 
-    In this process, where that goes on, with the figures of the records alone: starting and drawing take minutes.
+    They run in this process where possible, and draw the figures of the records alone: all else takes minutes.
     """
-    monkeypatch.setattr(registry, "figures", lambda local: {one.id: one for one in registry.experiment_figures(local)})
+    monkeypatch.setattr(registry, "figures", experiment_figures)
     (tmp_path / "kit").mkdir()
     monkeypatch.chdir(tmp_path / "kit")
 
@@ -71,7 +72,7 @@ def target(tmp_path, monkeypatch, capfd):
         variables = dict(value.replace("{}", str(path)).split("=", 1) for value in values)
         status = 0
         for step in steps(target, Variables(variables)):
-            if step.command[0].startswith("train.tools"):  # which ends its process
+            if step.command[0].startswith("train.tools"):  # ends its process
                 return run(sys.executable, "-m", *step.command)
             monkeypatch.setattr(sys, "argv", ["", *step.command[1:]])
             try:
@@ -85,23 +86,23 @@ def target(tmp_path, monkeypatch, capfd):
 
 def test_a_nasty_name_goes_through_all_targets(target, tmp_path):
     assert {name for name, *_ in (*WORKS, *REFUSED)} == targets()
-    for words in WORKS:
-        status, output = target(NASTY, *words)
-        assert status == 0, (words, output)
-    for words in REFUSED:
-        status, output = target(NASTY, *words)
-        assert status in (1, 2), (words, output)
+    for case in WORKS:
+        status, output = target(NASTY, *case)
+        assert status == 0, (case, output)
+    for case in REFUSED:
+        status, output = target(NASTY, *case)
+        assert status in (1, 2), (case, output)
         assert "Traceback" not in output
-        assert NASTY in output, (words, output)
+        assert NASTY in output, (case, output)
     assert not {"b", "c"} & {path.name for folder in (tmp_path, tmp_path / "kit") for path in folder.iterdir()}
     assert {path.name for path in tmp_path.iterdir()} == {"kit", NASTY, f"{NASTY}.csv"}
 
 
 def test_bytes_that_are_no_text_are_no_traceback(target):
-    for words in WORKS:
-        if words[0] in ("audit", "table", "compare", "report", "reference", "status"):
-            status, output = target(LATIN, *words)
-            assert status in (0, 2), (words, output)
-            assert "Traceback" not in output, (words, output)
-            assert words[:2] != ("audit", "RESULTS={}") or "rename the folder" in output
+    for case in WORKS:
+        if case[0] in ("audit", "table", "compare", "report", "reference", "status"):
+            status, output = target(LATIN, *case)
+            assert status in (0, 2), (case, output)
+            assert "Traceback" not in output, (case, output)
+            assert case[:2] != ("audit", "RESULTS={}") or "rename the folder" in output
     assert "not UTF-8" in target(LATIN, "weak-scaling", *DRY)[1]

@@ -1,4 +1,4 @@
-"""The schema and docs/json.md are those of the types, and what commands print over records of every kind is valid."""
+"""The schema and docs/json.md follow the types, and commands print valid documents over records of every kind."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_the_schema_and_the_page_are_those_of_the_types():
 
 def test_the_page_has_a_list_for_each_document():
     page = schema.PAGE.read_text()
-    for document in (one for documents in schema.DOCUMENTS.values() for one in documents):
+    for document in (document for documents in schema.DOCUMENTS.values() for document in documents):
         (kind,) = getattr(document, "__args__", [document])
         assert f"<!-- {kind.__name__} -->\n- `" in page
 
@@ -41,6 +41,6 @@ def test_commands_over_records_of_every_kind(json_output, records):
     assert json_output("compare", f"A={records}", f"B={records}")["ratios"]
     (curve, *_) = json_output("explain", "--experiment", "fixed_work", "--results", records)["curves"]
     assert curve["phases"]
-    audited = json_output("audit", records)
-    assert {finding["report"] for finding in audited["findings"]} == {"000", "001", "003", "004", "local"}
-    assert [claim["id"] for claim in audited["claims"]] == [claim["id"] for claim in json_output("claims")]
+    document = json_output("audit", records)
+    assert {finding["report"] for finding in document["findings"]} == {"000", "001", "003", "004", "local"}
+    assert [claim["id"] for claim in document["claims"]] == [claim["id"] for claim in json_output("claims")]

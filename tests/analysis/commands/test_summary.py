@@ -8,7 +8,7 @@ from train.record.record import Failure
 
 @pytest.fixture
 def summary(command, results):
-    """Runs the command over the records; what it printed."""
+    """Return a function that runs the command over the records and returns its output."""
     return lambda *arguments, status=0: command("summary", *arguments, "--results", results.folder, status=status)
 
 
@@ -29,11 +29,11 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, summar
     results.add(experiment="weak_scaling", nodes=1)
     results.add(experiment="overhead", nodes=1, failure=Failure("rank 0 was killed"))
     out = results.folder.parent / "figures"
-    printed = summary("overhead", "--draw", "--out", out)
-    assert "overhead on AMD EPYC 9B45, 4 cores" in printed.out
-    assert "rank 0 was killed" in printed.err
+    output = summary("overhead", "--draw", "--out", out)
+    assert "overhead on AMD EPYC 9B45, 4 cores" in output.out
+    assert "rank 0 was killed" in output.err
     assert [path.name for path in out.glob("*.png")] == ["own-overhead.png"]
-    assert str(out / "own-overhead") in printed.out
+    assert str(out / "own-overhead") in output.out
 
 
 @pytest.mark.parametrize("experiment", ["weak", "nothing"])
@@ -44,18 +44,18 @@ def test_an_experiment_without_runs_is_reported(results, summary, experiment):
 
 def test_what_is_emulated_is_reported_with_the_size_of_the_images(results, summary):
     results.add(nodes=1, model="alexnet", **{"model.image_size": 67}, **QUOTA)
-    printed = summary("weak_scaling").out
-    assert "emulated: 20 % of a core a node" in printed
-    assert "images: AlexNet 67 x 67" in printed.splitlines()
+    output = summary("weak_scaling").out
+    assert "emulated: 20 % of a core a node" in output
+    assert "images: AlexNet 67 x 67" in output.splitlines()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("launches", "printed"), [(1, True), (2, False)])
-def test_one_launch_in_rounds_is_reported(results, summary, launches, printed):
+@pytest.mark.parametrize(("launches", "reported"), [(1, True), (2, False)])
+def test_one_launch_in_rounds_is_reported(results, summary, launches, reported):
     for repeat in range(launches):
         save(make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat), results.folder)
     line = "one launch: the interval covers rounds within it (repeatability), not other launches"
-    assert (line in summary("weak_scaling").out.splitlines()) is printed
+    assert (line in summary("weak_scaling").out.splitlines()) is reported
 
 
 def test_json_is_all_that_is_printed(results, json_output):
@@ -68,14 +68,14 @@ def test_json_is_all_that_is_printed(results, json_output):
 @pytest.mark.slow
 def test_the_brief_table_is_followed_by_the_largest_loss(results, summary):
     curve_in_rounds(results.folder)
-    printed = summary("weak_scaling", "--brief").out
-    assert "largest loss (what to try first: make diagnose EXPERIMENT=weak_scaling)" in printed
-    assert "ResNet50 on 2 nodes: " in printed
+    output = summary("weak_scaling", "--brief").out
+    assert "largest loss (what to try first: make diagnose EXPERIMENT=weak_scaling)" in output
+    assert "ResNet50 on 2 nodes: " in output
 
 
 @pytest.fixture
 def tune(command, results, tmp_path):
-    """Runs `tune` over a contest in which one arm is faster; what it printed."""
+    """Return a function that runs `tune` over a contest in which one arm is faster."""
     for arm, factor, cycle in (("as-configured", 1.0, 20.0), ("cycle-5ms", 0.8, 5.0)):
         for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
             run = make_record(
@@ -84,8 +84,8 @@ def tune(command, results, tmp_path):
                 **{"distribution.cycle_time_ms": cycle},
             )  # fmt: skip
             save(run, results.folder)
-    asked = ("tune", "--results", results.folder, "--conf", tmp_path)
-    return lambda *more, status=0: command(*asked, *more, status=status)
+    arguments = ("tune", "--results", results.folder, "--conf", tmp_path)
+    return lambda *more, status=0: command(*arguments, *more, status=status)
 
 
 def test_the_winner_is_written_only_on_request_and_never_over_a_file(tune, tmp_path):
@@ -112,5 +112,5 @@ def test_a_program_reads_the_ranking(tune, json_output, results):
 
 
 def test_without_a_contest_it_says_so(tune):
-    refused = tune("--models", "vgg16", status=1)
-    assert "no complete runs of the base and of another arm of tune" in refused.err
+    errors = tune("--models", "vgg16", status=1).err
+    assert "no complete runs of the base and of another arm of tune" in errors

@@ -16,11 +16,11 @@ TEXT = "GPUs;Durchsatz (img/s);Speedup\n1;1.234,5;1,00\n2;2.345,5;1,90\n4;OOM;\n
 
 
 def test_it_shows_how_a_table_was_read_and_writes_it(command, tmp_path):
-    path, out = tmp_path / "t.csv", tmp_path / "kept/read.csv"
+    path, out = tmp_path / "t.csv", tmp_path / "new/read.csv"
     path.write_text(TEXT)
-    shown = command("table", path, "--out", out).out
-    assert "'Durchsatz (img/s)' -> images_per_s, of the whole job, img/s, its speedup says so" in shown
-    assert f"note: {path}, line 4, column 'Durchsatz (img/s)': 'OOM': not measured; the row is left out" in shown
+    output = command("table", path, "--out", out).out
+    assert "'Durchsatz (img/s)' -> images_per_s, of the whole job, img/s, its speedup says so" in output
+    assert f"note: {path}, line 4, column 'Durchsatz (img/s)': 'OOM': not measured; the row is left out" in output
     again = table.read(out).runs
     assert again["images_per_s"].tolist() == [1234.5, 2345.5]
     assert again["speedup"].tolist() == [1, 1.9]
@@ -35,8 +35,8 @@ def test_the_user_says_what_a_header_means(command, tmp_path):
 
 
 def test_a_tidy_table_is_shown_as_it_is(command, tmp_path):
-    shown = command("table", PUBLISHED / "000_hacksa.csv", "--out", tmp_path / "o.csv").out
-    assert "images_per_s_per_rank" in shown
+    output = command("table", PUBLISHED / "000_hacksa.csv", "--out", tmp_path / "o.csv").out
+    assert "images_per_s_per_rank" in output
 
 
 @pytest.mark.parametrize("width", ["80", ""])

@@ -15,23 +15,23 @@ from train.record.record import Epoch
 
 
 @functools.cache
-def curves_of_the_reports(swept):
+def report_curves(swept):
     return published_curves(Study().published, dict(swept))
 
 
 @pytest.fixture(autouse=True)
-def curves_of_the_reports_are_found_once(monkeypatch):
-    """Every comparison asks for them, which takes longer than all the rest of it."""
-    monkeypatch.setattr(published, "published_curves", lambda _, swept: curves_of_the_reports(tuple(swept.items())))
+def report_curves_are_read_once(monkeypatch):
+    """Read the published curves once: that takes longer than the rest of a comparison."""
+    monkeypatch.setattr(published, "published_curves", lambda _, swept: report_curves(tuple(swept.items())))
 
 
-def compare(local, limits=None):
-    return published.compare(Study().published, local, published.read_tolerances() if limits is None else limits)
+def compare(local, tolerances=None):
+    return published.compare(Study().published, local, tolerances or published.read_tolerances())
 
 
-def rows(compared, quantity, **where):
+def rows(comparison, quantity, **where):
     where |= {"quantity": quantity}
-    return [row for row in compared.rows if all(getattr(row, name) == value for name, value in where.items())]
+    return [row for row in comparison.rows if all(getattr(row, name) == value for name, value in where.items())]
 
 
 def only(results, quantity, **where):
@@ -62,7 +62,7 @@ def test_speedup_efficiency_and_shape_worked_by_hand(results):
     assert (share.verdict, share.note) == ("for information", "over 1; judged as the speedup")
     (shape,) = rows(result, "efficiency_throughput_per_doubling")
     assert (shape.published.value, shape.local.value) == pytest.approx((0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5)
-    assert shape.verdict == "for information"  # of two points it is the speedup
+    assert shape.verdict == "for information"  # with two points it is the speedup
     raw = rows(result, "images_per_s", verdict="for information")
     assert [(row.at, row.published.value) for row in raw] == [(1, 22.84), (8, 156.33)]
     assert [row.local.value for row in raw] == pytest.approx([16, 108.8])
@@ -95,7 +95,7 @@ def test_wall_times_are_compared_as_rates_of_work(results):
         run = {"model": "vgg19", "nodes": nodes, "measure": measure, "steps": 8 // nodes, "warm_up_steps": 0}
         results.add(experiment="fixed_work", **run)
     speedup = only(results, "speedup_wall_time", at=2)
-    # own: 9 steps of 8 images in 0.4 + 6 + 4 s; 5 steps of 16 in 0.4 + 6 + 2 s
+    # local: 9 steps of 8 images in 0.4 + 6 + 4 s; 5 steps of 16 in 0.4 + 6 + 2 s
     numbers = speedup.published.value, speedup.local.value
     assert numbers == pytest.approx((193.45 / 101.92, (80 / 8.4) / (72 / 10.4)))
     assert speedup.verdict == "not decidable"
@@ -175,22 +175,22 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
     speedup = only(results, "speedup_throughput")
     assert speedup.verdict == verdict
     assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
-    # The audit says the same of the same points.
+    # The audit names the same points.
     assert bool(list(machine.emulated_nodes_disturbed(results.table()))) is (verdict == "not judged")
 
 
 @pytest.mark.slow
 def test_many_comparisons_at_once_are_corrected(results):
-    # of 6 ratios the smallest and the largest enclose the median 31 times in 32
-    # No two launches have the same times: they would be copies.
+    # The smallest and the largest of 6 ratios enclose the median 31 times in 32.
+    # No two launches have the same times, as they would be copies.
     for nth, model in enumerate(("resnet50", "inceptionv3", "vgg16")):
         for repeat in range(6):
             weak(results, 0.5 + repeat / 1e3, 0.5 + nth / 1e5 + repeat / 1e4, model=model, repeat=repeat)
     speedups = rows(compare(results.table()), "speedup_throughput")
     assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
     assert {row.p_value > 0.05 for row in speedups} == {True}
-    (one,) = rows(compare(results.table().query("model == 'vgg16'")), "speedup_throughput")
-    assert (one.verdict, one.p_value) == ("outside", pytest.approx(2 / 64))
+    (vgg16,) = rows(compare(results.table().query("model == 'vgg16'")), "speedup_throughput")
+    assert (vgg16.verdict, vgg16.p_value) == ("outside", pytest.approx(2 / 64))
 
 
 @pytest.mark.slow
@@ -208,14 +208,14 @@ def test_what_has_no_counterpart_is_named(results):
     result = compare(results.table())
     assert result.rows == []
     assert result.local_alone == ["overhead, resnet50, 1 runs: no report prints a number for it"]
-    named = {line.partition(" (")[0] for line in result.published_alone}
+    reports = {line.partition(" (")[0] for line in result.published_alone}
     experiments = ("000, fixed_work", "001, strong_scaling", "003, tf_benchmarks", "004, fruit")
-    assert named >= {f"report {experiment}" for experiment in experiments}
+    assert reports >= {f"report {experiment}" for experiment in experiments}
 
 
 @pytest.mark.slow
 def test_a_value_that_the_tolerances_state_needs_no_report(results):
-    limits = [
+    tolerances = [
         published.Tolerance("images_per_s", "images/s", 20.0, -0.1, None, {"experiment": "overhead", "at": 1}),
         published.Tolerance("efficiency_throughput", "fraction", 0.85, -0.1, None, {"at": 2}),
     ]
@@ -223,7 +223,7 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
         for repeat in range(repeats):
             results.add(experiment="overhead", nodes=1, repeat=repeat, generation=repeats)  # 16 images/s
             results.add(experiment="overhead", nodes=2, step_s=0.625, repeat=repeat, generation=repeats)  # 25.6
-        share, rate = compare(results.table(), limits).rows
+        share, rate = compare(results.table(), tolerances).rows
         assert (rate.at, rate.local.value, rate.allowed.low) == (1, 16, 18)
         assert (share.at, share.local.value) == (2, pytest.approx(0.8))
         assert (share.verdict, rate.verdict) == verdicts
@@ -259,8 +259,8 @@ def test_the_bounds_are_fractions_of_the_reference(value, upper, bounds):
     assert published.Tolerance("speedup_throughput", "x", value, -0.1, upper).bounds(8.0) == Bounds(*bounds)
 
 
-# A published number carries its rounding: 7 is 6.5 to 7.5. Within is what is allowed around both, 6.75 to 7.15; outside
-# what is around neither.
+# A published number carries its rounding: 7 is 6.5 to 7.5. "within" is what both ends allow, 6.75 to 7.15; "outside" is
+# what neither allows.
 EIGHT, SEVEN = exact(8.0), between(7.0, 6.5, 7.5)
 
 
@@ -281,8 +281,8 @@ EIGHT, SEVEN = exact(8.0), between(7.0, 6.5, 7.5)
 )
 def test_the_whole_interval_decides(stated, low, high, verdict):
     allowed = published.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
-    judged = allowed.judge(between((low + high) / 2, low, high), stated)
-    assert published.VERDICT_NAMES[judged.outcome] == verdict
+    result = allowed.judge(between((low + high) / 2, low, high), stated)
+    assert published.VERDICT_NAMES[result.outcome] == verdict
 
 
 def test_the_first_entry_that_fits_counts(tmp_path):

@@ -46,11 +46,11 @@ def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
     assert result.differences == []  # the nodes vary within both sets
 
 
-def test_what_differs_in_the_making_is_named(a, b):
+def test_differences_of_configuration_and_environment_are_named(a, b):
     a.add()
     run = make_record(precision="bf16")
     run.environment.versions["tensorflow"] = "2.15.1"
-    # Some variables are others in each launch.
+    # The port and TF_CONFIG differ in each launch.
     run.environment.variables |= {"OMP_NUM_THREADS": "2", "HOROVOD_GLOO_RENDEZVOUS_PORT": "40000", "TF_CONFIG": "{}"}
     save(run, b.folder)
     assert {d.what: (d.a, d.b) for d in compare(a, b).differences} == {
@@ -90,9 +90,9 @@ def test_the_command_says_how(a, b, capsys):
     assert "no difference shown" in output
 
 
-@pytest.mark.parametrize("given", [["A=x"], ["A=x", "A=y"], ["A=x", "C=y"], ["x", "y"], ["A=x", "B="]])
-def test_both_sets_must_be_named(given, capsys):
-    assert main(["compare", *given]) == 2
+@pytest.mark.parametrize("arguments", [["A=x"], ["A=x", "A=y"], ["A=x", "C=y"], ["x", "y"], ["A=x", "B="]])
+def test_both_sets_must_be_named(arguments, capsys):
+    assert main(["compare", *arguments]) == 2
     assert "give both, as A=" in capsys.readouterr().err
 
 
@@ -105,10 +105,10 @@ def test_a_folder_without_a_complete_run_is_named(a, b, capsys):
 POINTS_IN_ROUNDS = ["1 nodes, batch 8", "2 nodes, batch 8", "2 nodes, batch 8, without-allreduce"]
 
 
-def of_quantity(result, quantity):
-    """The points in rounds, and their ratios by throughput."""
-    ratios = [one for one in result.ratios if one.quantity == quantity and one.by == "throughput"]
-    return [one.point.removeprefix("resnet50-rounds, ") for one in ratios], ratios
+def throughput_ratios(result, quantity):
+    """Return the points in rounds and their ratios by throughput."""
+    ratios = [ratio for ratio in result.ratios if ratio.quantity == quantity and ratio.by == "throughput"]
+    return [ratio.point.removeprefix("resnet50-rounds, ") for ratio in ratios], ratios
 
 
 @pytest.mark.slow
@@ -116,11 +116,11 @@ def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     for results, factor in ((a, 1.0), (b, 0.5)):
         save(make_rounds([(0.5 * factor, 0.8 * factor, 0.55 * factor)] * 6), results.folder)
     result = compare(a, b)
-    points, throughputs = of_quantity(result, "images_per_s")
+    points, throughputs = throughput_ratios(result, "images_per_s")
     assert points == POINTS_IN_ROUNDS
-    assert [one.a.value for one in throughputs] == pytest.approx([16, 20, 16 / 0.55])
-    assert [one.b.value for one in throughputs] == pytest.approx([32, 40, 32 / 0.55])
-    assert {(one.a.n, one.verdict) for one in throughputs} == {(1, "no interval")}
+    assert [ratio.a.value for ratio in throughputs] == pytest.approx([16, 20, 16 / 0.55])
+    assert [ratio.b.value for ratio in throughputs] == pytest.approx([32, 40, 32 / 0.55])
+    assert {(ratio.a.n, ratio.verdict) for ratio in throughputs} == {(1, "no interval")}
     assert result.alone == []
 
 
@@ -131,10 +131,10 @@ def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
         for results, speedup in ((a, 1.6), (b, 1.8)):
             arms_s = [(base_s, 2 * base_s / speedup * (1 + 0.001 * (n % scatter)), 1.1 * base_s) for n in range(12)]
             save(make_rounds(arms_s, repeat=repeat), results.folder)
-        return of_quantity(compare(a, b), "speedup")
+        return throughput_ratios(compare(a, b), "speedup")
 
     _, single = launch(0, 0.5, 5)
-    assert {(one.verdict, one.note) for one in single} == {
+    assert {(ratio.verdict, ratio.note) for ratio in single} == {
         ("not judged", "one launch on a side: how far launches differ is not known")
     }
     points, (first, control) = launch(1, 0.51, 3)
@@ -149,14 +149,14 @@ def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
 def test_a_disturbed_control_is_named_and_not_judged(a, b):
     for results in (a, b):  # without allreduce 29 % slower than one node
         save(make_rounds([(0.5, 0.8, 0.7)] * 12, **QUOTA), results.folder)
-    result = [one for one in compare(a, b).ratios if "2 nodes" in one.point]
-    assert {one.verdict for one in result} == {"not judged"}
-    assert all("A: without allreduce 2 nodes -29 % off one alone" in one.note for one in result)
+    result = [ratio for ratio in compare(a, b).ratios if "2 nodes" in ratio.point]
+    assert {ratio.verdict for ratio in result} == {"not judged"}
+    assert all("A: without allreduce 2 nodes -29 % off one alone" in ratio.note for ratio in result)
 
 
 def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
     for results in (a, b):
         curve_in_rounds(results.folder)
-    times = {(one.point, one.by) for one in compare(a, b).ratios if one.by != "throughput"}
+    times = {(ratio.point, ratio.by) for ratio in compare(a, b).ratios if ratio.by != "throughput"}
     points = ("resnet50_nodes=1", "resnet50-rounds, 2 nodes, batch 8")
     assert times == {(point, by) for point in points for by in ("wall time", "job time")}

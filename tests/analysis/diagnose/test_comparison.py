@@ -10,9 +10,9 @@ SAME = [paired_windows(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine dr
 ALIKE = [paired_windows()] * 6
 
 
-def compared(first, other):
-    """The other arm beside the base, the first one."""
-    [result] = comparisons([arm("a", first, is_base=True), arm("b", other)])
+def compared(base, other):
+    """Return the comparison of the arm `other` with the arm `base`."""
+    [result] = comparisons([arm("a", base, is_base=True), arm("b", other)])
     [compared_arm] = result.others
     return compared_arm
 
@@ -53,12 +53,12 @@ def test_where_one_arm_does_not_separate_the_parts_they_are_one():
 
 
 def test_curves_without_arms_and_single_arms_are_not_compared():
-    one, of = arm("a", SAME)
-    assert comparisons([(one, of)]) == []
-    assert comparisons([(one, of), arm("b", SAME)]) == []  # without a base
-    one = replace(one, is_base=True)
-    assert comparisons([(one, of), (replace(one, arm="", arms=""), of)]) == []
-    assert comparisons([(one, of), (replace(one, arms="another comparison"), of)]) == []
+    curve, splits = arm("a", SAME)
+    assert comparisons([(curve, splits)]) == []
+    assert comparisons([(curve, splits), arm("b", SAME)]) == []  # without a base
+    curve = replace(curve, is_base=True)
+    assert comparisons([(curve, splits), (replace(curve, arm="", arms=""), splits)]) == []
+    assert comparisons([(curve, splits), (replace(curve, arms="another comparison"), splits)]) == []
 
 
 def test_arms_are_compared_on_as_many_nodes_only():
@@ -69,7 +69,7 @@ def test_arms_are_compared_on_as_many_nodes_only():
 
 @pytest.mark.slow
 def test_a_difference_of_equal_arms_is_seldom_found_and_one_of_two_deviations_is():
-    """Steps of 1 s scatter by 0.05 s. Of six repeats the interval is from the smallest to the largest: 96.9 %."""
+    """Steps of 1 s scatter by 0.05 s. The smallest and the largest of six repeats are an interval of 96.9 %."""
 
     def differs(more, seed):
         random = np.random.default_rng(seed)
@@ -80,10 +80,10 @@ def test_a_difference_of_equal_arms_is_seldom_found_and_one_of_two_deviations_is
     assert sum(differs(0.2, seed) for seed in range(200)) >= 180
 
 
-def text(first, other, **changes):
-    """The report on arm "mwms" beside "horovod"."""
+def text(base, other, **changes):
+    """Return the report that compares arm "mwms" with "horovod"."""
     curve, splits = arm("mwms", other)
-    [comparison] = comparisons([arm("horovod", first, is_base=True), (replace(curve, **changes), splits)])
+    [comparison] = comparisons([arm("horovod", base, is_base=True), (replace(curve, **changes), splits)])
     return report(comparison)
 
 
@@ -92,7 +92,7 @@ UNSURE = [paired_windows(exchange=0.125 * (-1) ** k) for k in range(6)]
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "sentence"),
+    ("base", "other", "sentence"),
     [
         (ALIKE, LONGER, "ms longer than with horovod. Most of it: exposed exchange, 325 (300 to 350) ms longer."),
         (LONGER, ALIKE, "325 (300 to 350) ms shorter than with horovod. Most of it: exposed exchange, 325 (300"),
@@ -100,8 +100,8 @@ UNSURE = [paired_windows(exchange=0.125 * (-1) ** k) for k in range(6)]
         (ALIKE[:3], LONGER[:3], "310 ms longer than with horovod, on average over 3 repeats. Fewer than 6 repeats"),
     ],
 )
-def test_the_text_says_by_how_much_a_step_is_longer_and_why(first, other, sentence):
-    assert sentence in " ".join(text(first, other).split())
+def test_the_text_says_by_how_much_a_step_is_longer_and_why(base, other, sentence):
+    assert sentence in " ".join(text(base, other).split())
 
 
 def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals():
@@ -114,8 +114,8 @@ def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals():
 
 def test_the_text_says_what_the_records_do_not_show():
     asynchronous = [
-        replace(one, arms={arm: replace(times, synchronous=False) for arm, times in one.arms.items()})
-        for one in [paired_windows(exchange=0.25)] * 6
+        replace(paired, arms={arm: replace(times, synchronous=False) for arm, times in paired.arms.items()})
+        for paired in [paired_windows(exchange=0.25)] * 6
     ]
     texts = {
         "alike": text(ALIKE, ALIKE),

@@ -33,7 +33,7 @@ def test_the_rounds_of_each_launch_are_turns(tmp_path):
 
 
 def rounds_on_used_cores(**more):
-    """Rounds of which each window lost 0.4 s to other processes, and 0.02 s to the hypervisor."""
+    """Rounds in which each window lost 0.4 s to other processes and 0.02 s to the hypervisor."""
     run = make_rounds([(0.5, 0.6, 0.6)] * 6, **more)
     run.ranks[1].cores = [2, 3]
     for rank in run.ranks:
@@ -42,29 +42,29 @@ def rounds_on_used_cores(**more):
     return run
 
 
-def control_of(run, folder):
+def control_times(run, folder):
     save(run, folder)
     [result] = read(folder)
     return result.launches[0].paired_windows[0].arms[CONTROL]
 
 
 def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(tmp_path):
-    control = control_of(rounds_on_used_cores(), tmp_path)
+    control = control_times(rounds_on_used_cores(), tmp_path)
     assert control.other_processes_s == pytest.approx([0.2, 0.1])  # 0.4 s in two steps, on one core and on two
     assert control.stolen_s == pytest.approx([0.01, 0.005])
     assert control.preempted_s == pytest.approx([0.21, 0.105])
 
 
 @pytest.mark.parametrize(("shared", "nodes"), [(True, {}), (False, QUOTA)], ids=["shared", "emulated"])
-def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, shared, nodes):
+def test_preemption_is_not_known_where_ranks_share_cores(tmp_path, shared, nodes):
     run = rounds_on_used_cores(**nodes)
     run.cores_shared = shared
-    assert control_of(run, tmp_path).preempted_s is None
+    assert control_times(run, tmp_path).preempted_s is None
 
 
 def test_exchanges_belong_to_the_round_and_take_as_long_as_on_the_rank_that_came_last(tmp_path):
     run = make_rounds([(0.5, 0.6, 0.6)] * 7, failure=Failure("killed", rank=1))
-    run.ranks[1].windows.pop()  # so the last round is not finished, and is no turn
+    run.ranks[1].windows.pop()  # so the last round is not finished and does not count
     for rank, (first_s, second_s) in zip(run.ranks, ((0.30, 0.20), (0.25, 0.22)), strict=True):
         rank.exchanges = [Window(number, 1, 1.0, [first_s, second_s + 0.01 * number]) for number in range(6)]
     save(run, tmp_path)

@@ -10,8 +10,8 @@ from analysis.diagnose.split import largest_loss, slowest_rank, splits
 from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
 
 
-def parts_of(*turns, launches=1):
-    """The parts of the largest point, in s, means over turns."""
+def mean_parts(*turns, launches=1):
+    """Return the parts of a step at the largest point, in s, as means over turns."""
     [*_, largest] = splits(curve(turns, launches))
     return {part: largest.part(part).value for part in largest.parts}
 
@@ -19,7 +19,7 @@ def parts_of(*turns, launches=1):
 @pytest.mark.parametrize("loss", ["slower", "waiting", "exchange", "shared"])
 def test_each_cause_is_found_in_its_part_alone(loss):
     nothing = dict.fromkeys(("slower", "shared", "waiting", "exchange", "rest"), 0.0)
-    assert parts_of(paired_windows(**{loss: 0.3})) == pytest.approx({"alone": 1.0, **nothing, loss: 0.3})
+    assert mean_parts(paired_windows(**{loss: 0.3})) == pytest.approx({"alone": 1.0, **nothing, loss: 0.3})
 
 
 LATE = replace(arm_times([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
@@ -55,7 +55,7 @@ ARMS = {
         {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: replace(LATE, computing_s=None)},
         {"slower_or_exchange": 0.4, "rest": 0.2},
     ),
-    # 8 images on one rank: 2 s, gradients after 1.8. Of 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
+    # 8 images on one rank: 2 s, gradients after 1.8. For 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
     "the time alone is scaled with the batch": (
         {Arm(1, 8): arm_times([2.0], [1.8]), Arm(2, 4): arm_times([1.3, 1.3], [0.95, 1.0])},
         {"slower": 0.05, "waiting": 0.05, "exchange": 0.2},
@@ -70,15 +70,15 @@ ARMS = {
 
 @pytest.mark.parametrize(("arms", "parts"), ARMS.values(), ids=ARMS)
 def test_the_parts_of_a_step_worked_by_hand(arms, parts):
-    assert parts_of(PairedWindows(arms)) == pytest.approx({"alone": 1.0, "rest": 0.0} | parts)
+    assert mean_parts(PairedWindows(arms)) == pytest.approx({"alone": 1.0, "rest": 0.0} | parts)
     [*_, largest] = splits(curve([PairedWindows(arms)]))
     assert largest.efficiency.value == pytest.approx(1.0 / arms[largest.point].measured_s)
 
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
-    held = paired_windows(exchange=0.1).arms
-    arms = {ONE_NODE: arm_times([1.4]), TWO_NODES: arm_times([1.6, 1.6]), CONTROL: held[CONTROL]}
-    arms |= {replace(point, role="in-memory"): held[point] for point in (ONE_NODE, TWO_NODES)}
+    in_memory = paired_windows(exchange=0.1).arms
+    arms = {ONE_NODE: arm_times([1.4]), TWO_NODES: arm_times([1.6, 1.6]), CONTROL: in_memory[CONTROL]}
+    arms |= {replace(point, role="in-memory"): in_memory[point] for point in (ONE_NODE, TWO_NODES)}
     one, two = splits(curve([PairedWindows(arms)]))
     assert one.point == ONE_NODE
     assert {part: one.part(part).value for part in one.parts} == pytest.approx({"alone": 1.0, "input": 0.4, "rest": 0})
@@ -95,7 +95,7 @@ def test_the_slowest_rank_is_chosen_launch_by_launch():
         arm: replace(times, steps_s=times.steps_s[::-1], computing_s=times.computing_s[::-1])
         for arm, times in first.arms.items()
     }
-    assert parts_of(first, PairedWindows(swapped), launches=2)["waiting"] == pytest.approx(0.3)
+    assert mean_parts(first, PairedWindows(swapped), launches=2)["waiting"] == pytest.approx(0.3)
 
 
 seconds = st.floats(0.01, 10)
@@ -132,19 +132,19 @@ def test_ranks_that_are_late_in_turn_are_not_certain():
         ready = [0.9 + max(0, late), 0.9 + max(0, -late)]
         return PairedWindows({ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: arm_times([1.2, 1.2], ready)})
 
-    alleged = [slowest_rank(noisy(in_round, 24, seed), TWO_NODES).certain for seed in range(20)]
-    assert sum(alleged) <= 2
+    certain = [slowest_rank(noisy(in_round, 24, seed), TWO_NODES).certain for seed in range(20)]
+    assert sum(certain) <= 2
 
 
 def test_no_slowest_rank_and_no_loss_where_one_computes_or_gradient_times_are_not_known():
     alone = curve([PairedWindows({ONE_NODE: arm_times([1.0], [0.9])})] * 6)
     assert slowest_rank(alone, ONE_NODE) is None
     assert largest_loss(splits(alone)[-1]).candidates == []
-    untold = PairedWindows({ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.0, 1.3])})
-    assert slowest_rank(curve([untold] * 6), TWO_NODES) is None
+    unknown = PairedWindows({ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.0, 1.3])})
+    assert slowest_rank(curve([unknown] * 6), TWO_NODES) is None
 
 
-def test_of_four_ranks_the_mean_of_the_three_others_counts():
+def test_one_of_four_ranks_is_compared_with_the_mean_of_the_three_others():
     four = Arm(4, 4)
     rounds = [PairedWindows({four: arm_times([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6
     launches = [Launch(rounds, [(f"n{k}", [0]) for k in range(4)])]
@@ -161,6 +161,6 @@ def test_how_often_equal_parts_are_separated_and_different_ones_are(slower, leas
     def in_round(random):
         return paired_windows(exchange=0.2 + random.normal(0, 0.05), slower=slower + random.normal(0, 0.05))
 
-    named = [largest_loss(splits(noisy(in_round, 24, seed))[-1]).part for seed in range(100)]
-    assert named.count("slower") <= 5
-    assert least <= named.count("exchange") <= most
+    largest = [largest_loss(splits(noisy(in_round, 24, seed))[-1]).part for seed in range(100)]
+    assert largest.count("slower") <= 5
+    assert least <= largest.count("exchange") <= most

@@ -7,16 +7,16 @@ from tests.helpers.run_records import Results, as_sweep, make_record, save
 MIB = 1 << 20
 
 
-def add(results: Results, times, controller="gloo", cycle_ms=20.0, transfers=(), **other):
-    """A sweep: `times` has for each message size the times of each rank, `transfers` what each rank moved."""
+def add(results: Results, times, controller="gloo", cycle_ms=20.0, transfers=(), **settings):
+    """Save a sweep: `times` has the times of each rank by message size, `transfers` those of each rank."""
     distribution = {"backend": "horovod", "allreduce": True, "controller": controller, "cycle_time_ms": cycle_ms}
     ranks = len(next(iter(times.values())))
-    run = as_sweep(make_record("allreduce_bench", nodes=ranks, distribution=distribution, **other), times, transfers)
+    run = as_sweep(make_record("allreduce_bench", nodes=ranks, distribution=distribution, **settings), times, transfers)
     run.environment.horovod_built_with = ["gloo", "nccl"]
     return save(run, results.folder)
 
 
-def own(results: Results):
+def local_table(results: Results):
     assert results.study().left_out == []
     return results.table()
 
@@ -24,7 +24,7 @@ def own(results: Results):
 def test_a_size_takes_the_median_of_its_allreduces_each_until_the_slowest_rank_had_it(results):
     # the slower rank of each: 3, 2, 5; median 3
     add(results, {MIB: [[3.0, 1.0, 5.0], [2.0, 2.0, 4.0]]})
-    table = own(results)
+    table = local_table(results)
     (row,) = table[table["quantity"] == "allreduce_s"].to_dict("records")
     assert (row["value"], row["unit"], row["message_bytes"], row["operations"]) == (3.0, "s", MIB, "gloo")
     assert (row["model"], row["dataset"]) == ("", "")
@@ -36,7 +36,7 @@ def test_the_slowest_rank_is_the_limit(results):
     ring, copy = ("tcp_ring", "10.0.0.1", 4000), ("memory_copy", "", 9000)
     stream = ("tcp_stream", "10.0.0.1", 3000, 1.0)
     add(results, {MIB: [[1.0], [1.0]]}, transfers=[[(*ring, 2.0), (*copy, 1.0)], [stream, (*ring, 1.0), (*copy, 3.0)]])
-    assert {name: rate.value for name, rate in allreduce.hardware_rates(own(results)).items()} == {
+    assert {name: rate.value for name, rate in allreduce.hardware_rates(local_table(results)).items()} == {
         "tcp_ring_bytes_per_s": 2000.0,
         "tcp_stream_bytes_per_s": 3000.0,
         "memory_copy_bytes_per_s": 3000.0,
@@ -48,7 +48,7 @@ def test_points_and_their_table_worked_by_hand(results):
     for repeat, second in enumerate((1.0, 3.0)):
         add(results, {1024: [[0.02]] * 4, 10**9: [[second]] * 4}, transfers=ring, repeat=repeat)
     add(results, {1024: [[0.001]] * 2, 10**9: [[0.5]] * 2}, controller="mpi", cycle_ms=1.0)
-    table = own(results)
+    table = local_table(results)
     points = allreduce.rounds(table)
     large = points[(points["operations"] == "gloo") & (points["message_bytes"] == 10**9)]
     assert sorted(large["rate"]) == pytest.approx([0.5e9, 1.5e9])  # 1e9 x 1.5 / 3 s, / 1 s
@@ -62,7 +62,7 @@ def test_points_and_their_table_worked_by_hand(results):
 
 def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
     add(results, {1024: [[0.02]] * 2}, device="gpu")
-    assert set(own(results)["operations"]) == {"nccl"}
+    assert set(local_table(results)["operations"]) == {"nccl"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_figures_show_times_bandwidths_and_limits(results):
         times = {1 << k: [[0.02 * 2**k / 2**10]] * ranks for k in (10, 12)}
         for repeat in range(2):
             add(results, times, transfers=[[ring]] * ranks, repeat=repeat)
-    two, four = draw("own-allreduce-bench-bandwidth", own(results)).axes
+    two, four = draw("own-allreduce-bench-bandwidth", local_table(results)).axes
     assert [axes.get_title("left") for axes in (two, four)] == ["2 ranks", "4 ranks"]
     flat = [line for line in four.get_lines() if list(line.get_ydata()) == [1.0, 1.0]]
     assert [line.get_label() for line in flat] == ["plain TCP, all ranks to the next one"]

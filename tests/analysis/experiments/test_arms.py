@@ -13,8 +13,8 @@ def tick_labels(id, table):
 @pytest.mark.slow
 def test_overhead_is_the_ratio_of_the_arms_for_each_of_the_other_settings(results):
     steps_s = {"flat": [(0.5, 0.4), (0.5, 0.5), (0.4, 0.4)], "separate": [(0.8, 0.4)]}
-    for gradients, of_arms in steps_s.items():
-        for repeat, times in enumerate(of_arms):
+    for gradients, repeats in steps_s.items():
+        for repeat, times in enumerate(repeats):
             for allreduce, step_s in zip((True, False), times, strict=True):
                 arm = {"backend": "horovod", "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
                 results.add(
@@ -38,8 +38,9 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
     ratio = numbers["mwms"]["ratio_to_base"]
     assert (ratio.value, ratio.low, ratio.high, ratio.n) == pytest.approx((5 / 7, 5 / 7, 5 / 7, 6))
     assert not {"ratio_to_base"} & {*numbers["horovod"], *numbers["one-rank-alone"]}
-    reached = {arm: of["efficiency_throughput"].value for arm, of in numbers.items() if "efficiency_throughput" in of}
-    assert reached == pytest.approx({"horovod": 0.8, "mwms": 0.4 / 0.7, "ps": 0.4 / 0.6})
+    name = "efficiency_throughput"
+    efficiencies = {arm: values[name].value for arm, values in numbers.items() if name in values}
+    assert efficiencies == pytest.approx({"horovod": 0.8, "mwms": 0.4 / 0.7, "ps": 0.4 / 0.6})
     assert [label.splitlines()[:2] for label in tick_labels("own-strategies", table)][1:] == [
         ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
     ]
@@ -49,8 +50,8 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
 
 
 @pytest.mark.slow
-def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):
-    """Of six rounds 0.90 to 1.00: the median is 0.95, and the smallest and the largest are its interval."""
+def test_the_ratio_of_arms_in_rounds_is_the_median_over_rounds(results):
+    """Six rounds have 0.90 to 1.00: the median is 0.95, and the smallest and the largest are its interval."""
     without_and_with = (Arm(2, allreduce=False, role="base"), Arm(2))
     rounds = [(0.9, 1.0), (1.84, 2.0), (0.94, 1.0), (1.92, 2.0), (0.98, 1.0), (2.0, 2.0)]
     record = make_rounds(rounds, without_and_with, experiment="overhead", arm_keys=["distribution.allreduce"])
@@ -103,12 +104,12 @@ def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
     assert (best.ratio.value, best.ratio.low, best.ratio.high) == pytest.approx((1.25, 1.25, 1.25))
     assert best.settings == {CYCLE: 5.0}
     assert contest.level == pytest.approx(1 - 0.05 / 4)  # four arms are compared with the base
-    printed = arms.report(contest)
-    assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in printed
-    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in printed
-    assert "no difference" in printed
-    ranked = arms.as_json(contest)
-    assert (ranked.winner, ranked.arms[0].arm) == ("cycle-5ms", "cycle-5ms")
+    text = arms.report(contest)
+    assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in text
+    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in text
+    assert "no difference" in text
+    document = arms.as_json(contest)
+    assert (document.winner, document.arms[0].arm) == ("cycle-5ms", "cycle-5ms")
 
 
 def test_without_a_faster_arm_the_base_stays(study):
@@ -128,9 +129,9 @@ def test_without_the_base_or_another_arm_there_is_no_contest(study):
 def test_the_winner_s_settings_are_a_file_over_that_of_the_system(study, tmp_path):
     [contest] = arms.contests(study.local, study.records)
     (tmp_path / "laptop.yaml").write_text("name: laptop\n")
-    printed = arms.system_file(contest, "mine", tmp_path)
-    assert "  - laptop@system\n" in printed
-    assert printed.endswith('distribution:\n  gradients: "flat"\n  cycle_time_ms: 5.0\n')
-    # Over a file that was written like this, the one below it.
-    (tmp_path / "laptop.yaml").write_text(printed.replace("laptop@", "slurm@"))
+    text = arms.system_file(contest, "mine", tmp_path)
+    assert "  - laptop@system\n" in text
+    assert text.endswith('distribution:\n  gradients: "flat"\n  cycle_time_ms: 5.0\n')
+    # A file that was written like this is replaced by the one below it.
+    (tmp_path / "laptop.yaml").write_text(text.replace("laptop@", "slurm@"))
     assert "  - slurm@system\n" in arms.system_file(contest, "mine", tmp_path)

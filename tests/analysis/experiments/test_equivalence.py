@@ -6,8 +6,8 @@ from analysis.figures import registry
 from tests.helpers.drawn_figures import make_study
 
 CURVE, LARGER_BATCH = [2.0, 1.0, 0.5], [2.0, 1.5, 1.0]
-SAME = {"arm": "same-steps", "derived": ["batch_per_rank"]}
-KEPT = {"arm": "batch-per-rank-kept", "derived": ["global_batch"]}
+SAME_STEPS = {"arm": "same-steps", "derived": ["batch_per_rank"]}
+SAME_BATCH_PER_RANK = {"arm": "batch-per-rank-kept", "derived": ["global_batch"]}
 
 
 def sgd(rate, scaling="none"):
@@ -23,25 +23,25 @@ def add(results, ranks, losses, batch, **more):
 
 
 @pytest.fixture
-def own(results):
-    """One rank of 64, two of 32 on the same global batch, two of 64."""
+def local_table(results):
+    """Return a function that saves one rank of 64, two of 32 with the same global batch and two of 64."""
 
     def fill(same, other=LARGER_BATCH):
-        add(results, 1, CURVE, 64, **SAME)
-        add(results, 2, same, 32, **SAME)
-        add(results, 2, other, 64, **KEPT)
+        add(results, 1, CURVE, 64, **SAME_STEPS)
+        add(results, 2, same, 32, **SAME_STEPS)
+        add(results, 2, other, 64, **SAME_BATCH_PER_RANK)
         return results.table()
 
     return fill
 
 
-def test_the_largest_relative_difference_worked_by_hand(own):
+def test_the_largest_relative_difference_worked_by_hand(local_table):
     # 2.0 and 2.0, 1.0 and 1.01, 0.5 and 0.52: 0, 1 % and 4 %, at the fourth step of the run (one is before the timed).
-    same, other = equivalence.pairs(own([2.0, 1.01, 0.52]))
+    same, other = equivalence.pairs(local_table([2.0, 1.01, 0.52]))
     assert (same.ranks, same.global_batch, same.same_steps, same.agree) == (2, 64, True, False)
     assert same.off.tolist() == pytest.approx([0, 0.01, 0.04])
     assert same.off.idxmax() == 4
-    # Its global batch is 128; it is laid beside the one rank with as many images a rank.
+    # Its global batch is 128; it is compared with the one rank that has as many images a rank.
     assert (other.global_batch, other.one_global_batch, other.same_steps) == (128, 64, False)
     assert other.off.tolist() == pytest.approx([0, 0.5, 1.0])
 
@@ -49,13 +49,13 @@ def test_the_largest_relative_difference_worked_by_hand(own):
 @pytest.mark.parametrize(
     ("same", "other", "loses"),
     [
-        ([2.0, 1.0, 0.5 * (1 + 0.9e-4)], LARGER_BATCH, False),  # within 1e-4, and the larger batch is seen
+        ([2.0, 1.0, 0.5 * (1 + 0.9e-4)], LARGER_BATCH, False),  # within 1e-4, and the larger batch differs
         ([2.0, 1.0, 0.5 * (1 + 1.1e-4)], LARGER_BATCH, True),
-        (CURVE, CURVE, None),  # a test that sees no difference anywhere decides nothing
+        (CURVE, CURVE, None),  # a test that finds no difference at all decides nothing
     ],
 )
-def test_the_verdict(own, same, other, loses):
-    assert equivalence.verdict(equivalence.pairs(own(same, other)))[0] is loses
+def test_the_verdict(local_table, same, other, loses):
+    assert equivalence.verdict(equivalence.pairs(local_table(same, other)))[0] is loses
 
 
 def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
@@ -70,15 +70,15 @@ def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
 
 
 @pytest.mark.slow
-def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
-    table = own(CURVE)
+def test_the_figure_has_a_line_for_each_rank_in_each_panel(local_table):
+    table = local_table(CURVE)
     entry = registry.figures(table)["own-equivalence"]
     same, same_batch, as_report, off = entry.draw(entry.points(make_study(table))).axes
     assert [line.get_label() for line in same.lines] == ["1 rank", "2 ranks"]
     steps = pytest.approx([0.256, 0.384, 0.512])  # 2, 3, 4 of 128 images
     assert same_batch.lines[1].get_xdata().tolist() == steps
     assert len(as_report.lines) == 0
-    assert off.lines[1].get_ydata().tolist() == pytest.approx([0.5, 1.0])  # the 0 has no place on a logarithmic axis
+    assert off.lines[1].get_ydata().tolist() == pytest.approx([0.5, 1.0])  # a logarithmic axis has no 0
 
 
 @pytest.mark.slow
@@ -90,11 +90,11 @@ def test_the_claim_of_report_004_is_judged_by_local_records_with_two_sides(resul
 
     assert judged().verdict == "not decidable"
     assert "make equivalence" in judged().evidence
-    add(results, 1, CURVE, 64, **SAME)
-    add(results, 2, CURVE, 32, **SAME)
+    add(results, 1, CURVE, 64, **SAME_STEPS)
+    add(results, 2, CURVE, 32, **SAME_STEPS)
     assert judged().verdict == "not decidable"
     assert "it would take records of" in equivalence.summary(equivalence.pairs(results.table()))
-    add(results, 2, LARGER_BATCH, 64, **KEPT)
+    add(results, 2, LARGER_BATCH, 64, **SAME_BATCH_PER_RANK)
     result = judged()
     assert result.verdict == "contradicted"
     assert "2 ranks 0 (relative; tolerance 0.0001)" in result.evidence

@@ -6,18 +6,18 @@ from tests.helpers.run_records import make_record, make_rounds, save
 from train.record.record import Epoch
 
 
-def times_of(results):
+def step_time_rows(results):
     study = results.study()
     rows = step_times(study.local, study.records).to_dict("records")
     return sorted((row["nodes"], row["kind"], row["times"]) for row in rows)
 
 
 def test_each_step_of_an_arm_in_rounds_is_that_of_its_slowest_rank(results):
-    results.add(nodes=1)  # of a series in rounds single launches do not count
+    results.add(nodes=1)  # single launches do not count in a series in rounds
     run = make_rounds([(0.5, 0.8, 0.55), (0.4, 0.7, 0.45)])
-    run.ranks[1].windows[0].step_times_s = [0.75, 0.85]  # two nodes in round 0, beside 0.8 and 0.8
+    run.ranks[1].windows[0].step_times_s = [0.75, 0.85]  # two nodes in round 0; rank 0 has 0.8 and 0.8
     save(run, results.folder)
-    assert times_of(results) == [
+    assert step_time_rows(results) == [
         (1, "measured", [0.5, 0.5, 0.4, 0.4]),
         (2, "control", [0.55, 0.55, 0.45, 0.45]),
         (2, "measured", [0.8, 0.85, 0.7, 0.7]),
@@ -28,7 +28,7 @@ def test_launches_of_single_points_have_their_steps(results):
     run = make_record(nodes=2, steps=2)
     run.ranks[1].step_times_s = [0.4, 0.6]
     save(run, results.folder)
-    assert times_of(results) == [(2, "measured", [0.5, 0.6])]
+    assert step_time_rows(results) == [(2, "measured", [0.5, 0.6])]
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
 
 
 def published(quantity, **values):
-    """The mean of a published quantity by model, where its rows have these values."""
+    """Return the mean of a published quantity by model, over the rows with these values."""
     rows = Study().published
     rows = rows[rows["kind"].isin(["measured", "stated"]) & rows["run"].ne("primary source")]
     for column, value in {"quantity": quantity, **values}.items():
@@ -57,16 +57,16 @@ def published(quantity, **values):
     return rows.groupby("model")["value"].mean()
 
 
-def of_nodes(scaling, device):
-    """Step [s] on one node and efficiency on eight in report 001, which prints no GPU throughput of one node."""
+def node_values(scaling, device):
+    """Return the step [s] on one node and the efficiency on eight in report 001. It prints no GPU rate of one node."""
     at = {"report": "001", "device": device}
     speedup = published("speedup_throughput", experiment=scaling, **at)
     rate = published("images_per_s", experiment="weak_scaling", nodes=1 if device == "cpu" else 8, **at)
     return 128 / (rate if device == "cpu" else rate / speedup), speedup / 8
 
 
-def of_ranks(quantity, **values):
-    """Step [s] on one rank and efficiency on eight, with batch 64."""
+def rank_values(quantity, **values):
+    """Return the step [s] on one rank and the efficiency on eight, with batch 64."""
     one, eight = (published(quantity, ranks=n, batch_per_rank=64, **values) for n in (1, 8))
     return 64 / one, eight / one / (8 if quantity == "images_per_s" else 1)
 
@@ -74,12 +74,12 @@ def of_ranks(quantity, **values):
 @pytest.mark.slow
 def test_the_page_says_what_the_published_numbers_give():
     numbers = {
-        "001, weak, CPU, 8 nodes": of_nodes("weak_scaling", "cpu"),
-        "001, strong, CPU, 8 nodes": of_nodes("strong_scaling", "cpu"),
-        "001, weak, GPU, 8 nodes": of_nodes("weak_scaling", "gpu"),
-        "000, GPU, 8 ranks": of_ranks("images_per_s_per_rank", report="000"),
-        "003, K80, batch 64, 8 GPUs": of_ranks("images_per_s", report="003", gpu="K80", dataset="synthetic"),
-        "003, P100, batch 64, 8 GPUs": of_ranks("images_per_s", report="003", gpu="P100", dataset="synthetic"),
+        "001, weak, CPU, 8 nodes": node_values("weak_scaling", "cpu"),
+        "001, strong, CPU, 8 nodes": node_values("strong_scaling", "cpu"),
+        "001, weak, GPU, 8 nodes": node_values("weak_scaling", "gpu"),
+        "000, GPU, 8 ranks": rank_values("images_per_s_per_rank", report="000"),
+        "003, K80, batch 64, 8 GPUs": rank_values("images_per_s", report="003", gpu="K80", dataset="synthetic"),
+        "003, P100, batch 64, 8 GPUs": rank_values("images_per_s", report="003", gpu="P100", dataset="synthetic"),
     }
     page = (ROOT / "docs/emulation.md").read_text().split("## Which orders")[1]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"][2:]
@@ -90,5 +90,5 @@ def test_the_page_says_what_the_published_numbers_give():
         conf = (ROOT / f"conf/model/{model}.yaml").read_text()
         parameters = int(re.search(r"^parameters: (\d+)", conf, re.M)[1])
         step_s, efficiency = (values[model] for values in numbers[setting])
-        computed = [parameters / 1e6, step_s, 1e9 * step_s / parameters, efficiency]
-        assert cells == [f"{computed[0]:.1f}", f"{computed[1]:.2f}", f"{computed[2]:.0f}", f"{computed[3]:.2f}"]
+        expected = [parameters / 1e6, step_s, 1e9 * step_s / parameters, efficiency]
+        assert cells == [f"{expected[0]:.1f}", f"{expected[1]:.2f}", f"{expected[2]:.0f}", f"{expected[3]:.2f}"]

@@ -13,7 +13,7 @@ from tests.helpers.wall_times import curve
 
 pytestmark = pytest.mark.slow  # each fit simulates
 
-# What the table behind report 000's plots says of vgg_19, by hand: of 101.92 s on 2 GPUs, 250 steps of 64 images at
+# vgg_19 in the table behind report 000's plots, by hand: of 101.92 s on 2 GPUs, 250 steps of 64 images at
 # 169.37 images/s take 94.47 s; 7.45 s are left. On 4, 8 and 16 GPUs 6.58, 6.89 and 6.28 s; on 32, 13.34 s.
 VGG19_WALL_S = [193.45, 101.92, 55.03, 30.83, 18.32, 19.2]
 VGG19_SPEEDS = [170.24, 169.37, 165.11, 165.72, 164.77, 163.91]
@@ -26,7 +26,7 @@ def vgg19():
     return explain.explain(VGG19)
 
 
-def said(result):
+def sentences(result):
     return " ".join(text.sentences(result))
 
 
@@ -43,7 +43,7 @@ def test_the_fixed_overhead_of_vgg19_of_report_000_is_what_its_measured_speeds_l
     assert result.fit.model is models.SPEEDS
     # The mean of 7.45, 6.58, 6.89 and 6.28 s, to which the one of 5.48 s of a run of 193 s adds little.
     assert result.fit.fixed_s.low < 6.28 < 6.8 < result.fit.fixed_s.high < 8
-    # 500 steps are shared out: whether it is paid once, or for each step and rank, cannot be told.
+    # 500 steps are shared out: whether it is paid once, or for each step and rank, is not decidable.
     assert (result.has_cost_beyond_steps, result.has_fixed_cost) == (True, None)
     assert points["beyond_speed_s"][[2, 32]].tolist() == pytest.approx([7.45, 13.34], abs=0.01)
     at_16 = points.loc[16]
@@ -51,7 +51,7 @@ def test_the_fixed_overhead_of_vgg19_of_report_000_is_what_its_measured_speeds_l
     # 16 x 31 steps against 500: the work is not quite equal.
     assert at_16["speedup_wall_time"] == pytest.approx(193.45 / 18.32 * 496 / 500)  # 10.48
     assert at_16["speedup_without_fixed_low"] < 15.49 < at_16["speedup_without_fixed_high"]
-    # (19.2 - 6.56) s of steps of 64 / 163.91 s, whichever other point is left out
+    # (19.2 - 6.56) s in steps of 64 / 163.91 s, whichever other point is left out
     assert result.misfits[["ranks", "steps_that_fit"]].values.tolist() == [[32, pytest.approx(32.4, abs=0.3)]]
 
 
@@ -69,11 +69,11 @@ def test_without_speeds_the_growth_is_found_and_the_fixed_cost_holds_the_truth()
     assert result.fit.model is models.GROWING
     assert result.growth_p < 0.05
     assert result.fit.fixed_s.contains(12)
-    assert result.fits["equal time per image"].fixed_s.value > 17  # what an equal time per image would have said
+    assert result.fits["equal time per image"].fixed_s.value > 17  # the result with an equal time per image
     assert not result.reasonable("equal time per image")
 
 
-# Once, and an image takes 1, 1.1, 1.2, 1.3 times as long: with an equal time per image it would be 13 s, or 22 s.
+# An image takes 1, 1.1, 1.2, 1.3 times as long: with an equal time per image the fixed cost would be 13 s, or 22 s.
 @pytest.mark.parametrize(("fixed_s", "low"), [(3, 0), (12, 12)])
 def test_four_wall_times_hold_the_fixed_cost_that_an_equal_time_per_image_would_miss(fixed_s, low):
     result = explain.explain(growing(0.1, fixed_s, noise=0.03)[1][:4])
@@ -85,14 +85,14 @@ def test_four_wall_times_hold_the_fixed_cost_that_an_equal_time_per_image_would_
     assert low or result.has_fixed_cost is None
 
 
-def test_speeds_of_which_all_are_some_per_cent_off_only_tell_how_they_differ():
+def test_speeds_that_are_all_some_per_cent_off_only_show_how_they_differ():
     table, _ = growing(0.1, noise=0.002)
     speeds = table["images_per_s_per_rank"]
     result = explain.explain(table.assign(images_per_s_per_rank=speeds * 1.06))
     assert result.fit.model is models.FACTOR
     assert result.fit.fixed_s.contains(12)
     assert result.fit.images_per_s_per_rank.value == pytest.approx(speeds.median(), rel=0.01)
-    assert "contradict the level of the measured speeds" in said(result)
+    assert "contradict the level of the measured speeds" in sentences(result)
 
 
 def test_equal_work_can_be_split_where_speeds_were_measured():
@@ -153,7 +153,7 @@ def test_a_point_that_ran_twice_its_steps_is_named_also_where_it_is_the_one_of_o
     assert list(result.misfits["ranks"]) == [wrong]
     assert result.misfits["steps_that_fit"].item() == pytest.approx(2 * 512 / wrong, rel=0.05)
     assert result.fit.fixed_s.contains(12)
-    # Speedups are over the smallest point that is not wrong.
+    # Speedups are over the smallest correct point.
     assert result.points.set_index("ranks")["ideal"].eq(1).idxmax() == (2 if wrong == 1 else 1)
 
 
@@ -166,11 +166,11 @@ def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
     assert result.points.loc[result.points["misfit_undecided"], "ranks"].tolist() == [32]
     (without,) = result.fit.without_one
     assert without.ranks == (1, 2, 4, 8, 16)
-    # The wrong point alone takes the speed too far, and the fixed cost not.
+    # The wrong point alone moves the speed too far, but not the fixed cost.
     assert result.fit.implied.speed(6).low > 170 > without.images_per_s_per_rank.low
     assert result.fit.images_per_s_per_rank.low == without.images_per_s_per_rank.low
     assert result.fit.fixed_s.interval == result.fit.linear.coefficient(0).number().interval
-    assert "depends on which are left out; the intervals span the fits with and without it." in said(result)
+    assert "depends on which are left out; the intervals span the fits with and without it." in sentences(result)
 
 
 def test_an_impossible_point_is_left_out_and_has_no_speedup():
@@ -188,11 +188,11 @@ def test_an_impossible_point_is_left_out_and_has_no_speedup():
     fixed=st.floats(0.5, 100),
     step=st.floats(0.001, 10),
     steps=st.lists(st.integers(1, 10_000), min_size=4, max_size=7, unique=True),
-    known=st.booleans(),
+    has_speeds=st.booleans(),
 )
-def test_any_exact_line_is_found_and_no_point_of_it_misfits(fixed, step, steps, known):
+def test_any_exact_line_is_found_and_no_point_of_it_misfits(fixed, step, steps, has_speeds):
     wall_s = [fixed + step * n for n in steps]
-    speed = 64 / step if known else math.nan
+    speed = 64 / step if has_speeds else math.nan
     result = explain.explain(curve(range(2, 2 + len(steps)), steps, wall_s, speed=speed))
     assert result.fit.fixed_s.value == pytest.approx(fixed, rel=1e-5, abs=1e-5 * max(wall_s))
     assert result.misfits.empty

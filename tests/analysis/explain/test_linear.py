@@ -13,24 +13,25 @@ def line(x, y):
 
 
 def mean_of(times_s, by_speeds=False):
-    """The fit of one cost, which all of these times are."""
+    """Return the fit of a single cost to these times."""
     return System(np.ones((1, len(times_s), 1)), np.array(times_s), np.array(times_s), by_speeds).solve()
 
 
 def test_with_additive_noise_alone_it_is_the_ordinary_line():
-    solved, (known, covariances) = line(X, Y).solve(), np.polyfit(X, Y, 1, cov=True)  # of which the slope comes first
-    assert solved.coefficients[0] == pytest.approx(known[::-1], rel=1e-3)
+    solved = line(X, Y).solve()
+    expected, covariances = np.polyfit(X, Y, 1, cov=True)  # the slope comes first
+    assert solved.coefficients[0] == pytest.approx(expected[::-1], rel=1e-3)
     errors = np.sqrt(np.diagonal(solved.basis.covariances[0]) * solved.fitted.scales_s2[0])
     assert errors == pytest.approx(np.sqrt(np.diagonal(covariances))[::-1], rel=1e-3)
 
 
 def test_with_proportional_noise_alone_it_is_the_line_weighted_by_the_inverse_square():
     design = np.column_stack([np.ones_like(X), X]) / Y[:, None]
-    known = np.linalg.lstsq(design, np.ones_like(Y), rcond=None)[0]
-    assert line(X, Y).solve().coefficients[-1] == pytest.approx(known, rel=1e-3)
+    expected = np.linalg.lstsq(design, np.ones_like(Y), rcond=None)[0]
+    assert line(X, Y).solve().coefficients[-1] == pytest.approx(expected, rel=1e-3)
 
 
-# One cost, of times that are alike: the mean, and Student's t times the standard error, whatever the mix.
+# Times that are alike have a single cost: their mean, and Student's t times the standard error, whatever the mix.
 @pytest.mark.parametrize(
     ("times_s", "mean_s", "half_s", "rel"),
     [
@@ -51,8 +52,8 @@ def test_a_perfect_line_has_an_interval_of_no_width():
     assert (result.low, result.value, result.high) == pytest.approx((5, 5, 5), rel=1e-6)
 
 
-def test_the_noise_at_hand_weighs_the_times():
-    # 1 % of noise on times from 10 to 1000: the small ones tell the fixed cost of 5, the large ones 0.01 x 1000.
+def test_the_noise_that_is_there_weighs_the_times():
+    # 1 % of noise on times from 10 to 1000: the small ones show the fixed cost of 5, the large ones 0.01 x 1000.
     rng = np.random.default_rng(0)
     x = np.array([5.0, 10, 50, 100, 500, 1000] * 4)
     cost = line(x, (5 + x) * (1 + rng.normal(0, 0.01, len(x)))).solve().coefficient(0).number()
@@ -104,7 +105,7 @@ def test_relative_variances_are_additive_first_and_proportional_last():
 def test_two_shapes_of_a_cost_are_one_mixture_that_leans_to_the_one_that_fits():
     # 5 s and 2 s for each x; the other shape, x^2, leaves a lot.
     x, off = np.array([1.0, 2, 3, 5, 8, 9]), np.array([0.01, -0.02, 0.01, 0.02, -0.02, 0.01])
-    designs = np.stack([np.column_stack([np.ones_like(x), of]) for of in (x, x**2)])
+    designs = np.stack([np.column_stack([np.ones_like(x), column]) for column in (x, x**2)])
     both = System(designs, 5 + 2 * x + off, 5 + 2 * x + off).solve()
     assert both.coefficients.shape == (2 * len(MIXES), 2)
     assert both.coefficient(0).number().value == pytest.approx(5, abs=0.05)
@@ -116,8 +117,8 @@ def test_two_shapes_of_a_cost_are_one_mixture_that_leans_to_the_one_that_fits():
 
 @pytest.mark.parametrize(("by_speeds", "least", "most"), [(False, 1.37, 1.46), (True, 2, 4.303)])
 def test_the_noise_of_measured_speeds_is_not_that_of_the_wall_times(by_speeds, least, most):
-    # How far the first of three times is from their mean, in its standard errors: were all noise theirs, sqrt(2) within
-    # 3 %. Noise of the speeds is in the scatter about the mean, and not in the first wall time.
+    # The distance of the first of three times from their mean, in its standard errors, is sqrt(2) within 3 % if all
+    # noise is in the times. Noise of the speeds is in the scatter about the mean, but not in the first wall time.
     def first(fitted):
         return fitted.explained_s[..., :1] - fitted.coefficients[..., 0], np.sqrt(fitted.scales_s2 * 2 / 3)
 

@@ -18,7 +18,7 @@ WORK_RANKS, WORK_STEPS = np.repeat([1, 2, 4], 3), np.tile([50, 100, 200], 3)
 
 
 def explained(cost_s, ranks=RANKS, steps=STEPS, speeds=True, step_s=STEP_S, **more):
-    """What is said of runs with this cost beside their steps, with noise of 1 % and of 0.5 % of the speeds."""
+    """Return the explanation of runs with this cost beside their steps; noise of 1 %, of 0.5 % in the speeds."""
     rng = np.random.default_rng(0)
     wall_s = (cost_s + steps * step_s) * (1 + rng.normal(0, 0.01, len(ranks)))
     speed = 64 / STEP_S * (1 + rng.normal(0, 0.005, len(ranks))) if speeds else math.nan
@@ -30,7 +30,7 @@ def explained(cost_s, ranks=RANKS, steps=STEPS, speeds=True, step_s=STEP_S, **mo
     [
         # A quarter of a step for each rank: 512 steps / n x n / 4 = 48 s at every point. Nothing is paid once.
         (0.0, {"speeds": False, "step_s": STEP_S * (1 + RANKS / 4)}, 48, {"each step and rank"}, False),
-        (12 + 0.024 * STEPS * RANKS, {}, 24.3, {"each step and rank"}, True),  # 12 s once, and 12.3 s of all ranks
+        (12 + 0.024 * STEPS * RANKS, {}, 24.3, {"each step and rank"}, True),  # 12 s once, and 12.3 s for all ranks
         (42.0, {}, 42, {"each epoch or checkpoint"}, True),
         (42.0, {"epochs": 10}, 42, {"each epoch or checkpoint"}, True),
         (12.0, {"steps": np.full(6, 100.0)}, 12, {"each step"}, False),
@@ -41,8 +41,8 @@ def test_a_cost_that_recurs_is_not_called_once(cost_s, more, fixed_s, recurring,
     result = explained(cost_s, **more)
     assert result.fit.fixed_s.value == pytest.approx(fixed_s, rel=0.06)
     assert result.has_fixed_cost is None
-    assert recurring <= {one.shape.paid_for for one in result.alternatives}
-    assert result.hides_speedup is hides  # the speedups differ, whatever it is paid for
+    assert recurring <= {alternative.shape.paid_for for alternative in result.alternatives}
+    assert result.hides_speedup is hides  # the speedups differ, whether it recurs or not
 
 
 def test_the_run_that_decides_is_named_with_both_wall_times():

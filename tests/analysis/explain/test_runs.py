@@ -55,7 +55,7 @@ RUN = {"ranks": [2], "steps_per_rank": 14, "batch_per_rank": 64, "wall_s": 35.5,
 
 
 def test_phases_show_where_the_fixed_cost_went():
-    # Steps of 64 / 32 = 2 s: of a first step of 5 s, 3 are tracing; of 3 warm-up and 10 timed steps, 29 s, 3 are extra.
+    # Steps take 64 / 32 = 2 s: 3 of the 5 s of the first step are tracing; 3 of the 29 s of 13 other steps are extra.
     points = pd.DataFrame(RUN).assign(
         phase_broadcast_s=1.0, phase_first_step_s=5.0, phase_warm_up_s=9.0, phase_timed_s=20.0
     )
@@ -96,7 +96,7 @@ def test_no_contradiction(table):
 
 
 @pytest.mark.parametrize(
-    ("table", "kind", "ranks", "leaves_out", "words"),
+    ("table", "kind", "ranks", "leaves_out", "text"),
     [
         # 400 images at 10 images/s take 40 s.
         (curve(wall_s={4: 30.0}), "impossible", (4,), "runs", "400 images a rank take 40 s at the measured 10 images"),
@@ -113,10 +113,10 @@ def test_no_contradiction(table):
         ),
     ],
 )
-def test_a_contradiction_is_one_finding_that_names_what_is_not_used(table, kind, ranks, leaves_out, words):
+def test_a_contradiction_is_one_finding_that_names_what_is_not_used(table, kind, ranks, leaves_out, text):
     (finding,) = runs.contradictions(table)
     assert (finding.kind, finding.ranks, finding.leaves_out) == (kind, ranks, leaves_out)
-    assert words in finding.says
+    assert text in finding.says
     trusted = runs.trusted_runs(table, [finding])
     assert set(IMAGES) - set(trusted["ranks"]) == (set(ranks) if leaves_out == "runs" else set())
     assert set(trusted.loc[trusted["images_per_s_per_rank"].isna(), "ranks"]) == set(ranks) & set(trusted["ranks"])

@@ -22,7 +22,7 @@ def sentences(points):
 
 
 @slow
-def test_the_sentences_say_what_the_speed_does_not_see_and_how_that_is_known():
+def test_the_sentences_say_what_the_speed_leaves_out_and_how_that_is_known():
     why, recurring, _, evidence, left_out, speedups, speed = sentences(POINTS)
     assert why == "They differ because 4 s (4 to 4) of each run are beyond its steps at their measured speed."
     assert recurring.startswith("Whether that is paid once cannot be decided")  # the work is shared out
@@ -44,7 +44,7 @@ def test_the_sentences_say_what_the_speed_does_not_see_and_how_that_is_known():
             curve([1, 2, 4, 8], [80, 40, 20, 10], [8.05, 3.98, 2.02, 0.97], 10, 100.0),
             "^The fixed cost does not differ significantly from zero",
         ),
-        # The run on one rank took less than its fixed cost: that the time per image grows fits only with one below 0.
+        # The run on one rank took less than its fixed cost: a growing time per image needs a fixed cost below 0.
         (
             curve([1, 2, 4, 8], [141, 356, 29, 27], [11.6, 51.1, 18.5, 21.1]),
             r"^Whether .* is not decidable.* fails \(p = .*\), so the fixed cost is wrong",
@@ -53,7 +53,7 @@ def test_the_sentences_say_what_the_speed_does_not_see_and_how_that_is_known():
             POINTS.assign(wall_s=[36.0, 20, 15, 8, 6]),
             "8 ranks does not fit: it took 15 s, 3 s more than the others .* as if it had run 110 steps, not 80",
         ),
-        # The times beyond the speed are 4, 4, 4, 9 and 9 s: leaving out one of the last makes the other stand out.
+        # The times beyond the speed are 4, 4, 4, 9 and 9 s: without one of the last two the other is an outlier.
         (
             POINTS.assign(wall_s=[36.0, 20.01, 11.99, 13, 11.01]),
             r"Not decidable: whether the others predict .* 16 ranks \(.*\) and 32 ranks \(.* with and without each",
@@ -69,7 +69,7 @@ def test_the_sentences_say_what_the_speed_does_not_see_and_how_that_is_known():
         ),
     ],
 )
-def test_what_is_said_of_other_points(points, sentence):
+def test_the_sentences_about_other_points(points, sentence):
     assert re.search(sentence, " ".join(sentences(points)))
 
 
@@ -78,10 +78,10 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
     wrong.loc[2, SPEED] = 10.0
     wrong = pd.concat([wrong, wrong[:1].assign(wall_s=36.01)])
-    printed = text.report(explain.explain(wrong, "a curve"), phases(wrong))
-    assert printed.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
-    assert "-: not used" in printed
-    assert max(map(len, printed.splitlines())) <= text.WIDTH
+    report = text.report(explain.explain(wrong, "a curve"), phases(wrong))
+    assert report.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
+    assert "-: not used" in report
+    assert max(map(len, report.splitlines())) <= text.WIDTH
 
 
 @slow
@@ -117,6 +117,6 @@ def test_what_is_not_known_is_null():
 def test_findings_and_misfits_are_in_it():
     wrong = POINTS.assign(**{SPEED: [100.0, 100.0, 10.0, 100.0, 100.0]})
     document = as_json(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))
-    findings = [(one["kind"], one["ranks"], one["leaves_out"]) for one in document["findings"]]
+    findings = [(finding["kind"], finding["ranks"], finding["leaves_out"]) for finding in document["findings"]]
     assert findings == [("impossible", [8], "runs")]
     assert [point["fits"] for point in document["points"]] == ["yes", "yes", "not used", "yes", "yes"]

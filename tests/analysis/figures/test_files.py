@@ -42,10 +42,10 @@ def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
     points = Points(published, published.iloc[:0])
     text = files.data_text(points)
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert [(one["quantity"], float(one["value"]), one["ranks"]) for one in rows] == [
+    assert [(record["quantity"], float(record["value"]), record["ranks"]) for record in rows] == [
         ("images_per_s", 100.0, "1"), ("images_per_s", 190.0, "2"),
     ]  # fmt: skip
-    assert all(any(one[name] for one in rows) for name in rows[0])
+    assert all(any(record[name] for record in rows) for name in rows[0])
     kind, _, content = files.data_link(points).partition(",")
     assert kind == "data:text/csv;base64"
     assert base64.b64decode(content).decode() == text
@@ -53,17 +53,17 @@ def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
 
 def test_without_a_row_there_are_no_data(tmp_path):
     published = table(row("images_per_s", 100.0, 1))
-    nothing = Points(published.iloc[:0], published.iloc[:0])
-    assert (files.data_text(nothing), files.data_link(nothing)) == ("", "")
+    empty = Points(published.iloc[:0], published.iloc[:0])
+    assert (files.data_text(empty), files.data_link(empty)) == ("", "")
     entries = [Entry("one", lambda _: None, published={}), Entry("none", lambda _: None)]
-    files.write_data(entries, make_study(nothing.local, published), tmp_path)
+    files.write_data(entries, make_study(empty.local, published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 
 
 def figure(text, weight):
-    drawn = Figure(figsize=(3, 0.5), dpi=300)
-    drawn.text(0.02, 0.3, text, weight=weight)
-    return drawn
+    result = Figure(figsize=(3, 0.5), dpi=300)
+    result.text(0.02, 0.3, text, weight=weight)
+    return result
 
 
 def pixels(text, weight):
@@ -91,5 +91,5 @@ def test_it_is_the_part_that_is_embedded_and_only_within_the_context():
         with files.small_font():
             assert bold().endswith("/bold.ttf")
             figure("0.95", "bold").savefig(pdf, format="pdf")
-        assert b"DejaVuSans-Bold" in pdf.getvalue()  # as the whole font is called
+        assert b"DejaVuSans-Bold" in pdf.getvalue()  # the name of the whole font
         assert not bold().endswith("/bold.ttf")

@@ -12,8 +12,8 @@ from tests.helpers.studies import strategies
 
 
 def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
-    places = ([1.0], [2.0, 4.0], [2.0, 4.0], [4.0])
-    alone, a, b, c = plots.side_by_side([plots.Line("", x, x, raw=(x, x)) for x in places])
+    positions = ([1.0], [2.0, 4.0], [2.0, 4.0], [4.0])
+    alone, a, b, c = plots.side_by_side([plots.Line("", x, x, raw=(x, x)) for x in positions])
     assert (alone.x, b.x) == ([1.0], [2.0, 4.0])
     assert (a.x, a.raw[0]) == (pytest.approx([2 / 1.045, 4 / 1.045]), a.x)
     assert (a.y, a.raw[1]) == ([2.0, 4.0], [2.0, 4.0])
@@ -81,8 +81,8 @@ def test_limits_are_lines_with_one_label_and_do_not_press_the_points_together(lo
 def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
     strategies(results.folder)
     table = results.table()
-    held_up = table["quantity"].eq(COMPUTE) & table["arm"].eq("mwms")  # while its limit was measured
-    figure = draw("own-strategies-throughput", table.assign(value=table["value"].mask(held_up, table["value"] / 2)))
+    disturbed = table["quantity"].eq(COMPUTE) & table["arm"].eq("mwms")  # while its limit was measured
+    figure = draw("own-strategies-throughput", table.assign(value=table["value"].mask(disturbed, table["value"] / 2)))
     (limit,) = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
     assert (limit.get_color(), limit.get_xdata().tolist()) == (plots.GREY, [1, 2])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -10,19 +10,19 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_panel_a_curve_with_points_band_ideal_and_targets():
-    one = answers.answer(curve(lambda n: 0.01 * (1 + 0.02 * n**0.5)), Question((32, 128)), LEARNED)
-    other = answers.answer(curve(lambda n: 0.01, ranks=(1, 2)), Question((32,)), LEARNED)  # not supported
-    drawn = prediction.draw([one, other], lambda _: LEARNED)
-    (axes,) = drawn.axes
+    supported = answers.answer(curve(lambda n: 0.01 * (1 + 0.02 * n**0.5)), Question((32, 128)), LEARNED)
+    unsupported = answers.answer(curve(lambda n: 0.01, ranks=(1, 2)), Question((32,)), LEARNED)
+    figure = prediction.draw([supported, unsupported], lambda _: LEARNED)
+    (axes,) = figure.axes
     assert {"measured", "target", "predicted", "ideal", "90 % interval"} <= set(axes.get_legend_handles_labels()[1])
     targets = next(line for line in axes.lines if line.get_label() == "target")
     assert targets.get_xdata().tolist() == [32, 128]
-    assert targets.get_ydata() == pytest.approx([t.numbers["images_per_s"].value / t.ranks for t in one.targets])
+    assert targets.get_ydata() == pytest.approx([t.numbers["images_per_s"].value / t.ranks for t in supported.targets])
     band = axes.collections[0]
     assert np.ptp(band.get_paths()[0].vertices[:, 1]) > 0
 
 
 def test_the_limit_of_the_link_is_drawn_where_it_is_known():
     linked = curve(lambda n: 0.1, ranks_per_node=1.0, parameters=1e5, link_mbit_per_s=100.0)
-    drawn = prediction.draw([answers.answer(linked, Question((64,)), LEARNED)], lambda _: LEARNED)
-    assert "limit" in drawn.axes[0].get_legend_handles_labels()[1]
+    figure = prediction.draw([answers.answer(linked, Question((64,)), LEARNED)], lambda _: LEARNED)
+    assert "limit" in figure.axes[0].get_legend_handles_labels()[1]

@@ -8,8 +8,8 @@ from tests.helpers.run_records import QUOTA, Results
 from tests.helpers.studies import fill
 from train.record.record import Epoch
 
-# Every figure that the records of conf/experiment have.
-OWN = {
+# The figures of records of all experiments in conf/experiment.
+EXPERIMENT_FIGURES = {
     *(f"own-{name}-{kind}"
       for name in ("weak-scaling", "strong-scaling", "fixed-work", "bnl-throughput", "tf-benchmarks")
       for kind in ("throughput", "efficiency", "steps", "phases")),
@@ -21,7 +21,7 @@ OWN = {
 }  # fmt: skip
 FIGURES = [entry for report in registry.REPORTS for entry in report.FIGURES]
 REPORTS = [entry.id for entry in FIGURES]
-# Experiments of which another one above has the same kinds of figures.
+# Experiments whose kinds of figures another experiment above has too.
 ALIKE = tuple(f"own-{name}-" for name in ("strong-scaling", "fixed-work", "bnl-throughput", "tf-benchmarks", "fruit",
                                          "accuracy-digits"))  # fmt: skip
 
@@ -38,7 +38,7 @@ def figures(study):
 
 @pytest.mark.slow
 def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
-    assert {id for id in figures if id.startswith("own-")} == OWN
+    assert {id for id in figures if id.startswith("own-")} == EXPERIMENT_FIGURES
 
 
 def test_without_records_there_are_the_figures_of_the_reports_alone():
@@ -48,7 +48,7 @@ def test_without_records_there_are_the_figures_of_the_reports_alone():
 
 def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
     modules = (diagnosis, scaling, settings, training)
-    kinds = [one.key for module in modules for one in vars(module).values() if isinstance(one, Kind)]
+    kinds = [kind.key for module in modules for kind in vars(module).values() if isinstance(kind, Kind)]
     assert sorted(captions()) == sorted([*REPORTS, *kinds])
 
 
@@ -60,7 +60,7 @@ def test_two_figures_of_one_id_are_an_error(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("id", [*REPORTS, *sorted(id for id in OWN if not id.startswith(ALIKE))])
+@pytest.mark.parametrize("id", [*REPORTS, *sorted(id for id in EXPERIMENT_FIGURES if not id.startswith(ALIKE))])
 def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, study, figures):
     entry = figures[id]
     with mpl.rc_context(fname=plots.STYLE):

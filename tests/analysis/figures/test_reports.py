@@ -39,11 +39,11 @@ def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
 
 
 def test_lost_points_are_not_made_up():
-    none = Study().local
+    local = Study().local
     for id in ("002-throughput", "001-figure-8"):
-        assert {label for label, x, _ in lines(draw(id, none)) if len(x)} == {"ideal"}
+        assert {label for label, x, _ in lines(draw(id, local)) if len(x)} == {"ideal"}
     # figure 5: the ends alone, and ideal lines
-    assert {tuple(x) for _, x, _ in lines(draw("001-figure-5", none)) if len(x) == 2} == {(1, 8)}
+    assert {tuple(x) for _, x, _ in lines(draw("001-figure-5", local)) if len(x) == 2} == {(1, 8)}
 
 
 def test_what_limits_local_points_is_drawn_beside_the_published_ones(results):
@@ -83,15 +83,15 @@ def panels(figure):
     return {axes.get_title(): axes.get_lines() for axes in figure.axes}
 
 
-def test_local_points_are_laid_over_the_panels_of_their_model(results):
+def test_local_points_are_drawn_in_the_panels_of_their_model(results):
     # 32 images in 1 s and 64 in 1.25 s: 51.2 / 32 = 1.6x on 2 ranks
     for nodes, step_s in ((1, 1.0), (2, 1.25)):
         save(tf_benchmarks(nodes, step_s), results.folder)
-    of = panels(draw("003-speedup", results.table()))
+    lines_by_panel = panels(draw("003-speedup", results.table()))
     for title in ("ResNet50, P100", "ResNet50, K80"):
-        ends = [np.asarray(line.get_ydata(), float) for line in of[title] if len(line.get_xdata()) == 2]
+        ends = [np.asarray(line.get_ydata(), float) for line in lines_by_panel[title] if len(line.get_xdata()) == 2]
         assert any(np.allclose(y, [1, 1.6]) for y in ends)
-    assert not any("n=" in line.get_label() for line in of["Inception v3, P100"])
+    assert not any("n=" in line.get_label() for line in lines_by_panel["Inception v3, P100"])
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_strategies_are_further_lines_in_the_panels_of_their_model(results, id, 
     assert [label for label in legend(figure) if label.startswith("local, n=")] == [
         f"local, n=6, {arm}" for arm in arms
     ]
-    of = {title: {line.get_label() for line in panel} for title, panel in panels(figure).items()}
-    assert "local, n=6, mwms" in of["ResNet50, P100"] & of["ResNet50, K80"]
-    assert "local, n=6, mwms" not in of["Inception v3, P100"]
+    labels_by_panel = {title: {line.get_label() for line in panel} for title, panel in panels(figure).items()}
+    assert "local, n=6, mwms" in labels_by_panel["ResNet50, P100"] & labels_by_panel["ResNet50, K80"]
+    assert "local, n=6, mwms" not in labels_by_panel["Inception v3, P100"]
 
 
 def test_ratios_are_taken_within_one_strategy(results):
-    # With each strategy synthetic images are 1.5 times as fast; across them it would be anything.
+    # Synthetic images are 1.5 times as fast with each strategy; a ratio across strategies would be wrong.
     for backend, slower in (("horovod", 1.0), ("mwms", 2.0)):
         for dataset, step_s in (("synthetic", 1.0), ("imagenet", 1.5)):
             run = tf_benchmarks(2, step_s * slower, dataset, **{"distribution.backend": backend})
             save(run, results.folder)
     figure = draw("003-synthetic-real", results.table())
-    own = {f"local, batch 32, ResNet50, n=1, distribution {backend}" for backend in ("horovod", "mwms")}
-    assert {label for label in legend(figure) if label.startswith("local")} == own
+    expected = {f"local, batch 32, ResNet50, n=1, distribution {backend}" for backend in ("horovod", "mwms")}
+    assert {label for label in legend(figure) if label.startswith("local")} == expected
     ratios = [float(y[0]) for _, x, y in lines(figure) if x.tolist() == [2]]
     assert len(ratios) >= 2
     assert ratios == pytest.approx([1.5] * len(ratios))
@@ -139,6 +139,6 @@ def test_local_fruit_and_local_caltech256_are_distinguished(results):
         for nodes in (2, 4):
             results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, epochs=EPOCHS)
     result = draw("004-epoch-time", results.table()).axes[0].get_lines()
-    of = {line.get_label().split(",")[0]: line for line in result if ", local" in line.get_label()}
-    for looks in ("get_color", "get_marker", "get_linestyle"):
-        assert getattr(of["fruit"], looks)() != getattr(of["Caltech256"], looks)()
+    lines_by_dataset = {line.get_label().split(",")[0]: line for line in result if ", local" in line.get_label()}
+    for getter in ("get_color", "get_marker", "get_linestyle"):
+        assert getattr(lines_by_dataset["fruit"], getter)() != getattr(lines_by_dataset["Caltech256"], getter)()

@@ -21,7 +21,7 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
     assert any(x.tolist() == [1, 2] and np.allclose(y, [16, 16 / 0.45]) for _, x, y in lines(figure))
     (bars,) = [c for c in figure.axes[0].containers if c.has_yerr]
     ends = bars.lines[2][0].get_segments()[-1][:, 1]
-    assert ends == pytest.approx([32, 40])  # of six values the smallest and the largest
+    assert ends == pytest.approx([32, 40])  # the smallest and the largest of six values
     note = figure.legends[0].get_title().get_text()
     assert "AMD EPYC 9B45, 4 cores" in note
     assert "none where n < 6" in note
@@ -74,7 +74,7 @@ def test_phases_are_of_launches_of_single_points_and_of_the_largest_point_in_rou
 def test_the_control_panel_of_emulated_nodes_works_with_rounds(results):
     arms = [Arm(1), Arm(2), Arm(2, allreduce=False)]
     save(make_rounds([(0.5, 0.8, 0.52)] * 6, arms, **QUOTA), results.folder)
-    top, panel = draw("own-weak-scaling-efficiency", results.table()).axes  # none by wall time: nothing tells it
+    top, panel = draw("own-weak-scaling-efficiency", results.table()).axes  # none by wall time: it is not known
     assert (top.get_ylabel(), panel.get_ylabel()) == ("efficiency by throughput", "control / one node")
     pairs = [line.get_ydata() for line in panel.get_lines() if len(line.get_ydata()) == 2]
     assert any(pair == pytest.approx([1, 0.5 / 0.52]) for pair in pairs)

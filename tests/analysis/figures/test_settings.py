@@ -56,15 +56,15 @@ def test_a_node_that_is_divided_shows_its_ranks_and_threads(results):
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1 x 4", "2 x 2"]
 
 
-# Energy, from made-up records: no machine that counts its energy was at hand.
+# Energy is in made-up records alone: no machine that counts its energy was available.
 
 
-def counted(run, joules_per_image, of_gpus=None):
-    """The record with this energy: of the host's processors, and of the GPUs of all ranks together."""
+def counted(run, joules_per_image, gpu_joules_per_image=None):
+    """Return the record with this energy of the host's processors and of the GPUs of all ranks together."""
     images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
     for rank in run.ranks:
         host_j = joules_per_image * images if rank.rank == 0 and joules_per_image else None
-        gpu_j = of_gpus * images / len(run.ranks) if of_gpus else None
+        gpu_j = gpu_joules_per_image * images / len(run.ranks) if gpu_joules_per_image else None
         rank.timed_cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=host_j, gpu_energy_j=gpu_j)
     return run
 
@@ -89,7 +89,7 @@ def test_each_point_has_the_median_of_its_rounds_and_their_interval(results):
     save(run, results.folder)
     figure = draw("own-weak-scaling-energy", results.table())
     [axes] = figure.axes
-    # Of six values the smallest and the largest enclose the median.
+    # The smallest and the largest of six values enclose the median.
     assert any(np.allclose(y, [12.5, 9.25]) and x.tolist() == [1, 2] for _, x, y in lines(figure) if len(y) == 2)
     ends = [path.vertices[:, 1].tolist() for bars in axes.collections for path in bars.get_paths()]
     assert [10.0, 15.0] in ends
@@ -104,7 +104,7 @@ def test_gpus_have_a_separate_panel_and_series_without_an_axis_stand_side_by_sid
     for arm, joules in (("flat", 10.0), ("separate", 12.0)):
         run = make_record("mine", swept={"model": "resnet50"}, arm=arm, arm_keys=["distribution.gradients"],
                           **{"distribution.gradients": arm})  # fmt: skip
-        save(counted(run, joules, of_gpus=3.0), results.folder)
+        save(counted(run, joules, gpu_joules_per_image=3.0), results.folder)
     figure = draw("own-mine-energy", results.table())
     processors, gpus = figure.axes
     assert (processors.get_xlabel(), gpus.get_xlabel()) == ("processors [J/image]", "GPUs [J/image]")

@@ -18,7 +18,7 @@ def sessions_in(folder, **assigned):
 
 
 def values_in(folder):
-    return {(key.point, key.quantity): one.by_session for key, one in history.histories(sessions_in(folder)).items()}
+    return {(key.point, key.quantity): h.by_session for key, h in history.histories(sessions_in(folder)).items()}
 
 
 def verdicts_in(folder, **assigned):
@@ -42,16 +42,16 @@ def test_a_rate_and_times_a_launch_and_a_speedup_a_repeat(tmp_path):
     quantities = ("images_per_s", "wall_s", "job_s")
     assert set(result) == {(at, name) for at in ("1 node", "2 nodes") for name in quantities} | {("2 nodes", "speedup")}
     # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
-    scatter, of_two = (1.004, 0.996, 1.002), (0.996, 1.002, 0.998)
+    scatter, scatter_of_two = (1.004, 0.996, 1.002), (0.996, 1.002, 0.998)
     assert result["1 node", "images_per_s"][1] == pytest.approx([16 / x for x in scatter])
     assert result["1 node", "images_per_s"][2] == pytest.approx([16 / x / 1.25 for x in scatter])
     # two nodes take 0.6 s x 0.996, 1.002, 0.998
-    ratios = [2 * 0.5 * a / (0.6 * b) for a, b in zip(scatter, of_two, strict=True)]
+    ratios = [2 * 0.5 * a / (0.6 * b) for a, b in zip(scatter, scatter_of_two, strict=True)]
     assert result["2 nodes", "speedup"][2] == pytest.approx(ratios)
     # broadcast 0.4, first step 6, warm-up 2 x 0.5, timed 4 x 0.5 s; the job's other phases take 6.6 s, imports 3 s more
     assert result["1 node", "wall_s"][1] == pytest.approx([9.4 * x for x in scatter])
     assert result["1 node", "job_s"][1] == pytest.approx([19 * x for x in scatter])
-    assert result["2 nodes", "wall_s"][1] == pytest.approx([10 * x for x in of_two])
+    assert result["2 nodes", "wall_s"][1] == pytest.approx([10 * x for x in scatter_of_two])
 
 
 def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
@@ -69,7 +69,7 @@ def test_elastic_training_has_no_time_to_compare(tmp_path):
     assert values_in(tmp_path) == {}
 
 
-def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
+def test_allreduce_has_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
     month_of_allreduce(tmp_path, 0)
     month_of_allreduce(tmp_path, 1, slower={2**20: 2.0})
     result, point = values_in(tmp_path), "2 nodes, gloo, cycle 20 ms, "
@@ -80,17 +80,17 @@ def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_
     assert large[2][0] == pytest.approx(2**20 / 0.02)
 
 
-def test_of_rounds_the_rate_and_the_median_speedup_of_each_launch(tmp_path):
+def test_rounds_have_the_rate_and_the_median_speedup_of_each_launch(tmp_path):
     month_in_rounds(tmp_path, 0)
     month_in_rounds(tmp_path, 1, speedup=1.2)
     result = values_in(tmp_path)
     assert result["2 nodes", "speedup"] == {1: [pytest.approx(1.5)], 2: [pytest.approx(1.2)]}
     assert result["2 nodes, without-allreduce", "speedup"][2] == [pytest.approx(1.9)]
-    mean_s = 0.5 * (1 + 0.001 * (0 + 1 + 2 + 3 + 4 + 0) / 6)  # the harmonic mean of rates is that of their times
+    mean_s = 0.5 * (1 + 0.001 * (0 + 1 + 2 + 3 + 4 + 0) / 6)  # the harmonic mean of the rates
     assert result["1 node", "images_per_s"][1] == [pytest.approx(8 / mean_s)]
 
 
-def test_the_newest_session_is_beside_all_before_and_what_it_has_not_measured_is_not_judged(tmp_path):
+def test_the_newest_session_is_compared_with_all_before_and_points_it_lacks_are_not_judged(tmp_path):
     month(tmp_path, 0)
     month(tmp_path, 1)
     month(tmp_path, 2, slower=2, nodes=[1])
@@ -107,14 +107,14 @@ def test_ranks_that_shared_cores_are_not_judged(tmp_path):
     assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
 
 
-def test_an_older_state_of_the_machine_is_no_measure(tmp_path):
+def test_an_older_state_of_the_machine_is_not_compared_with(tmp_path):
     month(tmp_path, 0, slower=1.5)  # before an update that made it faster
     month(tmp_path, 1, commit="b" * 40)
     month(tmp_path, 2, commit="b" * 40)
     month(tmp_path, 3, slower=1.25, commit="c" * 40)
     assert history.session_states(sessions_in(tmp_path)) == [[1], [2, 3], [4]]
     row = verdicts_in(tmp_path)["1 node", "images_per_s"]
-    assert [len(of) for of in (row.change.before, row.change.now, *row.change.older)] == [6, 3, 3]
+    assert [len(group) for group in (row.change.before, row.change.now, *row.change.older)] == [6, 3, 3]
     assert row.verdict == "slower"
 
 
@@ -122,16 +122,17 @@ def test_a_session_begins_where_a_launch_is_repeated(tmp_path):
     month(tmp_path, 0)
     month(tmp_path, 1, launches=4)
     first, second = sessions_in(tmp_path)
-    assert [(len(one.launches), one.days) for one in (first, second)] == [(6, "2026-01-03"), (8, "2026-02-03")]
+    assert (len(first.launches), first.days) == (6, "2026-01-03")
+    assert (len(second.launches), second.days) == (8, "2026-02-03")
     assert set(second.table["generation"]) == {1}
-    assert [one.number for one in history.since([first, second], "2026-02-01")] == [2]
+    assert [session.number for session in history.since([first, second], "2026-02-01")] == [2]
 
 
 def test_launches_that_are_added_belong_to_the_same_session(tmp_path):
     month(tmp_path, 0, launches=2)
     save_launch(tmp_path, "2026-01-05T08:00:00Z", nodes=1, repeat=2)
-    (one,) = sessions_in(tmp_path)
-    assert (len(one.launches), one.days) == (5, "2026-01-03 to 2026-01-05")
+    (session,) = sessions_in(tmp_path)
+    assert (len(session.launches), session.days) == (5, "2026-01-03 to 2026-01-05")
 
 
 def test_another_commit_or_version_begins_a_session_and_is_named(tmp_path):
@@ -139,7 +140,7 @@ def test_another_commit_or_version_begins_a_session_and_is_named(tmp_path):
     month(tmp_path / "2026-02", 1, launches=1, nodes=[2], commit="b" * 40)
     save_launch(tmp_path, "2026-03-01T08:00:00Z", "b" * 40, {"tensorflow": "2.19.0"}, nodes=1, repeat=5)
     sessions = sessions_in(tmp_path)
-    assert [one.provenance.commit for one in sessions] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
+    assert [session.provenance.commit for session in sessions] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
     assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in history.changed(*sessions[1:])
 
 
@@ -153,7 +154,7 @@ def test_machines_have_their_own_sessions_and_a_tree_that_was_not_clean_is_marke
     assert (len(ours), other.provenance.commit) == (1, "0000000+")
 
 
-def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_path):
+def test_a_measured_state_of_a_host_is_no_change_and_a_setting_is_one(tmp_path):
     for generation, load, steal_fraction, governor in ((0, 0.1, 0.002, "powersave"), (1, 0.4, 0.003, "performance")):
         run = make_record(generation=generation)
         run.started_at = f"2026-0{generation + 1}-03T08:00:00Z"
@@ -167,7 +168,7 @@ def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_
 HUNDRED = [100.0, 100.3, 99.8]
 
 
-def words(*ratios, within=0.05, is_cost=False):
+def verdict_names(*ratios, within=0.05, is_cost=False):
     return [history.verdict_name(verdict, is_cost) for verdict in history.judge_ratios(ratios, within)]
 
 
@@ -186,7 +187,7 @@ def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():
     assert before.interval == pytest.approx((1 / ratio / apart, 1 / ratio * apart))
 
 
-def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
+def test_older_launches_show_how_far_launches_scatter_worked_by_hand():
     # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
     older = [[level * math.exp(x) for x in (0.01, -0.01)] for level in (1, 100)]
     result = history.mean_ratio([10, 10], [9, 9], older)
@@ -202,25 +203,25 @@ def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
         (HUNDRED, [125.0, 124.6, 125.2], "faster"),
         (HUNDRED, [95.0, 95.2, 94.9], "not decidable"),  # at the limit itself
         (HUNDRED, [70.0, 130.0], "not decidable"),
-        ([10, 10], [8, 8], "slower"),  # launches that agree to the digit decide
+        ([10, 10], [8, 8], "slower"),  # launches that agree exactly are decisive
     ],
 )
 def test_verdicts_on_rates_and_on_times(before, now, verdict):
     ratio = history.mean_ratio(before, now)
-    assert words(ratio) == [verdict]
-    assert words(ratio, is_cost=True) == [{"slower": "faster", "faster": "slower"}.get(verdict, verdict)]
+    assert verdict_names(ratio) == [verdict]
+    assert verdict_names(ratio, is_cost=True) == [{"slower": "faster", "faster": "slower"}.get(verdict, verdict)]
 
 
 def test_verdicts_are_corrected_for_their_number():
     ratio = history.mean_ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
     (alone,), many = history.judge_ratios([ratio], 0.05), history.judge_ratios([ratio] * 40, 0.05)
-    assert (words(ratio), set(words(*[ratio] * 40))) == (["slower"], {"not decidable"})
+    assert (verdict_names(ratio), set(verdict_names(*[ratio] * 40))) == (["slower"], {"not decidable"})
     assert many[0].p == pytest.approx(40 * alone.p)
 
 
 def test_a_smaller_tolerance_finds_less_to_be_as_before():
     ratio = history.mean_ratio(HUNDRED, [98.0, 98.2, 97.9])
-    assert [words(ratio, within=within) for within in (0.05, 0.01)] == [["as before"], ["slower"]]
+    assert [verdict_names(ratio, within=within) for within in (0.05, 0.01)] == [["as before"], ["slower"]]
 
 
 def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():
@@ -230,10 +231,10 @@ def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked
 
     several = [10 * math.exp(x) for x in (-0.02, 0, 0.02)]  # their logarithms have the standard deviation 0.02
     changes = [change("resnet50", [10], [8], ranks) for ranks in (2, 1, 4)]
-    one, smaller, _, other = history.verdict_rows([*changes, change("vgg16", several, several)], 0.05)
+    first, smaller, _, other = history.verdict_rows([*changes, change("vgg16", several, several)], 0.05)
     # the error of the ratio is 0.02 x root 2, with the 4 degrees of freedom of the other curve; t(0.975, 4) = 2.776
-    assert one.ratio.high / one.ratio.value == pytest.approx(math.exp(2.776445 * 0.02 * math.sqrt(2)))
-    assert one.verdict == "slower"
-    assert one.note == "1 launch: with the variance between launches of 1 other curve"
+    assert first.ratio.high / first.ratio.value == pytest.approx(math.exp(2.776445 * 0.02 * math.sqrt(2)))
+    assert first.verdict == "slower"
+    assert first.note == "1 launch: with the variance between launches of 1 other curve"
     assert (other.curves, other.note) == (0, "")
     assert smaller.note == "one launch before and one now: how far launches differ is not known"

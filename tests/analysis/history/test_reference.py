@@ -9,21 +9,21 @@ from analysis.history import reference
 POINT = reference.Point(
     "weak_scaling", "resnet50", 2, "2 nodes", "images_per_s", "abcd", "cpu", "images/s", 26.0, None, None, [26.0]
 )
-MADE = reference.Provenances(["0" * 7], [""], ["6.1"], [""], {"tensorflow": ["2.18.1"]})
+PROVENANCE = reference.Provenances(["0" * 7], [""], ["6.1"], [""], {"tensorflow": ["2.18.1"]})
 RECORDS = {"a/record.json": "1" * 64}
 
 
 @pytest.fixture
 def file(tmp_path):
     path = reference.path("here", tmp_path)
-    content = reference.Reference("here", "2026-11-01", "2026-11-02", 0.05, [POINT], MADE, RECORDS)
+    content = reference.Reference("here", "2026-11-01", "2026-11-02", 0.05, [POINT], PROVENANCE, RECORDS)
     path.write_bytes(reference.dumps(content))
     return path
 
 
 def test_what_is_written_is_read(file):
     result = reference.load(file)
-    assert (result.points, result.made, result.records) == ([POINT], MADE, RECORDS)
+    assert (result.points, result.made, result.records) == ([POINT], PROVENANCE, RECORDS)
 
 
 def test_the_schema_beside_the_module_is_that_of_the_file(file):

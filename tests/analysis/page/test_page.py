@@ -11,34 +11,34 @@ from tests.helpers.run_records import make_record, save
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow
-SHOWN = ("own-overhead-throughput", "002-throughput")  # local measurements come first
+FIGURES = ("own-overhead-throughput", "002-throughput")  # figures of local measurements come first
 
 
 def write(results, folder):
     """The page of the records in `results`, with two of its figures."""
     study = Study(results)
     figures = registry.figures(study.local)
-    shown = [figures[id] for id in SHOWN if id in figures]
-    with files.in_background(shown, study, folder, ("svg",)):
-        analysed = analyse(study)
-    return page(analysed, shown, folder)
+    entries = [figures[id] for id in FIGURES if id in figures]
+    with files.in_background(entries, study, folder, ("svg",)):
+        contents = analyse(study)
+    return page(contents, entries, folder)
 
 
 @pytest.fixture
-def written(results, tmp_path):
-    """A function that writes the page of the records in `results`."""
+def write_page(results, tmp_path):
+    """Return a function that writes the page of the records in `results`."""
     return lambda: write(results.folder, tmp_path / "figures")
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory):
+def empty_page(tmp_path_factory):
     """The page without any local record."""
     folder = tmp_path_factory.mktemp("bare")
     return write(folder / "results", folder / "figures")
 
 
 class Reader(HTMLParser):
-    """What an HTML parser sees: the tags with their attributes; each end must be that of the last beginning."""
+    """Collect the tags of a page with their attributes; each end tag must close the tag opened last."""
 
     def __init__(self, text):
         super().__init__()
@@ -54,28 +54,28 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def values(self, *names):
-        """The values of these attributes."""
+        """Return the values of these attributes."""
         return [value for _, attributes in self.tags for name, value in attributes.items() if name in names]
 
 
-def test_one_file_that_names_nothing_outside_it(results, written):
+def test_one_file_that_names_nothing_outside_it(results, write_page):
     results.add(experiment="overhead")
-    text = written()
-    assert written() == text  # the same records give the same page
-    read = Reader(text)
-    assert read.open == []
-    assert "script" not in {tag for tag, _ in read.tags}
-    targets, ids = read.values("src", "href"), read.values("id")
+    text = write_page()
+    assert write_page() == text  # the same records give the same page
+    reader = Reader(text)
+    assert reader.open == []
+    assert "script" not in {tag for tag, _ in reader.tags}
+    targets, ids = reader.values("src", "href"), reader.values("id")
     assert targets
     assert all(target.startswith(("data:", "#")) for target in targets)
     assert len(ids) == len(set(ids))
     assert {target[1:] for target in targets if target.startswith("#")} <= set(ids)
-    assert [at["id"] for tag, at in read.tags if tag == "figure"] == list(SHOWN)
-    for id, alt in zip(SHOWN, read.values("alt"), strict=True):
+    assert [at["id"] for tag, at in reader.tags if tag == "figure"] == list(FIGURES)
+    for id, alt in zip(FIGURES, reader.values("alt"), strict=True):
         assert alt.startswith(f"{id}: ")
         assert len(alt) > len(id) + 40
-    data = {at["download"]: at["href"] for _, at in read.tags if at.get("class") == "data"}
-    assert list(data) == [f"{id}.csv" for id in SHOWN]
+    data = {at["download"]: at["href"] for _, at in reader.tags if at.get("class") == "data"}
+    assert list(data) == [f"{id}.csv" for id in FIGURES]
     assert all(base64.b64decode(uri.partition(",")[2]).count(b"\n") > 1 for uri in data.values())
 
 
@@ -89,21 +89,21 @@ def test_one_file_that_names_nothing_outside_it(results, written):
         ("004", ["MSOE", "Nigel Nelson, Lab 10"]),
     ],
 )
-def test_each_report_has_its_source_claims_findings_and_tables(bare, number, names):
-    section = re.search(rf'<section id="report-{number}">(.*?)</section>', bare, re.S)[1]
+def test_each_report_has_its_source_claims_findings_and_tables(empty_page, number, names):
+    section = re.search(rf'<section id="report-{number}">(.*?)</section>', empty_page, re.S)[1]
     for part in (*names, "Claims (", "Findings (", "Derived numbers"):
         assert part in section
 
 
-def test_without_records_the_page_says_so(bare):
-    assert bare.count("There is no complete run yet.") == 2
+def test_without_records_the_page_says_so(empty_page):
+    assert empty_page.count("There is no complete run yet.") == 2
 
 
-def test_local_runs_with_how_they_were_made(results, written):
+def test_local_runs_with_how_they_were_made(results, write_page):
     results.add(experiment="overhead", nodes=1, precision="bf16")
     results.add(experiment="overhead", nodes=2, precision="bf16")
     results.add(experiment="weak_scaling", nodes=1, failure=Failure("killed at dawn"))
-    text = written()
+    text = write_page()
     assert "overhead: 2 runs on AMD EPYC 9B45, 4 cores" in text
     rows = re.findall(r"<td[^>]*>configuration\.(\w+)</td><td[^>]*>([^<]*)</td>", text)
     assert ("precision", "bf16") in rows
@@ -113,10 +113,10 @@ def test_local_runs_with_how_they_were_made(results, written):
     assert str(results.paths[0]) in text
 
 
-def test_what_a_record_says_is_text_and_no_markup(results, written):
+def test_what_a_record_says_is_text_and_no_markup(results, write_page):
     run = make_record(experiment="overhead")
     run.notes = ["<script>alert(1)</script> & more"]
     save(run, results.folder)
-    text = written()
+    text = write_page()
     assert "<script>" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in text

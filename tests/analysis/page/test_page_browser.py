@@ -6,7 +6,7 @@ import pytest
 
 from analysis.figures import files, registry
 from analysis.page import Scope, about, analyse
-from analysis.page import page as written
+from analysis.page import page as page_text
 from analysis.study import Study
 from tests.helpers.browser import Browser
 from tests.helpers.run_records import Results
@@ -40,28 +40,28 @@ def page(tmp_path_factory):
     curve_in_rounds(results.folder, "vgg16")
     results.add(nodes=4, failure=Failure("a reason of one " + "very" * 60 + " long word"))
     study = results.study()
-    every = registry.figures(study.local)
-    shown = [every[id] for id in _FIGURES]
-    with files.in_background(shown, study, tmp_path, ("svg",)):
-        analysed = analyse(study)
+    figures = registry.figures(study.local)
+    entries = [figures[id] for id in _FIGURES]
+    with files.in_background(entries, study, tmp_path, ("svg",)):
+        contents = analyse(study)
     path = tmp_path / "report.html"
-    path.write_text(written(analysed, shown, tmp_path))
+    path.write_text(page_text(contents, entries, tmp_path))
     return path
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
-    """The page of a report that was reproduced in part; without figures."""
+    """The page of a report that was reproduced in part, without figures."""
     tmp_path = tmp_path_factory.mktemp("reproduced")
-    refused = "dataset.data_dir=null: dataset imdb_wiki reads files: give the folder, as in DATA_DIR=/data/imdb_wiki"
-    shows = "Age from a face, IMDB-WIKI: accuracy and mean absolute error in years (report 001); quick: 64 images"
+    reason = "dataset.data_dir=null: dataset imdb_wiki reads files: give the folder, as in DATA_DIR=/data/imdb_wiki"
+    title = "Age from a face, IMDB-WIKI: accuracy and mean absolute error in years (report 001); quick: 64 images"
     outcomes = [
-        Outcome("strong_scaling", shows, "failed", "2 of 18 launches have no complete record", [], 16, 18, 4_321.0),
-        Outcome("imdb_wiki", shows, "not run", refused),
+        Outcome("strong_scaling", title, "failed", "2 of 18 launches have no complete record", [], 16, 18, 4_321.0),
+        Outcome("imdb_wiki", title, "not run", reason),
     ]
     only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
     path = tmp_path / "report.html"
-    path.write_text(written(about(analyse(Study()), "001"), [], tmp_path, only))
+    path.write_text(page_text(about(analyse(Study()), "001"), [], tmp_path, only))
     return path
 
 
@@ -85,8 +85,8 @@ def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page,
     assert browser.requests() == []
     assert browser.console_messages() == []
     assert browser.value("document.documentElement.scrollWidth") <= width
-    shown = browser.value("[...document.images].map(image => image.complete && image.naturalWidth > 0)")
-    assert shown == [True] * len(_FIGURES)
+    loaded = browser.value("[...document.images].map(image => image.complete && image.naturalWidth > 0)")
+    assert loaded == [True] * len(_FIGURES)
     # a table wider than the page scrolls in its own box; nothing else is wider than its box
     beyond = browser.value(
         "[...document.querySelectorAll('body *')].filter(e => !e.closest('.box') && "
@@ -131,12 +131,12 @@ def test_it_prints_with_no_figure_and_no_column_cut(browser, page):
     browser.ask("Emulation.setDeviceMetricsOverride", width=688, height=1017, deviceScaleFactor=1, mobile=False)
     browser.ask("Emulation.setEmulatedMedia", media="print")
     try:
-        printed = browser.value(
+        figures = browser.value(
             "[...document.querySelectorAll('figure')].map(e => "
             "[e.getBoundingClientRect().height, getComputedStyle(e).breakInside])"
         )
-        assert [rule for _, rule in printed] == ["avoid"] * len(_FIGURES)
-        assert max(height for height, _ in printed) < A4_PX
+        assert [rule for _, rule in figures] == ["avoid"] * len(_FIGURES)
+        assert max(height for height, _ in figures) < A4_PX
         wide = browser.value(
             "[...document.querySelectorAll('table')].map(e => "
             "e.getBoundingClientRect().right - document.documentElement.clientWidth)"

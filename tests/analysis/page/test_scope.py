@@ -12,23 +12,23 @@ def test_what_belongs_to_a_report(results):
     results.add(experiment="weak_scaling")
     results.add(experiment="overhead")
     study = results.study()
-    only = page.report_scope("001", study.published, results.folder)
-    assert {"weak_scaling", "strong_scaling", "batch_sweep"} <= only.experiments
-    assert set(only.narrowed(study).local["experiment"]) == {"weak_scaling"}
-    ids = set(only.figures(registry.figures(study.local)))
+    scope = page.report_scope("001", study.published, results.folder)
+    assert {"weak_scaling", "strong_scaling", "batch_sweep"} <= scope.experiments
+    assert set(scope.narrowed(study).local["experiment"]) == {"weak_scaling"}
+    ids = set(scope.figures(registry.figures(study.local)))
     assert {"001-figure-5", "own-weak-scaling-throughput"} <= ids
     assert all(id.startswith(("001-", "own-weak-scaling-")) for id in ids)
 
 
-def test_what_its_reproduction_came_to_is_listed_with_the_reasons(tmp_path):
+def test_the_outcomes_of_a_reproduction_are_listed_with_the_reasons(tmp_path):
     outcomes = [
         Outcome("imdb_wiki", "Age", "not run", "no data"),
         Outcome("weak_scaling", "Weak", "measured", "", ["nodes8: too large"], 3, 3, 125.0),
     ]
     reproduction.write(Reproduction("001", outcomes), tmp_path)
-    only = page.report_scope("001", Study().published, tmp_path)
-    assert "imdb_wiki" in only.experiments
-    assert [list(row.values()) for row in only.rows()] == [
+    scope = page.report_scope("001", Study().published, tmp_path)
+    assert "imdb_wiki" in scope.experiments
+    assert [list(row.values()) for row in scope.rows()] == [
         ["weak_scaling", "Weak", "measured", "3 of 3", "2 min", "left out: nodes8: too large"],
         ["imdb_wiki", "Age", "not run", "", "", "no data"],
     ]
@@ -43,7 +43,7 @@ def test_the_page_of_one_report(results, tmp_path, monkeypatch):
     reproduction.write(Reproduction("002", [outcome]), results.folder)
     out = tmp_path / "page.html"
     assert main(["report", "--report", "002", "--results", str(results.folder), "--out", str(out)]) == 0
-    written = out.read_text()
+    text = out.read_text()
     for part in ("<h1>Report 002, reproduced</h1>", 'id="report-002"', '<tr class="measured">', "<td>1 of 1</td>"):
-        assert part in written
-    assert 'id="report-001"' not in written
+        assert part in text
+    assert 'id="report-001"' not in text

@@ -20,8 +20,8 @@ def halved_at_16(n):
     return 0.02 if n == 16 else 0.01
 
 
-def answer(to=(32,), step_s=ideal, fixed_s=None, job=None, up_to=math.inf, **known):
-    return answers.answer(curve(step_s, **known), Question(to, job=job, up_to=up_to), LEARNED, fixed_s)
+def answer(to=(32,), step_s=ideal, fixed_s=None, job=None, up_to=math.inf, **settings):
+    return answers.answer(curve(step_s, **settings), Question(to, job=job, up_to=up_to), LEARNED, fixed_s)
 
 
 def report(*results):
@@ -39,8 +39,8 @@ def test_speedup_and_efficiency_are_over_the_fewest_ranks():
 
 def test_wall_time_and_cost_of_a_job_worked_by_hand():
     """360,000 images at 3200 images/s: 112.5 s, and 10 s (8 to 12) once; 8 nodes at 4 an hour: 122.5 x 32 / 3600."""
-    once = student(10, 2 / 4.303, 2, 4)  # Student's t with 2 degrees: 4.303
-    result = answer(fixed_s=once, job=Job(360_000, 4), ranks=(2, 4, 8), ranks_per_node=4.0)
+    fixed_s = student(10, 2 / 4.303, 2, 4)  # Student's t with 2 degrees: 4.303
+    result = answer(fixed_s=fixed_s, job=Job(360_000, 4), ranks=(2, 4, 8), ranks_per_node=4.0)
     numbers = result.targets[0].numbers
     rate, wall = numbers["images_per_s"], numbers["wall_s"]
     assert wall.value == pytest.approx(122.5)
@@ -50,7 +50,7 @@ def test_wall_time_and_cost_of_a_job_worked_by_hand():
     assert "cost" in answers.table([result])
 
 
-def test_no_cost_without_the_ranks_of_a_node_and_no_time_that_is_paid_twice():
+def test_no_cost_without_the_ranks_of_a_node_and_a_job_without_its_fixed_cost():
     result = answer(job=Job(3200, 4), ranks=(2, 4, 8))
     assert result.targets[0].numbers["wall_s"].value == pytest.approx(1)
     assert "cost" not in result.targets[0].numbers
@@ -59,7 +59,7 @@ def test_no_cost_without_the_ranks_of_a_node_and_no_time_that_is_paid_twice():
     assert "with a fixed cost of 10 s a job (make explain); no cost: ranks_per_node is not known" in with_cost
 
 
-def test_a_curve_that_keeps_its_global_batch_is_asked_for_that():
+def test_a_curve_that_keeps_its_global_batch_is_predicted_for_it():
     """t = 0.1 b + 0.05 log2 n with 32 images in all: 16 ranks take 0.2 + 0.2 s for them: 80 images/s."""
     step_s = [0.1 * 32 / n + 0.05 * math.log2(n) for n in (1, 2, 4, 8)]
     result = answer((16,), step_s, ranks=(1, 2, 4, 8), batch=[32, 16, 8, 4])
@@ -69,16 +69,16 @@ def test_a_curve_that_keeps_its_global_batch_is_asked_for_that():
 
 def test_json_has_no_number_that_is_not_known():
     result = answer((16, 256), ranks=(1, 2, 4), ranks_per_node=2.0)
-    known, unknown = json.loads(documents.text(answers.as_json([result])))
-    assert (known["model"], known["ranks"], known["nodes"], known["why"]) == ("resnet50", 16, 8, "")
-    assert (known["supported"], unknown["supported"]) == (True, False)
-    assert known["images_per_s"]["level"] == known["speedup"]["level"] == 0.9
-    assert unknown["images_per_s"] == {"value": None, "low": None, "high": None, "level": None, "n": 3, "covers": ""}
-    assert unknown["why"].startswith("6 doublings beyond 4 ranks")
-    assert "speedup" not in unknown
+    near, far = json.loads(documents.text(answers.as_json([result])))
+    assert (near["model"], near["ranks"], near["nodes"], near["why"]) == ("resnet50", 16, 8, "")
+    assert (near["supported"], far["supported"]) == (True, False)
+    assert near["images_per_s"]["level"] == near["speedup"]["level"] == 0.9
+    assert far["images_per_s"] == {"value": None, "low": None, "high": None, "level": None, "n": 3, "covers": ""}
+    assert far["why"].startswith("6 doublings beyond 4 ranks")
+    assert "speedup" not in far
 
 
-def test_points_that_are_left_out_check_the_prediction():
+def test_points_beyond_the_limit_check_the_prediction():
     result = answer((16, 32), halved_at_16, up_to=8)
     at_16, at_32 = result.targets
     assert (at_16.measured, at_16.numbers["images_per_s"].value) == pytest.approx((800, 1600))
@@ -91,7 +91,7 @@ def test_points_that_are_left_out_check_the_prediction():
 
 
 @pytest.mark.parametrize(
-    ("ranks", "claimed", "outcome", "said", "reason"),
+    ("ranks", "claimed", "outcome", "name", "reason"),
     [
         (64, Bounds(0, 1e6), "inside", "consistent", "at most 1e+06"),
         (64, Bounds(low=6000), "undecided", "consistent", "at least 6000"),  # the interval reaches below
@@ -102,10 +102,10 @@ def test_points_that_are_left_out_check_the_prediction():
         (512, Bounds(low=1), "undecided", "not decidable", "no prediction for 512 ranks: 5 doublings"),
     ],
 )
-def test_a_claim_is_held_against_the_interval(ranks, claimed, outcome, said, reason):
-    verdict, words = judge_claim(curve(ideal), ranks, claimed, LEARNED)
-    assert (verdict.outcome, claim_verdict(verdict)) == (outcome, said)
-    assert reason in words
+def test_a_claim_is_judged_by_the_interval(ranks, claimed, outcome, name, reason):
+    verdict, evidence = judge_claim(curve(ideal), ranks, claimed, LEARNED)
+    assert (verdict.outcome, claim_verdict(verdict)) == (outcome, name)
+    assert reason in evidence
 
 
 def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():
@@ -123,7 +123,7 @@ def test_curves_of_one_reason_are_named_up_to_three():
 
 
 @pytest.mark.parametrize(("ranks", "saturates"), [(32, False), (64, True)])
-def test_what_may_bend_beyond_one_doubling_is_reported_and_what_it_is(ranks, saturates):
+def test_a_curve_that_may_bend_beyond_one_doubling_is_reported(ranks, saturates):
     output = report(answer((ranks,)))
     assert ("may saturate just beyond them" in output) is saturates
     assert ("not for a bend right beyond the points" in output) is not saturates

@@ -13,13 +13,13 @@ def logarithmic(n):
 
 
 def machine(name, jump=1.0, curves=1):
-    """Curves of one machine, of 1 to 8 ranks; on 8 ranks a step takes `jump` times as long as the points below say."""
+    """Curves of one machine on 1 to 8 ranks; on 8 a step takes `jump` times as long as the points below predict."""
     return [curve(lambda n: logarithmic(n) * (jump if n == 8 else 1), (1, 2, 4, 8), source=name) for _ in range(curves)]
 
 
-def test_a_curve_is_cut_after_its_third_point_and_each_one_after():
+def test_a_curve_is_cut_after_its_third_point_and_after_each_later_one():
     result = calibration.holdouts([curve(logarithmic)])
-    assert [(cut.lower.largest, cut.beyond.ranks.tolist()) for cut in result] == [(4, [8, 16]), (8, [16])]
+    assert [(holdout.lower.largest, holdout.beyond.ranks.tolist()) for holdout in result] == [(4, [8, 16]), (8, [16])]
     assert result[0].measured_s == pytest.approx([1.15, 1.2])
 
 
@@ -31,23 +31,23 @@ def test_what_the_points_below_cannot_carry_is_not_counted():
 
 def test_curves_that_go_on_evenly_teach_that_nothing_changes():
     even = [curve(lambda n: n**0.1, (1, 2, 4, 8), source=name) for name in "ab"]
-    assert calibration.learn(even).uneven == 0.001  # what is printed is not known any better
+    assert calibration.learn(even).uneven == 0.001  # printed values are not more precise
 
 
 def test_the_deviation_is_what_holds_nine_machines_of_ten():
-    """Of ten machines eight are 10 % slower on 8 ranks than the points below say, one is 20 %, one twice as slow.
+    """On 8 ranks eight of ten machines are 10 % slower than the points below predict, one 20 %, one twice as slow.
 
-    The last one may be missed, and no other. The one change of growth among the first three points is next to
-    none: 2 of 3 degrees are what is taught, and with those Student's t at 0.95 is 2.353.
+    The interval may miss the last one alone. The growth of the first three points does not change: 2 of 3 degrees of
+    freedom come from other machines, and Student's t at 0.95 is 2.353.
     """
     machines = [curve([1, 1, 1, jump], (1, 2, 4, 8), source=f"m{i}") for i, jump in enumerate([1.1] * 8 + [1.2, 2.0])]
     assert calibration.learn(machines).uneven == pytest.approx(math.log(1.2) / 2.3534 * math.sqrt(3 / 2), abs=0.001)
 
 
 def test_a_machine_counts_once_however_many_curves_it_has():
-    one = calibration.learn([*machine("a", 1.1), *machine("b", 1.3)])
+    single = calibration.learn([*machine("a", 1.1), *machine("b", 1.3)])
     many = calibration.learn([*machine("a", 1.1, curves=5), *machine("b", 1.3)])
-    assert many.uneven == pytest.approx(one.uneven)
+    assert many.uneven == pytest.approx(single.uneven)
 
 
 def test_no_curve_of_four_points_teaches_nothing():
@@ -57,17 +57,17 @@ def test_no_curve_of_four_points_teaches_nothing():
 
 def test_a_machine_is_predicted_with_what_the_others_taught():
     far, near = machine("far", 1.4), machine("near", 1.0)
-    taught = calibration.by_source([*far, *near])
-    assert taught["far"] == calibration.learn(near)
-    of_far, of_near = calibration.checks([*far, *near], taught)
-    assert (of_far.held.tolist(), of_near.held.tolist()) == ([False], [True])
-    assert of_far.error[0] == pytest.approx(0.4, abs=0.02)
-    assert of_far.measured[0] == pytest.approx(8 / (1.15 * 1.4))
+    learned = calibration.by_source([*far, *near])
+    assert learned["far"] == calibration.learn(near)
+    far_check, near_check = calibration.checks([*far, *near], learned)
+    assert (far_check.held.tolist(), near_check.held.tolist()) == ([False], [True])
+    assert far_check.error[0] == pytest.approx(0.4, abs=0.02)
+    assert far_check.measured[0] == pytest.approx(8 / (1.15 * 1.4))
 
 
 @pytest.mark.slow
 def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the_last_doubling():
-    """Each machine by what the others teach: 85 % of the points, and the median error of the next point."""
+    """Each machine is predicted from the others: 85 % of the points are held, and the next point has a small error."""
     public = calibration.published_curves(Study().published)
     assert public.in_general.uneven == pytest.approx(0.059, abs=0.002)
     assert len(public.others) == 24  # only teach
@@ -85,15 +85,15 @@ def test_the_public_curves_are_held_and_no_worse_predicted_than_by_repeating_the
     assert sentence.endswith("on 6 machines.")
 
 
-def _last_doubling(cut):
-    """The next rate that the last doubling repeated gives, over the measured one."""
-    ranks, per_rank = cut.lower.ranks, 1 / cut.lower.step_s
+def _last_doubling(holdout):
+    """Return the next rate by repeating the last doubling, over the measured rate."""
+    ranks, per_rank = holdout.lower.ranks, 1 / holdout.lower.step_s
     power = math.log(per_rank[-1] / per_rank[-2]) / math.log(ranks[-1] / ranks[-2])
-    return per_rank[-1] * (cut.beyond.ranks[0] / ranks[-1]) ** power * cut.measured_s[0]
+    return per_rank[-1] * (holdout.beyond.ranks[0] / ranks[-1]) ** power * holdout.measured_s[0]
 
 
 def test_the_24_curves_of_azure():
     others = reading.azure()
-    assert {tuple(of.ranks) for of in others} == {(1, 2, 3, 4, 8, 16, 32)}
-    (of,) = [of for of in others if of.model == "resnet50" and of.source == "Azure P100 NCCL over TCP"]
-    assert of.images_per_s[[0, 3]] == pytest.approx([230.2, 855.8])
+    assert {tuple(other.ranks) for other in others} == {(1, 2, 3, 4, 8, 16, 32)}
+    (p100,) = [other for other in others if other.model == "resnet50" and other.source == "Azure P100 NCCL over TCP"]
+    assert p100.images_per_s[[0, 3]] == pytest.approx([230.2, 855.8])

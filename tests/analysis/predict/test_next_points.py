@@ -13,8 +13,8 @@ def logarithmic(n):
     return 1 + 0.05 * math.log2(n)
 
 
-def proposed(of, target, **more):
-    return next_points.next_points(of, weak(of, np.array([target], float)), LEARNED, **more)
+def proposed(measured, target, **more):
+    return next_points.next_points(measured, weak(measured, np.array([target], float)), LEARNED, **more)
 
 
 @pytest.mark.parametrize(("ranks", "target"), [((1, 2, 4), 64), ((1, 2, 4, 8), 128)])
@@ -28,8 +28,8 @@ def test_the_points_narrow_the_interval_and_cost_less_than_the_target_itself(ran
 
 def test_what_a_point_costs_worked_by_hand():
     """Batch 2, 1.5 s a step on 8 ranks of 4 a node: 2 nodes x 6 launches x (5 s + 110 steps x 1.5 s) / 3600."""
-    of = curve(lambda n: 1.5, (1, 2, 4), ranks_per_node=4.0, batch=[2.0] * 3)
-    (first, *_) = proposed(of, 8, fixed_s=5.0)
+    measured = curve(lambda n: 1.5, (1, 2, 4), ranks_per_node=4.0, batch=[2.0] * 3)
+    (first, *_) = proposed(measured, 8, fixed_s=5.0)
     assert (first.ranks, first.nodes) == (8, 2)
     assert first.node_hours == pytest.approx(2 * 6 * 170 / 3600)
     assert math.isnan(first.before)  # 8 ranks were not supported: no point on two nodes
@@ -50,11 +50,11 @@ POINTS = [NextPoint(16, 4, 1.25, 2.0, 1.5), NextPoint(32, 8, math.nan, math.nan,
 
 
 def test_the_command_measures_the_largest_point():
-    of = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
-    known = 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
-    assert next_points.command(of, POINTS, "weak_scaling") == known
-    unknown = replace(curve(logarithmic), model="")
-    assert next_points.command(unknown, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
+    measured = curve(logarithmic, ranks_per_node=4.0, batch=[32.0] * 5)
+    expected = 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
+    assert next_points.command(measured, POINTS, "weak_scaling") == expected
+    unnamed = replace(curve(logarithmic), model="")
+    assert next_points.command(unnamed, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
 
 
 def test_what_to_measure_next_in_words():

@@ -9,16 +9,16 @@ from analysis.predict import Obstacle, Sizes, ideal, predict, strong, weak, why_
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
-def predicted(of, *ranks):
-    return predict(of, weak(of, np.array(ranks, float)), LEARNED)
+def predicted(measured, *ranks):
+    return predict(measured, weak(measured, np.array(ranks, float)), LEARNED)
 
 
 NODES_OF_4 = {"ranks": (1, 2, 4, 8), "ranks_per_node": 4.0}
-# By hand: the seconds of a step at each point, what else is known of the curve, and the rates at some numbers of ranks.
+# By hand: the seconds of a step at each point, more fields of the curve, and the rates by number of ranks.
 NEXT = {
     "the last doubling repeats": ([1.0, 1.1, 1.32], {"ranks": (1, 2, 4)}, {8: 8 / 1.584, 16: 16 / 1.9008}),
     "between points it is interpolated": ([1.0, 1.1, 1.32], {"ranks": (1, 2, 4)}, {2: 2 / 1.1, 4: 4 / 1.32}),
-    # Of a ring 0.4 s are 2 x 1 / 2: 0.6 s on four nodes, 0.7 s on eight.
+    # The 0.4 s of a ring are 2 x 1 / 2 of its time: 0.6 s on four nodes, 0.7 s on eight.
     "a large step to the second node is a ring": ([1.0, 1.0, 1.0, 1.4], NODES_OF_4, {16: 16 / 1.6, 32: 32 / 1.7}),
     "a small step to the second node repeats": ([1.0, 1.0, 1.0, 1.05], NODES_OF_4, {16: 16 / 1.05**2}),
     # 1.4 s on two nodes and 1.47 s on four: 1.05 times as long again. The step before it does not count.
@@ -31,16 +31,16 @@ NEXT = {
 }
 
 
-@pytest.mark.parametrize(("steps_s", "known", "expected"), NEXT.values(), ids=NEXT)
-def test_how_a_curve_goes_on(steps_s, known, expected):
-    assert predicted(curve(steps_s, **known), *expected).images_per_s == pytest.approx([*expected.values()])
+@pytest.mark.parametrize(("steps_s", "details", "expected"), NEXT.values(), ids=NEXT)
+def test_how_a_curve_goes_on(steps_s, details, expected):
+    assert predicted(curve(steps_s, **details), *expected).images_per_s == pytest.approx([*expected.values()])
 
 
 def test_points_known_to_be_noisy_are_smoothed():
-    """Known to within 1 %, the jump at the end counts; known to within 30 %, a straight line through all takes over."""
+    """With a spread of 1 % the jump at the end counts; with 30 % the curve is a straight line through all points."""
     times = [1.0, 1.0, 1.0, 1.0, 1.3]
-    known, noisy = (predicted(curve(times, spread=[s] * 5), 32).images_per_s[0] for s in (0.01, 0.3))
-    assert known == pytest.approx(32 / 1.69, rel=0.02)
+    precise, noisy = (predicted(curve(times, spread=[s] * 5), 32).images_per_s[0] for s in (0.01, 0.3))
+    assert precise == pytest.approx(32 / 1.69, rel=0.02)
     # ln t = 0.2 x (-0.4 + 0.2 x doublings) x ln 1.3 + ... : least squares at 5 doublings: 0.8 ln 1.3 of five points.
     assert noisy == pytest.approx(32 / math.exp(0.8 * math.log(1.3)), rel=0.001)
 
@@ -58,7 +58,7 @@ def test_a_curve_that_goes_on_unevenly_has_a_wider_interval():
     assert uneven.high / uneven.low > 1.3 * even.high / even.low
 
 
-# 10 images/s a rank on up to 16 ranks: 320 on 32; on 64 nothing excludes that it stays at 160.
+# 10 images/s a rank on up to 16 ranks: 320 on 32; on 64 it may still be 160.
 @pytest.mark.parametrize(
     ("may_saturate", "ranks", "beyond", "least"), [(False, 32, 64, 270), (True, 16, 24, 145)], ids=["ring", "server"]
 )
@@ -71,7 +71,7 @@ def test_the_lower_end_is_at_most_the_rate_of_the_largest_point_beyond(may_satur
 
 # 0.1 s a step on 1 to 4 ranks.
 @pytest.mark.parametrize(
-    ("known", "high"),
+    ("details", "high"),
     [
         # 1e6 parameters on 32 nodes of 100 Mbit/s: 2 x 31/32 x 32e6 bits / 1e8 = 0.62 s a step at least.
         ({"parameters": 1e6, "link_mbit_per_s": 100.0, "ranks_per_node": 1.0}, 32 / 0.62),
@@ -81,20 +81,20 @@ def test_the_lower_end_is_at_most_the_rate_of_the_largest_point_beyond(may_satur
     ],
     ids=["an emulated link", "the streams between ranks", "the products of matrices", "a step without allreduce"],
 )
-def test_what_the_jobs_measured_limits_what_is_predicted(known, high):
+def test_measured_bounds_limit_the_prediction(details, high):
     assert predicted(curve([0.1] * 3, (1, 2, 4)), 32).high[0] > 32 * 10.2  # as points scatter
-    assert predicted(curve([0.1] * 3, (1, 2, 4), **known), 32).high == pytest.approx([high])
+    assert predicted(curve([0.1] * 3, (1, 2, 4), **details), 32).high == pytest.approx([high])
 
 
 @given(st.lists(st.floats(0.9, 1.5), min_size=3, max_size=6), st.sampled_from([1.0, 4.0, math.nan]), st.integers(0, 4))
 def test_no_value_is_negative_superlinear_or_outside_its_interval(times, per_node, doublings):
-    of = curve(times, ranks=2.0 ** np.arange(len(times)), ranks_per_node=per_node)
-    at = weak(of, of.largest * 2.0 ** np.arange(doublings + 1))
-    result = predict(of, at, LEARNED)
+    measured = curve(times, ranks=2.0 ** np.arange(len(times)), ranks_per_node=per_node)
+    at = weak(measured, measured.largest * 2.0 ** np.arange(doublings + 1))
+    result = predict(measured, at, LEARNED)
     assert (result.low > 0).all()
     assert (result.low <= result.images_per_s).all()
     assert (result.images_per_s <= result.high).all()
-    assert (result.images_per_s <= ideal(of, at) * (1 + 1e-12)).all()
+    assert (result.images_per_s <= ideal(measured, at) * (1 + 1e-12)).all()
     rate = result.images_per_s / at.ranks
     assert (np.diff(rate) <= 1e-9 * rate[:-1]).all()
 
@@ -104,7 +104,7 @@ def gentle(n):
 
 
 @pytest.mark.parametrize(
-    ("of", "ranks", "reason"),
+    ("measured", "ranks", "reason"),
     [
         (curve(gentle), 256, ""),  # four doublings; nodes are not known
         (curve(gentle), 512, "5 doublings beyond 16 ranks, at most 4 can be carried"),
@@ -117,13 +117,13 @@ def gentle(n):
         (curve(gentle, obstacles=(Obstacle("ranks shared cores", (16,)),)), 32, "ranks shared cores: 16 ranks"),
     ],
 )
-def test_what_a_curve_cannot_carry_is_reported(of, ranks, reason):
-    assert why_not(of, Sizes(np.array([float(ranks)]), np.ones(1))) == [reason]
+def test_what_a_curve_cannot_carry_is_reported(measured, ranks, reason):
+    assert why_not(measured, Sizes(np.array([float(ranks)]), np.ones(1))) == [reason]
 
 
 def test_strong_scaling_needs_two_batches_and_an_image_for_each_rank():
-    of = curve(gentle, batch=[8.0] * 5)
-    assert "two batches per rank" in why_not(of, strong(np.array([32.0]), 64))[0]
+    one_batch = curve(gentle, batch=[8.0] * 5)
+    assert "two batches per rank" in why_not(one_batch, strong(np.array([32.0]), 64))[0]
     shrinking = curve([2.1, 1.2, 0.8, 0.6], ranks=(1, 2, 4, 8), batch=[16, 8, 4, 2])
     reasons = why_not(shrinking, strong(np.array([16.0, 32.0]), 16))
     assert reasons == ["", "a global batch of 16 leaves some of 32 ranks without an image"]

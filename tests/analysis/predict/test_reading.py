@@ -8,26 +8,26 @@ from analysis.predict import Obstacle, joined, reading
 from analysis.study import Study
 from analysis.user_table import table as user_table
 from tests.helpers.run_records import Arm, make_record, make_rounds, save, with_roofline
-from tests.helpers.tidy_rows import curve as rows_of
+from tests.helpers.tidy_rows import curve as curve_rows
 from tests.helpers.tidy_rows import table
 
 
-def table_of(tmp_path, text):
+def write_table(tmp_path, text):
     path = tmp_path / "curve.csv"
     path.write_text(text)
     return user_table.read(path)
 
 
 def read(tmp_path, text):
-    return reading.file(table_of(tmp_path, text))
+    return reading.file(write_table(tmp_path, text))
 
 
 def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
-    user = table_of(tmp_path, "ranks,images_per_s\n1,100\n2,190\n4,370\n")
-    (unknown,), (known,), (server,) = (reading.file(user, output) for output in (None, "allreduce", "server"))
-    assert (unknown.may_saturate, known.may_saturate) == (True, False)
-    assert [bool(of.obstacles) for of in (unknown, known, server)] == [False, False, True]
-    assert not any(of.may_saturate for of in reading.published(Study().published))
+    user = write_table(tmp_path, "ranks,images_per_s\n1,100\n2,190\n4,370\n")
+    (unstated,), (allreduce,), (server,) = (reading.file(user, exchange) for exchange in (None, "allreduce", "server"))
+    assert (unstated.may_saturate, allreduce.may_saturate) == (True, False)
+    assert [bool(curve.obstacles) for curve in (unstated, allreduce, server)] == [False, False, True]
+    assert not any(curve.may_saturate for curve in reading.published(Study().published))
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_how_gradients_are_exchanged_is_known_where_it_is_stated(tmp_path):
     ids=["all columns", "the rate of a rank and the batch of all"],
 )
 def test_a_file_with_the_ends_of_an_interval(tmp_path, text, setting):
-    (of,) = read(tmp_path, text)
-    assert (of.model, of.name, of.ranks_per_node, of.repeats.tolist()) == setting
-    assert of.ranks.tolist() == [1, 4]
-    assert of.images_per_s.tolist() == [100, 380]
-    assert of.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
-    assert of.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
+    (curve,) = read(tmp_path, text)
+    assert (curve.model, curve.name, curve.ranks_per_node, curve.repeats.tolist()) == setting
+    assert curve.ranks.tolist() == [1, 4]
+    assert curve.images_per_s.tolist() == [100, 380]
+    assert curve.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
+    assert curve.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
 
 
 @pytest.mark.parametrize(
@@ -66,21 +66,21 @@ def test_a_file_with_the_ends_of_an_interval(tmp_path, text, setting):
     ],
 )
 def test_a_time_a_speedup_or_an_efficiency_is_a_rate_too(tmp_path, text, rates, work):
-    (of,) = read(tmp_path, text)
-    assert of.images_per_s == pytest.approx(rates)
-    assert of.work == work
+    (curve,) = read(tmp_path, text)
+    assert curve.images_per_s == pytest.approx(rates)
+    assert curve.work == work
 
 
 def test_repeats_are_averaged_and_counted(tmp_path):
-    (of,) = read(tmp_path, "ranks,images_per_s\n1,100\n1,110\n2,200\n2,210\n4,400\n")
-    assert of.images_per_s.tolist() == [105, 205, 400]
-    assert of.repeats.tolist() == [2, 2, 1]
+    (curve,) = read(tmp_path, "ranks,images_per_s\n1,100\n1,110\n2,200\n2,210\n4,400\n")
+    assert curve.images_per_s.tolist() == [105, 205, 400]
+    assert curve.repeats.tolist() == [2, 2, 1]
 
 
 def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
     rows = "a,1,10,8\na,2,19,8\na,1,9,4\na,2,17,4\nb,1,10,8\nb,2,18,4\nb,4,30,2\n"
     curves = read(tmp_path, "model,ranks,images_per_s,batch_per_rank\n" + rows)
-    names = [(of.model, of.name, of.strong) for of in curves]
+    names = [(curve.model, curve.name, curve.strong) for curve in curves]
     assert names == [("a", "batch 4", False), ("a", "batch 8", False), ("b", "", True)]
     a, b = joined(curves)
     assert a.strong
@@ -104,50 +104,51 @@ def test_bad_input_names_the_file_the_line_and_what_is_allowed(tmp_path, text, e
 
 
 def test_a_curve_on_a_single_number_of_ranks_is_left_out_beside_others(tmp_path):
-    (of,) = read(tmp_path, "model,ranks,images_per_s\na,1,100\na,2,190\nb,4,300\n")
-    assert of.model == "a"
+    (curve,) = read(tmp_path, "model,ranks,images_per_s\na,1,100\na,2,190\nb,4,300\n")
+    assert curve.model == "a"
 
 
-def test_of_a_copied_page_the_page_counts_and_updates_tell_curves_apart():
-    copied = rows_of("images_per_s", {1: 30, 2: 58, 4: 117})
-    page = rows_of("images_per_s", {1: 30.5, 2: 57.8, 4: 116}, run="primary source", note="variable update: replicated")
-    update = {"run": "primary source", "note": "variable update: parameter_server(cpu)", "place": "further down"}
-    server = rows_of("images_per_s", {1: 29.7, 8: 229}, **update)
+def test_a_page_counts_instead_of_its_copy_and_updates_distinguish_curves():
+    copied = curve_rows("images_per_s", {1: 30, 2: 58, 4: 117})
+    source = {"run": "primary source", "note": "variable update: replicated"}
+    page = curve_rows("images_per_s", {1: 30.5, 2: 57.8, 4: 116}, **source)
+    update = source | {"note": "variable update: parameter_server(cpu)", "place": "further down"}
+    server = curve_rows("images_per_s", {1: 29.7, 8: 229}, **update)
     curves = reading.published(table(*copied, *page, *server))
-    assert [of.images_per_s.tolist() for of in curves] == [[30.5, 57.8, 116], [29.7, 229]]
-    assert [bool(of.obstacles) for of in curves] == [False, True]
+    assert [curve.images_per_s.tolist() for curve in curves] == [[30.5, 57.8, 116], [29.7, 229]]
+    assert [bool(curve.obstacles) for curve in curves] == [False, True]
 
 
 def test_the_published_curves_that_cross_nodes():
     curves = reading.published(Study().published)
     assert len(reading.file(user_table.read(PUBLISHED / "000_hacksa.csv"))) == 3  # a tidy table
     assert len(curves) == 57
-    across = [of for of in curves if of.name.endswith("distributed_replicated")]
+    across = [curve for curve in curves if curve.name.endswith("distributed_replicated")]
     assert len(across) == 5
-    assert all(of.ranks.tolist() == [1, 8, 16, 32, 64] and of.ranks_per_node == 8 for of in across)
-    (vgg,) = [of for of in curves if of.model == "vgg19"]
+    assert all(curve.ranks.tolist() == [1, 8, 16, 32, 64] and curve.ranks_per_node == 8 for curve in across)
+    (vgg,) = [curve for curve in curves if curve.model == "vgg19"]
     assert vgg.images_per_s[:2].tolist() == [170.24, 2 * 169.37]  # printed per GPU
     assert np.isnan(vgg.ranks_per_node)
-    (inception,) = [of for of in curves if of.model == "inceptionv4"]
+    (inception,) = [curve for curve in curves if curve.model == "inceptionv4"]
     assert inception.ranks.tolist() == [1, 2, 4, 8]  # the speed on 16 is printed as 0
 
 
 def test_times_of_equal_work_are_rates():
-    of = reading.timed(table(*rows_of("epoch_s", {4: 80, 8: 44})))
-    assert of.images_per_s == pytest.approx([1 / 80, 1 / 44])
-    assert len(reading.timed(table(*rows_of("job_s", {1: 2})).iloc[:0]).ranks) == 0
+    curve = reading.timed(table(*curve_rows("epoch_s", {4: 80, 8: 44})))
+    assert curve.images_per_s == pytest.approx([1 / 80, 1 / 44])
+    assert len(reading.timed(table(*curve_rows("job_s", {1: 2})).iloc[:0]).ranks) == 0
 
 
-def test_local_records_bring_their_interval_batch_and_node(results):
+def test_local_records_give_the_interval_batch_and_ranks_per_node(results):
     for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.55)):
         for repeat in range(6):
             results.add(nodes=nodes, ranks_per_node=2, step_s=step_s * (1 + 0.01 * repeat), repeat=repeat)
-    (of,) = reading.local(results.table())
-    assert (of.model, of.ranks.tolist(), of.batch.tolist()) == ("resnet50", [2, 4, 8], [8, 8, 8])
-    assert of.ranks_per_node == 2
-    assert of.repeats.tolist() == [6, 6, 6]
-    assert of.spread[0] == pytest.approx(0.05 / 3.92, rel=0.05)  # from the smallest to the largest of six
-    assert of.obstacles == ()
+    (curve,) = reading.local(results.table())
+    assert (curve.model, curve.ranks.tolist(), curve.batch.tolist()) == ("resnet50", [2, 4, 8], [8, 8, 8])
+    assert curve.ranks_per_node == 2
+    assert curve.repeats.tolist() == [6, 6, 6]
+    assert curve.spread[0] == pytest.approx(0.05 / 3.92, rel=0.05)  # from the smallest to the largest of six
+    assert curve.obstacles == ()
 
 
 def test_shared_cores_are_a_caveat_that_names_its_points(results):
@@ -155,32 +156,32 @@ def test_shared_cores_are_a_caveat_that_names_its_points(results):
         run = make_record(nodes=nodes)
         run.cores_shared = nodes == 4
         save(run, results.folder)
-    (of,) = reading.local(results.table())
-    assert of.obstacles == (Obstacle("ranks shared cores", (4,)),)
-    assert of.only(of.ranks < 4).obstacles == ()
+    (curve,) = reading.local(results.table())
+    assert curve.obstacles == (Obstacle("ranks shared cores", (4,)),)
+    assert curve.only(curve.ranks < 4).obstacles == ()
 
 
 @pytest.mark.parametrize(("backend", "obstacles"), [("ps", 1), ("ps_cpu", 1), ("mwms", 0)])
 def test_variables_on_a_server_are_a_caveat(results, backend, obstacles):
     for nodes in (1, 2, 4):
         results.add(nodes=nodes, **{"distribution.backend": backend})
-    (of,) = reading.local(results.table())
-    assert ["by a parameter server" in obstacle.reason for obstacle in of.obstacles] == [True] * obstacles
+    (curve,) = reading.local(results.table())
+    assert ["by a parameter server" in obstacle.reason for obstacle in curve.obstacles] == [True] * obstacles
 
 
-def test_the_limits_that_the_jobs_measured_come_along(results):
+def test_a_curve_has_the_limits_that_its_jobs_measured(results):
     for nodes in (1, 2, 4):
         save(with_roofline(make_record(nodes=nodes, batch_per_rank=3)), results.folder)
         results.add(experiment="without", nodes=nodes)
-    limits = {name: reading.local(rows)[0] for name, rows in results.table().groupby("experiment")}
-    assert limits["weak_scaling"].compute_limit_images_per_s == pytest.approx(5)
-    assert limits["weak_scaling"].ring_s == pytest.approx(0.1)  # 0.1 GB at 1 GB/s
-    assert np.isnan([limits["without"].compute_limit_images_per_s, limits["without"].ring_s]).all()
+    curves = {name: reading.local(rows)[0] for name, rows in results.table().groupby("experiment")}
+    assert curves["weak_scaling"].compute_limit_images_per_s == pytest.approx(5)
+    assert curves["weak_scaling"].ring_s == pytest.approx(0.1)  # 0.1 GB at 1 GB/s
+    assert np.isnan([curves["without"].compute_limit_images_per_s, curves["without"].ring_s]).all()
 
 
 def test_the_step_without_allreduce_is_that_of_the_largest_control(results):
     arms = (Arm(1), Arm(2), Arm(4), Arm(4, allreduce=False))
     save(make_rounds([[0.5, 0.6, 0.7, 0.52]] * 3, arms), results.folder)
-    (of,) = [of for of in reading.local(results.table()) if of.ranks.tolist() == [1, 2, 4]]
-    assert of.compute_s == pytest.approx(0.52)
-    assert of.step_s == pytest.approx([0.5, 0.6, 0.7])
+    (curve,) = [curve for curve in reading.local(results.table()) if curve.ranks.tolist() == [1, 2, 4]]
+    assert curve.compute_s == pytest.approx(0.52)
+    assert curve.step_s == pytest.approx([0.5, 0.6, 0.7])

@@ -10,7 +10,7 @@ def mixture(centres, errors, weights, degrees=4, level=0.05):
     return Mixture(np.array(centres), np.array(errors), np.array(weights), degrees, degrees + 2, lambda: level)
 
 
-def test_of_one_component_it_is_students_t():
+def test_one_component_is_students_t():
     # t with 4 degrees: 2.776 at 97.5 %; beyond 2 on either side 0.1161
     result = mixture([10.0], [2.0], [1.0])
     number = result.number()
@@ -21,7 +21,7 @@ def test_of_one_component_it_is_students_t():
     assert result.below(10.0) == pytest.approx(0.5)
 
 
-def test_of_two_components_alike_in_all_but_the_centre_it_is_symmetric():
+def test_two_components_that_differ_in_the_centre_alone_are_symmetric():
     result = mixture([-1.0, 1.0], [0.5, 0.5], [0.5, 0.5])
     number = result.number()
     assert number.value == pytest.approx(0, abs=1e-8)
@@ -54,7 +54,7 @@ FIRST, SECOND, UNKNOWN = [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]
 
 
 def draw_weights(*weights):
-    """The weights of each draw, the same in all draws of a kind."""
+    """Return the weights of each draw, which are the same for all draws of a kind."""
     return np.repeat(np.array(weights)[:, None], len(UNIFORM), axis=1)
 
 
@@ -63,7 +63,7 @@ def draw_weights(*weights):
     [
         ([UNIFORM], [[1.0]], [1.0], 0.04, 0.02),
         ([WIDE], [[1.0]], [1.0], 0.2, 0.01),  # u^2 = 0.04
-        # Each kind has its level where the draws tell them apart. Of two kinds alike (u + u^2) / 2 = 0.04.
+        # Each kind has its level where the draws distinguish them. If both kinds are alike, (u + u^2) / 2 = 0.04.
         ([UNIFORM, WIDE], [FIRST, SECOND], FIRST, 0.04, 0.02),
         ([UNIFORM, WIDE], [FIRST, SECOND], SECOND, 0.2, 0.02),
         ([UNIFORM, WIDE], [FIRST, SECOND], UNKNOWN, ALIKE, 0.02),

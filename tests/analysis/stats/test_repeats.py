@@ -50,7 +50,7 @@ def test_the_interval_of_a_ratio_of_medians_worked_by_hand():
     # each side at 97.5 %: of 12 values the 3rd smallest and largest miss 158 times in 4096, the 2nd 26 times
     share = (0.025 - 26 / 4096) / ((158 - 26) / 4096)
     position = 2 + 10 * share / (2 + 8 * share)
-    mixed = [1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7]  # neighbours are not alike
+    mixed = [1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7]  # neighbours differ
     a, b = [[float(i) for i in mixed]], [[100.0 + i for i in mixed]]
     result = repeats.ratio_of_medians(a, b)
     assert (result.value, result.low, result.high) == pytest.approx(

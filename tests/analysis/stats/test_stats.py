@@ -23,8 +23,8 @@ def test_the_value_is_between_the_ends(number):
 
 
 @given(st.one_of(numbers, shares), st.floats(0.5, 0.999), st.floats(0.5, 0.999))
-def test_a_higher_level_has_a_wider_interval(number, one, other):
-    (low, high), (lower, higher) = number.ends(min(one, other)), number.ends(max(one, other))
+def test_a_higher_level_has_a_wider_interval(number, first, second):
+    (low, high), (lower, higher) = number.ends(min(first, second)), number.ends(max(first, second))
     if not math.isnan(lower):  # so few values may have none at the higher level
         assert lower <= low
         assert high <= higher

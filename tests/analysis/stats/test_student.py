@@ -50,8 +50,8 @@ def test_a_ratio_over_nothing_is_refused(bad):
 
 @given(st.lists(positive, min_size=2, max_size=8), st.lists(positive, min_size=2, max_size=8))
 def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
-    one, other = student.mean(a), student.mean(b)
-    there, back = student.ratio(one, other), student.ratio(other, one)
+    first, second = student.mean(a), student.mean(b)
+    there, back = student.ratio(first, second), student.ratio(second, first)
     assert there.value * back.value == pytest.approx(1)
     assert there.standard_error / there.value == pytest.approx(back.standard_error / back.value)
 
@@ -72,7 +72,7 @@ def test_the_ratio_of_means_and_welchs_interval_worked_by_hand():
 
 
 def test_squares_are_pooled_over_their_degrees_worked_by_hand():
-    # (0.02 + 0.04) / (1 + 2) = 0.02; of a mean of two 0.01
+    # (0.02 + 0.04) / (1 + 2) = 0.02; 0.01 for a mean of two
     assert pooled([(0.02, 1), (0.04, 2)], 2, "a") == Noise(pytest.approx(0.1), 3, "a")
     assert pooled([]) is None
 
@@ -90,7 +90,7 @@ def test_the_noise_of_both_runs_widens_a_quotient():
     assert wide.high == pytest.approx(2 * math.exp(3.1824 * 0.01 * 2**0.5), rel=1e-5)
 
 
-def test_of_one_curve_it_is_ordinary_regression():
+def test_one_curve_gives_ordinary_regression():
     x, y = [0, 1, 2, 3], [1.0, 2.1, 2.9, 4.2]
     line, covariances = np.polyfit(x, y, 1, cov=True)
     result = student.trend([list(zip(x, y, strict=True))]).slope
@@ -103,8 +103,8 @@ def test_curves_of_two_points_have_the_mean_of_their_slopes():
     result = student.trend([[(1, 15), (2, 19)], [(2, 20), (3, 25)]])
     assert (result.slope.value, result.slope.degrees, result.deviation) == (4.5, 1, pytest.approx(0.5))
     assert result.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
-    ahead = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
-    assert (ahead.value, ahead.standard_error) == (pytest.approx(29.25), pytest.approx(0.5 * (1 + 0.5 + 2.25) ** 0.5))
+    predicted = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
+    assert (predicted.value, predicted.standard_error) == pytest.approx((29.25, 0.5 * (1 + 0.5 + 2.25) ** 0.5))
     # Rounding moves a slope at its ends: 0.3 over a run of 2.
     assert student.trend([[(0, 1.0), (2, 3.0)]]).rounding([[(0, 0.1), (2, 0.2)]]) == pytest.approx(0.15)
 

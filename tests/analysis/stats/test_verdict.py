@@ -23,7 +23,7 @@ ACROSS = ("undecided", "across a bound", False)
 @pytest.mark.parametrize(
     ("number", "bounds", "expected"),
     [
-        # Where a rounded number can be decides.
+        # The interval of a rounded number decides.
         (between(0.94, 0.95, 0.97), [AT_LEAST], INSIDE),
         (between(0.94, 0.93, 0.97), [AT_LEAST], ACROSS),
         (between(0.94, 0.90, 0.93), [AT_LEAST], BELOW),
@@ -39,7 +39,7 @@ ACROSS = ("undecided", "across a bound", False)
         (student(1.1, 0.02, 4, 5), [NEAR_ONE], ACROSS),  # from 1.044 at 95 %
         (student(1.1, 0.015, 4, 5), [NEAR_ONE], ABOVE),  # from 1.058
         (student(0.9, 0.015, 4, 5), [NEAR_ONE], BELOW),
-        # A margin supports but does not excuse.
+        # A margin can support a claim, but not save it from contradiction.
         (between(1.01, 0.99, 1.03), [AT_MOST, Bounds(high=1.05)], INSIDE),
         (between(1.01, 0.97, 1.06), [AT_MOST, Bounds(high=1.05)], ACROSS),
         (between(1.02, 1.01, 1.03), [AT_MOST, Bounds(high=1.05)], ABOVE),
@@ -76,7 +76,7 @@ def test_holm_worked_by_hand():
     # 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, and 0.04, which is not below the one before
     assert verdict.adjust([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     result = verdict.holm([Verdict("outside", p=0.04), Verdict("inside", p=0.01), Verdict("outside", p=0.9)])
-    assert [(one.outcome, one.why, one.p) for one in result] == [
+    assert [(item.outcome, item.why, item.p) for item in result] == [
         ("undecided", "too many numbers", pytest.approx(0.08)),
         ("inside", "", pytest.approx(0.03)),
         ("undecided", "across a bound", pytest.approx(0.9)),
@@ -130,11 +130,11 @@ def test_a_number_is_above_where_it_is_outside_of_all_that_is_below(number, allo
     ],
 )
 def test_a_sentence_about_several_numbers(outcomes, need, outcome):
-    assert verdict.together([Verdict(one) for one in outcomes], need).outcome == outcome
+    assert verdict.together([Verdict(name) for name in outcomes], need).outcome == outcome
 
 
 def test_the_opposite_of_a_sentence():
-    result = [verdict.opposite(Verdict(one)).outcome for one in ("inside", "outside", "undecided")]
+    result = [verdict.opposite(Verdict(name)).outcome for name in ("inside", "outside", "undecided")]
     assert result == ["outside", "inside", "undecided"]
 
 

@@ -7,7 +7,7 @@ STRONG = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA
 
 
 def add(results, control_s, **run):
-    """Save a point of 0.5 s a step at each number of nodes, and its control with the step time that is given."""
+    """Save a point of 0.5 s a step for each number of nodes, and its control with this step time."""
     for nodes, step_s in control_s.items():
         results.add(nodes=nodes, **run, **QUOTA)
         results.add(nodes=nodes, step_s=step_s, **run, **QUOTA, **NO_ALLREDUCE)
@@ -46,11 +46,11 @@ def test_repeats_count_by_their_mean(results):
     assert images_per_s(results)["control_off"][2] == pytest.approx(18 / 16 - 1)
 
 
-def test_of_several_models_those_are_named_that_cannot_be_emulated(results):
+def test_models_that_cannot_be_emulated_are_named(results):
     for model, control_s in (("alexnet", 0.625), ("googlenet", 0.52)):
         add(results, {1: 0.5, 8: control_s}, model=model)
-    printed = controls.control_note(images_per_s(results), str.upper)
-    assert printed.startswith("this machine cannot emulate 8 nodes of ALEXNET: without allreduce")
+    note = controls.control_note(images_per_s(results), str.upper)
+    assert note.startswith("this machine cannot emulate 8 nodes of ALEXNET: without allreduce")
 
 
 def test_what_has_no_control_says_so(results):
@@ -87,7 +87,7 @@ def test_in_rounds_nodes_are_compared_within_a_round(results):
     assert controls.invalid(measured).to_dict() == {1: False, 2: False, 4: True}
 
 
-def test_why_a_point_is_no_measurement_of_scaling(results):
+def test_why_a_point_is_not_valid_as_a_scaling_result(results):
     add(results, {1: 0.5, 2: 0.51, 8: 0.625})
     results.add(nodes=4, **QUOTA)
     results.add(nodes=16, **QUOTA)

@@ -17,7 +17,7 @@ from train.record.record import CoreUse, Server
 
 
 def bounded(**run):
-    """A record of which the hardware is known: 5 images/s a rank, and 1 GB/s for 0.1 GB of gradients."""
+    """A record with the bounds of its hardware: 5 images/s a rank, and 1 GB/s for 0.1 GB of gradients."""
     return with_roofline(make_record(batch_per_rank=3, **run))
 
 
@@ -65,8 +65,8 @@ def test_a_launch_of_one_point_has_its_limits_in_the_table(results):
     assert {*point.values["quantity"]} >= {COMPUTE, LINK}
 
 
-def use(joules: float | None = None, gpu_joules: float | None = None) -> CoreUse:
-    """What was counted of a rank's cores and of hardware."""
+def counters(joules: float | None = None, gpu_joules: float | None = None) -> CoreUse:
+    """The counters of a rank's cores and of its hardware."""
     return CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=joules, gpu_energy_j=gpu_joules)
 
 
@@ -82,15 +82,15 @@ def launch(*uses: CoreUse, hosts: int = 1, servers=(), **more):
 @pytest.mark.parametrize(
     ("run", "joules"),
     [
-        (launch(use(640.0), use()), {PROCESSORS: 10.0}),
-        (launch(use(640.0), use(320.0), hosts=2), {PROCESSORS: 15.0}),
-        (launch(use(None, 64.0), use(None, 128.0)), {GPUS: 3.0}),
-        (launch(use(640.0), use(), servers=[use(320.0)]), {PROCESSORS: 15.0}),
-        # a host, a server or a GPU that does not count leaves it unknown, and so does a counter that stands still
-        (launch(use(640.0), use(), hosts=2), {}),
-        (launch(use(640.0), use(), servers=[use()]), {}),
-        (launch(use(None, 64.0), use()), {}),
-        (launch(use(0.0), use()), {}),
+        (launch(counters(640.0), counters()), {PROCESSORS: 10.0}),
+        (launch(counters(640.0), counters(320.0), hosts=2), {PROCESSORS: 15.0}),
+        (launch(counters(None, 64.0), counters(None, 128.0)), {GPUS: 3.0}),
+        (launch(counters(640.0), counters(), servers=[counters(320.0)]), {PROCESSORS: 15.0}),
+        # without the counter of a host, a server or a GPU, or with one that does not change, energy is unknown
+        (launch(counters(640.0), counters(), hosts=2), {}),
+        (launch(counters(640.0), counters(), servers=[counters()]), {}),
+        (launch(counters(None, 64.0), counters()), {}),
+        (launch(counters(0.0), counters()), {}),
         (make_record(nodes=2), {}),
     ],
 )
@@ -103,7 +103,7 @@ def test_in_rounds_each_arm_has_the_energy_of_its_windows():
     assert window_energy_per_image(run) == {}
     for rank in run.ranks:
         for window in rank.windows:
-            window.cores = use(100.0 * (1 + window.round) if rank.rank == 0 else None)
+            window.cores = counters(100.0 * (1 + window.round) if rank.rank == 0 else None)
     # Two steps of 8 images on one rank, of 16 on two.
     alone = {(n, 0): {PROCESSORS: 100 * (1 + n) / 16} for n in range(3)}
     both = {(n, 1): {PROCESSORS: 100 * (1 + n) / 32} for n in range(3)}
@@ -114,9 +114,9 @@ def test_the_summary_has_joules_where_they_are_known_and_no_column_where_not(res
     results.add()
     assert not {"joules\nan image", "joules of GPUs\nan image"} & set(summary.rows(results.table()))
     for repeat, joules in enumerate((600.0, 640.0, 660.0, 680.0, 700.0, 720.0)):
-        save(launch(use(joules), use(), repeat=repeat), results.folder)
+        save(launch(counters(joules), counters(), repeat=repeat), results.folder)
     point = summary.points(results.table())[-1]
-    # The median of six launches, and the smallest and the largest of them.
+    # The median of six launches; the smallest and the largest are its interval.
     result = point.numbers[PROCESSORS]
     assert (result.value, result.low, result.high, result.n) == pytest.approx((670 / 64, 600 / 64, 720 / 64, 6))
     row = summary.rows(results.table()).to_dict("records")[-1]

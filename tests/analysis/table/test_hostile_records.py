@@ -1,4 +1,4 @@
-"""A record may come from anybody: one that cannot be read is named and left out, and keeps no other from being read."""
+"""A record may come from anybody: one that cannot be read is named and left out, and all others are read."""
 
 import functools
 import json
@@ -20,14 +20,14 @@ from train.record import record
 
 @pytest.fixture
 def path(tmp_path):
-    """The path of a record that is to be written, in a folder of results with another one."""
+    """The path of a record that a test writes, in a folder of results with another record."""
     save(make_record(), tmp_path)
     (tmp_path / "weak_scaling/other/01234567/r0").mkdir(parents=True)
     return tmp_path / "weak_scaling/other/01234567/r0/record.json"
 
 
 def left_out(path):
-    """The reason why this record is left out, if the first one is read."""
+    """Return the reason why this record is left out; assert that the other record is read."""
     study = Study(path.parents[4])
     audit.launch_findings(study)
     assert study.local["record"].nunique() == 1
@@ -85,7 +85,7 @@ def test_a_value_of_another_type_or_beyond_its_range(path, key, value, reason):
     "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: os.mknod(path, 0o140644), os.mkdir]
 )
 def test_what_is_no_regular_file(path, make):
-    """A pipe without a writer would be waited for, /dev/zero has no end; a socket, a folder."""
+    """A pipe without a writer blocks, /dev/zero has no end; the others are a socket and a folder."""
     make(path)
     assert left_out(path)
 
@@ -98,7 +98,6 @@ def test_a_file_without_end_is_not_read(path):
 
 
 def test_a_folder_whose_name_is_no_text_is_named(tmp_path):
-    """Its name would stand in tables, pages and JSON."""
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     save(make_record(), folder)
     [notice] = Study(folder).notices
@@ -115,18 +114,18 @@ def test_a_folder_of_a_huge_repeat_ends(path):
 
 @pytest.mark.slow
 def test_random_changes_give_no_traceback(tmp_path):
-    """Those that are not noticed are read by the commands too, all in one folder."""
+    """The commands also read the records with changes that no check finds, all in one folder."""
     rng = random.Random(0)
     texts = [record.dumps(make(np.random.default_rng(1))) for make in KINDS.values()]
     for number in range(300):
         path = tmp_path / f"weak_scaling/p{number % 20}/01234567/r{number}/record.json"
         path.parent.mkdir(parents=True)
-        content, what = mutations.mutated(rng.choice(texts), rng)
+        content, change = mutations.mutated(rng.choice(texts), rng)
         path.write_bytes(content)
         try:
             loading.local(path)
         except Exception as error:
-            raise AssertionError(what) from error
+            raise AssertionError(change) from error
     audit.record_findings(Study(tmp_path))
     for command in ("compare", "timeline"):
         assert main([command, "--results", str(tmp_path)]) in (0, 1, 2)

@@ -39,18 +39,18 @@ def test_the_points_along_the_axis_share_a_series_and_all_else_does_not():
     assert other["series"] != one["series"]
 
 
-def test_what_was_derived_from_the_axis_does_not_part_a_series():
+def test_values_derived_from_the_axis_do_not_separate_series():
     batches = [{"nodes": n, "global_batch": 8 * n} for n in (1, 2)]
-    one, two = identify([facts({"nodes": one["nodes"]}, derived=["global_batch"], **one) for one in batches])
+    one, two = identify([facts({"nodes": batch["nodes"]}, derived=["global_batch"], **batch) for batch in batches])
     assert one["series"] == two["series"]
     assert one["kept"] == "batch_per_rank"
-    one, two = identify([facts({"nodes": one["nodes"]}, **one) for one in batches])
+    one, two = identify([facts({"nodes": batch["nodes"]}, **batch) for batch in batches])
     assert one["series"] != two["series"]
 
 
 def test_other_swept_keys_are_reported_in_words():
-    (one,) = identify([facts({"model": "vgg16", "dataset": "synthetic", "batch_per_rank": 4, "nodes": 2, "seed": 1})])
-    assert one["swept"] == "synthetic, batch 4"
+    (row,) = identify([facts({"model": "vgg16", "dataset": "synthetic", "batch_per_rank": 4, "nodes": 2, "seed": 1})])
+    assert row["swept"] == "synthetic, batch 4"
     assert phrase("optimizer.momentum", 0.9) == "momentum 0.9"
     assert phrase("system.link_mbit_per_s", None) == "link mbit per s none"
     assert phrase("optimizer.nesterov", True) == "nesterov True"
@@ -63,14 +63,14 @@ def arm(name, **distribution):
 
 @pytest.mark.parametrize("other", [{"backend": "none"}, {"backend": "ps", "servers": 1}])
 def test_arms_share_a_comparison_but_no_series(other):
-    """A key that only one arm has does not part it from the others."""
+    """A key that only one arm has does not separate it from the others."""
     one, two = identify([arm("one", backend="horovod"), arm("two", **other)])
     assert one["series"] != two["series"]
     assert one["arms"] == two["arms"]
 
 
-def test_what_was_changed_in_all_arms_alike_parts_comparisons():
+def test_a_setting_that_differs_in_all_arms_alike_separates_comparisons():
     pairs = [(b, g) for b in ("horovod", "none") for g in ("flat", "grouped")]
-    result = [one["arms"] for one in identify([arm(b, backend=b, gradients=g) for b, g in pairs])]
+    result = [row["arms"] for row in identify([arm(b, backend=b, gradients=g) for b, g in pairs])]
     assert result[:2] == result[2:]
     assert result[0] != result[1]

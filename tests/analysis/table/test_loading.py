@@ -8,21 +8,21 @@ from tests.helpers.run_records import make_record, save, save_unchanged
 from train.record.record import Epoch, Failure
 
 
-def values(own, quantity):
-    return own.table[own.table.quantity == quantity].set_index("ranks")["value"].to_dict()
+def values(loaded, quantity):
+    return loaded.table[loaded.table.quantity == quantity].set_index("ranks")["value"].to_dict()
 
 
 def test_quantities_of_a_run_worked_by_hand(results):
     results.add(nodes=2, ranks_per_node=2, batch_per_rank=8, step_s=0.5, steps=4, warm_up_steps=2)
-    own = loading.local(results.folder)
-    assert values(own, "images_per_s") == {4: 32 / 0.5}
-    assert values(own, "images_per_s_per_rank") == {4: 16}
-    assert values(own, "wall_s") == {4: pytest.approx(0.4 + 6 + 1 + 2)}  # broadcast, first step, warm-up, timed
-    assert values(own, "images") == {4: 32 * (1 + 2 + 4)}
-    assert values(own, "job_s") == {4: pytest.approx(0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 + 1 + 2 + 0.5)}
-    phases = own.table[own.table.quantity.str.startswith("phase_")]
-    assert phases["value"].sum() == pytest.approx(values(own, "job_s")[4])
-    assert own.table["machine"].unique().tolist() == ["AMD EPYC 9B45, 4 cores"]
+    loaded = loading.local(results.folder)
+    assert values(loaded, "images_per_s") == {4: 32 / 0.5}
+    assert values(loaded, "images_per_s_per_rank") == {4: 16}
+    assert values(loaded, "wall_s") == {4: pytest.approx(0.4 + 6 + 1 + 2)}  # broadcast, first step, warm-up, timed
+    assert values(loaded, "images") == {4: 32 * (1 + 2 + 4)}
+    assert values(loaded, "job_s") == {4: pytest.approx(0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 + 1 + 2 + 0.5)}
+    phases = loaded.table[loaded.table.quantity.str.startswith("phase_")]
+    assert phases["value"].sum() == pytest.approx(values(loaded, "job_s")[4])
+    assert loaded.table["machine"].unique().tolist() == ["AMD EPYC 9B45, 4 cores"]
 
 
 def test_the_table_passes_its_own_check(results):
@@ -35,17 +35,17 @@ def test_the_table_passes_its_own_check(results):
     assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
 
 
-def test_training_over_epochs_has_no_warm_up_and_says_what_it_used_each_second(results):
+def test_training_over_epochs_has_no_warm_up_and_has_its_usage_each_second(results):
     results.add(experiment="accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 2.0, 1.2, 0.6)])
-    own = loading.local(results.folder)
-    assert values(own, "wall_s") == {2: pytest.approx(0.4 + 6 + 1.8)}  # broadcast, first step, nine timed steps
-    used = own.table[own.table.quantity == "cpu_use_fraction"]
+    loaded = loading.local(results.folder)
+    assert values(loaded, "wall_s") == {2: pytest.approx(0.4 + 6 + 1.8)}  # broadcast, first step, nine timed steps
+    used = loaded.table[loaded.table.quantity == "cpu_use_fraction"]
     assert used["time_s"].tolist() == [6, 7]
     assert used["value"].tolist() == [0.5, 0.5]  # half a second of CPU time a second, on one core
-    assert own.table[own.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
+    assert loaded.table[loaded.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
 
 
-def test_of_training_to_accuracy_runs_with_other_seeds_are_repeats_of_one_series(results):
+def test_runs_to_accuracy_with_other_seeds_are_repeats_of_one_series(results):
     for seed in range(3):
         results.add(experiment="fruit", seed=seed, swept={"nodes": 1, "seed": seed})
     results.add(experiment="fruit", precision="bf16", swept={"nodes": 1, "seed": 0})
@@ -61,10 +61,10 @@ def test_the_slowest_rank_gates_the_speed(results):
 
 
 def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
-    own = loading.local(tmp_path / "nothing")
-    assert own.table.empty
-    assert list(own.table) == [*schema.LOCAL_NAMES]
-    assert own.notices == []
+    loaded = loading.local(tmp_path / "nothing")
+    assert loaded.table.empty
+    assert list(loaded.table) == [*schema.LOCAL_NAMES]
+    assert loaded.notices == []
 
 
 def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
@@ -80,11 +80,11 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
         reasons[str(path)] = reason
     reasons[str(save_unchanged(make_record(nodes=16, step_s=0.0), results.folder))] = "time goes forward"
     results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
-    own = results.study()
-    assert own.local["record"].unique().tolist() == [str(good)]
-    assert {notice.path for notice in own.left_out} == {*reasons}
-    assert all(reasons[notice.path] in notice.reason for notice in own.left_out)
-    assert [notice.reason for notice in own.failed] == ["rank 3 was killed (rank 3)"]
+    loaded = results.study()
+    assert loaded.local["record"].unique().tolist() == [str(good)]
+    assert {notice.path for notice in loaded.left_out} == {*reasons}
+    assert all(reasons[notice.path] in notice.reason for notice in loaded.left_out)
+    assert [notice.reason for notice in loaded.failed] == ["rank 3 was killed (rank 3)"]
 
 
 def test_the_newest_complete_generation_counts(results):
@@ -107,11 +107,11 @@ def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_no
 def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch):
     for repeat in range(12):
         results.add(repeat=repeat, step_s=0.1 + repeat / 100)
-    cut, gone = results.add(nodes=2), results.folder / "gone"
-    cut.write_bytes(cut.read_bytes()[:-20])
-    monkeypatch.setattr(loading.record, "find", lambda folder: [*folder.glob("*/*/*/*/record.json"), gone])
+    truncated, missing = results.add(nodes=2), results.folder / "gone"
+    truncated.write_bytes(truncated.read_bytes()[:-20])
+    monkeypatch.setattr(loading.record, "find", lambda folder: [*folder.glob("*/*/*/*/record.json"), missing])
     alone = loading.local(results.folder)
-    assert [notice.path for notice in alone.notices] == [str(gone), str(cut)]
+    assert [notice.path for notice in alone.notices] == [str(missing), str(truncated)]
     monkeypatch.setattr(loading, "FEW_BYTES", 10_000)
     together = loading.local(results.folder)
     assert together.table.equals(alone.table)
@@ -124,7 +124,7 @@ def test_a_folder_without_published_numbers_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_python_looks_for_circles_afterwards_as_it_did_before(results, enabled):
+def test_garbage_collection_is_as_it_was_before(results, enabled):
     results.add()
     before = gc.isenabled()
     try:

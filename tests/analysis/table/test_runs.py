@@ -65,15 +65,15 @@ def test_a_launch_in_rounds_has_the_throughputs_of_each_arm_round_by_round(resul
     assert control.to_numpy().tolist() == [["without-allreduce", 2, 16, number] for number in (0, 1)]
 
 
-def test_a_launch_in_rounds_tells_what_a_job_of_its_largest_point_takes(results):
+def test_a_launch_in_rounds_has_the_times_of_a_job_of_its_largest_point(results):
     # Until the first step the launch is such a job; then 2 + 4 steps follow, of 0.8 and 0.64 s: 0.72 s in the mean.
-    made = make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)])
-    save(made, results.folder)
+    record = make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)])
+    save(record, results.folder)
     table = results.table()
     job = table[table["round"].isna()]
     assert set(zip(job["nodes"], job["kind"], strict=True)) == {(2, "measured")}
     values = job.set_index("quantity")["value"]
-    phases_s = made.ranks[0].phases_s
+    phases_s = record.ranks[0].phases_s
     assert (values["phase_warm_up_s"], values["phase_timed_s"]) == pytest.approx((2 * 0.72, 4 * 0.72))
     assert values["wall_s"] == pytest.approx(phases_s["broadcast"] + phases_s["first_step"] + 6 * 0.72)
     before_s = sum(phases_s[name] for name in ("start", "import", "init", "data", "build"))
@@ -87,9 +87,9 @@ def test_a_launch_in_rounds_tells_what_a_job_of_its_largest_point_takes(results)
 
 
 def test_an_arm_of_a_user_is_what_its_role_says_whatever_its_name(results):
-    made = make_rounds([(0.5, 0.8, 0.55)], [Arm(1), Arm(2), Arm(2, allreduce=False, role="point")])
-    assert made.config["rounds"][2]["arm"] == "without-allreduce"
-    save(made, results.folder)
+    record = make_rounds([(0.5, 0.8, 0.55)], [Arm(1), Arm(2), Arm(2, allreduce=False, role="point")])
+    assert record.config["rounds"][2]["arm"] == "without-allreduce"
+    save(record, results.folder)
     results.add(experiment="mine", arm="without-allreduce", **QUOTA, **{"distribution.allreduce": False})
     assert set(results.table()["kind"]) == {"measured"}
 
@@ -121,12 +121,12 @@ def test_points_in_rounds_of_strong_scaling_share_a_series_although_their_batche
 
 def test_the_whole_rounds_of_a_failed_launch_count_beside_the_launch_after_it(results):
     failed = make_rounds([(0.5, 0.8, 0.55)] * 3, failure=Failure("rank 1 was killed", rank=1))
-    failed.ranks[1].windows.pop()  # it died in the last window of the third round
+    failed.ranks[1].windows.pop()  # the rank died in the last window of the third round
     path = save(failed, results.folder)
     save(make_rounds([(0.4, 0.64, 0.44)] * 2, generation=1), results.folder)
-    own = Study(results.folder)
-    assert rates(own.local, 1) == pytest.approx([16, 16, 20, 20])
-    (notice,) = own.failed
+    study = Study(results.folder)
+    assert rates(study.local, 1) == pytest.approx([16, 16, 20, 20])
+    (notice,) = study.failed
     assert str(notice) == f"{path}: rank 1 was killed (rank 1); it counts with its 2 whole rounds"
 
 
@@ -139,7 +139,7 @@ def test_a_launch_without_a_whole_round_has_no_rows(results):
     assert "no whole round" in tabulate_file(save(run, results.folder)).reason
 
 
-def test_of_complete_launches_in_rounds_the_newest_generation_counts(results):
+def test_the_newest_generation_of_complete_launches_in_rounds_counts(results):
     save(make_rounds([(0.5, 0.8, 0.55)]), results.folder)
     save(make_rounds([(0.4, 0.64, 0.44)], generation=1), results.folder)
     assert rates(results.table(), 1) == pytest.approx([20])

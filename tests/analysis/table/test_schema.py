@@ -28,7 +28,7 @@ def test_a_good_row_gets_its_types(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "printed"),
+    ("change", "message"),
     [
         ({"value": "8,82"}, r"line 2: value: '8,82' is not a number"),
         ({"value": "nan"}, r"value: 'nan' is not a number"),
@@ -45,8 +45,8 @@ def test_a_good_row_gets_its_types(tmp_path):
         ({"quantity": "validation_accuracy", "unit": "fraction", "value": "95.63"}, r"95.63 fraction is impossible"),
     ],
 )
-def test_a_wrong_cell_is_named(tmp_path, change, printed):
-    with pytest.raises(TableError, match=printed) as error:
+def test_a_wrong_cell_is_named(tmp_path, change, message):
+    with pytest.raises(TableError, match=message) as error:
         read(tmp_path, change)
     assert "numbers.csv" in str(error.value)
 

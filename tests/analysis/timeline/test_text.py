@@ -23,7 +23,7 @@ def as_json(launch):
 
 
 def cells(table: str, first: str) -> list[str]:
-    """The cells of the row that begins so."""
+    """Return the cells of the row that begins with `first`."""
     [line] = [line for line in table.splitlines() if line.strip().startswith(first)]
     return [cell.strip() for cell in line.strip().removeprefix(first).split("  ") if cell]
 
@@ -87,9 +87,9 @@ def events(tmp_path):
 
 
 def lane(events, pid: int, name: str) -> list[dict]:
-    """The events of a thread of a process, by its name."""
-    named = [event for event in events if event["name"] == "thread_name" and event["pid"] == pid]
-    [tid] = [event["tid"] for event in named if event["args"]["name"] == name]
+    """Return the events of the thread of this name in a process."""
+    threads = [event for event in events if event["name"] == "thread_name" and event["pid"] == pid]
+    [tid] = [event["tid"] for event in threads if event["args"]["name"] == name]
     return [event for event in events if event["ph"] != "M" and (event["pid"], event["tid"]) == (pid, tid)]
 
 
@@ -137,4 +137,4 @@ def test_what_is_exchanged_in_no_step_shares_a_thread(events):
     assert (broadcast["name"], broadcast["dur"]) == ("BROADCAST", pytest.approx(500_000, abs=1))
     assert broadcast["ts"] == pytest.approx(1e6 * (999.9 + 2.0 - 999.5), abs=1)
     threads = [event["args"]["name"] for event in events if event["name"] == "thread_name" and event["pid"] == 0]
-    assert sum(name.startswith("Horovod: ") for name in threads) == 2  # the other one is of the gradients
+    assert sum(name.startswith("Horovod: ") for name in threads) == 2  # the other thread is for the gradients

@@ -21,12 +21,12 @@ def test_the_newest_of_each_run_and_only_launches_with_a_timeline(tmp_path):
 
 def test_a_file_that_was_changed_or_is_missing_is_named(tmp_path):
     path = launch_with_timeline(tmp_path)
-    written = path.with_name("horovod-timeline.json")
-    written.write_text(written.read_text() + " ")
+    timeline_file = path.with_name("horovod-timeline.json")
+    timeline_file.write_text(timeline_file.read_text() + " ")
     with pytest.raises(TableError, match=r"horovod-timeline.json: not the file of the record beside it"):
         load(path)
     path.with_name("operations-1.json.gz").unlink()
-    written.write_text(written.read_text()[:-1])
+    timeline_file.write_text(timeline_file.read_text()[:-1])
     with pytest.raises(TableError, match=r"operations-1.json.gz: No such file"):
         load(path)
 
@@ -47,7 +47,7 @@ def test_what_an_operation_contains(name, kind):
     assert [span.kind for span in timeline.horovod_timeline(events).spans[1:]] == ["negotiation", kind, "operation"]
 
 
-def test_what_had_not_ended_is_left_out():
+def test_operations_that_had_not_ended_are_left_out():
     whole = horovod_events(2)
     assert len(timeline.horovod_timeline(whole[:-1]).spans) == 6
     assert len(timeline.horovod_timeline(whole).spans) == 7
@@ -69,10 +69,10 @@ def test_a_file_that_is_not_there_is_named_with_who_writes_it(tmp_path):
 STEP = StepAt("timed", 100.0, 100.5, 101.0)
 
 
-def parts_of(ready_s, *states):
-    """The times of the parts of a step, and what of them overlaps. Ranks are ready after `ready_s` of its begin.
+def part_times(ready_s, *states):
+    """Return the times of the parts of a step, and how much of each overlaps computing.
 
-    states: tensor, kind, begin and end after the begin of the step.
+    ready_s: when each rank is ready; states: tensor, kind, begin and end; all from the begin of the step, in s.
     """
     spans = [Span(tensor, kind, 100 + begin, 100 + end, kind) for tensor, kind, begin, end in states]
     parts = step_parts(STEP, [100 + s for s in ready_s], spans)
@@ -81,7 +81,7 @@ def parts_of(ready_s, *states):
 
 def test_the_parts_add_up_where_another_rank_was_ready_first():
     exchange = ("t", "negotiation", 0.45, 0.52), ("t", "operation", 0.55, 0.9), ("t", "wire", 0.55, 0.9)
-    times, overlapped = parts_of([0.5, 0.4], *exchange)
+    times, overlapped = part_times([0.5, 0.4], *exchange)
     assert (times["negotiation"], overlapped["negotiation"]) == pytest.approx((0.07, 0.05))
     assert times["cycle"] == pytest.approx(0.03)  # the answer travels
     assert times["late"] == overlapped["late"] == pytest.approx(0.05)
@@ -92,7 +92,7 @@ def test_what_is_exchanged_while_rank_0_computes_overlaps():
     first = ("a", "negotiation", 0.2, 0.25), ("a", "operation", 0.25, 0.45), ("a", "copy", 0.25, 0.27)
     second = ("b", "negotiation", 0.4, 0.55), ("b", "operation", 0.55, 0.8), ("b", "copy", 0.55, 0.56)
     wire = ("a", "wire", 0.27, 0.45), ("b", "wire", 0.56, 0.8)
-    times, overlapped = parts_of([0.5, 0.5], *first, *second, *wire)
+    times, overlapped = part_times([0.5, 0.5], *first, *second, *wire)
     parts = {name: (times[name], overlapped[name]) for name in ("negotiation", "wire", "copy")}
     assert parts["negotiation"] == pytest.approx((0.2, 0.15))
     assert parts["wire"] == pytest.approx((0.42, 0.18))
@@ -112,7 +112,7 @@ def test_what_is_exchanged_while_rank_0_computes_overlaps():
     ],
 )
 def test_states_count_once_and_in_their_step_alone(states, part, time_s):
-    assert parts_of([0.5], *states)[0][part] == pytest.approx(time_s)
+    assert part_times([0.5], *states)[0][part] == pytest.approx(time_s)
 
 
 def test_intervals_on_the_clock():

@@ -1,4 +1,4 @@
-"""One table written and damaged in many ways: the same rows, or an error or a note that names the cell."""
+"""One table, written and damaged in many ways, gives the same rows or a note that names the cell."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_the_same_table_in_another_form_is_the_same(tmp_path, damage):
 
 
 @pytest.mark.parametrize(
-    ("cell", "says"),
+    ("cell", "message"),
     [
         ("-5", "-5 given, must be more than 0"),
         ("OOM", "'OOM': not measured"),
@@ -90,11 +90,11 @@ def test_the_same_table_in_another_form_is_the_same(tmp_path, damage):
         ("12 W", "'12 W' is no rate"),
     ],
 )
-def test_a_bad_cell_is_named_and_costs_itself_alone(tmp_path, cell, says):
+def test_a_bad_cell_is_named_and_left_out_alone(tmp_path, cell, message):
     path = tmp_path / "t.csv"
     path.write_text(lines(";", rows=[ROWS[0], [*ROWS[1][:2], cell, *ROWS[1][3:]], ROWS[2]]))
     result = table.read(path)
     (note,) = result.notes
-    assert note.startswith(f"{path}, line 3, column 'Images/s': {says}")
+    assert note.startswith(f"{path}, line 3, column 'Images/s': {message}")
     assert result.runs["wall_s"].tolist() == EXPECTED["wall_s"]
     assert result.runs["images_per_s"].isna().tolist() == [False, True, False]

@@ -70,7 +70,7 @@ def test_cells_that_span_rows_and_columns_are_repeated():
 
 def test_several_tables_with_their_titles():
     text = "# Results\n## V100\n|GPUs|img/s|\n|-|-|\n|1|2|\n\ntext\n\n**A100**\n\n|GPUs|img/s|\n|-|-|\n|1|3|\n"
-    assert [one.title for one in files.grids(files.Text("t", text))] == ["V100", "A100"]
+    assert [result.title for result in files.grids(files.Text("t", text))] == ["V100", "A100"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -81,7 +81,7 @@ def test_each_encoding_gives_the_same_text(tmp_path, encoding):
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"%PDF-1.7 ...", "a PDF file, not text: save the table as CSV"),
         (b"\x89PNG\r\n", "a picture, not text"),
@@ -89,10 +89,10 @@ def test_each_encoding_gives_the_same_text(tmp_path, encoding):
         (b"a\0b,c\n" * 3, "not a text file"),
     ],
 )
-def test_what_is_no_text_is_reported(tmp_path, data, says):
+def test_what_is_no_text_is_reported(tmp_path, data, message):
     path = tmp_path / "t.csv"
     path.write_bytes(data)
-    with pytest.raises(TableError, match=says):
+    with pytest.raises(TableError, match=message):
         files.texts(path)
 
 
@@ -145,6 +145,6 @@ def test_tables_drawn_with_lines():
 def test_a_folder_and_standard_input(tmp_path, monkeypatch):
     for name in ("b.csv", "a.csv"):
         (tmp_path / name).write_text(name)
-    assert [Path(one.source).name for one in files.texts(tmp_path)] == ["a.csv", "b.csv"]
+    assert [Path(text.source).name for text in files.texts(tmp_path)] == ["a.csv", "b.csv"]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x")))
     assert files.texts(Path("-")) == [files.Text("standard input", "x")]

@@ -16,14 +16,14 @@ Batch size: {batch}
 Number of GPUs: {ranks}
 Running warmup...
 Iter #0: 1785.8 img/sec per GPU
-Img/sec per GPU: {one} +-3.1
-Total img/sec on {ranks} GPU(s): {all} +-25.0
+Img/sec per GPU: {rate} +-3.1
+Total img/sec on {ranks} GPU(s): {total} +-25.0
 """
 
 
 def test_horovods_synthetic_benchmarks_one_file_a_run(tmp_path):
-    for ranks, one, total in ((1, 1800.0, 1800.0), (8, 1785.2, 14281.2)):
-        text = HOROVOD.format(model="resnet50", batch=96, ranks=ranks, one=one, all=total)
+    for ranks, rate, total in ((1, 1800.0, 1800.0), (8, 1785.2, 14281.2)):
+        text = HOROVOD.format(model="resnet50", batch=96, ranks=ranks, rate=rate, total=total)
         (tmp_path / f"run-{ranks}.txt").write_text(f"NCCL version 2.20.5\n{text}")
     runs = table.read(tmp_path).runs
     assert runs["ranks"].tolist() == [1, 8]

@@ -8,7 +8,7 @@ from analysis.user_table import numbers
 from analysis.user_table.numbers import Missing, PrintedNumber
 
 
-def one(text, mark="."):
+def read_cell(text, mark="."):
     (cell,) = numbers.column([text], mark)
     return cell
 
@@ -51,7 +51,7 @@ def one(text, mark="."):
     ],
 )
 def test_cells_as_people_write_them(text, value, half_unit, kind):
-    cell = one(text)
+    cell = read_cell(text)
     assert isinstance(cell, PrintedNumber)
     assert cell.value == pytest.approx(value)
     assert cell.half_unit == pytest.approx(half_unit)
@@ -70,13 +70,13 @@ def test_cells_as_people_write_them(text, value, half_unit, kind):
     ],
 )
 def test_ranges(text, value, low, high):
-    cell = one(text)
+    cell = read_cell(text)
     assert isinstance(cell, PrintedNumber)
     assert (cell.value, cell.low, cell.high) == pytest.approx((value, low, high))
 
 
 @pytest.mark.parametrize(
-    ("text", "reason", "said"),
+    ("text", "reason", "reported"),
     [
         ("", "empty", False),
         ("-", "'-': no number", False),
@@ -90,8 +90,8 @@ def test_ranges(text, value, low, high):
         ("1e999", "'1e999' is no number", True),
     ],
 )
-def test_why_a_cell_has_no_number(text, reason, said):
-    assert one(text) == Missing(reason, said)
+def test_why_a_cell_has_no_number(text, reason, reported):
+    assert read_cell(text) == Missing(reason, reported)
 
 
 def test_one_cell_tells_the_mark_of_its_column():
@@ -117,7 +117,7 @@ def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mar
         return
     digits = f"{whole:,}".replace(",", group)
     text = digits + (mark + "7" * decimals if decimals else "")
-    cell = one(text, mark)
+    cell = read_cell(text, mark)
     assert isinstance(cell, PrintedNumber)
     assert math.isclose(cell.value, float(f"{whole}.{'7' * decimals}0"), rel_tol=1e-12)
     assert math.isclose(cell.half_unit, 0.5 * 10**-decimals)
@@ -126,5 +126,5 @@ def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mar
 @given(st.text(max_size=12))
 def test_any_text_is_a_number_or_a_reason(text):
     for mark in numbers.MARKS:
-        cell = one(text, mark)
+        cell = read_cell(text, mark)
         assert isinstance(cell, PrintedNumber | Missing)

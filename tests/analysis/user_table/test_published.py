@@ -1,4 +1,4 @@
-"""Tables as their authors published them, each against what a person reads in it (published/README.md)."""
+"""Tables as their authors published them, compared with what a person reads in them (published/README.md)."""
 
 import functools
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from analysis import TableError
 from analysis.user_table import table
 
-pytestmark = pytest.mark.slow  # goes through all of them
+pytestmark = pytest.mark.slow  # reads all of them
 
 FOLDER = Path(__file__).with_name("published")
 
@@ -22,7 +22,7 @@ def column(runs, name):
     return runs[name].tolist()
 
 
-# One curve of each table: its file, words of its setting, its ranks, what is measured, the printed values.
+# One curve of each table: its file, a part of its setting, its machine, its ranks, and the printed values by quantity.
 CURVES = [
     ("a16_resnet18.md", "", "", [1, 2, 4, 1, 2, 4], {"batch_per_rank": [512] * 3 + [1024] * 3,
       "images_per_s": [5643, 8139, 12342, 6125, 9845, 15108], "speedup": [1, 1.44, 2.19, 1, 1.61, 2.47],
@@ -259,9 +259,9 @@ def test_tables_that_do_not_scale_are_named_in_one_line():
 
 
 def test_a_ratio_of_two_settings_is_no_speedup():
-    found = read("overlap.md")
-    assert "speedup" not in found.runs
-    assert any("column 'Speedup' is a ratio of two settings" in note for note in found.notes)
+    result = read("overlap.md")
+    assert "speedup" not in result.runs
+    assert any("column 'Speedup' is a ratio of two settings" in note for note in result.notes)
 
 
 def test_whose_rate_is_flat_is_asked_for():

@@ -6,13 +6,13 @@ from analysis import TableError
 from analysis.user_table import table
 
 
-def read(tmp_path, text, told=""):
+def read(tmp_path, text, overrides=""):
     (tmp_path / "t.csv").write_text(text)
-    return table.read(tmp_path / "t.csv", told)
+    return table.read(tmp_path / "t.csv", overrides)
 
 
 CURVE = {"ranks": [1, 2, 4], "images_per_s": [100, 190, 360], "speedup": [1, 1.9, 3.6]}
-# What is tested: the table, and what columns of its runs hold.
+# The subject of the test, the table, and the values of columns of its runs.
 READ = [
     ("the rate of a rank", "GPUs,images/s per GPU,global batch\n1,100,32\n4,95,128\n",
      {"images_per_s": [100, 380], "batch_per_rank": [32, 32]}),
@@ -220,8 +220,8 @@ def test_a_table_is_read_by_a_guess_that_is_reported(tmp_path, text, columns, gu
     ],
 )
 def test_whether_a_rate_or_batch_is_of_one_rank_follows_from_the_rest(tmp_path, text, name, why):
-    (reading,) = [str(one) for one in read(tmp_path, text).readings if one.name == name]
-    assert why in reading
+    (reading,) = [reading for reading in read(tmp_path, text).readings if reading.name == name]
+    assert why in str(reading)
 
 
 def test_an_ambiguous_mark_between_semicolons_is_asked_for(tmp_path):
@@ -253,7 +253,7 @@ def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("a,b\n1,2\n",
          "no headers that are known, or no row below them; read as separated by ',', its first row is 'a', 'b'"),
@@ -274,10 +274,10 @@ def test_two_columns_of_ranks_that_differ_are_asked_for(tmp_path):
          'COLUMNS="img/s=images_per_s_per_rank" or COLUMNS="img/s=images_per_s"'),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_reported(tmp_path, text, says):
+def test_what_cannot_be_read_is_reported(tmp_path, text, message):
     with pytest.raises(TableError) as error:
         read(tmp_path, text)
-    assert says in str(error.value)
+    assert message in str(error.value)
     assert str(tmp_path / "t.csv") in str(error.value)
 
 

@@ -5,7 +5,7 @@ from analysis.user_table.units import Sizes
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("2 nodes x 4", Sizes(8, 2, 4)),
         ("2 nodes × 4 GPUs", Sizes(8, 2, 4)),
@@ -47,8 +47,8 @@ from analysis.user_table.units import Sizes
         ("resnet", None),
     ],
 )
-def test_sizes_in_words(text, found):
-    assert units.sizes_in(text) == found
+def test_sizes_in_words(text, expected):
+    assert units.sizes_in(text) == expected
 
 
 def test_lists_of_devices_are_counted():

@@ -1,4 +1,4 @@
-"""Changes of single values of a record, and what a check prints of it."""
+"""Changes of single values of a record, and the messages of a check about it."""
 
 import functools
 from copy import deepcopy
@@ -25,6 +25,6 @@ def _inner(holder, step):
     return holder.get(step) if isinstance(holder, dict) else getattr(holder, step)
 
 
-def printed(check, run):
-    """Return the contradictions that a check finds, as commands print them, with the difference."""
-    return [f"{one}" + ("" if one.off is None else f" ({one.off:+.3g})") for one in check(run)]
+def messages(check, run):
+    """Return the contradictions that a check finds, as commands print them and with the difference."""
+    return [f"{result}" + ("" if result.off is None else f" ({result.off:+.3g})") for result in check(run)]

@@ -9,8 +9,8 @@ from tests.helpers import noisy_records
 from tests.helpers.run_records import make_record
 
 
-def result(run):
-    """Whether the record is left out: it contradicts itself, or cannot be read."""
+def is_left_out(run):
+    """Return whether the record is left out: it contradicts itself or cannot be read."""
     try:
         return bool(contradictions(run))
     except (LookupError, TypeError, ValueError, ZeroDivisionError):
@@ -26,33 +26,33 @@ def test_a_clean_record_has_no_finding_however_noisy(kind, seed, nodes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", noisy_records.KINDS)
-def test_of_random_single_edits_by_more_than_5_percent_95_in_100_are_found(kind):
+def test_95_in_100_random_single_edits_by_more_than_5_percent_are_found(kind):
     rng = np.random.default_rng(20)
     run = noisy_records.KINDS[kind](rng)
-    edits = [made for field in record_edits.MADE_FROM for _ in range(8) if (made := record_edits.edit(run, field, rng))]
+    edits = [new for field in record_edits.MADE_FROM for _ in range(8) if (new := record_edits.edit(run, field, rng))]
     assert len(edits) >= 8 * 7
-    assert sum(map(result, edits)) >= 0.95 * len(edits)
+    assert sum(map(is_left_out, edits)) >= 0.95 * len(edits)
 
 
 @pytest.mark.parametrize("name", record_edits.COPIES)
-def test_what_was_measured_once_and_stands_there_twice_is_found(name):
+def test_a_measurement_that_was_copied_within_a_record_is_found(name):
     rng = np.random.default_rng(4)
-    made = [record_edits.COPIES[name](make(rng), rng) for make in noisy_records.KINDS.values()]
-    copies = [one for one in made if one]
+    copies = [copy for make in noisy_records.KINDS.values() if (copy := record_edits.COPIES[name](make(rng), rng))]
     assert copies
-    assert all(map(result, copies))
+    assert all(map(is_left_out, copies))
 
 
 @pytest.mark.parametrize("name", ["one loss", "epochs: train_accuracy", "peak_memory_bytes"])
-def test_what_nothing_else_in_a_record_tells_cannot_be_found(name):
+def test_an_edit_of_an_independent_value_cannot_be_found(name):
     rng = np.random.default_rng(1)
     (field,) = [field for field in record_edits.NOT_REDUNDANT if field.name == name]
-    assert not result(record_edits.edit(noisy_records.epochs(rng), field, rng))
+    assert not is_left_out(record_edits.edit(noisy_records.epochs(rng), field, rng))
 
 
-def test_of_each_check_the_widest_contradiction_is_reported():
+def test_each_check_reports_its_widest_contradiction():
     run = make_record(nodes=3, steps=10)
     run.ranks[1].step_times_s.pop()
     run.ranks[2].step_times_s = run.ranks[2].step_times_s[:5]
-    (one,) = [one for one in contradictions(run) if one.rule == "step_counts"]
-    assert (one.stated, one.follows, one.off) == ("rank 2: 5 step_times_s", "rank 0: 10 (and 1 more such)", -0.5)
+    (result,) = [result for result in contradictions(run) if result.rule == "step_counts"]
+    assert (result.stated, result.follows) == ("rank 2: 5 step_times_s", "rank 0: 10 (and 1 more such)")
+    assert result.off == -0.5

@@ -17,15 +17,15 @@ def noisy(seed=0, **run):
 
 def test_a_repeat_that_has_the_times_of_another_is_left_out_and_the_first_one_counts(results):
     first = noisy()
-    one = save(first, results.folder)
-    two, three = (save(replace(first, repeat=repeat, started_at=LATER), results.folder) for repeat in (1, 2))
-    other = save(noisy(seed=1, repeat=3), results.folder)
-    own = Study(results.folder)
-    assert set(own.local["record"]) == {str(one), str(other)}
-    assert [notice.path for notice in own.left_out] == [str(two), str(three)]
-    (result,) = own.left_out[0].contradictions
+    original = str(save(first, results.folder))
+    repeats = [str(save(replace(first, repeat=repeat, started_at=LATER), results.folder)) for repeat in (1, 2)]
+    other = str(save(noisy(seed=1, repeat=3), results.folder))
+    study = Study(results.folder)
+    assert set(study.local["record"]) == {original, other}
+    assert [notice.path for notice in study.left_out] == repeats
+    (result,) = study.left_out[0].contradictions
     assert result.rule == "copied_run"
-    assert result.follows.endswith(f"are those of {one}")
+    assert result.follows.endswith(f"are those of {original}")
 
 
 def test_a_copy_with_another_time_of_its_job_is_still_one(results):
@@ -39,9 +39,9 @@ def test_a_copy_with_another_time_of_its_job_is_still_one(results):
 
 def test_one_record_given_twice_is_no_copy(results, tmp_path):
     run = noisy()
-    own = Study(save(run, results.folder), save(run, tmp_path / "backup"))
-    assert own.left_out == []
-    assert own.local["record"].nunique() == 1
+    study = Study(save(run, results.folder), save(run, tmp_path / "backup"))
+    assert study.left_out == []
+    assert study.local["record"].nunique() == 1
 
 
 def test_times_that_someone_typed_in_say_nothing():
@@ -51,8 +51,8 @@ def test_times_that_someone_typed_in_say_nothing():
 
 def test_equal_by_chance():
     times_s = np.random.default_rng(0).uniform(1, 2, 10)
-    made = [Trace(str(i), str(i), str(i), times_s[i * 3 :]) for i in range(2)]  # 7 of 10 agree
-    assert set(copies.find(made)) == {"1"}
+    traces = [Trace(str(i), str(i), str(i), times_s[i * 3 :]) for i in range(2)]  # 7 of 10 agree
+    assert set(copies.find(traces)) == {"1"}
     few = [Trace("a", "a", "a", times_s), Trace("b", "b", "b", np.array([*times_s[:2], 0.1234567891]))]
     assert not copies.find(few)  # two of three
     assert not copies.find([])
@@ -61,19 +61,20 @@ def test_equal_by_chance():
 def test_a_run_is_a_copy_of_the_one_that_most_of_its_times_are_of():
     times_s = np.random.default_rng(0).uniform(1, 2, 30)
     third = np.array([*times_s[:4], *times_s[10:20]])  # four times of the first, ten of the second
-    made = [Trace(name, name, name, of) for name, of in (("c", third), ("b", times_s[10:]), ("a", times_s[:10]))]
-    (result,) = copies.find(made).values()
+    times_by_name = {"c": third, "b": times_s[10:], "a": times_s[:10]}
+    traces = [Trace(name, name, name, times) for name, times in times_by_name.items()]
+    (result,) = copies.find(traces).values()
     assert (result.stated, result.follows) == ("14 times that a clock gave", "10 of them are those of b")
 
 
 def test_a_window_that_was_copied_from_another_round_is_found():
     run = noisy_records.rounds(np.random.default_rng(2))
     assert not list(copies.copied_steps(run))
-    one, other = [window for window in run.ranks[1].windows if window.arm == 1][:2]
-    other.window_s, other.step_times_s = one.window_s, [*one.step_times_s]
+    source, copy = [window for window in run.ranks[1].windows if window.arm == 1][:2]
+    copy.window_s, copy.step_times_s = source.window_s, [*source.step_times_s]
     (result,) = copies.copied_steps(run)
-    assert result.stated.startswith(f"rank 1, round {other.round}, arm 1: {one.window_s:.9g}, ")
-    assert result.follows == f"rank 1, round {one.round}, arm 1 has the same, to the last digit"
+    assert result.stated.startswith(f"rank 1, round {copy.round}, arm 1: {source.window_s:.9g}, ")
+    assert result.follows == f"rank 1, round {source.round}, arm 1 has the same, to the last digit"
 
 
 def test_steps_that_were_copied_over_others_or_from_another_rank_are_found():
@@ -83,4 +84,4 @@ def test_steps_that_were_copied_over_others_or_from_another_rank_are_found():
     assert len(list(copies.copied_steps(run))) == 1
     run = noisy(nodes=2)
     run.ranks[1].step_times_s = [*run.ranks[0].step_times_s]
-    assert len(list(copies.copied_steps(run))) == 8  # of 10 steps, three in a row
+    assert len(list(copies.copied_steps(run))) == 8  # 8 sequences of three steps in 10 steps

@@ -3,7 +3,7 @@ from copy import deepcopy
 import pytest
 
 from analysis.table.checks import counts
-from tests.analysis.table.checks.edits import edited, printed
+from tests.analysis.table.checks.edits import edited, messages
 from tests.helpers.run_records import make_record, make_rounds, update_derived
 from train.record.record import NodeQuota, Resize, Server
 
@@ -18,11 +18,11 @@ ONE_PROCESS = recorded(nodes=4, **{"distribution.backend": "ps_cpu"})
 PASSES = "config.distribution.backward_passes_per_step"
 ELASTIC = [Resize(9.0, 1, 4, 4, 2, "lost c"), Resize(12.0, 1, 8, 2, 3, "c came")]
 SERVER = Server(2, "host0", [7], 1)
-BESIDE = recorded(nodes=2, distribution={"backend": "ps", "servers": 1, "servers_on": "nodes"})
+WITH_SERVER = recorded(nodes=2, distribution={"backend": "ps", "servers": 1, "servers_on": "nodes"})
 LINEAR = {"learning_rate": 0.1, "learning_rate_scaling": "linear"}
 SQRT = LINEAR | {"learning_rate_scaling": "sqrt"}
-# A check, a record, changes that contradict nothing, changes that do, and what is found then.
-FOUND = [
+# A check, a record, changes that contradict nothing, changes that do, and the messages.
+CASES = [
     (counts.ranks_and_nodes, recorded(nodes=2, ranks_per_node=2), {}, {"ranks": lambda ranks: ranks[:3]},
      ["3 ranks, but nodes x ranks per node = 4 (-0.25)"]),
     (counts.ranks_and_nodes, recorded(nodes=2, ranks_per_node=2), {}, {"ranks.3.node": 0},
@@ -79,13 +79,13 @@ FOUND = [
      ["cores_shared false, but 2 ranks are on core 0 of host0"]),
     (counts.shared_cores, TWO, {"ranks.1.cores": [0], "config.system.cpus_per_node": 0.4},
      {"config.system.cpus_per_node": None}, ["cores_shared false, but 2 ranks are on core 0 of host0"]),
-    (counts.shared_cores, BESIDE, {"servers": [SERVER]}, {"servers.0.cores": [0]},
+    (counts.shared_cores, WITH_SERVER, {"servers": [SERVER]}, {"servers.0.cores": [0]},
      ["cores_shared false, but 2 processes are on core 0 of host0"]),
-    (counts.servers, BESIDE, {"servers": [SERVER]}, {"servers": []},
+    (counts.servers, WITH_SERVER, {"servers": [SERVER]}, {"servers": []},
      ["0 servers beside the ranks, but distribution.servers=1 on nodes"]),
-    (counts.servers, BESIDE, {"servers": [SERVER]}, {"config.distribution.servers_on": "workers"},
+    (counts.servers, WITH_SERVER, {"servers": [SERVER]}, {"config.distribution.servers_on": "workers"},
      ["1 servers beside the ranks, but distribution.servers=0 on nodes"]),
-    (counts.servers, BESIDE, {"status": "failed"}, {"status": "complete"},
+    (counts.servers, WITH_SERVER, {"status": "failed"}, {"status": "complete"},
      ["0 servers beside the ranks, but distribution.servers=1 on nodes"]),
     (counts.quotas, recorded(**{"system.cpus_per_node": 0.4}),
      {"node_quotas": [NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")]},
@@ -96,16 +96,16 @@ FOUND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("check", "record", "clean", "change", "found"), FOUND, ids=[case[-1][0] for case in FOUND])
-def test_a_contradiction_is_found_and_none_is_alleged_before(check, record, clean, change, found):
+@pytest.mark.parametrize(("check", "record", "clean", "change", "expected"), CASES, ids=[case[-1][0] for case in CASES])
+def test_a_contradiction_is_found_and_none_is_alleged_before(check, record, clean, change, expected):
     run = edited(record(), clean)
-    assert printed(check, run) == []
-    assert printed(check, edited(run, change)) == found
+    assert messages(check, run) == []
+    assert messages(check, edited(run, change)) == expected
 
 
 def test_a_configuration_that_was_changed_has_another_hash():
     run = edited(update_derived(make_record()), {"config.results": "elsewhere"})  # changes no measurement
-    assert not printed(counts.config_hash, run)
+    assert not messages(counts.config_hash, run)
     (result,) = counts.config_hash(edited(run, {"config.precision": "bf16"}))
     assert result.stated == f"config_hash {run.config_hash[:12]}"
     assert result.follows.startswith("the configuration has the hash ")

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from analysis.table.checks import contradictions, times
-from tests.analysis.table.checks.edits import edited, printed
+from tests.analysis.table.checks.edits import edited, messages
 from tests.helpers import noisy_records
 from tests.helpers.run_records import as_sweep, make_record, make_rounds, update_derived
 from train.record.record import CoreUse, Epoch, Failure, NodeQuota, Resize
 
-QUOTA = NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")  # it stands still for up to 0.1 s
+QUOTA = NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")  # a throttled node pauses for up to 0.1 s
 DELAYED = CoreUse(5.3, 4.8, 5.3, 0.0, delay_s=0.3)  # others kept the rank from running
 RESUMED = "an earlier launch was interrupted: this one resumed after its epoch 1; ..."
 
@@ -33,14 +33,14 @@ def plus(seconds):
 
 
 TIMED = ("rank 0: timed", "rank 1: timed", "the longest timed phase")
-# A check, a record, changes that contradict nothing, changes that do, and what is found then.
-FOUND = [
+# A check, a record, changes that contradict nothing, changes that do, and the messages.
+CASES = [
     (times.phases_and_job, two_ranks, {}, {"job_s": 1.0},
      [f"job_s 1 s, but the phases of rank {rank} add up to 19 s (-0.947)" for rank in (0, 1)]),
     (times.phases_and_job, two_ranks, {"ranks.1.phases_s.start": 1.2, "ranks.1.phases_s.exit": 0.0},
      {"ranks.1.phases_s.start": 1.6}, ["job_s 19 s, but the phases of rank 1 add up to 19.6 s (-0.0306)"]),
     (times.steps_and_window, two_ranks, {}, {"ranks.0.phases_s.timed": 2.5, "ranks.1.phases_s.timed": 2.5},
-     [f"{what} 2.5 s, but its steps add up to 5 s (-0.5)" for what in TIMED]),
+     [f"{name} 2.5 s, but its steps add up to 5 s (-0.5)" for name in TIMED]),
     # rank 0 waits for the slowest rank
     (times.steps_and_window, two_ranks, {"ranks.0.step_times_s": [0.4] * 10}, {"ranks.1.step_times_s": [0.4] * 10},
      ["the longest timed phase 5 s, but its steps add up to 4 s (+0.25)"]),
@@ -61,7 +61,7 @@ FOUND = [
     (times.allreduces_of_ranks, sweep, {}, {"ranks.1.allreduces.0.times_s": [0.05] * 10},
      ["10 allreduces of 1024 bytes in 1 s on one rank, but 0.5 s on another (+1)"]),
     (times.steps_and_window, sweep, {}, {"ranks.0.phases_s.timed": 0.9, "ranks.1.phases_s.timed": 0.9},
-     [f"{what} 0.9 s, but its steps add up to 1 s (-0.1)" for what in TIMED]),
+     [f"{name} 0.9 s, but its steps add up to 1 s (-0.1)" for name in TIMED]),
     (times.warm_up_and_phase, two_ranks, {}, {"ranks.0.phases_s.warm_up": 0.9},
      ["rank 0: warm_up 0.9 s, but its steps add up to 1 s (-0.1)"]),
     # nine steps of 2 s, and 6 s of the first step
@@ -111,11 +111,11 @@ FOUND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("check", "record", "clean", "change", "found"), FOUND, ids=[case[-1][0] for case in FOUND])
-def test_a_contradiction_is_found_and_none_is_alleged_before(check, record, clean, change, found):
+@pytest.mark.parametrize(("check", "record", "clean", "change", "expected"), CASES, ids=[case[-1][0] for case in CASES])
+def test_a_contradiction_is_found_and_none_is_alleged_before(check, record, clean, change, expected):
     run = edited(record(), clean)
-    assert printed(check, run) == []
-    assert printed(check, edited(run, change)) == found
+    assert messages(check, run) == []
+    assert messages(check, edited(run, change)) == expected
 
 
 @pytest.mark.parametrize(
@@ -133,25 +133,25 @@ def test_a_contradiction_is_found_and_none_is_alleged_before(check, record, clea
 )
 def test_time_goes_forward(change, stated):
     run = epochs()
-    assert not printed(times.clocks_forward, run)
-    assert any(one.startswith(f"{stated}, but ") for one in printed(times.clocks_forward, edited(run, change)))
+    assert not messages(times.clocks_forward, run)
+    assert any(message.startswith(f"{stated}, but ") for message in messages(times.clocks_forward, edited(run, change)))
 
 
 def test_by_hand_only_rank_0_knows_the_time_of_the_job():
     run = noisy_records.launch(np.random.default_rng(0), by_hand=True)
     assert "exit" not in run.ranks[0].phases_s
-    assert not printed(times.phases_and_job, edited(run, {"ranks.1.phases_s.start": plus(2.0)}))
-    assert printed(times.phases_and_job, edited(run, {"ranks.0.phases_s.start": plus(0.1)}))
+    assert not messages(times.phases_and_job, edited(run, {"ranks.1.phases_s.start": plus(2.0)}))
+    assert messages(times.phases_and_job, edited(run, {"ranks.0.phases_s.start": plus(0.1)}))
 
 
 @pytest.mark.parametrize(
-    ("use", "cores", "found"),
+    ("counters", "cores", "expected"),
     [
         (CoreUse(2.0, 1.99, 2.01, 0.02), 1, []),
         (CoreUse(2.0, 2.5, 2.0, 0.0), 1, ["2.5 s of core time for this rank, but 1 cores in 2 s have 2 s"]),
         (CoreUse(2.0, 2.5, 2.6, 0.0), 2, []),
         (CoreUse(2.0, 0.5, 0.5, 2.5), 1, ["2.5 s of core time for a hypervisor, but 1 cores in 2 s have 2 s"]),
-        # three counters, each cut to whole ticks: 88 ms among processes of several priorities, on a busy machine
+        # three counters, each rounded down to whole ticks: 88 ms on a busy machine with several priorities
         (CoreUse(0.0876, 0.0238, 0.11, 0.0), 1, []),
         (CoreUse(0.0876, 0.0238, 0.13, 0.0), 1,
          ["0.13 s of core time for all processes, but 1 cores in 0.0876 s have 0.0876 s"]),
@@ -159,10 +159,11 @@ def test_by_hand_only_rank_0_knows_the_time_of_the_job():
         (CoreUse(2.0, 1.5035, 0.1 + 0.2 + 1.2, 0.0), 1, []),  # 1.5 but for the 16th digit
     ],
 )  # fmt: skip
-def test_cores_work_no_longer_than_they_are_there_in_whole_ticks(use, cores, found):
-    run = edited(update_derived(make_record()), {"ranks.0.cores": [*range(cores)], "ranks.0.timed_cores": use})
+def test_cores_work_no_longer_than_they_are_there_in_whole_ticks(counters, cores, expected):
+    run = edited(update_derived(make_record()), {"ranks.0.cores": [*range(cores)], "ranks.0.timed_cores": counters})
     rules = ("counters_and_cores", "whole_ticks")
-    assert [str(one) for one in contradictions(run) if one.rule in rules] == [f"rank 0: {text}" for text in found]
+    texts = [str(result) for result in contradictions(run) if result.rule in rules]
+    assert texts == [f"rank 0: {text}" for text in expected]
 
 
 def test_counters_of_a_noisy_machine_give_no_finding():
