@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib as mpl
 import pytest
 
@@ -70,9 +72,7 @@ def test_two_points_predict_nothing_and_one_host_has_no_network(tmp_path):
 
 
 def test_points_that_shared_cores_support_nothing(tmp_path):
-    run = make_rounds([(0.5, 0.55)] * 12, [Arm(1), Arm(2)])
-    run.cores_shared = True
-    save(run, tmp_path)
+    save(replace(make_rounds([(0.5, 0.55)] * 12, [Arm(1), Arm(2)]), cores_shared=True), tmp_path)
     (curve,) = new_proposal(tmp_path).curves
     assert curve.supported is None
     assert "no number of nodes is supported" in proposal.sentence(curve, 0.75)

@@ -73,9 +73,7 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     files.write_once(folder / record.RECORD_NAME, record.dumps(run))
     monkeypatch.setattr(Launch, "part", Part())
-    launch = Launch(
-        "tiny-rounds", tmp_path, [sys.executable, "-c", "import time; time.sleep(0.5); raise SystemExit(1)"]
-    )
+    launch = Launch("tiny-rounds", tmp_path, [sys.executable, "-c", "import time; time.sleep(0.5); exit(1)"])
     with pytest.raises(SystemExit, match="tiny-rounds: the launch failed: rank 1 was killed"):
         launch.take_turn(1)
 

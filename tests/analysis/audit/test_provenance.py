@@ -178,10 +178,8 @@ def test_launches_of_another_plan_or_that_are_dropped_are_not_missed(tmp_path):
 
 
 def test_launches_begin_in_the_order_of_their_plan(tmp_path):
-    def findings(*began_s):
-        return list(
-            provenance.starts_in_order([replace(run, began_at=at) for run, at in zip(runs, began_s, strict=True)])
-        )
+    def findings(*at_s):
+        return list(provenance.starts_in_order([replace(run, began_at=s) for run, s in zip(runs, at_s, strict=True)]))
 
     runs = write(tmp_path, range(4))
     assert not findings(0, 100, 200, 300)

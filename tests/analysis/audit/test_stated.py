@@ -69,11 +69,7 @@ CASES = {
     "two bases": ("stated_speedup", speedup(7.037, SWEEP), ()),
     "an efficiency": ("stated_efficiency", efficiency(0.95), ()),
     "another efficiency": ("stated_efficiency", efficiency(0.98), ("warning", 0.032, "95.00%")),
-    "speedups": (
-        "normalised_ratio",
-        batches({1: 1.0, 4: 1.03}),
-        ("warning", -0.091, "2 of 2", "all follow", "1.10 to"),
-    ),
+    "speedups": ("normalised_ratio", batches({1: 1, 4: 1.03}), ("warning", -0.091, "2 of 2", "all follow", "1.10 to")),
     "of throughputs": ("normalised_ratio", batches({1: 1.10, 4: 1.13}), ()),
     "nothing": ("normalised_ratio", batches({1: 1.10, 4: 2.00}), ("serious", 0.770, "1 of 2 cells", "nor from speed")),
     "of two groups": ("median_of_two_groups", medians(P100=(1.48, 1.50, 1.54), K80=(1.66, 1.69, 1.70)), TWO_GROUPS),

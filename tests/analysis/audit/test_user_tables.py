@@ -142,14 +142,14 @@ CASES = {
         "1,163,100%; 2,165,99%; 4,170,96%": (),  # weak scaling: 163 / 170
     },
     ("speedup_from_times", "GPUs,setup,time (s),speedup"): {
-        "1,one,60,1; 4,several,17,3.5; 8,several,9,6.7": (),  # a base in another row
+        "1,one,60,1; 4,several,17,3.5; 8,several,9,6.7": ()  # a base in another row
     },
     ("different_conditions", "GPUs,precision,img/s,speedup"): {
         "1,fp32,100,1; 2,fp32,190,1.9; 1,fp16,200,1; 2,fp16,380,1.9": (),
         "1,fp32,100,1; 2,fp32,190,1.9; 4,fp16,700,7": ("warning", None, "precision: fp32 and fp16"),
     },
     ("different_conditions", "GPUs,gpu,img/s,speedup"): {
-        "1,K80,50,1; 4,V100,1400,28": ("warning", None, "gpu: K80 and V100"),
+        "1,K80,50,1; 4,V100,1400,28": ("warning", None, "gpu: K80 and V100")
     },
     ("different_conditions", "GPUs,batch per GPU,img/s,speedup"): {
         "1,64,100,1; 2,64,190,1.9": (),

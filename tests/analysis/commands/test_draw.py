@@ -76,7 +76,7 @@ def test_without_any_record_there_are_the_reports(results, report, tmp_path):
     output, page = report()
     assert f"{results.folder}: no such folder: the page has the reports alone" in output.err
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.html"]
-    assert "There is no complete run yet." in page
+    assert page.count("There is no complete run yet.") == 2
 
 
 def test_one_or_two_pages_and_a_page_of_html(command, tmp_path):

@@ -27,45 +27,31 @@ LATE = replace(arm_times([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=Fals
 ARMS = {
     # Rank 1 has its gradients 0.1 s after rank 0, and its update takes 0.4 s, not 0.1 s. The exchange takes 0.1 s.
     "a rank that updates late is waited for in the exchange": (
-        {
-            ONE_NODE: arm_times([1.0], [0.9]),
-            TWO_NODES: arm_times([1.5, 1.5], [0.9, 1.0]),
-            CONTROL: arm_times([1.0, 1.4], [0.9, 1.0]),
-        },
-        {"slower": 0.0, "waiting": 0.4, "exchange": 0.1},
-    ),
+        {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: arm_times([1.5, 1.5], [0.9, 1.0]),
+         CONTROL: arm_times([1.0, 1.4], [0.9, 1.0])}, {"slower": 0.0, "waiting": 0.4, "exchange": 0.1}),
     "without a control the times of gradients separate computing and exchange": (
         {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: arm_times([1.35, 1.35], [1.1, 1.15])},
-        {"slower": 0.2, "waiting": 0.05, "exchange": 0.1},
-    ),
+        {"slower": 0.2, "waiting": 0.05, "exchange": 0.1}),
     "without the times of gradients waiting stays in the exchange": (
         {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.5, 1.5]), CONTROL: arm_times([1.1, 1.1])},
-        {"slower": 0.1, "exchange": 0.4},
-    ),
+        {"slower": 0.1, "exchange": 0.4}),
     "without either they stay together": (
-        {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.5, 1.5])},
-        {"slower_or_exchange": 0.5},
-    ),
+        {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.5, 1.5])}, {"slower_or_exchange": 0.5}),
     # Alone 1 s, gradients after 0.9. The ranks take 1.5 and 1.3, gradients after 1.1 and 0.9; all end after 3.2 s.
     "ranks that never wait for each other have no waiting": (
-        {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: LATE},
-        {"slower": 0.1, "exchange": 0.3, "rest": 0.2},
-    ),
+        {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: LATE}, {"slower": 0.1, "exchange": 0.3, "rest": 0.2}),
     "without their gradients nothing is separated": (
         {ONE_NODE: arm_times([1.0], [0.9]), TWO_NODES: replace(LATE, computing_s=None)},
-        {"slower_or_exchange": 0.4, "rest": 0.2},
-    ),
+        {"slower_or_exchange": 0.4, "rest": 0.2}),
     # 8 images on one rank: 2 s, gradients after 1.8. For 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
     "the time alone is scaled with the batch": (
         {Arm(1, 8): arm_times([2.0], [1.8]), Arm(2, 4): arm_times([1.3, 1.3], [0.95, 1.0])},
-        {"slower": 0.05, "waiting": 0.05, "exchange": 0.2},
-    ),
+        {"slower": 0.05, "waiting": 0.05, "exchange": 0.2}),
     "a load that is there on one node too is no loss": (
-        {ONE_NODE: arm_times([1.0], [0.9], [0.2]), TWO_NODES: arm_times([1.1, 1.1], [0.9, 0.9], [0.2, 0.2])}
-        | {CONTROL: arm_times([1.0, 1.0], [0.9, 0.9], [0.2, 0.2])},
-        {"shared": 0.0, "slower": 0.0, "waiting": 0.0, "exchange": 0.1},
-    ),
-}
+        {ONE_NODE: arm_times([1.0], [0.9], [0.2]), TWO_NODES: arm_times([1.1, 1.1], [0.9, 0.9], [0.2, 0.2]),
+         CONTROL: arm_times([1.0, 1.0], [0.9, 0.9], [0.2, 0.2])},
+        {"shared": 0.0, "slower": 0.0, "waiting": 0.0, "exchange": 0.1}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("arms", "parts"), ARMS.values(), ids=ARMS)

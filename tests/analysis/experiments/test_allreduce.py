@@ -66,8 +66,7 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
 
 
 @pytest.mark.parametrize(
-    ("size", "label"),
-    [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
+    ("size", "label"), [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")]
 )
 def test_sizes_are_reported_in_binary_units(size, label):
     assert allreduce.size_label(size) == label

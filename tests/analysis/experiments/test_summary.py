@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -63,9 +64,7 @@ def test_arms_and_shared_cores_are_noted(results):
     for backend, allreduce in (("none", False), ("horovod", True), ("horovod", False)):
         arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo"}
         results.add(experiment="overhead", distribution=arm)
-    crowded = make_record(experiment="overhead", nodes=2)
-    crowded.cores_shared = True
-    save(crowded, results.folder)
+    save(replace(make_record("overhead", nodes=2), cores_shared=True), results.folder)
     notes = sorted(row["note"] for row in rows(results))
     assert notes == ["", "shared cores: not valid as a scaling result", "without Horovod", "without allreduce"]
 

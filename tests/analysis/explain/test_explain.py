@@ -160,9 +160,8 @@ def test_a_point_that_ran_twice_its_steps_is_named_also_where_it_is_the_one_of_o
 def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
     # 7 s, and 500 steps of 64 images at 170 images/s shared out, with noise of 1 %; 32 ranks ran 30 steps, not 15.
     speeds = [169.1, 170, 169.4, 171.1, 170.5, 170.7]
-    result = explain.explain(
-        VGG19.assign(wall_s=[194.63, 102.48, 54.16, 30.77, 18.7, 18.11], images_per_s_per_rank=speeds)
-    )
+    wall_s = [194.63, 102.48, 54.16, 30.77, 18.7, 18.11]
+    result = explain.explain(VGG19.assign(wall_s=wall_s, images_per_s_per_rank=speeds))
     assert result.points.loc[result.points["misfit_undecided"], "ranks"].tolist() == [32]
     (without,) = result.fit.without_one
     assert without.ranks == (1, 2, 4, 8, 16)

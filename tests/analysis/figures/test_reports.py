@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,7 @@ def test_a_printed_speed_of_zero_is_left_out():
 
 def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
     results.add(nodes=1)
-    crowded = make_record(nodes=2)
-    crowded.cores_shared = True
-    save(crowded, results.folder)
+    save(replace(make_record(nodes=2), cores_shared=True), results.folder)
     figure = draw("001-figure-5", results.table())
     hollow = [line.get_xdata() for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
     assert [x.tolist() for x in hollow if len(x)] == [[2]]
@@ -101,9 +101,7 @@ def test_strategies_are_further_lines_in_the_panels_of_their_model(results, id, 
     strategies(results.folder)
     figure = draw(id, results.table())
     arms = ["horovod", "mwms", *alone]
-    assert [label for label in legend(figure) if label.startswith("local, n=")] == [
-        f"local, n=6, {arm}" for arm in arms
-    ]
+    assert [text for text in legend(figure) if text.startswith("local, n=")] == [f"local, n=6, {arm}" for arm in arms]
     labels_by_panel = {title: {line.get_label() for line in panel} for title, panel in panels(figure).items()}
     assert "local, n=6, mwms" in labels_by_panel["ResNet50, P100"] & labels_by_panel["ResNet50, K80"]
     assert "local, n=6, mwms" not in labels_by_panel["Inception v3, P100"]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers.drawn_figures import draw
@@ -10,9 +12,7 @@ EPOCHS = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
 
 def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
     results.add(experiment="accuracy_digits", nodes=1, epochs=EPOCHS)
-    crowded = make_record("accuracy_digits", nodes=2, epochs=EPOCHS)
-    crowded.cores_shared = True
-    save(crowded, results.folder)
+    save(replace(make_record("accuracy_digits", nodes=2, epochs=EPOCHS), cores_shared=True), results.folder)
     for id, hollow in (("time-to-accuracy", [[2], [], [2]]), ("curves", [[], []])):
         figure = draw(f"own-accuracy-digits-{id}", results.table())
         marks = [[line for line in axes.get_lines() if line.get_markerfacecolor() == "white"] for axes in figure.axes]

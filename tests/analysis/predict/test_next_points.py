@@ -59,9 +59,7 @@ def test_the_command_measures_the_largest_point():
 
 def test_what_to_measure_next_in_words():
     output = next_points.sentence(curve(logarithmic), POINTS, "make weak-scaling NODES=16")
-    joined = " ".join(output.split())
-    assert (
-        "16 ranks (4 nodes, about 1.2 node hours), which narrows the interval from a factor of 2.00 to 1.50" in joined
-    )
-    assert "32 ranks (8 nodes), with which a target is supported, within a factor of 1.20" in joined
+    text = " ".join(output.split())
+    assert "16 ranks (4 nodes, about 1.2 node hours), which narrows the interval from a factor of 2.00 to 1.50" in text
+    assert "32 ranks (8 nodes), with which a target is supported, within a factor of 1.20" in text
     assert output.endswith("\n    make weak-scaling NODES=16")

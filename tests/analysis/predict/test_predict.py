@@ -22,11 +22,7 @@ NEXT = {
     "a large step to the second node is a ring": ([1.0, 1.0, 1.0, 1.4], NODES_OF_4, {16: 16 / 1.6, 32: 32 / 1.7}),
     "a small step to the second node repeats": ([1.0, 1.0, 1.0, 1.05], NODES_OF_4, {16: 16 / 1.05**2}),
     # 1.4 s on two nodes and 1.47 s on four: 1.05 times as long again. The step before it does not count.
-    "from the second node on the last doubling": (
-        [1, 1, 1, 1.4, 1.47],
-        {"ranks_per_node": 4.0},
-        {32: 32 / 1.47 / 1.05},
-    ),
+    "from the second node the last doubling": ([1, 1, 1, 1.4, 1.47], {"ranks_per_node": 4.0}, {32: 32 / 1.47 / 1.05}),
     "a curve that got faster goes on level": ([1.0, 1.2, 1.1], {"ranks": (1, 2, 4)}, {8: 8 / 1.1}),
 }
 

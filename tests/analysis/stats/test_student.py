@@ -112,9 +112,3 @@ def test_curves_of_two_points_have_the_mean_of_their_slopes():
 def test_a_single_size_has_no_trend():
     with pytest.raises(ValueError, match="two values of x"):
         student.trend([[(1, 2.0), (1, 3.0)]])
-
-
-def test_the_squares_about_a_line_worked_by_hand():
-    # 0, 1.1, 2: residuals -1/30, 1/15, -1/30
-    square, degrees = student.square_about_line(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.1, 2.0]))
-    assert (square, degrees) == (pytest.approx(1 / 900 + 1 / 225 + 1 / 900), 1)

@@ -109,9 +109,7 @@ def test_cells_tell_whether_they_depend_on_the_mark():
     assert not numbers.depends_on_mark(["320", "1 234"])
 
 
-@given(
-    st.integers(0, 10**9), st.integers(0, 3), st.sampled_from([",", ".", "'", " ", "\u202f", ""]), st.sampled_from(",.")
-)
+@given(st.integers(0, 10**9), st.integers(0, 3), st.sampled_from([*",.' \u202f", ""]), st.sampled_from(",."))
 def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mark):
     if group == mark:
         return
