@@ -8,8 +8,8 @@ from tests.helpers import ROOT
 from tests.helpers.scaling_curves import LEARNED
 
 
-def held(physics, noise=0.01, learned=LEARNED, curves=60):
-    return float(prediction.simulate(physics, learned, curves, noise)["held"])
+def held(physics, noise=0.01, learned=LEARNED):
+    return float(prediction.simulate(physics, learned, 60, noise)["held"])
 
 
 @pytest.mark.parametrize("physics", prediction.PHYSICS)

@@ -17,6 +17,7 @@ EXPECTED = {
     "speedup": [1, 1.9, 3.6],
     "wall_s": [2058.2, 1083.2, 571.7],
 }
+MARKDOWN = "\n".join(f"| {' | '.join(row)} |" for row in [HEADERS, ["---"] * 5, *ROWS])
 
 
 def lines(separator, headers=HEADERS, rows=ROWS, end="\n"):
@@ -34,10 +35,6 @@ def german(group="."):
 def with_units():
     units = ["", "", " img/s", "×", " s"]
     return [[cell + unit for cell, unit in zip(row, units, strict=True)] for row in ROWS]
-
-
-def markdown(rows=ROWS):
-    return "\n".join(f"| {' | '.join(row)} |" for row in [HEADERS, ["---"] * 5, *rows])
 
 
 DAMAGED = {
@@ -58,7 +55,7 @@ DAMAGED = {
     "a total row": lines(",", rows=[*ROWS, ["Total", "", "8024.3", "", "3713.1"]]),
     "a repeated header": lines(",", rows=[*ROWS[:1], HEADERS, *ROWS[1:]]),
     "footnote marks": lines(",", rows=[[row[0], row[1], row[2] + "*", row[3], row[4] + " [1]"] for row in ROWS]),
-    "Markdown in prose": f"# Results\n\nSee | below.\n\n{markdown()}\n\nAs expected, 4 GPUs gain 3.6.\n",
+    "Markdown in prose": f"# Results\n\nSee | below.\n\n{MARKDOWN}\n\nAs expected, 4 GPUs gain 3.6.\n",
     "columns the other way round": lines(",", HEADERS[::-1], [row[::-1] for row in ROWS]),
     "rows the other way round": lines(",", rows=ROWS[::-1]),
     "merged batches": lines(",", rows=[ROWS[0], *([row[0], "", *row[2:]] for row in ROWS[1:])]),

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analysis.user_table import numbers
@@ -111,8 +111,7 @@ def test_cells_tell_whether_they_depend_on_the_mark():
 
 @given(st.integers(0, 10**9), st.integers(0, 3), st.sampled_from([*",.' \u202f", ""]), st.sampled_from(",."))
 def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mark):
-    if group == mark:
-        return
+    assume(group != mark)
     digits = f"{whole:,}".replace(",", group)
     text = digits + (mark + "7" * decimals if decimals else "")
     cell = read_cell(text, mark)
