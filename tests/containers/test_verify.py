@@ -24,7 +24,7 @@ def _raises(error):
 
 
 @pytest.mark.parametrize(
-    ("check", "state", "seen"),
+    ("check", "state", "result"),
     [
         (lambda variant: f"{variant} works", "passed", "cpu works"),
         (_raises(verify.Skipped("no GPU")), "skipped", "no GPU"),
@@ -32,9 +32,9 @@ def _raises(error):
         (_raises(OSError("gone")), "FAILED", "gone"),
     ],
 )
-def test_a_check_passes_fails_or_is_skipped(check, state, seen):
+def test_a_check_passes_fails_or_is_skipped(check, state, result):
     row = verify.verify("cpu", "something", check)
-    assert (row.image, row.check, row.state, row.result) == ("cpu", "something", state, seen)
+    assert (row.image, row.check, row.state, row.result) == ("cpu", "something", state, result)
 
 
 def test_the_table_has_columns():
@@ -52,7 +52,7 @@ def test_the_table_has_columns():
 @pytest.mark.parametrize(
     ("error", "status"), [(verify.Skipped("no GPU"), 0), (AssertionError("no"), 1), (KeyboardInterrupt(), 130)]
 )
-def test_the_status_tells_of_a_failure_and_of_an_interruption(monkeypatch, capsys, error, status):
+def test_the_status_shows_a_failure_or_an_interruption(monkeypatch, capsys, error, status):
     monkeypatch.setattr(verify, "build_image", lambda variant: "built")
     monkeypatch.setattr(verify, "tested_versions", lambda: "engine 1.0")
     monkeypatch.setattr(build, "chosen_engine", lambda *_: "podman")
@@ -92,7 +92,7 @@ def test_each_way_to_end_a_run_sends_its_signal(monkeypatch, name, status):
         verify.INTERRUPTIONS[name](launcher)
         assert launcher.wait(240) == status
     finally:
-        with contextlib.suppress(ProcessLookupError):  # the sleep, where it was left
+        with contextlib.suppress(ProcessLookupError):  # nothing of it is left
             os.killpg(launcher.pid, signal.SIGKILL)
         launcher.wait()
 
@@ -114,7 +114,7 @@ def test_only_a_base_imported_on_this_machine_is_marked_as_a_substitute(monkeypa
 
 
 @pytest.mark.parametrize(
-    ("made", "good"),
+    ("names_by_run", "good"),
     [
         ([["n1"], ["n1", "n2"], ["n1", "n2"]], True),
         ([["n1"]], False),  # the run on two nodes left no record
@@ -122,7 +122,8 @@ def test_only_a_base_imported_on_this_machine_is_marked_as_a_substitute(monkeypa
         ([["n2"], ["n1", "n2"]], False),
     ],
 )
-def test_records_are_of_the_hosts_that_their_nodes_were_given(made, good):
-    kept = [{"config": {"nodes": len(of)}, "environment": {"hosts": [{"host": name} for name in of]}} for of in made]
+def test_the_ranks_of_each_record_ran_on_its_hosts(names_by_run, good):
+    hosts = [[{"host": name} for name in names] for names in names_by_run]
+    records = [{"config": {"nodes": len(entries)}, "environment": {"hosts": entries}} for entries in hosts]
     with contextlib.nullcontext() if good else pytest.raises(AssertionError):
-        assert verify.check_hosts(kept, {1, 2}) == kept
+        assert verify.check_hosts(records, {1, 2}) == records

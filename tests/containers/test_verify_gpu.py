@@ -1,4 +1,4 @@
-"""Everything of `make test-gpu` that needs no GPU: its commands, what it reads of nvidia-smi and of records."""
+"""The parts of `make test-gpu` that need no GPU: its commands, and how it reads nvidia-smi and records."""
 
 import json
 import shlex
@@ -19,10 +19,14 @@ SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 
 
 def test_the_commands_are_the_golden_ones_and_ask_for_a_container_only_where_one_is_named():
-    how = {"variables": {"CONTAINER": "docker", "HOME": "/root"}}
-    made = [verify_gpu.scaling("fp16", 4, **how), verify_gpu.overhead(4, **how), verify_gpu.allreduce(4, **how)]
-    made += [verify_gpu.too_many_ranks(4, **how), verify_gpu.setup(**how)]
-    assert [shlex.join(command) for command in made] == (GOLDEN / "gpu-commands.txt").read_text().splitlines()
+    options = {"variables": {"CONTAINER": "docker", "HOME": "/root"}}
+    commands = [verify_gpu.scaling("fp16", 4, **options), verify_gpu.overhead(4, **options)]
+    commands += [
+        verify_gpu.allreduce(4, **options),
+        verify_gpu.too_many_ranks(4, **options),
+        verify_gpu.setup(**options),
+    ]
+    assert [shlex.join(command) for command in commands] == (GOLDEN / "gpu-commands.txt").read_text().splitlines()
     assert not any(word.startswith("CONTAINER") for word in verify_gpu.allreduce(2, variables={}))
 
 
@@ -46,8 +50,8 @@ def test_the_sampler_must_agree_with_nvidia_smi():
         verify_gpu.agree(first, GpuUse(0.97, None))
 
 
-def plain(run):
-    """The record as its file has it."""
+def as_json(run):
+    """The record as the JSON values of its file."""
     return json.loads(record.dumps(run))
 
 
@@ -55,10 +59,10 @@ def test_use_and_memory_of_each_gpu_are_in_the_record():
     run = make_record(nodes=2)
     for rank in run.ranks:
         rank.usage = Usage([1.0, 2.0, 3.0], [1.0] * 3, [2**30] * 3, [0.0, 0.9, 0.2], [2**20, 8 * 2**30, 2**30])
-    assert verify_gpu.gpu_usage([plain(run)]) == "GPU use up to 90 %, memory up to 8.0 GiB"
+    assert verify_gpu.gpu_usage([as_json(run)]) == "GPU use up to 90 %, memory up to 8.0 GiB"
     run.ranks[1].usage.gpu_memory_bytes = [None] * 3
     with pytest.raises(AssertionError, match="rank 1: no memory of its GPU"):
-        verify_gpu.gpu_usage([plain(run)])
+        verify_gpu.gpu_usage([as_json(run)])
 
 
 def test_the_bandwidth_beside_that_of_the_link_worked_by_hand():
@@ -66,7 +70,7 @@ def test_the_bandwidth_beside_that_of_the_link_worked_by_hand():
     times = {1 << 20: [[0.01]] * 2, 1 << 30: [[0.09], [0.1]]}
     ring = [[("tcp_ring", "host0", 10**9, 0.5)]] * 2
     run = as_sweep(make_record("allreduce_bench", nodes=2, swept={"nodes": 2}), times, ring)
-    assert verify_gpu.fastest([plain(run)]) == "1024 MiB on 2 GPUs: bus bandwidth 10.7 GB/s, TCP ring 2.0 GB/s"
+    assert verify_gpu.fastest([as_json(run)]) == "1024 MiB on 2 GPUs: bus bandwidth 10.7 GB/s, TCP ring 2.0 GB/s"
 
 
 def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsys):
@@ -76,11 +80,11 @@ def test_without_a_gpu_nothing_is_tested_and_that_is_reported(monkeypatch, capsy
 
 
 def test_the_driver_must_be_new_enough_and_an_exchange_needs_two_gpus(monkeypatch):
-    one = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuUse(None, None))
-    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [one])
+    gpu = Gpu(0, "GPU-1", "Tesla P100", "550.54.15", 2**34, GpuUse(None, None))
+    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [gpu])
     assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; driver 550.54.15"
     with pytest.raises(Skipped, match="one GPU: an exchange needs two"):
         verify_gpu.gpu_count()
-    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [replace(one, driver="470.82.01")])
+    monkeypatch.setattr(verify_gpu, "host_gpus", lambda: [replace(gpu, driver="470.82.01")])
     with pytest.raises(AssertionError, match=r"driver 470.82.01: TensorFlow 2.21 needs 525.60 or newer"):
         verify_gpu.driver("")

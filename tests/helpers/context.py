@@ -11,6 +11,19 @@ from train.record.parts import PartWriter
 from train.task import Context
 
 
+class FirstOfTwo(Single):
+    """Rank 0 of two; `answer` makes the value of rank 1 from that of rank 0, by default the same."""
+
+    size = 2
+
+    def __init__(self, answer=lambda value: value):
+        self._answer = answer
+
+    def gather(self, value, kind):
+        """Return the values of both ranks."""
+        return [value, self._answer(value)]
+
+
 def make_context(config: RunConfig, distribution: Distribution | None = None, **fields) -> Context:
     """Return the context of a rank without a run folder. Its clock advances by one second at each reading."""
     part = PartWriter()

@@ -1,4 +1,4 @@
-"""requirements/compile_horovod.py: the build itself is what every test runs in; here is what it decides."""
+"""requirements/compile_horovod.py: its decisions. Every test runs in what it builds."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def test_headers_come_from_the_kit_first_then_from_tensorflow_then_as_the_user_s
     assert (ROOT / "requirements/include/newer_gcc.h").exists()
 
 
-def test_all_cores_compile_whatever_make_tells_the_commands_it_runs(machine, tmp_path):
+def test_all_cores_compile_whatever_the_flags_of_make(machine, tmp_path):
     cores = len(os.sched_getaffinity(0))
     started_by_make = machine | {"MAKEFLAGS": " -- PYTHON=python3.12"}
     assert compile_horovod.build_settings(tmp_path, started_by_make)["MAKEFLAGS"] == f"-j{cores}"
@@ -68,7 +68,7 @@ def _in_another_clone(folder, patch, header=None):
     patch.setattr(compile_horovod, "HERE", folder / "requirements")
 
 
-def test_what_is_compiled_is_the_same_in_another_clone_and_environment(machine, tmp_path, monkeypatch):
+def test_the_key_is_the_same_in_another_clone_and_environment(machine, tmp_path, monkeypatch):
     before = _key(machine, tmp_path)
     _in_another_clone(tmp_path, monkeypatch)
     assert _key(machine, tmp_path / "other") == before
@@ -99,39 +99,39 @@ def test_the_error_of_a_compiler_is_shown_although_much_follows():
     compiled = [f"[ {number}%] Building CXX object" for number in range(90)]
     cause = ["In file included from a.cc:1:", "b.h:2:10: fatal error: nccl.h: No such file or directory"]
     rest = [f"line {number}" for number in range(60)]
-    shown = compile_horovod.reasons([*compiled, *cause, *rest])
-    assert shown[:4] == [*compiled[-2:], *cause]
-    assert shown[4:28] == rest[:24]
-    assert shown[-26:] == ["...", *rest[-25:]]
+    lines = compile_horovod.reasons([*compiled, *cause, *rest])
+    assert lines[:4] == [*compiled[-2:], *cause]
+    assert lines[4:28] == rest[:24]
+    assert lines[-26:] == ["...", *rest[-25:]]
 
 
-def test_of_a_build_that_names_no_error_the_last_lines_are_shown():
+def test_the_last_lines_are_shown_of_a_build_that_names_no_error():
     assert compile_horovod.reasons([f"line {number}" for number in range(60)]) == [f"line {n}" for n in range(35, 60)]
     assert compile_horovod.reasons(["short", "error: at the end"]) == ["short", "error: at the end"]
     assert compile_horovod.reasons([]) == []
 
 
-# In place of uv: it compiles for as long as two lines take, or fails.
+# Stands in for uv: it writes a line of a build, and then runs the command {last}.
 UV = """
 case "$*" in
-*"cache clean"*) echo cleaned >>{folder}/said ;;
-*install*horovod.txt*) echo "[ 50%] Building CXX object a.cc.o"; echo built >>{folder}/said; {ending} ;;
+*"cache clean"*) echo cleaned >>{folder}/calls ;;
+*install*horovod.txt*) echo "[ 50%] Building CXX object a.cc.o"; echo built >>{folder}/calls; {last} ;;
 esac
 """
 
 
 @pytest.fixture
 def set_up(monkeypatch, tmp_path):
-    """Runs main() with a uv that ends so, and a check of what was compiled that ends so; returns what uv did."""
+    """Run main() with a uv whose build ends with the command `last`, and a check; return what uv did."""
 
-    def run(ending, check):
-        uv = write_program(tmp_path / "uv", UV.format(folder=tmp_path, ending=ending))
+    def run(last, check):
+        uv = write_program(tmp_path / "uv", UV.format(folder=tmp_path, last=last))
         monkeypatch.setattr(compile_horovod, "_CHECK", check)
         monkeypatch.setattr(compile_horovod.sys, "argv", ["compile_horovod.py", str(uv), str(tmp_path / "horovod.txt")])
         monkeypatch.setattr(compile_horovod.sys, "prefix", str(tmp_path))
         monkeypatch.setenv("PATH", os.environ["PATH"])
         compile_horovod.main()
-        return (tmp_path / "said").read_text().split()
+        return (tmp_path / "calls").read_text().split()
 
     return run
 
@@ -141,20 +141,18 @@ def test_horovod_is_compiled_and_checked(set_up, tmp_path):
     assert "[ 50%] Building CXX object a.cc.o" in (tmp_path / "install.log").read_text()
 
 
-def test_one_that_does_not_load_is_removed_from_the_cache_and_compiled_again(set_up, tmp_path):
-    """As one that was compiled for another library than there is now."""
-    first_fails = (
-        f"import pathlib, sys; said = pathlib.Path('{tmp_path}/said').read_text(); sys.exit('cleaned' not in said)"
-    )
+def test_a_horovod_that_does_not_load_is_removed_from_the_cache_and_compiled_again(set_up, tmp_path):
+    """As when it was compiled for another version of a library than is installed."""
+    first_fails = f"import pathlib, sys; sys.exit('cleaned' not in pathlib.Path('{tmp_path}/calls').read_text())"
     assert set_up("true", first_fails) == ["built", "cleaned", "built"]
 
 
-def test_one_that_never_loads_is_an_error(set_up):
+def test_a_horovod_that_never_loads_is_an_error(set_up):
     with pytest.raises(SystemExit, match="does not load with all its parts"):
         set_up("true", "raise SystemExit(1)")
 
 
-def test_one_that_does_not_compile_is_an_error_that_shows_why(set_up, capsys):
+def test_a_horovod_that_does_not_compile_is_an_error_that_shows_why(set_up, capsys):
     with pytest.raises(SystemExit, match=r"does not compile; the whole log is in .*install\.log"):
         set_up("echo 'a.cc:1: error: no such thing'; exit 1", "")
     assert "  | a.cc:1: error: no such thing" in capsys.readouterr().out

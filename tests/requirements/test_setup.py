@@ -1,4 +1,4 @@
-"""requirements/setup.sh: the set-up itself is what every test runs in; here is what it decides, and its errors."""
+"""requirements/setup.sh: its decisions and errors. Every test runs in what it sets up."""
 
 import os
 import shutil
@@ -14,13 +14,13 @@ from tests.helpers.programs import write_program
 pytestmark = pytest.mark.slow  # starts processes
 
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
-# In place of uv. It writes down what it is asked for; it finds the Python that $FOUND names, and can fetch none.
+# Stands in for uv: it logs its calls, finds the Python that $PYTHON_OF_UV names, and can download none.
 UV = """
 case "$*" in
 export*) echo "exported $*" ;;
-"python find"*) [ "$FOUND" ] && echo "$FOUND" ;;
+"python find"*) [ "$PYTHON_OF_UV" ] && echo "$PYTHON_OF_UV" ;;
 "python install"*) echo "error: no route to the downloads" >&2; exit 1 ;;
-venv*) for last; do :; done; mkdir -p "$last/bin"; ln -sf "$FOUND" "$last/bin/python"; echo venv >>"$LOG" ;;
+venv*) for last; do :; done; mkdir -p "$last/bin"; ln -sf "$PYTHON_OF_UV" "$last/bin/python"; echo venv >>"$LOG" ;;
 "pip install"*) for last; do :; done; echo "install $(sed 's/.*no-annotate //' "$last")" >>"$LOG"; exit ${FAILS:-0} ;;
 *) echo "unexpected: $*" >&2; exit 1 ;;
 esac
@@ -29,7 +29,7 @@ esac
 
 @pytest.fixture
 def kit(tmp_path, monkeypatch):
-    """A kit whose uv is no uv, and whose Horovod is not compiled."""
+    """A kit with a stand-in for uv, whose Horovod is not compiled."""
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "requirements/compile_horovod.py").write_text(
         "import os; open(os.environ['LOG'], 'a').write('horovod\\n')"
@@ -38,30 +38,30 @@ def kit(tmp_path, monkeypatch):
     write_program(tmp_path / "bin/uv", UV)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    monkeypatch.setenv("FOUND", sys.executable)
+    monkeypatch.setenv("PYTHON_OF_UV", sys.executable)
     monkeypatch.delenv("PYTHON", raising=False)
     return tmp_path
 
 
 def set_up(kit, *groups, **variables):
-    """Set up these groups: the exit status, what uv and the compilation did, and what was said."""
+    """Set up these groups: return the exit status, the log of uv and of the compilation, and the output."""
     (kit / "log").write_text("")
     command, env = ["requirements/setup.sh", ".venv", *groups], {**os.environ, **variables}
-    done = subprocess.run(command, cwd=kit, capture_output=True, text=True, env=env)
-    return done.returncode, (kit / "log").read_text().splitlines(), done.stdout + done.stderr
+    result = subprocess.run(command, cwd=kit, capture_output=True, text=True, env=env)
+    return result.returncode, (kit / "log").read_text().splitlines(), result.stdout + result.stderr
 
 
 def refused(kit, *groups, **variables):
-    """What is said where these groups are not set up and nothing is done."""
-    status, did, output = set_up(kit, *groups, **variables)
-    assert (status, did) == (1, [])
+    """The output when these groups are refused and nothing is done."""
+    status, actions, output = set_up(kit, *groups, **variables)
+    assert (status, actions) == (1, [])
     return output
 
 
 def python(kit, version):
-    """A Python that says that it has this version, and does nothing else."""
-    says = f'case "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;; esac'
-    return str(write_program(kit / f"bin/python{version}", says))
+    """A program that answers as a Python of this version, and does nothing else."""
+    lines = f'case "$1" in -c) echo {version} ;; --version) echo "Python {version}.0" ;; esac'
+    return str(write_program(kit / f"bin/python{version}", lines))
 
 
 def test_groups_are_installed_once(kit):
@@ -82,7 +82,7 @@ def test_a_group_that_a_larger_one_holds_is_in_it():
 
     def included(name):
         inner = [part["include-group"] for part in groups[name] if isinstance(part, dict)]
-        return {name, *(one for part in inner for one in included(part))}
+        return {name, *(group for part in inner for group in included(part))}
 
     assert all("analysis" in included(name) for name in ("launch", "cpu", "cuda", "dev"))
     assert "launch" in included("cpu") & included("cuda")
@@ -120,13 +120,13 @@ def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_a_python_that_the_lock_is_for_is_taken(kit, version):
-    status, did, output = set_up(kit, "analysis", PYTHON=python(kit, version))
-    assert (status, did) == (0, ["venv", "install --only-group analysis"])
+    status, actions, output = set_up(kit, "analysis", PYTHON=python(kit, version))
+    assert (status, actions) == (0, ["venv", "install --only-group analysis"])
     assert f"Setting up .venv with Python {version}.0" in output
 
 
-def test_without_a_python_that_will_do_the_error_says_how_to_get_one(kit):
-    output = refused(kit, "analysis", FOUND="")
+def test_without_a_suitable_python_the_error_explains_how_to_get_one(kit):
+    output = refused(kit, "analysis", PYTHON_OF_UV="")
     assert "no route to the downloads" in output
     for way in ("Debian 12 and 13, Ubuntu 24.04   sudo apt-get install python3", "sudo dnf install", "module load"):
         assert way in output
@@ -134,9 +134,9 @@ def test_without_a_python_that_will_do_the_error_says_how_to_get_one(kit):
 
 def test_an_environment_of_another_python_is_refused_with_two_ways_out(kit):
     set_up(kit, "analysis")
-    other = python(kit, "3.12" if VERSION != "3.12" else "3.13")
-    output = refused(kit, "cpu", PYTHON=other)
-    assert f"error: .venv has Python {VERSION}, and PYTHON={other} is another; leave out PYTHON=" in output
+    another = python(kit, "3.12" if VERSION != "3.12" else "3.13")
+    output = refused(kit, "cpu", PYTHON=another)
+    assert f"error: .venv has Python {VERSION}, and PYTHON={another} is another; leave out PYTHON=" in output
     assert "make clean-env" in output
 
 
@@ -155,12 +155,12 @@ def test_nothing_is_installed_where_a_check_fails(kit):
     assert "nothing was installed" in output
 
 
-def test_without_uv_its_wheel_is_asked_for_by_hash(kit):
-    """The one that is asked for here is not there: what is missing is named, and nothing else happens."""
+def test_without_uv_its_wheel_is_requested_by_hash(kit):
+    """Here venv is missing: it is named, and nothing else happens."""
     (kit / "bin/uv").unlink()
     write_program(kit / "bin/python3", 'echo "$@" >>"$LOG"\nexit 1')
-    status, did, output = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
-    assert (status, did) == (1, ["-m venv --clear .venv/uv"])
+    status, actions, output = set_up(kit, "analysis", PATH=f"{kit / 'bin'}{os.pathsep}/usr/bin:/bin")
+    assert (status, actions) == (1, ["-m venv --clear .venv/uv"])
     assert "put it on PATH (docs.astral.sh/uv), or: sudo apt-get install python3-venv" in output
     [line] = (ROOT / "requirements/uv.txt").read_text().splitlines()
     assert line.startswith("uv==")

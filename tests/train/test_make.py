@@ -1,4 +1,4 @@
-"""The commands of the Makefile's targets: each value is one argument, read back as it was given."""
+"""The commands of the Makefile's targets: each value is one argument, and the launcher reads it unchanged."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ from tests.helpers.kit import ROOT, TIMEOUT_S, wait_for
 from train import make
 from train.config.compose import parse
 
-# Of the characters that a shell, Hydra or OmegaConf reads something into, more than by chance.
+# Characters that are special to a shell, Hydra or OmegaConf are more frequent than by chance.
 TEXTS = st.text(st.sampled_from("\\'\"${}`;,:=[](){} \n#%|~aé1") | st.characters(codec="utf-8"), min_size=1)
 
 
@@ -32,12 +32,12 @@ def read_back(**variables):
 @example("${oc.env:HOME}", ("DATA_DIR", "dataset.data_dir"))
 @example("1e3", ("IMAGE", "container.image"))
 @example("null", ("RESULTS", "results"))
-def test_a_text_is_read_as_it_is(text, variable):
+def test_a_text_is_read_unchanged(text, variable):
     name, key = variable
     assert read_back(**{name: text})[key] == text
 
 
-def test_a_command_of_ones_own_is_one_value_whatever_is_in_it():
+def test_the_command_of_a_user_is_one_value_whatever_it_contains():
     command = "horovodrun -np {ranks} python 'my dir/my_train.py' --x \"$HOME\",1"
     values = read_back(COMMAND=command, RATE=r"rate on \d+: ([0-9.]+)", GLOBAL_BATCH="64")
     assert {key: value for key, value in values.items() if key != "device"} == {
@@ -72,7 +72,7 @@ LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE
             "tune",
             {"WRITE": "mine"},
             [
-                "analysis tune --dry-run --write=mine",  # first whether it can be written
+                "analysis tune --dry-run --write=mine",  # a check that it can be written
                 "train.launch experiment=tune device=cpu",
                 "analysis tune --write=mine",
             ],
@@ -130,10 +130,10 @@ def test_a_quote_without_its_partner_is_named():
     ],
 )
 def test_the_exit_status(monkeypatch, tmp_path, statuses, status, log):
-    code = "import sys\nopen(sys.argv[1], 'a').write(sys.argv[2])\nsys.exit(int(sys.argv[2]))"
-    (tmp_path / "ended.py").write_text(code)
+    script = "import sys\nopen(sys.argv[1], 'a').write(sys.argv[2])\nsys.exit(int(sys.argv[2]))"
+    (tmp_path / "ended.py").write_text(script)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert make.run([make.Step(("ended", f"{tmp_path}/log", str(one)), counts) for one, counts in statuses]) == status
+    assert make.run([make.Step(("ended", f"{tmp_path}/log", str(code)), counts) for code, counts in statuses]) == status
     assert (tmp_path / "log").read_text() == log
 
 

@@ -21,16 +21,16 @@ SWEEP = ["model", "nodes"]
 
 
 class Ranks(Single):
-    """One rank of two, each of which the test asks in turn: what rank 0 tells reaches rank 1."""
+    """One of two ranks, which gather one after the other: rank 1 gets the value of rank 0."""
 
     size = 2
 
-    def __init__(self, rank, told):
-        self.rank, self._told = rank, told
+    def __init__(self, rank, values):
+        self.rank, self._values = rank, values
 
     def gather(self, value, kind):
-        self._told.append(value)
-        return self._told
+        self._values.append(value)
+        return self._values
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def config(tmp_path):
 
 @pytest.fixture(autouse=True)
 def no_handlers(monkeypatch):
-    """Signals stay as pytest has them."""
+    """Keep the signal handlers of pytest."""
     monkeypatch.setattr("train.standalone.when_ended", lambda handle: None)
 
 
@@ -50,20 +50,20 @@ def standalone(rank):
     return Standalone(part, clock, OVERRIDES), part
 
 
-def two_that_met(config):
-    """The hold of both ranks on the record, and their parts."""
-    told = []
+def two_ranks(config):
+    """The standalone runs of two ranks that agreed on a folder, and their parts."""
+    values = []
     ranks = [standalone(rank) for rank in range(2)]
-    for rank, (hold, _) in enumerate(ranks):
-        hold.agree_on_folder(config, SWEEP, Ranks(rank, told))
+    for rank, (run, _) in enumerate(ranks):
+        run.agree_on_folder(config, SWEEP, Ranks(rank, values))
     return ranks
 
 
 def test_the_rank_that_fails_writes_the_record_with_all_parts_and_a_later_one_is_left_out(config):
-    (first, part), (second, other) = two_that_met(config)
+    (first, part), (second, second_part) = two_ranks(config)
     part.add(warm_up_step_times_s=[0.5])
     cause = Failure("out of memory", rank=1, host="n2", phase="timed")
-    other.add(failure=cause)
+    second_part.add(failure=cause)
     second.failed()
     part.add(failure=Failure("an exchange failed", rank=0, host="n1", phase="timed", consequence=True))
     first.failed()
@@ -74,16 +74,16 @@ def test_the_rank_that_fails_writes_the_record_with_all_parts_and_a_later_one_is
 
 
 @pytest.mark.parametrize(
-    ("known", "reason"), [(None, "ended by SIGTERM"), (Failure("out of memory", rank=1), "out of memory")]
+    ("failure", "reason"), [(None, "ended by SIGTERM"), (Failure("out of memory", rank=1), "out of memory")]
 )
-def test_a_rank_that_is_ended_says_so_where_no_rank_knows_why(config, known, reason):
-    (first, _), (_, other) = two_that_met(config)
-    other.add(failure=known)
+def test_a_signal_is_the_reason_unless_a_rank_reports_another(config, failure, reason):
+    (first, _), (_, second_part) = two_ranks(config)
+    second_part.add(failure=failure)
     first.failed(Failure("ended by SIGTERM", rank=0))
     assert record.load(first.folder / record.RECORD_NAME).failure.reason == reason
 
 
-def test_ranks_that_never_met_leave_nothing(tmp_path):
+def test_ranks_that_did_not_agree_on_a_folder_leave_nothing(tmp_path):
     alone, part = standalone(0)
     part.add(failure=Failure("no GPU", rank=0))
     alone.failed()
@@ -93,11 +93,11 @@ def test_ranks_that_never_met_leave_nothing(tmp_path):
 def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_repeat(config):
     single = replace(config, nodes=1, global_batch=None).completed()
     result = []
-    for ends in ("failed", "complete", "complete"):
+    for status in ("failed", "complete", "complete"):
         alone, part = standalone(0)
         alone.agree_on_folder(single, SWEEP, Single())
-        part.add(failure=Failure("x") if ends == "failed" else None, phases_s={"timed": 2.0}, step_times_s=[1.0, 1.0])
-        alone.failed() if ends == "failed" else alone.complete(Single())
+        part.add(failure=Failure("x") if status == "failed" else None, phases_s={"timed": 2.0}, step_times_s=[1.0, 1.0])
+        alone.failed() if status == "failed" else alone.complete(Single())
         run = record.load(alone.folder / record.RECORD_NAME)
         result.append((run.status, run.repeat, run.generation))
     assert result == [("failed", 0, 1), ("complete", 0, 2), ("complete", 1, 1)]
@@ -109,7 +109,7 @@ def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
     scaled = load([*OVERRIDES, "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"])
     assert swept_values(scaled, SWEEP, OVERRIDES) == {"model": "tiny", "nodes": 2}
     config = replace(config, optimizer=scaled.optimizer)
-    (first, _), _ = two_that_met(config)
+    (first, _), _ = two_ranks(config)
     first.failed(Failure("x"))
     run = record.load(first.folder / record.RECORD_NAME)
     assert run.learning_rate == pytest.approx(0.2)  # of two ranks
@@ -122,13 +122,13 @@ BUSY = """
 import hashlib, os, sys
 from train.standalone import when_ended
 
-def handle(by):
-    print("handled", by.name, flush=True)
+def handle(number):
+    print("handled", number.name, flush=True)
     os._exit(7)
 
 when_ended(handle)
 print("busy", flush=True)
-hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without a look at Python's signal handlers
+hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without running Python's signal handlers
 """
 
 

@@ -20,14 +20,14 @@ def assignment():
 
 def test_a_launcher_s_task_is_read_from_the_run_folder(assignment, tmp_path):
     protocol.write_assignment(tmp_path, assignment)
-    asked = task.assigned(tmp_path)
-    assert (asked.config.nodes, asked.config.optimizer.momentum, asked.config.threads_per_rank) == (2, 0.5, 3)
-    assert (asked.folder, asked.repeat, asked.quotas) == (tmp_path, 2, True)
-    assert (asked.expected.hosts, asked.expected.config_hash) == (2, "the hash")
-    assert asked.expected.launcher.source == {"train/a.py": "1"}
+    result = task.assigned(tmp_path)
+    assert (result.config.nodes, result.config.optimizer.momentum, result.config.threads_per_rank) == (2, 0.5, 3)
+    assert (result.folder, result.repeat, result.quotas) == (tmp_path, 2, True)
+    assert (result.expected.hosts, result.expected.config_hash) == (2, "the hash")
+    assert result.expected.launcher.source == {"train/a.py": "1"}
     protocol.write_assignment(tmp_path, replace(assignment, hosts_apart=False, quotas=False))  # nodes of one machine
-    asked = task.assigned(tmp_path)
-    assert (asked.expected.hosts, asked.quotas) == (1, False)
+    result = task.assigned(tmp_path)
+    assert (result.expected.hosts, result.quotas) == (1, False)
 
 
 def test_a_configuration_of_other_code_is_refused(assignment, tmp_path):
@@ -39,9 +39,9 @@ def test_a_configuration_of_other_code_is_refused(assignment, tmp_path):
 
 def test_by_hand_the_overrides_are_composed_and_nothing_is_expected(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_STEP_NUM_NODES", "4")
-    asked = task.composed([*OVERRIDES, f"results={tmp_path / 'new'}"])
-    assert (asked.config.model.name, asked.folder, asked.quotas) == ("tiny", None, False)
-    assert (asked.expected.hosts, asked.expected.launcher) == (2, None)
+    result = task.composed([*OVERRIDES, f"results={tmp_path / 'new'}"])
+    assert (result.config.model.name, result.folder, result.quotas) == ("tiny", None, False)
+    assert (result.expected.hosts, result.expected.launcher) == (2, None)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_by_hand_the_overrides_are_composed_and_nothing_is_expected(tmp_path, mo
         (["results=/proc/none"], "results=/proc/none: .*records can be written"),
     ],
 )
-def test_what_cannot_be_done_by_hand_is_refused_at_once(overrides, problem, tmp_path):
+def test_a_run_that_needs_a_launcher_is_refused_by_hand_at_once(overrides, problem, tmp_path):
     with pytest.raises(ConfigError, match=problem):
         task.composed([f"results={tmp_path}", "distribution.controller=gloo", *overrides])

@@ -20,13 +20,13 @@ def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(t
     del sys.modules["made_up_package"]
 
 
-def test_what_is_made_while_nothing_is_collected_is_left_alone_later():
+def test_objects_of_the_block_without_collection_are_left_alone_later():
     try:
         with worker.uncollected():
             assert not gc.isenabled()
-            made = [[]]
+            objects = [[]]
         assert gc.isenabled()
-        assert not any(one is made for one in gc.get_objects())
+        assert not any(tracked is objects for tracked in gc.get_objects())
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
@@ -48,6 +48,6 @@ import scipy.stats
 
 
 @pytest.mark.slow
-def test_a_rank_loads_neither_hydra_nor_what_of_tensorflow_no_model_needs():
+def test_a_rank_loads_neither_hydra_nor_the_parts_of_tensorflow_that_no_model_needs():
     result = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, cwd=ROOT, check=True)
     assert set(result.stdout.split()) == {"tensorflow", "tf_keras"}

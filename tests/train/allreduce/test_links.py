@@ -18,9 +18,9 @@ def test_one_rank_sends_then_all_do_and_all_copy(size):
         *on_all_ranks(size, lambda rank: links.measure_bandwidth(rank, 0.2, lambda: KEY)), strict=True
     )
     assert not any(problems)
-    measured = [[transfer.what for transfer in transfers] for transfers in result]
-    assert measured[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
-    assert measured[0] == ["tcp_ring", "memory_copy"]
+    links_by_rank = [[transfer.what for transfer in transfers] for transfers in result]
+    assert links_by_rank[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
+    assert links_by_rank[0] == ["tcp_ring", "memory_copy"]
     for transfer in itertools.chain(*result):
         assert transfer.transferred_bytes >= 1 << 20
         assert transfer.time_s > 0

@@ -37,21 +37,21 @@ def test_messages_have_their_size_and_their_sum_is_checked_to_the_last_element(a
 
 def test_as_many_are_timed_as_fit_into_the_time(allreduce, config):
     # 2 s for a size, at least 5, at most 6, in three rounds; then at most 20
-    assert [allreduce.timed_count(one_s, config.allreduce_sweep) for one_s in (0.001, 0.35, 10.0)] == [2, 2, 2]
+    assert [allreduce.timed_count(time_s, config.allreduce_sweep) for time_s in (0.001, 0.35, 10.0)] == [2, 2, 2]
     more = replace(config.allreduce_sweep, max_timed=20)
-    assert [allreduce.timed_count(one_s, more) for one_s in (0.001, 0.2, 0.35, 10.0)] == [7, 4, 2, 2]
+    assert [allreduce.timed_count(time_s, more) for time_s in (0.001, 0.2, 0.35, 10.0)] == [7, 4, 2, 2]
 
 
 class Pair:
-    """Rank 0 of two: sums with what rank 1 would give, or with zeros."""
+    """Rank 0 of two. To each sum it adds the message of rank 1, a function of the size in bytes and the rank."""
 
     rank, size, local_rank = 0, 2, 0
 
-    def __init__(self, other):
-        self._other = other
+    def __init__(self, rank_1_message):
+        self._rank_1_message = rank_1_message
 
     def allreduce(self, tensor, name):
-        return tensor + self._other(4 * int(tensor.shape[0]), 1)
+        return tensor + self._rank_1_message(4 * int(tensor.shape[0]), 1)
 
     def gather(self, value, kind):
         return [value, value]
@@ -61,39 +61,39 @@ class Pair:
 
 
 @pytest.fixture
-def measured(allreduce, config, monkeypatch):
-    """Runs a sweep with another rank; what rank 0 recorded, and its clock."""
+def run_sweep(allreduce, config, monkeypatch):
+    """Run a sweep with a second rank; return the part of rank 0 and its clock."""
 
-    def run(other=allreduce.make_message):
+    def run(rank_1_message=allreduce.make_message):
         monkeypatch.setattr(allreduce.links, "measure_bandwidth", lambda *_: ([], ["tcp_stream: no way"]))
-        context = make_context(config, Pair(other))
+        context = make_context(config, Pair(rank_1_message))
         allreduce.run(context)
         return context.part.part, context.clock
 
     return run
 
 
-def test_every_size_is_timed_and_what_was_not_measured_is_reported(measured):
-    part, clock = measured()
-    result = sorted((of.round, of.message_bytes, len(of.times_s)) for of in part.allreduces)
+def test_every_size_is_timed_and_what_was_not_measured_is_reported(run_sweep):
+    part, clock = run_sweep()
+    result = sorted((row.round, row.message_bytes, len(row.times_s)) for row in part.allreduces)
     assert result == [(number, size, 2) for number in range(3) for size in (1024, 2048, 4096)]
-    orders = {tuple(of.message_bytes for of in part.allreduces if of.round == number) for number in range(3)}
+    orders = {tuple(row.message_bytes for row in part.allreduces if row.round == number) for number in range(3)}
     assert len(orders) > 1
-    times_s = [time_s for of in part.allreduces for time_s in of.times_s]
+    times_s = [time_s for row in part.allreduces for time_s in row.times_s]
     assert all(0 < time_s < math.inf for time_s in times_s)
     assert part.notes == ["not measured: tcp_stream: no way"]
     assert clock.seconds["timed"] == 9.0  # one tick for a size in a round
     assert part.timed_cores.wall_s >= sum(times_s)
 
 
-def test_wrong_sums_stop_the_run(measured):
+def test_wrong_sums_stop_the_run(run_sweep):
     with pytest.raises(RuntimeError, match=r"the allreduce of (1024|2048|4096) bytes returned wrong sums"):
-        measured(lambda size, rank: 0)
+        run_sweep(lambda size, rank: 0)
 
 
-def test_sizes_beyond_the_memory_are_named(allreduce, measured, monkeypatch):
+def test_sizes_beyond_the_memory_are_named(allreduce, run_sweep, monkeypatch):
     free = allreduce.psutil.virtual_memory()._replace(available=allreduce.COPIES_OF_MESSAGE * 2048)
     monkeypatch.setattr(allreduce.psutil, "virtual_memory", lambda: free)
-    part, _ = measured()
-    assert {of.message_bytes for of in part.allreduces} == {1024, 2048}
+    part, _ = run_sweep()
+    assert {row.message_bytes for row in part.allreduces} == {1024, 2048}
     assert part.notes[-1].startswith("messages of 4096 bytes and more left out")

@@ -7,7 +7,7 @@ from train.config.checks import AllowedValues, ConfigError, allow, check_results
 
 
 @pytest.mark.parametrize(
-    ("given", "inside", "outside", "words"),
+    ("keywords", "inside", "outside", "text"),
     [
         ({"minimum": 1}, (1, 7), (0, -1), "must be 1 or more"),
         ({"minimum": 0, "unit": "bytes"}, (0,), (-1,), "must be 0 bytes or more"),
@@ -20,11 +20,11 @@ from train.config.checks import AllowedValues, ConfigError, allow, check_results
         ({"names": ("cpu", "gpu")}, ("cpu", "gpu"), ("tpu", ""), "allowed are cpu, gpu"),
     ],
 )
-def test_limits_admit_what_their_words_say(given, inside, outside, words):
-    allowed = AllowedValues(**given)
+def test_allowed_values_admit_what_their_text_says(keywords, inside, outside, text):
+    allowed = AllowedValues(**keywords)
     assert all(allowed.admit(value) for value in inside)
     assert not any(allowed.admit(value) for value in outside)
-    assert allowed.text() == words
+    assert allowed.text() == text
 
 
 @dataclass

@@ -11,7 +11,7 @@ from train.config.compose import choices, compose_config, load
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_every_experiment_composes_and_gives_a_reason_for_each_value_that_its_report_does_not_state(experiment):
     composed = [compose_config([f"experiment={experiment}", f"device={device}"]) for device in ("cpu", "gpu")]
-    assert [(one.experiment, one.device) for one in composed] == [(experiment, "cpu"), (experiment, "gpu")]
+    assert [(config.experiment, config.device) for config in composed] == [(experiment, "cpu"), (experiment, "gpu")]
     text = (configuration.CONF / "experiment" / f"{experiment}.yaml").read_text()
     entries = re.findall(r"^  - ([a-z_.]+)(.*)$", text.partition("assumed:")[2].partition("\nexperiment:")[0], re.M)
     assert [key for key, _ in entries] == list(composed[0].assumed)
@@ -90,7 +90,7 @@ def test_a_gpu_keeps_horovod_s_own_defaults(device, gradients, cycle_time_ms):
 
 
 def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(conf):
-    """As `make tune WRITE=mine` writes it, over the file of another system."""
+    """The file of `make tune WRITE=mine`, over the file of another system."""
     settings = "distribution:\n  gradients: grouped\nthreads_per_rank: 3\n"
     text = f"# @package _global_\ndefaults:\n  - osc_owens@system\n  - _self_\nsystem:\n  name: mine\n{settings}"
     (conf / "system/mine.yaml").write_text(text)

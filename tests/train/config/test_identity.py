@@ -19,7 +19,7 @@ ARM = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": Tr
 
 
 @pytest.mark.parametrize(
-    ("given", "alike", "others"),
+    ("overrides", "unmeasured", "measured"),
     [
         (
             [],
@@ -39,10 +39,10 @@ ARM = {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 1, "allreduce": Tr
         (["dataset=cifar10", "dataset.data_dir=a"], ["dataset.data_dir=b"], ["dataset.augmentation=null"]),
     ],
 )  # fmt: skip
-def test_the_hash_changes_with_what_is_measured_and_with_nothing_else(given, alike, others):
-    base = config_hash(load(given))
-    assert [line for line in alike if config_hash(load([*given, line])) != base] == []
-    assert [line for line in others if config_hash(load([*given, line])) == base] == []
+def test_the_hash_changes_with_what_is_measured_and_with_nothing_else(overrides, unmeasured, measured):
+    base = config_hash(load(overrides))
+    assert [line for line in unmeasured if config_hash(load([*overrides, line])) != base] == []
+    assert [line for line in measured if config_hash(load([*overrides, line])) == base] == []
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
@@ -88,26 +88,26 @@ def test_the_record_says_what_is_assumed():
     assert load(["experiment=fruit", "dataset.data_dir=/data", "dataset.augmentation=null"]).assumed
 
 
-def test_a_derived_batch_measures_the_same_as_a_given_one():
+def test_a_derived_batch_measures_the_same_as_an_explicit_one():
     derived = load(["nodes=2", "batch_per_rank=null", "global_batch=8"])
-    given = load(["nodes=2", "batch_per_rank=4"])
-    assert derived.derived != given.derived
-    assert config_hash(derived) == config_hash(given)
+    explicit = load(["nodes=2", "batch_per_rank=4"])
+    assert derived.derived != explicit.derived
+    assert config_hash(derived) == config_hash(explicit)
 
 
 def test_the_learning_rate_follows_the_batches_of_a_step():
-    given = ["nodes=2", "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"]
-    assert learning_rate(load(given)) == pytest.approx(0.2)
-    assert learning_rate(load([*given, "distribution.backward_passes_per_step=3"])) == pytest.approx(0.6)
+    overrides = ["nodes=2", "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"]
+    assert learning_rate(load(overrides)) == pytest.approx(0.2)
+    assert learning_rate(load([*overrides, "distribution.backward_passes_per_step=3"])) == pytest.approx(0.6)
 
 
 def test_a_record_keeps_only_what_the_run_uses():
-    plain = resolved(load([]))
-    assert not {"sweep", "arms", "when_emulated"} & plain.keys()
-    assert not {"data_dir", "on_damaged", "augmentation"} & plain["dataset"].keys()
-    assert (plain["distribution"]["cycle_time_ms"], plain["distribution"]["elastic"]) == (20, False)
-    assert not {"commit_steps", "timeline"} & plain["distribution"].keys()
-    assert plain["model"]["train_layers"] == "all"
+    default = resolved(load([]))
+    assert not {"sweep", "arms", "when_emulated"} & default.keys()
+    assert not {"data_dir", "on_damaged", "augmentation"} & default["dataset"].keys()
+    assert (default["distribution"]["cycle_time_ms"], default["distribution"]["elastic"]) == (20, False)
+    assert not {"commit_steps", "timeline"} & default["distribution"].keys()
+    assert default["model"]["train_layers"] == "all"
     assert resolved(load([*LAUNCHES, "distribution.timeline=true"]))["distribution"]["timeline"] is True
     digits = ["dataset=digits", "measure.epochs=1", "distribution.elastic=true"]
     elastic = resolved(load(digits))["distribution"]
@@ -150,18 +150,18 @@ def launch():
 
 def test_only_what_differs_is_a_setting_of_a_rank_group(launch):
     assert identity.differing_settings(launch, launch) == {}
-    other = load([*GROUPS, "ranks_per_node=2", "threads_per_rank=1", "distribution.cycle_time_ms=5"])
-    assert identity.differing_settings(launch, other) == HALF
+    group = load([*GROUPS, "ranks_per_node=2", "threads_per_rank=1", "distribution.cycle_time_ms=5"])
+    assert identity.differing_settings(launch, group) == HALF
 
 
 def test_a_rank_group_has_the_configuration_of_its_launch_with_its_own_settings(launch):
     assert identity.config_of(launch, 0) is launch
     assert launch.ranks_of_job == launch.ranks == 1
     launch = with_values(launch, {"launch": LaunchPlan(rank_groups=(RankGroup({}, 0, 1), RankGroup(HALF, 1, 2)))})
-    own = identity.config_of(launch, 1)
-    assert (own.ranks_per_node, own.distribution.cycle_time_ms) == (2, 5.0)
+    group = identity.config_of(launch, 1)
+    assert (group.ranks_per_node, group.distribution.cycle_time_ms) == (2, 5.0)
     assert identity.config_of(launch, 0) == launch
-    assert (own.ranks, own.ranks_of_job) == (2, 3)
+    assert (group.ranks, group.ranks_of_job) == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
         ("controller", "mpi", "backend={backend} (needs gloo|starts one process)"),
     ],
 )
-def test_what_only_horovod_can_do_is_refused_to_every_strategy(backend, key, value, why):
+def test_settings_of_horovod_alone_are_refused_with_every_strategy(backend, key, value, why):
     with pytest.raises(ConfigError, match=f"{key}={value}: .*{why.format(backend=backend)}"):
         load([f"distribution={backend}", "nodes=2", f"distribution.{key}={value}"])
 
@@ -152,9 +152,10 @@ def test_batches_follow_from_each_other(overrides, batch_per_rank, global_batch,
 
 def test_one_process_takes_the_batches_of_all_ranks():
     shape = ["nodes=2", "ranks_per_node=2", "batch_per_rank=3"]
-    one, several = load([*shape, "distribution=ps_cpu"]), load(shape)
-    assert (one.ranks, one.towers, one.processes, one.step_batch, one.global_batch) == (4, 4, 1, 12, 12)
-    assert (several.ranks, several.towers, several.processes, several.step_batch) == (4, 1, 4, 3)
+    single, several = load([*shape, "distribution=ps_cpu"]), load(shape)
+    assert single.ranks == several.ranks == 4
+    assert (single.towers, single.processes, single.step_batch, single.global_batch) == (4, 1, 12, 12)
+    assert (several.towers, several.processes, several.step_batch) == (1, 4, 3)
 
 
 @pytest.mark.parametrize("more", [["nodes=4"], ["nodes=1", "distribution.backend=none"]])
@@ -192,8 +193,8 @@ def test_a_configuration_and_its_sections_cannot_be_changed():
         config.launch.rounds = ()
 
 
-def hosts(given):
-    return load(["launcher=ssh", f"launcher.hosts=[{given}]"]).launcher.hosts
+def hosts(names):
+    return load(["launcher=ssh", f"launcher.hosts=[{names}]"]).launcher.hosts
 
 
 def test_names_and_addresses_are_hosts():
@@ -202,7 +203,7 @@ def test_names_and_addresses_are_hosts():
 
 
 @pytest.mark.parametrize(
-    ("given", "instead"),
+    ("name", "advice"),
     [
         ("root@n1", r"launcher.hosts=root@n1: give the name alone, and the user in ~/.ssh/config"),
         ("'n1:2'", "launcher.hosts=n1:2: give the name alone, and the ranks of each host as ranks_per_node"),
@@ -211,9 +212,9 @@ def test_names_and_addresses_are_hosts():
         ("1e3", r"a name that looks like a number needs quotes: launcher.hosts=\['1e3'\]"),
     ],
 )
-def test_what_horovods_launcher_would_not_take_is_refused_with_what_to_do(given, instead):
-    with pytest.raises(ConfigError, match=instead):
-        hosts(given)
+def test_what_horovods_launcher_would_not_take_is_refused_with_what_to_do(name, advice):
+    with pytest.raises(ConfigError, match=advice):
+        hosts(name)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +224,6 @@ def test_what_horovods_launcher_would_not_take_is_refused_with_what_to_do(given,
         ({"a": "in-memory"}, "roles.a=in-memory: allowed are base, control, point"),
     ],
 )
-def test_roles_are_of_arms_and_known(roles, message):
+def test_roles_must_be_known_and_those_of_arms(roles, message):
     with pytest.raises(ConfigError, match=message):
         ExperimentConfig(arms={"a": [], "b": ["seed=1"]}, roles=roles)

@@ -1,11 +1,11 @@
-"""What the tests of the datasets share: small sets in the true layouts, and what ranks read of them."""
+"""Fixtures of the tests of the datasets: readers of small sets, and the samples that ranks read from them."""
 
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# As the ranks set them, before TensorFlow is imported.
+# Ranks set these too, before TensorFlow is imported.
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
@@ -22,34 +22,34 @@ Sample = tuple[tuple[int, ...], int]  # a colour in tens, as JPEG moves a level 
 
 
 @pytest.fixture
-def opened() -> Callable[..., list[Reader]]:
-    """A dataset as each rank of a job opens it, at 16 x 16 pixels, without augmentation unless asked for."""
+def open_dataset() -> Callable[..., list[Reader]]:
+    """Open a dataset on each rank of a job, at 16 x 16 pixels, by default without augmentation."""
 
     def open_all(dataset: str, folder: Path, *overrides: str, augmented: bool = False) -> list[Reader]:
-        given = [f"dataset={dataset}", f"dataset.data_dir={folder}", "model=tiny", "model.image_size=16", "nodes=1"]
-        given += ["batch_per_rank=2", *([] if augmented else ["dataset.augmentation=null"]), *overrides]
-        config = load(given)
+        settings = [f"dataset={dataset}", f"dataset.data_dir={folder}", "model=tiny", "model.image_size=16", "nodes=1"]
+        settings += ["batch_per_rank=2", *([] if augmented else ["dataset.augmentation=null"]), *overrides]
+        config = load(settings)
         return [DATASETS[dataset](config, rank) for rank in range(config.ranks)]
 
     return open_all
 
 
 @pytest.fixture
-def damaged(opened) -> Callable[..., Reader]:
-    """A damaged dataset as the only rank opens it: it is checked that with on_damaged=error it opens none."""
+def open_damaged(open_dataset) -> Callable[..., Reader]:
+    """Open a damaged dataset on the only rank; check that on_damaged=error refuses it."""
 
-    def open_damaged(dataset: str, folder: Path, *overrides: str) -> Reader:
-        (reader,) = opened(dataset, folder, *overrides)
+    def open_reader(dataset: str, folder: Path, *overrides: str) -> Reader:
+        (reader,) = open_dataset(dataset, folder, *overrides)
         with pytest.raises(ConfigError, match="on_damaged=skip") as error:
-            opened(dataset, folder, *overrides, "dataset.on_damaged=error")
+            open_dataset(dataset, folder, *overrides, "dataset.on_damaged=error")
         assert any(note in str(error.value) for note in reader.notes)
         return reader
 
-    return open_damaged
+    return open_reader
 
 
 @pytest.fixture
-def picture() -> Callable[..., None]:
+def write_picture() -> Callable[..., None]:
     """Write an image of one colour; its suffix says the format."""
 
     def write(path: Path, colour: tuple[int, int, int]) -> None:
@@ -70,34 +70,34 @@ def weighted(batches: Iterator[tuple]) -> Iterator[tuple[Sample, float]]:
 
 
 @pytest.fixture
-def trained() -> Callable[..., list[Sample]]:
+def training_samples() -> Callable[..., list[Sample]]:
     """The samples that ranks train with in an epoch, by the colour of the first pixel."""
-    return lambda readers, epoch=0: [one for reader in readers for one, _ in weighted(reader.training(epoch))]
+    return lambda readers, epoch=0: [sample for reader in readers for sample, _ in weighted(reader.training(epoch))]
 
 
 @pytest.fixture
-def validated() -> Callable[..., Counter[Sample]]:
-    """The weight of each validation sample on all ranks together, but for padding."""
+def validation_weights() -> Callable[..., Counter[Sample]]:
+    """The weight of each validation sample on all ranks together, without padding."""
 
     def weights(readers: list[Reader]) -> Counter[Sample]:
-        counted: Counter[Sample] = Counter()
+        totals: Counter[Sample] = Counter()
         for reader in readers:
             for sample, weight in weighted(reader.validation()):
-                counted[sample] += weight
-        return +counted
+                totals[sample] += weight
+        return +totals
 
     return weights
 
 
 @pytest.fixture
-def each_once(trained, validated) -> Callable[..., None]:
+def check_each_once(training_samples, validation_weights) -> Callable[..., None]:
     """Check that ranks train with samples of one set, as many as fill global batches, and validate those of another."""
 
     def check(readers: list[Reader], training: set[Sample], validation: set[Sample], epoch: int = 0) -> None:
-        samples = trained(readers, epoch)
+        samples = training_samples(readers, epoch)
         global_batch = len(readers) * readers[0].step_batch
         assert len(set(samples)) == len(samples) == len(training) // global_batch * global_batch
         assert set(samples) <= training
-        assert validated(readers) == dict.fromkeys(validation, 1)
+        assert validation_weights(readers) == dict.fromkeys(validation, 1)
 
     return check

@@ -1,4 +1,4 @@
-"""A folder in which a dataset is not, for all datasets."""
+"""The errors of each dataset for a folder that does not hold it."""
 
 import pytest
 
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.slow
         ("imdb_wiki", ["there/imdb_crop"], "", "found imdb_crop/; expected imdb_crop with imdb.mat"),
     ],
 )
-def test_a_wrong_folder_is_explained(tmp_path, dataset, folders, file, message, opened):
+def test_a_wrong_folder_is_explained(tmp_path, dataset, folders, file, message, open_dataset):
     for folder in folders:
         (tmp_path / folder).mkdir(parents=True)
     if file:
         (tmp_path / file).touch()
     with pytest.raises(ConfigError, match=message):
-        opened(dataset, tmp_path / "there")
+        open_dataset(dataset, tmp_path / "there")

@@ -8,7 +8,7 @@ from train.config.compose import load
 
 pytestmark = pytest.mark.slow
 
-# Of the true set's order, which is that of its numbers: 8, 4 and 10 images.
+# Images of each class folder; folders are in the order of their numbers, as in the true set.
 COUNTS = {"001.ak47": 8, "056.dog": 4, "257.clutter": 10}
 OBJECTS = {
     ((20 * number, 80 * label + 40, 130), label): f"{name}/{name[:3]}_{number:04}.jpg"
@@ -18,37 +18,37 @@ OBJECTS = {
 
 
 @pytest.fixture
-def caltech(tmp_path, picture) -> Path:
-    """With the two things that do not belong: a folder within a class, and a file that is no image."""
+def caltech(tmp_path, write_picture) -> Path:
+    """A small Caltech-256, with a folder within a class and a file that is no image, as in the true set."""
     root = tmp_path / "256_ObjectCategories"
     for (colour, _), name in OBJECTS.items():
-        picture(root / name, colour)
+        write_picture(root / name, colour)
     (root / "056.dog/greg").mkdir()
     (root / "056.dog/RENAME2").write_text("mv")
     return tmp_path
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_split_80_20_and_every_image_once(caltech, ranks, opened, trained, validated):
-    readers = opened("caltech256", caltech, f"nodes={ranks}", "dataset.classes=3", "batch_per_rank=1")
+def test_split_80_20_and_every_image_once(caltech, ranks, open_dataset, training_samples, validation_weights):
+    readers = open_dataset("caltech256", caltech, f"nodes={ranks}", "dataset.classes=3", "batch_per_rank=1")
     assert readers[0].notes[0].endswith("2 entries that are not images, ignored: 056.dog/RENAME2, 056.dog/greg")
-    training, validation = trained(readers), validated(readers)
+    training, validation = training_samples(readers), validation_weights(readers)
     assert len(set(training)) == len(training) == 18 // ranks * ranks  # 22 images: round(4.4) = 4 validate, 18 train
     assert list(validation.values()) == [1] * 4
     assert not set(training) & validation.keys()
     assert set(training) | validation.keys() <= OBJECTS.keys()
 
 
-def test_the_split_stays_when_an_image_is_damaged(caltech, opened, validated):
-    before = validated(opened("caltech256", caltech, "dataset.classes=3"))
+def test_the_split_stays_when_an_image_is_damaged(caltech, open_dataset, validation_weights):
+    before = validation_weights(open_dataset("caltech256", caltech, "dataset.classes=3"))
     victim = caltech / "256_ObjectCategories" / OBJECTS[max(OBJECTS.keys() - before.keys())]
     victim.write_bytes(victim.read_bytes()[:-50])
-    assert validated(opened("caltech256", caltech, "dataset.classes=3")) == before
+    assert validation_weights(open_dataset("caltech256", caltech, "dataset.classes=3")) == before
 
 
-def test_fewer_class_folders_are_an_error(caltech, opened):
+def test_fewer_class_folders_are_an_error(caltech, open_dataset):
     with pytest.raises(ConfigError, match=r"found 3 class folders .*; dataset.classes is 257. Give dataset.classes=3"):
-        opened("caltech256", caltech)
+        open_dataset("caltech256", caltech)
 
 
 def samples(part: int, count: int) -> set:
@@ -58,31 +58,31 @@ def samples(part: int, count: int) -> set:
 
 
 @pytest.fixture
-def fruit(tmp_path, picture) -> Path:
+def fruit(tmp_path, write_picture) -> Path:
     """Three training and two test images a class: 18 and 12."""
     for part, (folder, count) in enumerate((("train", 3), ("test", 2))):
         for colour, label in samples(part, count):
-            picture(
-                tmp_path / "dataset" / folder / CLASSES[label] / f"Screen Shot 2018 at {colour[0] // 40}.png", colour
-            )
+            name = f"{CLASSES[label]}/Screen Shot 2018 at {colour[0] // 40}.png"
+            write_picture(tmp_path / "dataset" / folder / name, colour)
     return tmp_path
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_every_image_once_with_its_label_whatever_the_ranks(fruit, ranks, opened, each_once):
-    each_once(opened("fruit", fruit, f"nodes={ranks}", "batch_per_rank=4"), samples(0, 3), samples(1, 2), epoch=3)
+def test_every_image_once_with_its_label_whatever_the_ranks(fruit, ranks, open_dataset, check_each_once):
+    readers = open_dataset("fruit", fruit, f"nodes={ranks}", "batch_per_rank=4")
+    check_each_once(readers, samples(0, 3), samples(1, 2), epoch=3)
 
 
-def test_damaged_files_are_counted_and_named_and_the_others_read(fruit, damaged, trained):
+def test_damaged_files_are_counted_and_named_and_the_others_read(fruit, open_damaged, training_samples):
     folder = fruit / "dataset/train"
-    cut = folder / "freshapples/Screen Shot 2018 at 0.png"
-    cut.write_bytes(cut.read_bytes()[:-20])
+    truncated = folder / "freshapples/Screen Shot 2018 at 0.png"
+    truncated.write_bytes(truncated.read_bytes()[:-20])
     (folder / "freshbanana/Screen Shot 2018 at 1.png").write_bytes(b"")
     (folder / "rottenbanana/Screen Shot 2018 at 2.png").write_text("<html>not found</html>")
     (folder / "rottenbanana/readme.txt").write_text("hello")
     (folder / "rottenbanana/.DS_Store").write_text("")
-    reader = damaged("fruit", fruit, "batch_per_rank=1")
-    assert len(set(trained([reader]))) == 15
+    reader = open_damaged("fruit", fruit, "batch_per_rank=1")
+    assert len(set(training_samples([reader]))) == 15
     assert reader.notes == [
         f"{folder}: 1 entries that are not images, ignored: rottenbanana/readme.txt",
         f"{folder}: 3 of 18 training images damaged and left out: "
@@ -93,40 +93,40 @@ def test_damaged_files_are_counted_and_named_and_the_others_read(fruit, damaged,
 
 
 @pytest.mark.parametrize(("part", "training", "validating"), [("train", 17, 12), ("test", 18, 11)])
-def test_an_image_that_only_decoding_finds_damaged_is_named_when_it_comes(
-    fruit, part, training, validating, opened, trained, validated
+def test_an_image_that_only_decoding_finds_damaged_is_named_when_it_is_read(
+    fruit, part, training, validating, open_dataset, training_samples, validation_weights
 ):
     path = fruit / "dataset" / part / "freshapples/Screen Shot 2018 at 1.png"
     content = bytearray(path.read_bytes())
     middle = content.index(b"IDAT") + 6
     content[middle : middle + 4] = b"\0\0\0\0"
     path.write_bytes(bytes(content))
-    readers = opened("fruit", fruit, "batch_per_rank=3")
+    readers = open_dataset("fruit", fruit, "batch_per_rank=3")
     assert readers[0].notes == []
     for epoch in range(2):
-        images = trained(readers, epoch)
+        images = training_samples(readers, epoch)
         assert (len(images), len(set(images))) == (18, training)
-        assert validated(readers).total() == len(validated(readers)) == validating
-    (note,) = readers[0].notes  # once, although two epochs met it
+        assert validation_weights(readers).total() == len(validation_weights(readers)) == validating
+    (note,) = readers[0].notes  # once, although two epochs read it
     assert note.startswith("freshapples/Screen Shot 2018 at 1.png cannot be decoded (")
-    readers = opened("fruit", fruit, "batch_per_rank=3", "dataset.on_damaged=error")
+    readers = open_dataset("fruit", fruit, "batch_per_rank=3", "dataset.on_damaged=error")
     with pytest.raises(ConfigError, match="cannot be decoded"):
-        {"train": trained, "test": validated}[part](readers)
+        {"train": training_samples, "test": validation_weights}[part](readers)
 
 
-def test_an_empty_class_folder_is_named_or_an_error(fruit, damaged):
+def test_an_empty_class_folder_is_named_or_an_error(fruit, open_damaged):
     for path in (fruit / "dataset/train/rottenoranges").iterdir():
         path.unlink()
-    notes = damaged("fruit", fruit).notes
+    notes = open_damaged("fruit", fruit).notes
     assert notes == [f"{fruit}/dataset/train: 1 class folders without an image: rottenoranges"]
 
 
-def test_class_folders_must_be_as_many_as_the_model_has_and_in_both_parts(fruit, picture, opened):
-    picture(fruit / "dataset/train/freshkiwis/1.png", (0, 0, 0))
+def test_class_folders_must_be_as_many_as_the_model_has_and_in_both_parts(fruit, write_picture, open_dataset):
+    write_picture(fruit / "dataset/train/freshkiwis/1.png", (0, 0, 0))
     with pytest.raises(ConfigError, match="train and test must have the same class folders; only one has freshkiwis"):
-        opened("fruit", fruit)
-    picture(fruit / "dataset/test/freshkiwis/1.png", (0, 0, 0))
-    assert opened("fruit", fruit, "dataset.classes=7")
+        open_dataset("fruit", fruit)
+    write_picture(fruit / "dataset/test/freshkiwis/1.png", (0, 0, 0))
+    assert open_dataset("fruit", fruit, "dataset.classes=7")
 
 
 def test_augmentation_as_report_004_states_it():

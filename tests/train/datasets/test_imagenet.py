@@ -17,7 +17,7 @@ FIRST, SECOND = "train-00000-of-00003", "train-00001-of-00003"  # with records 0
 
 
 def sample(part: int, number: int) -> tuple[tuple[int, int, int], int]:
-    """A colour that tells the sample, and its label, from 0."""
+    """A colour that is unique to the sample, and its label, which counts from 0."""
     return (10 * number + 10, 100 * part + 50, 130), number % CLASSES
 
 
@@ -30,50 +30,50 @@ def record(part: int, number: int) -> bytes:
 def shards(tmp_path) -> Path:
     """20 training images in three files of unequal length, 5 validation images in two."""
     for part, name, ends in ((0, "train", (0, 3, 12, 20)), (1, "validation", (0, 4, 5))):
-        for place, (begin, end) in enumerate(pairwise(ends)):
-            path = tmp_path / f"{name}-{place:05}-of-{len(ends) - 1:05}"
+        for shard, (begin, end) in enumerate(pairwise(ends)):
+            path = tmp_path / f"{name}-{shard:05}-of-{len(ends) - 1:05}"
             write_records(path, [record(part, number) for number in range(begin, end)])
     return tmp_path
 
 
 @pytest.fixture
-def small(opened):
-    return lambda folder, *overrides, **more: opened(
+def open_small(open_dataset):
+    return lambda folder, *overrides, **more: open_dataset(
         "imagenet", folder, f"dataset.classes={CLASSES}", *overrides, **more
     )
 
 
 @pytest.mark.parametrize("augmented", [True, False])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_every_record_once_with_its_label_from_0_whatever_the_ranks(shards, ranks, augmented, small, each_once):
-    readers = small(shards, f"nodes={ranks}", "batch_per_rank=3", augmented=augmented)
+def test_every_record_once_with_its_label_whatever_the_ranks(shards, ranks, augmented, open_small, check_each_once):
+    readers = open_small(shards, f"nodes={ranks}", "batch_per_rank=3", augmented=augmented)
     training, validation = ({sample(part, number) for number in range(count)} for part, count in ((0, 20), (1, 5)))
-    each_once(readers, training, validation, epoch=1)
+    check_each_once(readers, training, validation, epoch=1)
 
 
-def test_files_in_folders_of_their_part_are_found(shards, small):
+def test_files_in_folders_of_their_part_are_found(shards, open_small):
     for part in ("train", "validation"):
         (shards / "tfrecords" / part).mkdir(parents=True)
         for path in shards.glob(f"{part}-*"):
             path.rename(shards / "tfrecords" / part / path.name)
-    (reader,) = small(shards)
+    (reader,) = open_small(shards)
     assert (reader.parts.training.samples, reader.parts.validation.samples) == (20, 5)
 
 
-def test_a_file_cut_short_is_named_with_what_it_still_has(shards, damaged, trained):
+def test_a_file_cut_short_is_named_with_what_it_still_has(shards, open_damaged, training_samples):
     path = shards / SECOND
     begins, _ = imagenet.offsets(path)
     path.write_bytes(path.read_bytes()[: begins[5] + 100])
-    reader = damaged("imagenet", shards, f"dataset.classes={CLASSES}", "batch_per_rank=1")
+    reader = open_damaged("imagenet", shards, f"dataset.classes={CLASSES}", "batch_per_rank=1")
     assert reader.notes == [f"1 train files cut short: {SECOND} (after 5 records, 100 bytes)"]
-    assert set(trained([reader])) == {sample(0, number) for number in (*range(8), *range(12, 20))}
+    assert set(training_samples([reader])) == {sample(0, number) for number in (*range(8), *range(12, 20))}
 
 
-def test_missing_files_are_named(shards, small):
+def test_missing_files_are_named(shards, open_small):
     (shards / SECOND).unlink()
     for path in shards.glob("validation-*"):
         path.unlink()
-    (reader,) = small(shards, "batch_per_rank=1")
+    (reader,) = open_small(shards, "batch_per_rank=1")
     assert reader.notes == [f"1 of 3 train files missing: {SECOND}", f"{shards}: no validation files"]
     assert reader.steps_per_epoch == 11
     assert list(reader.validation()) == []
@@ -87,14 +87,14 @@ def test_missing_files_are_named(shards, small):
         (lambda: b"\xffhello", 0, "not the expected content"),
     ],
 )
-def test_a_record_that_cannot_be_read_is_named_when_it_comes(shards, small, trained, bad, flipped, why):
+def test_a_record_that_cannot_be_read_is_named_when_it_is_read(shards, open_small, training_samples, bad, flipped, why):
     path = shards / FIRST
     write_records(path, [record(0, 0), bad(), record(0, 2)])
     content = bytearray(path.read_bytes())
     content[imagenet.offsets(path)[0][1] + 200] ^= flipped
     path.write_bytes(bytes(content))
-    (reader,) = small(shards, "batch_per_rank=4")
-    samples = trained([reader])
+    (reader,) = open_small(shards, "batch_per_rank=4")
+    samples = training_samples([reader])
     assert len(samples) == 20
     assert set(samples) == {sample(0, number) for number in range(20) if number != 1}
     (note,) = reader.notes
@@ -118,13 +118,13 @@ def other_example() -> bytes:
         ("train-00000-of-00008", lambda: record(0, 0), r"train files of more than one conversion: of \[3, 8\] files"),
     ],
 )
-def test_files_of_another_make_stop_before_training(shards, small, name, first, problem):
+def test_files_of_another_conversion_stop_before_training(shards, open_small, name, first, problem):
     write_records(shards / name, [first()])
     with pytest.raises(ConfigError, match=problem):
-        small(shards)
+        open_small(shards)
 
 
-def test_a_crop_of_training_is_another_each_epoch_and_validation_the_middle(shards, small):
+def test_a_crop_of_training_is_another_each_epoch_and_validation_the_middle(shards, open_small):
     import tensorflow as tf
 
     left_half = Image.new("RGB", (200, 100), (0, 0, 0))
@@ -135,10 +135,10 @@ def test_a_crop_of_training_is_another_each_epoch_and_validation_the_middle(shar
     half.features.feature["image/encoded"].bytes_list.value[0] = buffer.getvalue()
     for path in shards.iterdir():
         write_records(path, [half.SerializeToString()])
-    (reader,) = small(shards, "batch_per_rank=3", augmented=True)
+    (reader,) = open_small(shards, "batch_per_rank=3", augmented=True)
     whites = [float(np.mean(images)) for epoch in range(4) for images, _ in reader.training(epoch)]
     assert len(set(whites)) == 4
     images, _, weights = next(reader.validation())
-    # The middle 88 of 200 columns begin at 56: white ends at 50, so none of it is seen.
+    # The middle 88 of 200 columns begin at 56: white ends at 50, so it has none.
     assert float(np.max(images[0])) < 0.05
     assert weights.numpy().tolist() == [1, 1, 0]

@@ -32,19 +32,19 @@ def test_age_on_the_first_of_july(birth, taken, age):
 
 
 def portrait(number: int) -> tuple[tuple[int, int, int], int]:
-    """20 of IMDb, aged 10 to 29, and 4 of Wikipedia, aged 60 to 63."""
+    """The colour and age of a portrait: 20 are of IMDb, aged 10 to 29, and 4 of Wikipedia, aged 60 to 63."""
     return ((10 * number + 10, 50, 200), 10 + number) if number < 20 else ((10 * number - 190, 150, 200), 40 + number)
 
 
 @pytest.fixture
-def faces(tmp_path, picture) -> Path:
+def faces(tmp_path, write_picture) -> Path:
     """The portraits, and four to be left out."""
     imdb, wiki = [], []
     for number in range(24):
         colour, age = portrait(number)
         path = f"{number % 4:02}/nm{number:07}_rm1_1980-1-1_{1980 + age}.jpg"
         (imdb if number < 20 else wiki).append(((1980, 1, 1), 1980 + age, path, 3.5, NAN))
-        picture(tmp_path / ("imdb_crop" if number < 20 else "wiki_crop") / path, colour)
+        write_picture(tmp_path / ("imdb_crop" if number < 20 else "wiki_crop") / path, colour)
     imdb.insert(3, ((1980, 1, 1), 2000, "00/no_face.jpg", NONE, NAN))
     imdb.insert(7, ((1980, 1, 1), 2000, "00/two_faces.jpg", 3.0, 2.0))
     imdb.insert(9, ((1900, 1, 1), 2001, "00/old.jpg", 3.0, NAN))
@@ -55,9 +55,9 @@ def faces(tmp_path, picture) -> Path:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_every_portrait_once_with_its_age_whatever_the_ranks(faces, ranks, opened, trained, validated):
-    readers = opened("imdb_wiki", faces, f"nodes={ranks}", "batch_per_rank=3")
-    training, validation = trained(readers), validated(readers)
+def test_every_portrait_once_with_its_age(faces, ranks, open_dataset, training_samples, validation_weights):
+    readers = open_dataset("imdb_wiki", faces, f"nodes={ranks}", "batch_per_rank=3")
+    training, validation = training_samples(readers), validation_weights(readers)
     assert len(set(training)) == len(training) == 19 // (3 * ranks) * 3 * ranks
     assert list(validation.values()) == [1] * 5  # of 24: round(4.8)
     assert not set(training) & validation.keys()
@@ -70,27 +70,27 @@ def test_every_portrait_once_with_its_age_whatever_the_ranks(faces, ranks, opene
     ]
 
 
-def test_one_of_the_two_is_enough_and_reported(faces, opened):
-    (reader,) = opened("imdb_wiki", faces / "wiki_crop", "batch_per_rank=1")
+def test_one_of_the_two_sets_is_enough_and_reported(faces, open_dataset):
+    (reader,) = open_dataset("imdb_wiki", faces / "wiki_crop", "batch_per_rank=1")
     assert reader.steps_per_epoch == 3
     assert reader.notes[0] == "imdb.mat is not there: without its images"
     assert [(fact.count, fact.published) for fact in reader.parts.facts[:2]] == [(0, 460_723), (4, 62_328)]
 
 
-def test_the_crops_are_taken_where_the_whole_pictures_lie_there_too(faces, opened):
+def test_the_crops_are_read_where_the_folder_has_the_whole_pictures_too(faces, open_dataset):
     write_mat(faces / "imdb/imdb.mat", [((1980, 1, 1), 1990, "00/elsewhere.jpg", 3.0, NAN)])
-    (reader,) = opened("imdb_wiki", faces)
+    (reader,) = open_dataset("imdb_wiki", faces)
     assert reader.parts.facts[0].count == 24
 
 
-def test_missing_and_damaged_crops_are_named(faces, opened):
-    missing, cut = (f"imdb_crop/0{n}/nm000000{n}_rm1_1980-1-1_199{n}.jpg" for n in (2, 3))
+def test_missing_and_damaged_crops_are_named(faces, open_dataset):
+    missing, truncated = (f"imdb_crop/0{n}/nm000000{n}_rm1_1980-1-1_199{n}.jpg" for n in (2, 3))
     (faces / missing).unlink()
-    (faces / cut).write_bytes((faces / cut).read_bytes()[:-30])
-    (reader,) = opened("imdb_wiki", faces, "dataset.validation_fraction=0")
+    (faces / truncated).write_bytes((faces / truncated).read_bytes()[:-30])
+    (reader,) = open_dataset("imdb_wiki", faces, "dataset.validation_fraction=0")
     assert reader.parts.training.samples == 22
     assert reader.notes[-1].endswith(
-        f"2 of 24 training images damaged and left out: {missing} (No such file or directory), {cut} (cut short)"
+        f"2 of 24 training images damaged and left out: {missing} (No such file or directory), {truncated} (cut short)"
     )
 
 
@@ -114,7 +114,7 @@ def write_version_73(path: Path) -> None:
         (lambda path: savemat(path, {"wiki": 1}), r"imdb.mat: expected the struct imdb"),
     ],
 )
-def test_another_table_is_explained(faces, write, message, opened):
+def test_another_table_is_explained(faces, write, message, open_dataset):
     write(faces / "imdb_crop/imdb.mat")
     with pytest.raises(ConfigError, match=message):
-        opened("imdb_wiki", faces)
+        open_dataset("imdb_wiki", faces)

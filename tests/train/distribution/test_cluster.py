@@ -48,7 +48,7 @@ def store(server):
     return Store({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)})
 
 
-def test_all_workers_are_found_once_they_have_come(store):
+def test_all_workers_are_returned_when_they_have_come(store):
     store.put(0, worker(1), KEY)
     threading.Timer(0.2, store.put, (1, worker(2, "n2"), KEY)).start()
     assert cluster.wait_for_peers(store, 2, KEY) == [worker(1), worker(2, "n2")]
@@ -62,8 +62,8 @@ def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
         cluster.wait_for_peers(store, 4, KEY)
 
 
-def test_what_somebody_else_left_in_the_store_does_not_count(store):
-    def stored(rank, data=None):
+def test_an_entry_of_somebody_else_in_the_store_does_not_count(store):
+    def access(rank, data=None):
         request = urllib.request.Request(
             f"http://{store.address}/workers/{rank}", data, method="PUT" if data else "GET"
         )
@@ -72,11 +72,11 @@ def test_what_somebody_else_left_in_the_store_does_not_count(store):
 
     store.put(0, worker(1), b"x" * 64)
     assert store.get(0, KEY) is None
-    stored(1, b'{"host": "evil"}')
+    access(1, b'{"host": "evil"}')
     assert store.get(1, KEY) is None
     store.put(1, worker(1), KEY)
-    assert KEY not in stored(1)
-    stored(0, stored(1))
+    assert KEY not in access(1)
+    access(0, access(1))
     assert store.get(0, KEY) is None  # what rank 1 signed is not rank 0's
 
 
@@ -112,9 +112,9 @@ def test_ranks_connect_at_the_port_of_the_first_though_strangers_knock():
         workers = [worker(listener.getsockname()[1]) for listener in (first, second)]
         socket.create_connection(first.getsockname()).close()
 
-        def work(joined):
-            listener = (first, second)[joined.rank]
-            return cluster.connect_group(joined.rank, workers, listener, KEY).gather(f"rank {joined.rank}", str)
+        def work(thread):
+            listener = (first, second)[thread.rank]
+            return cluster.connect_group(thread.rank, workers, listener, KEY).gather(f"rank {thread.rank}", str)
 
         assert on_all_ranks(2, work) == [["rank 0", "rank 1"]] * 2
 
@@ -141,13 +141,13 @@ PS = ["distribution=ps", "distribution.servers=2"]
     ],
 )
 def test_tensorflow_gets_the_addresses_of_all_tasks_and_which_one_this_is(overrides, ranks, spec, task):
-    given = settings(*overrides)
-    tasks = [cluster.rank_tasks(given, rank, ranks - given.server_nodes) for rank in range(ranks)]
+    distribution = settings(*overrides)
+    tasks = [cluster.rank_tasks(distribution, rank, ranks - distribution.server_nodes) for rank in range(ranks)]
     peers = [
         Peer("n", f"a{rank}", {task: port for port, task in enumerate(names, 1)}) for rank, names in enumerate(tasks)
     ]
-    here = Cluster(peers, types.SimpleNamespace(rank=ranks - 1))
-    assert json.loads(here.config()) == {"cluster": spec, "task": task}
+    last = Cluster(peers, types.SimpleNamespace(rank=ranks - 1))
+    assert json.loads(last.config()) == {"cluster": spec, "task": task}
 
 
 def test_each_task_has_another_port_after_the_first(monkeypatch):
@@ -173,7 +173,7 @@ def test_processes_that_were_not_started_as_ranks_are_an_error(monkeypatch, tmp_
         cluster.connect(settings(*overrides), workers, None, tmp_path)
 
 
-# Any call of PyDLL keeps other threads of Python from running, as TensorFlow's does.
+# A call of PyDLL keeps other Python threads from running, as TensorFlow's call does.
 HANGS = """
 import ctypes, socket, sys
 from pathlib import Path
@@ -184,18 +184,18 @@ from train.distribution.cluster import Peer
 
 stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
 workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}) for n in range(2)]
-made = cluster.Cluster(workers, TcpGroup(0, 2, []))
-with strategies.time_limited(made, print):
+group = cluster.Cluster(workers, TcpGroup(0, 2, []))
+with strategies.time_limited(group, print):
     pass
 strategies.READY_WITHIN_S, connections.SILENCE_S = 0.5, 0.3
-with strategies.time_limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
+with strategies.time_limited(group, lambda why: Path(sys.argv[1]).write_text(why)):
     ctypes.PyDLL(None).sleep(60)
 """
 
 
 @pytest.mark.slow
-def test_a_rank_that_hangs_while_a_strategy_is_made_is_named_by_the_rank_that_waits(tmp_path):
-    output = tmp_path / "said"
+def test_a_rank_that_hangs_while_a_strategy_is_created_is_named_by_the_rank_that_waits(tmp_path):
+    output = tmp_path / "message"
     done = subprocess.run([sys.executable, "-c", HANGS, str(output)], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
     assert re.fullmatch(r"TensorFlow did not .* 0\.5 s: rank 1 \(n1\) at 127.* does not answer", output.read_text())
@@ -220,7 +220,7 @@ def answer_all(listener):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("longest_s", "limit_s"), [(None, 300), (0.5, 40), (10, 40), (20, 80)])
-def test_a_step_may_take_four_times_as_long_as_any_before_and_the_first_one_minutes(longest_s, limit_s):
+def test_a_step_may_take_four_times_as_long_as_any_earlier_one_and_the_first_one_minutes(longest_s, limit_s):
     from train.distribution.parameter_servers import step_limit_s
 
     assert step_limit_s(longest_s) == limit_s

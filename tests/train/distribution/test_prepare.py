@@ -9,39 +9,40 @@ TIMELINE = "HOROVOD_TIMELINE"
 
 
 @pytest.fixture
-def prepared(monkeypatch, tmp_path):
-    """Prepares a configuration; the variables that Horovod will read."""
+def horovod_variables(monkeypatch, tmp_path):
+    """Prepare a configuration; return the environment variables that Horovod reads then."""
 
-    def prepare(*overrides: str, **given: str) -> dict[str, str]:
+    def prepare(*overrides: str, **variables: str) -> dict[str, str]:
         with monkeypatch.context() as patched:
-            patched.setattr(os, "environ", dict(given))
+            patched.setattr(os, "environ", dict(variables))
             distribution.prepare(load(list(overrides)), tmp_path, None)
             return dict(os.environ)
 
     return prepare
 
 
-def test_nothing_that_is_timed_has_a_timeline_whatever_the_user_has_set(prepared):
-    own = {TIMELINE: "/home/me/mine.json", "HOROVOD_TIMELINE_MARK_CYCLES": "1"}
+def test_nothing_that_is_timed_has_a_timeline_whatever_the_user_has_set(horovod_variables):
+    user_variables = {TIMELINE: "/home/me/mine.json", "HOROVOD_TIMELINE_MARK_CYCLES": "1"}
     for experiment in ("weak_scaling", "diagnose", "tune"):
-        assert not own.keys() & prepared(f"experiment={experiment}", "nodes=2", **own).keys()
+        prepared = horovod_variables(f"experiment={experiment}", "nodes=2", **user_variables)
+        assert not user_variables.keys() & prepared.keys()
 
 
-def test_a_timeline_is_beside_the_record(prepared, tmp_path):
-    result = prepared("experiment=timeline", "model=tiny", **{TIMELINE: "/home/me/mine.json"})
+def test_a_timeline_is_in_the_folder_of_the_record(horovod_variables, tmp_path):
+    result = horovod_variables("experiment=timeline", "model=tiny", **{TIMELINE: "/home/me/mine.json"})
     assert result[TIMELINE] == str(tmp_path / "horovod-timeline.json")
 
 
-def test_ranks_wait_for_those_that_still_import_tensorflow(prepared):
-    name = "HOROVOD_GLOO_TIMEOUT_SECONDS"  # without it 30 s, also of any exchange: an arm of a round may take longer
-    assert int(prepared("experiment=weak_scaling", "nodes=2")[name]) == 300
-    assert prepared("experiment=weak_scaling", "nodes=2", **{name: "900"})[name] == "900"
+def test_ranks_wait_for_those_that_still_import_tensorflow(horovod_variables):
+    name = "HOROVOD_GLOO_TIMEOUT_SECONDS"  # by default 30 s, also for any exchange: an arm of a round may take longer
+    assert int(horovod_variables("experiment=weak_scaling", "nodes=2")[name]) == 300
+    assert horovod_variables("experiment=weak_scaling", "nodes=2", **{name: "900"})[name] == "900"
 
 
-def test_horovods_default_fusion_threshold_is_not_set(prepared):
-    name = "HOROVOD_FUSION_THRESHOLD"  # told both this and the cycle time, it crashes when ranks meet a second time
-    own = prepared("experiment=weak_scaling", "nodes=2", **{name: "7"})
-    assert name not in own
-    assert float(own["HOROVOD_CYCLE_TIME"]) == 20
-    assert float(prepared("distribution=horovod_stock")["HOROVOD_CYCLE_TIME"]) == 1
-    assert prepared("nodes=2", "distribution.fusion_threshold_bytes=1000")[name] == "1000"
+def test_horovods_default_fusion_threshold_is_not_set(horovod_variables):
+    name = "HOROVOD_FUSION_THRESHOLD"  # Horovod crashes when it joins ranks again with both this and the cycle time set
+    variables = horovod_variables("experiment=weak_scaling", "nodes=2", **{name: "7"})
+    assert name not in variables
+    assert float(variables["HOROVOD_CYCLE_TIME"]) == 20
+    assert float(horovod_variables("distribution=horovod_stock")["HOROVOD_CYCLE_TIME"]) == 1
+    assert horovod_variables("nodes=2", "distribution.fusion_threshold_bytes=1000")[name] == "1000"

@@ -1,4 +1,4 @@
-"""What ends an exchange of TensorFlow's strategies, and one process with two towers.
+"""Errors that end an exchange of TensorFlow's strategies, and one process with two towers.
 
 The towers run in a separate process, because TensorFlow's devices are set before anything else.
 """
@@ -16,15 +16,16 @@ from train.distribution.cluster import Peer
 pytestmark = pytest.mark.slow
 
 PEERS = [Peer(f"n{number}", "127.0.0.1", {"worker": 1}) for number in range(3)]
-# Around what a step fails by.
-BEFORE = "Graph execution error:\n\nDetected at node CollectiveReduceV2 defined at:\n  File one\n\n"
-AFTER = "\nThe error could be from a previous operation. Restart your program to reset.\n\t [[node]]"
-# As TensorFlow 2.18 says it where a worker was killed, and where a worker or the first of them fell silent.
+# TensorFlow puts these around the cause.
+BEGIN = "Graph execution error:\n\nDetected at node CollectiveReduceV2 defined at:\n  File one\n\n"
+END = "\nThe error could be from a previous operation. Restart your program to reset.\n\t [[node]]"
+# TensorFlow 2.18 writes these after a worker was killed, and after a worker or the first of them fell silent.
 KILLED = "Collective ops is aborted by: Connection reset by peer from remote target /job:worker/replica:0/task:1 while"
 FIRST_KILLED = KILLED.replace("task:1", "task:0")
 SILENT = (
     "Collective ops is aborted by: Error reported from /job:worker/task:2: Task /job:worker/replica:0/task:2 heartbeat"
 )
+LOST = "an exchange with the other ranks failed: Collective"
 FIRST_SILENT = "Collective ops is aborted by: Deadline Exceeded RPC: /tensorflow.CoordinationService/Heartbeat"
 
 
@@ -32,31 +33,18 @@ FIRST_SILENT = "Collective ops is aborted by: Deadline Exceeded RPC: /tensorflow
     ("name", "message", "raised", "expected"),
     [
         ("UnavailableError", FIRST_KILLED, "PeerLost", r"an exchange with rank 0 \(n0\) failed: Collective"),
-        (
-            "AbortedError",
-            "Collective ops is aborted",
-            "PeerLost",
-            "an exchange with the other ranks failed: Collective",
-        ),
-        # Its own name alone tells nothing.
-        ("UnavailableError", KILLED, "PeerLost", "an exchange with the other ranks failed: Collective"),
-        (
-            "InternalError",
-            BEFORE + SILENT + AFTER,
-            "RankUnresponsive",
-            rf"^rank 2 \(n2\) does not answer: {re.escape(SILENT)}$",
-        ),
-        (
-            "DeadlineExceededError",
-            BEFORE + FIRST_SILENT + AFTER,
-            "RankUnresponsive",
-            rf"^rank 0 \(n0\) does not .*: {FIRST_SILENT}$",
-        ),
+        ("AbortedError", "Collective ops is aborted", "PeerLost", LOST),
+        # It names the rank itself, which does not show who was lost.
+        ("UnavailableError", KILLED, "PeerLost", LOST),
+        ("InternalError", f"{BEGIN}{SILENT}{END}", "RankUnresponsive",
+         rf"^rank 2 \(n2\) does not answer: {re.escape(SILENT)}$"),
+        ("DeadlineExceededError", f"{BEGIN}{FIRST_SILENT}{END}", "RankUnresponsive",
+         rf"^rank 0 \(n0\) does not .*: {FIRST_SILENT}$"),
         ("InternalError", "cuDNN failed", "InternalError", "cuDNN failed"),
         ("FailedPreconditionError", "cuDNN failed", "FailedPreconditionError", "cuDNN failed"),
         ("CancelledError", "cuDNN failed", "CancelledError", "cuDNN failed"),
     ],
-)
+)  # fmt: skip
 def test_a_failed_collective_is_a_peer_that_is_lost_or_silent_and_all_other_errors_stay(
     name, message, raised, expected
 ):
@@ -102,24 +90,25 @@ except ConfigError as error:
     assert "ps_cpu: this is one of 2 processes. One alone computes for all 2 ranks" in str(error), error
 del os.environ["HOROVOD_SIZE"]
 towers = distribution.join(config, Path("."))
-two = learner(towers, config)
-one = learner(Single(), load([*shape, "nodes=1"]))
-assert {variable.device[-5:] for variable in two.variables()} == {"CPU:0"}
+towers_learner = learner(towers, config)
+rank_learner = learner(Single(), load([*shape, "nodes=1"]))
+assert {variable.device[-5:] for variable in towers_learner.variables()} == {"CPU:0"}
 
-images, labels = next(two.data.training(0))
+images, labels = next(towers_learner.data.training(0))
 assert images.shape[0] == 8
-graph = two.train_step.get_concrete_function(images, labels).graph
+graph = towers_learner.train_step.get_concrete_function(images, labels).graph
 convolutions = [node.device[-5:] for node in graph.as_graph_def().node if node.op == "Conv2DBackpropFilter"]
 assert set(convolutions) == {"CPU:0", "CPU:1"} and convolutions.count("CPU:0") == len(convolutions) / 2, convolutions
 
-of_one, of_two = one.data.training(0), two.data.training(0)
+rank_data, towers_data = rank_learner.data.training(0), towers_learner.data.training(0)
 for _ in range(3):  # the loss of the third one shows whether the variables moved alike
-    [loss, correct, _], [loss_of_two, correct_of_two, _] = one.train_step(*next(of_one)), two.train_step(*next(of_two))
-    np.testing.assert_allclose(loss_of_two, loss, rtol=1e-5)
-    assert float(correct) == float(correct_of_two)
+    loss, correct, _ = rank_learner.train_step(*next(rank_data))
+    towers_loss, towers_correct, _ = towers_learner.train_step(*next(towers_data))
+    np.testing.assert_allclose(towers_loss, loss, rtol=1e-5)
+    assert float(correct) == float(towers_correct)
 
-batch = next(two.data.validation())
-for a, b in zip(one.evaluation_step(*batch), two.evaluation_step(*batch)):
+batch = next(towers_learner.data.validation())
+for a, b in zip(rank_learner.evaluation_step(*batch), towers_learner.evaluation_step(*batch)):
     np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 """
 

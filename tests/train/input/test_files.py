@@ -28,7 +28,7 @@ def test_the_nearest_level_counts_and_all_of_it_in_order(tmp_path):
     assert files.roots(config(tmp_path), has_mark, "a mark") == [tmp_path / "a", tmp_path / "b"]
 
 
-def test_three_levels_down_is_too_far_and_says_what_is_there_though_not_all(tmp_path):
+def test_three_levels_down_is_too_far_and_the_error_lists_some_entries(tmp_path):
     (tmp_path / "a/b/c").mkdir(parents=True)
     (tmp_path / "a/b/c/mark").touch()
     for number in range(10):

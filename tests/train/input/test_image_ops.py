@@ -15,14 +15,14 @@ NEUTRAL = dict.fromkeys(DRAWS, 0.5)
 
 
 def constant(value):
-    """The value as a tensor. TensorFlow is imported here, and not where tests are collected: it takes seconds."""
+    """The value as a tensor. TensorFlow is imported here, not when tests are collected, as it takes seconds."""
     import tensorflow as tf
 
     return tf.constant(value)
 
 
 def numbers(**drawn: float):
-    """The draws of one sample, those that are not named in the middle."""
+    """The draws of one sample; those that are not named are 0.5."""
     return constant([{**NEUTRAL, **drawn}[name] for name in DRAWS])
 
 
@@ -35,7 +35,7 @@ def augmented(image: np.ndarray, settings: Augmentation, **drawn: float) -> np.n
     return augment(constant(image), numbers(**drawn), settings).numpy()[:, :, 0]
 
 
-def test_in_the_middle_of_all_draws_nothing_moves():
+def test_draws_of_one_half_move_nothing():
     settings = Augmentation(shift_fraction=0.4, rotation_degrees=30, flip=True)
     assert augmented(ramp(), settings, zoom=0.0) == pytest.approx(ramp()[:, :, 0], abs=1e-4)
 
@@ -60,7 +60,7 @@ def test_all_shifts_are_equally_likely():
     assert firsts == pytest.approx([20, 21, 22, 23, 24])
 
 
-def test_zoomed_in_twice_every_second_pixel_is_between_two():
+def test_a_zoom_by_two_interpolates_every_second_pixel():
     # About the middle pixel (2, 2) = 22: one output pixel further is half a pixel further in the source.
     assert augmented(ramp(), Augmentation(zoom_in_fraction=1.0), zoom=1.0)[2] == pytest.approx([21, 21.5, 22, 22.5, 23])
 
@@ -89,7 +89,7 @@ def test_windows_stay_inside():
 
 def test_draws_follow_from_seed_and_epoch():
     assert np.array_equal(draws(5, 1, 2), draws(5, 1, 2))
-    assert not any(np.array_equal(draws(5, 1, 2), draws(5, *other)) for other in ((1, 3), (2, 2)))
+    assert not any(np.array_equal(draws(5, 1, 2), draws(5, *seed_and_epoch)) for seed_and_epoch in ((1, 3), (2, 2)))
 
 
 def quarters(height: int, width: int) -> np.ndarray:
@@ -98,11 +98,11 @@ def quarters(height: int, width: int) -> np.ndarray:
     return colours.repeat(height // 2, axis=0).repeat(width // 2, axis=1)
 
 
-def read(pixels: np.ndarray, form: str, window_of=None) -> np.ndarray:
+def read(pixels: np.ndarray, form: str, window=None) -> np.ndarray:
     """The pixels, encoded, as read at 16 x 16 in three channels."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, form, **({"quality": 98, "subsampling": 0} if form == "JPEG" else {}))
-    return image_ops.read(constant(buffer.getvalue()), 16, 3, window_of).numpy()
+    return image_ops.read(constant(buffer.getvalue()), 16, 3, window).numpy()
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
@@ -117,8 +117,8 @@ def test_a_whole_image_is_stretched_whatever_its_size(form, shape):
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 def test_a_window_is_the_same_pixels_in_both_formats(form):
     # Of 80 x 160 the smallest part, 10 %: 1280 pixels, square (35.8), at the bottom right: white alone.
-    window_of = partial(crop_window, numbers(crop_area=0.0, crop_x=0.999, crop_y=0.999), 0.1)
-    assert read(quarters(80, 160), form, window_of) == pytest.approx(np.full((16, 16, 3), 255), abs=12)
+    window = partial(crop_window, numbers(crop_area=0.0, crop_x=0.999, crop_y=0.999), 0.1)
+    assert read(quarters(80, 160), form, window) == pytest.approx(np.full((16, 16, 3), 255), abs=12)
 
 
 def test_the_middle_of_a_wide_image():
@@ -126,6 +126,6 @@ def test_the_middle_of_a_wide_image():
     assert image_ops.central_window(constant(100), constant(300)).numpy().tolist() == [6, 106, 88, 88]
 
 
-def test_grey_images_get_the_channels_that_are_asked_for():
+def test_grey_images_get_three_channels():
     for form in ("JPEG", "PNG"):
         assert read(np.full((20, 20), 90, np.uint8), form) == pytest.approx(90, abs=1)

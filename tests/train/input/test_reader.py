@@ -38,7 +38,7 @@ def training(samples: int, batch: int, size: int, rank: int, seed: int = 0, epoc
 
 
 def test_validation_of_five_samples_on_two_ranks_batch_of_two():
-    # 5 samples, 4 a step of both ranks: 2 steps, 8 places, 3 of them padding.
+    # 5 samples, 4 a step of both ranks: 2 steps, 8 slots, 3 of them padding.
     parts = [reader.validation_indices(5, 2, 2, rank) for rank in range(2)]
     assert [indices.tolist() for indices, _ in parts] == [[0, 2, 4, 4], [1, 3, 4, 4]]
     assert [weights.tolist() for _, weights in parts] == [[1, 1, 1, 0], [1, 1, 0, 0]]
@@ -59,12 +59,12 @@ def test_no_sample_twice_in_an_epoch_and_equal_steps_also_with_more_or_fewer_ran
 
 @given(counts, st.integers(1, 8), ranks)
 def test_validation_counts_every_sample_once(samples, batch, size):
-    seen = np.zeros(samples)
+    totals = np.zeros(samples)
     for rank in range(size):
         indices, weights = reader.validation_indices(samples, batch, size, rank)
         assert len(indices) % batch == 0
-        np.add.at(seen, indices, weights)
-    assert (seen == 1).all()
+        np.add.at(totals, indices, weights)
+    assert (totals == 1).all()
 
 
 def test_order_depends_on_seed_and_epoch_alone():

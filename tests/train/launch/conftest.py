@@ -10,19 +10,19 @@ from train.launch.start import containers
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """A function that puts a program on the path, which has no others: it prints a text, or fails with it.
+    """Write a program into the only folder on PATH. It prints a text, or fails with it.
 
-    It keeps its arguments in a file of the folder that is the path.
+    The program writes its arguments into the file `arguments` of this folder.
     """
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
 
-    def put(name: str, output: str = "", status: int = 0) -> Path:
+    def write(name: str, output: str = "", status: int = 0) -> Path:
         containers._digest.cache_clear()
         containers._implementation.cache_clear()
         prints = f"printf '%s\\n' {shlex.quote(output)} >&{2 if status else 1}"
         return programs.write_program(folder / name, f'echo "$@" >{folder}/arguments\n{prints}\nexit {status}')
 
-    yield put
+    yield write
     containers._implementation.cache_clear()

@@ -46,21 +46,21 @@ def test_the_cost_is_taken_from_records_or_named_as_assumed():
     cost = batch.cost(assumed, Durations())
     assert "about 20 min, 0.7 node-hours, each run taken as 300 s" in cost
     assert "nodes wait" not in cost
-    known = Durations({"tiny-nodes1": [100.0, 140.0]}, [100.0, 140.0])  # the other point takes the mean of all
-    [measured] = batch.jobs(runs_with(), known, Options(WEAK))
+    durations = Durations({"tiny-nodes1": [100.0, 140.0]}, [100.0, 140.0])  # the other point takes the mean of all
+    [measured] = batch.jobs(runs_with(), durations, Options(WEAK))
     assert measured.estimate_s == 4 * 120
-    assert "from 2 earlier runs" in batch.cost(measured, known)
+    assert "from 2 earlier runs" in batch.cost(measured, durations)
 
 
 def test_the_cost_says_how_long_nodes_wait():
-    """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average, alone 3 and 2 of them."""
+    """Four nodes: in rounds of 1, 2, 4 and 4 nodes 5/4 wait on average; in single launches 3 and 2 wait."""
     plan = make_plan(*WEAK, "nodes=4")
     nested = curves.design(plan.points, 48, hosts_apart=True)
     [job] = batch.jobs(runs_of([*nested.points, *nested.curves], plan.launcher), Durations(), Options(WEAK))
-    known = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})
-    assert batch.idle_node_s(job, known) == 2 * 1.25 * 240
-    assert batch.separate_idle_node_s(job, known) == 3 * 36 + 2 * 72
-    cost = batch.cost(job, known)
+    durations = Durations({"tiny-rounds": [240.0], "tiny-nodes1": [36.0], "tiny-nodes2": [72.0]})
+    assert batch.idle_node_s(job, durations) == 2 * 1.25 * 240
+    assert batch.separate_idle_node_s(job, durations) == 3 * 36 + 2 * 72
+    cost = batch.cost(job, durations)
     assert "nodes wait for 0.2 node-hours of it in rounds" in cost
     assert "for 0.1 in launches of single points" in cost
 
@@ -77,8 +77,8 @@ def test_the_time_limit_leaves_room_and_keeps_to_the_site():
     assert {seconds: clock(seconds) for seconds in times} == times
 
 
-class Recorded(Slurm):
-    """Slurm without its commands: keeps the scripts that it is given."""
+class FakeSlurm(Slurm):
+    """Slurm without its commands: it keeps the submitted scripts."""
 
     def __init__(self) -> None:
         self.scripts: list[Path] = []
@@ -97,23 +97,23 @@ def runs(tmp_path: Path) -> list[Run]:
 
 
 def test_a_dry_run_prints_the_script_and_the_cost_and_warns_of_a_job_too_long_for_the_site(runs, tmp_path, capsys):
-    def printed(runs):
-        batch.submit(runs, Recorded(), Options(WEAK, dry_run=True), Console(soft_wrap=True))
+    def dry_run(runs):
+        batch.submit(runs, FakeSlurm(), Options(WEAK, dry_run=True), Console(soft_wrap=True))
         return capsys.readouterr().out
 
     too_long = "it will not end within its time limit"
-    output = printed(runs)
+    output = dry_run(runs)
     assert "weak_scaling-nodes2: 2 runs on at most 2 nodes, about 10 min" in output
     assert "#SBATCH --nodes=2" in output
     assert too_long not in output
     short = {"system.longest_s": 600}
     runs = [replace(run, point=replace(run.point, config=with_values(run.point.config, short))) for run in runs]
-    assert too_long in printed(runs)
+    assert too_long in dry_run(runs)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_job_is_kept_beside_its_script_and_not_submitted_twice(runs, tmp_path, capsys):
-    launcher = Recorded()
+def test_the_job_is_recorded_beside_its_script_and_not_submitted_twice(runs, tmp_path, capsys):
+    launcher = FakeSlurm()
     batch.submit(runs, launcher, Options(WEAK), Console(soft_wrap=True))
     [script] = launcher.scripts
     assert "#SBATCH --nodes=2" in script.read_text()

@@ -36,7 +36,7 @@ def test_a_period_leaves_time_to_work_and_no_two_nodes_stay_in_step():
         assert cgroups.settings(2, 0.2, node) == {"cpu.max": f"{period // 5} {period}"}
 
 
-def test_what_stands_in_the_files_of_a_group():
+def test_the_contents_of_the_files_of_a_group():
     assert cgroups.settings(1, 0.2) == {"cpu.cfs_period_us": "20000", "cpu.cfs_quota_us": "4000"}
     assert cgroups.settings(2, 0.2) == {"cpu.max": "4000 20000"}
     assert cgroups.settings(1, None) == {"cpu.cfs_quota_us": "-1"}
@@ -46,27 +46,28 @@ def test_what_stands_in_the_files_of_a_group():
     assert cgroups.statistics(first) == cgroups.statistics(second) == (50, 20, 1.5)
 
 
-V1 = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n32 31 0:29 {root} {at} rw,relatime - cgroup cgroup rw,{of}"
+# To be filled with the root, the mount point and the controllers.
+V1 = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n32 31 0:29 {} {} rw,relatime - cgroup cgroup rw,{}"
 V2 = "41 31 0:38 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
 
 
 @pytest.mark.parametrize(
-    ("mountinfo", "own", "expected"),
+    ("mountinfo", "membership", "expected"),
     [
-        (V1.format(root="/", at="/sys/fs/cgroup/cpu", of="cpu"), "1:cpu:/", [(1, "/sys/fs/cgroup/cpu")]),
+        (V1.format("/", "/sys/fs/cgroup/cpu", "cpu"), "1:cpu:/", [(1, "/sys/fs/cgroup/cpu")]),
         (
-            V1.format(root="/", at="/sys/fs/cgroup/cpu,cpuacct", of="cpu,cpuacct"),
+            V1.format("/", "/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct"),
             "4:memory:/x\n3:cpu,cpuacct:/jobs/7\n0::/x",
             [(1, "/sys/fs/cgroup/cpu,cpuacct/jobs/7")],
         ),
-        # in a container: what is mounted is this process's own group
-        (V1.format(root="/docker/ab", at="/sys/cgroup/cpu", of="cpu"), "1:cpu:/docker/ab", [(1, "/sys/cgroup/cpu")]),
-        (V1.format(root="/", at="/sys/fs/cgroup/cpuset", of="cpuset"), "3:cpuset:/", []),
+        # in a container this process's group is mounted
+        (V1.format("/docker/ab", "/sys/cgroup/cpu", "cpu"), "1:cpu:/docker/ab", [(1, "/sys/cgroup/cpu")]),
+        (V1.format("/", "/sys/fs/cgroup/cpuset", "cpuset"), "3:cpuset:/", []),
         (V2, "0::/user.slice/session-1.scope", [(2, "/sys/fs/cgroup")]),
     ],
 )  # fmt: skip
-def test_where_groups_can_be_made(mountinfo, own, expected):
-    assert cgroups.hierarchies(mountinfo, own) == [(version, Path(path)) for version, path in expected]
+def test_where_groups_can_be_made(mountinfo, membership, expected):
+    assert cgroups.hierarchies(mountinfo, membership) == [(version, Path(path)) for version, path in expected]
 
 
 def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
@@ -85,7 +86,7 @@ LOOP = f"import os\nos.sched_setaffinity(0, {{{CORE}}})\nprint(flush=True)\nwhil
 
 @pytest.fixture
 def means():
-    """How quotas are set here."""
+    """The way to set quotas on this machine."""
     result = cgroups.find()
     if isinstance(result, str):
         pytest.skip(result)
@@ -93,9 +94,9 @@ def means():
 
 
 @pytest.fixture
-def own_means(means):
+def root_means(means):
     if means.parent is None:
-        pytest.skip("no groups of root's own here")
+        pytest.skip("this machine has no control groups of root")
     return means
 
 
@@ -109,18 +110,18 @@ def busy(means):
 
 
 @pytest.mark.slow
-def test_what_a_killed_launcher_left_is_removed(own_means):
+def test_groups_of_a_killed_launcher_are_removed(root_means):
     launcher = subprocess.Popen(["sleep", "600"])
-    here = os.stat("/proc/self/ns/pid").st_ino
-    left, in_use = (own_means.parent / f"kit{pid}-{here}-r0" for pid in (launcher.pid, os.getpid()))
-    elsewhere = own_means.parent / f"kit{launcher.pid}-1-r0"  # of a host in a namespace, or of a container
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    stale, in_use = (root_means.parent / f"kit{pid}-{namespace}-r0" for pid in (launcher.pid, os.getpid()))
+    elsewhere = root_means.parent / f"kit{launcher.pid}-1-r0"  # of a host in a namespace, or of a container
     try:
-        for group in (left, left / "node0", in_use, elsewhere):
+        for group in (stale, stale / "node0", in_use, elsewhere):
             group.mkdir()
         launcher.kill()
         launcher.wait()
         cgroups.find()
-        assert [group.exists() for group in (left, in_use, elsewhere)] == [False, True, True]
+        assert [group.exists() for group in (stale, in_use, elsewhere)] == [False, True, True]
     finally:
         in_use.rmdir()
         elsewhere.rmdir()
@@ -135,48 +136,48 @@ def used_s(pid: int) -> float:
 def test_a_group_holds_a_process_to_its_quota(means, busy):
     groups = cgroups.Groups(means, "test", 1)
     try:
-        groups.limit([[busy.pid]], busy.pid, 0.05)  # less than a busy machine would leave it
+        groups.limit([[busy.pid]], busy.pid, 0.05)  # a busy machine would leave it more
         begin, before = time.monotonic(), used_s(busy.pid)
         time.sleep(1)
         used, passed = used_s(busy.pid) - before, time.monotonic() - begin
-        (held,) = groups.lift()
+        (quota,) = groups.lift()
     finally:
         cgroups.stop_spinning([busy])
         groups.remove()
-    assert used < 0.05 * (passed + 2 * held.period_s) + 0.02  # which ticks of 0.01 s count
-    assert held.cpus == 0.05
-    assert held.periods >= held.throttled_periods > 0
+    assert used < 0.05 * (passed + 2 * quota.period_s) + 0.02  # CPU time is counted in ticks of 0.01 s
+    assert quota.cpus == 0.05
+    assert quota.periods >= quota.throttled_periods > 0
     assert not list((means.parent or Path("/nowhere")).glob(f"kit{os.getpid()}-*-test"))
 
 
 @pytest.mark.slow
-def test_a_core_is_kept_awake_as_long_as_the_process_lives_that_wanted_it():
+def test_a_core_is_kept_awake_as_long_as_the_process_that_asked_for_it_lives():
     starts = "import sys, time; from train.launch import cgroups\n"
     starts += "print(cgroups.start_spinning([int(sys.argv[1])])[0].pid, flush=True); time.sleep(600)"
     parent = subprocess.Popen([sys.executable, "-c", starts, str(CORE)], stdout=subprocess.PIPE, text=True)
-    spins = int(parent.stdout.readline())
-    wait_for(lambda: os.sched_getscheduler(spins) == os.SCHED_IDLE)
-    assert os.sched_getaffinity(spins) == {CORE}
-    wait_for(lambda: used_s(spins) > 0.1)
+    spinner = int(parent.stdout.readline())
+    wait_for(lambda: os.sched_getscheduler(spinner) == os.SCHED_IDLE)
+    assert os.sched_getaffinity(spinner) == {CORE}
+    wait_for(lambda: used_s(spinner) > 0.1)
     parent.kill()
     parent.wait()
-    wait_for(lambda: not psutil.pid_exists(spins))
+    wait_for(lambda: not psutil.pid_exists(spinner))
 
 
 @pytest.mark.slow
-def test_a_group_behind_all_others_leaves_them_their_core(own_means, busy):
-    [one] = started = cgroups.start_spinning([CORE])
-    groups = cgroups.Groups(own_means, "test-awake", 1)
+def test_a_group_behind_all_others_leaves_them_their_core(root_means, busy):
+    [spinner] = spinners = cgroups.start_spinning([CORE])
+    groups = cgroups.Groups(root_means, "test-awake", 1)
     try:
-        # Behind the node it hardly starts.
-        wait_for(lambda: os.sched_getscheduler(one.pid) == os.SCHED_IDLE)
+        # It hardly starts when it is behind the node.
+        wait_for(lambda: os.sched_getscheduler(spinner.pid) == os.SCHED_IDLE)
         groups.limit([[busy.pid]], busy.pid, 1.0)
-        groups.put_behind([one.pid])
-        before = used_s(one.pid), used_s(busy.pid)
+        groups.put_behind([spinner.pid])
+        before = used_s(spinner.pid), used_s(busy.pid)
         wait_for(lambda: used_s(busy.pid) > before[1] + 1)
-        assert used_s(one.pid) - before[0] < 0.1 * (used_s(busy.pid) - before[1])
+        assert used_s(spinner.pid) - before[0] < 0.1 * (used_s(busy.pid) - before[1])
     finally:
-        cgroups.stop_spinning([busy, *started])
+        cgroups.stop_spinning([busy, *spinners])
         groups.remove()
-    assert one.returncode == -signal.SIGKILL
-    assert not list(own_means.parent.glob(f"kit{os.getpid()}-*-test-awake*"))
+    assert spinner.returncode == -signal.SIGKILL
+    assert not list(root_means.parent.glob(f"kit{os.getpid()}-*-test-awake*"))

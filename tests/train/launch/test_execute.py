@@ -10,14 +10,14 @@ from train.launch.plan.make import Options, make
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none", "launcher=local")
 
 
-def shown(capsys, tmp_path, *overrides) -> str:
+def dry_run(capsys, tmp_path, *overrides) -> str:
     assert launch(Options((*overrides, f"results={tmp_path}"), dry_run=True), Console(soft_wrap=True, width=120)) == 0
     assert list(tmp_path.iterdir()) == []
     return capsys.readouterr().out
 
 
 def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
-    output = shown(capsys, tmp_path, *WEAK)
+    output = dry_run(capsys, tmp_path, *WEAK)
     assert "1 point, 1 launch: every repeat is a separate launch" in output
     assert "1 curve in rounds, 3 launches or more of each, spread over about 4 min" in output
     assert ", or until each ratio is known to ± 5 %" in output
@@ -28,7 +28,7 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
 
 
 def test_the_plan_of_a_program_says_when_its_launches_end(tmp_path, capsys):
-    output = shown(capsys, tmp_path, "experiment=scaling", "tracking=none", "launcher=local")
+    output = dry_run(capsys, tmp_path, "experiment=scaling", "tracking=none", "launcher=local")
     assert "2 points, 12 launches or more, until each speedup is known to ± 5 %, or another of each" in output
     assert "would take more than 20 min" in output
     assert "measure.budget_s=1200.0; ARGS changes each of them\n" in output

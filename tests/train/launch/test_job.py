@@ -28,7 +28,7 @@ def test_a_point_takes_the_first_of_the_hosts():
     assert job.nodes == Nodes(("a", "b"), ranks_per_node=2, cores_per_rank=4, gpus_per_node=2)
     assert [job.nodes.host_of(rank) for rank in range(job.nodes.ranks)] == ["a", "a", "b", "b"]
     assert job.env == {"KIT_PEERS": "a,b"}
-    assert job.shared.cores == ()  # of other hosts, this one's say nothing
+    assert job.shared.cores == ()  # the cores of this machine are not those of other hosts
 
 
 def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
@@ -36,8 +36,8 @@ def test_servers_on_separate_nodes_take_the_hosts_after_those_of_the_ranks():
     hosts = ("launcher=ssh", "launcher.hosts=[a,b,c,d,e]", "system.cores_per_node=8")
     job = make_job(largest(*apart, *hosts), FOLDER, Setting(("a", "b", "c", "d", "e")))
     assert job.nodes == Nodes(("a", "b", "c", "d"), ranks_per_node=1, cores_per_rank=8)
-    here = make_job(largest(*apart, "system.cores_per_node=1"), FOLDER, Setting())
-    assert here.nodes == Nodes(("localhost",) * 4, ranks_per_node=1, cores_per_rank=1)
+    local = make_job(largest(*apart, "system.cores_per_node=1"), FOLDER, Setting())
+    assert local.nodes == Nodes(("localhost",) * 4, ranks_per_node=1, cores_per_rank=1)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ ELASTIC = {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "d
         ([], ELASTIC, "elastic"),
     ],
 )
-def test_how_the_ranks_meet(overrides, values, controller):
+def test_the_controller_of_a_job(overrides, values, controller):
     assert make_job(with_values(largest(*overrides), values), FOLDER, Setting()).exchange.controller == controller
 
 
-def test_ranks_in_a_container_get_what_an_image_does_not_know(monkeypatch):
+def test_ranks_in_a_container_get_the_names_of_the_image_and_the_commit(monkeypatch):
     monkeypatch.setattr(jobs.environment, "git_state", lambda: ("0a1b2c", True))
     config = largest("container=podman", "container.image=kit:cpu")
     job = make_job(config, FOLDER, Setting(image_digest="sha256:12"))

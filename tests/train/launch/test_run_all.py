@@ -1,4 +1,4 @@
-"""The runs of an experiment, with a program in place of training that measures nothing and leaves its parts."""
+"""The runs of an experiment whose ranks are a program that writes parts and measures nothing."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.helpers.kit import records
 from tests.helpers.launches import make_plan
 from train.launch import execute, screen
 from train.launch.job import Job
@@ -15,11 +16,11 @@ from train.launch.plan.runs import Durations, Run, runs_of, time_left
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
 from train.record import files, protocol
-from train.record.record import Order, RunRecord, find, load
+from train.record.record import Order, find
 
 pytestmark = pytest.mark.slow  # starts processes
 
-# Every rank of a job: reads what it is asked for, leaves a part, finishes, unless FAIL names its number of nodes.
+# All ranks of a job: each reads its assignment, writes a part and finishes it, unless FAIL is the number of nodes.
 RANKS = """
 import os, pathlib, sys
 from train.record import protocol
@@ -42,8 +43,6 @@ WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1")
 
 
 class Ranks(Launcher):
-    """Starts that program."""
-
     name = "local"
 
     def command(self, job: Job) -> list[str]:
@@ -64,43 +63,39 @@ def run_all(runs: list[Run], force: bool = False) -> list[str]:
     return execute.run_all(runs, Ranks(), force, Console(soft_wrap=True))
 
 
-def records(results: Path) -> list[RunRecord]:
-    return [load(path) for path in find(results)]
-
-
-def test_each_run_leaves_a_record_that_says_what_was_asked_for(runs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})  # in a log each look is a line
+def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(screen, "SHOW_EVERY_S", {True: 0.0, False: 0.0})  # in a log each report is a line
     checkpoints = [files.checkpoints(run.home / "r0") for run in runs]
     for folder in checkpoints:
         folder.mkdir(parents=True)
     assert run_all(runs) == []
-    one, two = records(tmp_path)
-    assert [record.status for record in (one, two)] == ["complete", "complete"]
-    assert [len(record.ranks) for record in (one, two)] == [1, 2]
-    assert (two.swept, two.arm, two.arm_keys) == ({"model": "tiny", "nodes": 2}, None, [])
-    assert two.config["derived"] == ["global_batch", "threads_per_rank"]
-    assert two.learning_rate == two.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
-    assert two.source_digest == files.source_digest(files.source_files())
-    assert {record.order.position for record in (one, two)} == {0, 1}
-    assert one.order == Order(0, one.order.position, 2)
-    assert "nodes=2" in two.command
-    assert two.ranks[1].phases_s["exit"] == pytest.approx(two.job_s - 0.008)
+    first, second = records(tmp_path)
+    assert [record.status for record in (first, second)] == ["complete", "complete"]
+    assert [len(record.ranks) for record in (first, second)] == [1, 2]
+    assert (second.swept, second.arm, second.arm_keys) == ({"model": "tiny", "nodes": 2}, None, [])
+    assert second.config["derived"] == ["global_batch", "threads_per_rank"]
+    assert second.learning_rate == second.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
+    assert second.source_digest == files.source_digest(files.source_files())
+    assert {record.order.position for record in (first, second)} == {0, 1}
+    assert first.order == Order(0, first.order.position, 2)
+    assert "nodes=2" in second.command
+    assert second.ranks[1].phases_s["exit"] == pytest.approx(second.job_s - 0.008)
     assert not any(folder.exists() for folder in checkpoints)
     for run in runs:
-        given = protocol.read_assignment(run.home / "r0")
+        assignment = protocol.read_assignment(run.home / "r0")
         keys = ("nodes", "threads_per_rank")
-        assert [given.config[key] for key in keys] == [getattr(run.point.config, key) for key in keys]
-        assert (given.hosts_apart, given.quotas, given.config_hash[:8]) == (False, False, run.home.name)
-        assert "train/launch/execute.py" in given.source
-    shown = capsys.readouterr().out
-    assert f"\n{runs[1].label}: starting for " in shown
-    assert "[1/2] tiny-nodes" in shown
+        assert [assignment.config[key] for key in keys] == [getattr(run.point.config, key) for key in keys]
+        assert (assignment.hosts_apart, assignment.quotas, assignment.config_hash[:8]) == (False, False, run.home.name)
+        assert "train/launch/execute.py" in assignment.source
+    output = capsys.readouterr().out
+    assert f"\n{runs[1].label}: starting for " in output
+    assert "[1/2] tiny-nodes" in output
 
 
-def test_a_launch_in_rounds_says_by_when_they_were_to_end(runs):
+def test_a_launch_in_rounds_records_when_they_had_to_end(runs):
     in_rounds = Run(curve(), 0)
-    asked = one_run.make_assignment(in_rounds, Ranks(), 41.5)
-    assert one_run.identity(in_rounds, 1, asked).rounds_end_s == asked.config["measure"]["budget_s"] == 41.5
+    assignment = one_run.make_assignment(in_rounds, Ranks(), 41.5)
+    assert one_run.identity(in_rounds, 1, assignment).rounds_end_s == assignment.config["measure"]["budget_s"] == 41.5
     assert one_run.identity(runs[0], 1, one_run.make_assignment(runs[0], Ranks())).rounds_end_s is None
 
 
@@ -111,10 +106,10 @@ def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(
     with monkeypatch.context() as broken:
         broken.setenv("FAIL", "2")
         assert run_all(runs) == ["tiny-nodes2 r0"]
-    one, two = records(tmp_path)
-    assert (one.status, two.status) == ("complete", "failed")
-    assert (two.failure.reason, two.failure.rank, two.failure.step) == ("ValueError: broken", 0, 2)
-    assert two.ranks[0].step_times_s == [0.0025, 0.0025]
+    first, second = records(tmp_path)
+    assert (first.status, second.status) == ("complete", "failed")
+    assert (second.failure.reason, second.failure.rank, second.failure.step) == ("ValueError: broken", 0, 2)
+    assert second.ranks[0].step_times_s == [0.0025, 0.0025]
     assert "tiny-nodes2 r0 failed on rank 0 (h) in phase timed: ValueError: broken" in capsys.readouterr().out
     assert checkpoints.exists()
     assert run_all(runs) == []
@@ -132,7 +127,7 @@ def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(
 def test_a_folder_that_cannot_be_written_fails_its_run_alone(runs, capsys):
     first = runs[0]
     first.home.parent.mkdir(parents=True)
-    first.home.write_text("a file where a folder is wanted")
+    first.home.write_text("a file, not a folder")
     assert run_all(runs) == [first.label]
     assert f"{first.label}: {first.home}/r0: Not a directory" in capsys.readouterr().out
 
@@ -150,10 +145,10 @@ def test_an_interruption_is_raised_when_its_record_is_written(runs, tmp_path, mo
 
 def test_the_time_that_is_left_is_that_of_earlier_runs(runs):
     assert time_left(runs, Durations()) == "time left: not known before the first launch of a single point"
-    known = Durations()
-    known.add(runs[0], 60.0)
-    known.add(runs[0], 80.0)
-    assert time_left(runs, known) == "about 2 min 20 s left"  # 70 s each
+    durations = Durations()
+    durations.add(runs[0], 60.0)
+    durations.add(runs[0], 80.0)
+    assert time_left(runs, durations) == "about 2 min 20 s left"  # 70 s each
 
 
 def test_in_rounds_each_launch_begins_with_another_host(runs):

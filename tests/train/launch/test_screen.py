@@ -23,39 +23,39 @@ def clock(monkeypatch):
     return pass_s
 
 
-def test_it_is_reported_at_its_time_what_was_read_at_its_own(clock, tmp_path, monkeypatch):
+def test_progress_is_reported_and_read_each_at_its_interval(clock, tmp_path, monkeypatch):
     output = []
-    look = screen.progress_reporter(tmp_path, values(load(["model=tiny"])), output.append, every_s=1.0)
-    look()
+    report = screen.progress_reporter(tmp_path, values(load(["model=tiny"])), output.append, every_s=1.0)
+    report()
     assert output == []
     clock(1.5)
-    look()
-    look()
+    report()
+    report()
     assert output == ["starting for 2 s"]
     part = PartWriter(protocol.part_path(tmp_path, 0, "n1", 7), began_at=time.time())
     part.add(phase="build")
     clock(1.5)
-    look()
+    report()
     assert output[1:] == ["starting for 3 s"]  # nothing is read twice within seconds
     clock(screen.READ_EVERY_S)
-    look()
+    report()
     assert output[2:] == ["build"]
     monkeypatch.setattr(screen.progress, "run_progress", Mock(side_effect=OSError("stale file handle")))
     clock(screen.READ_EVERY_S)
-    look()
+    report()
     assert output[3:] == ["build"]  # a folder that is away for a while does not end the run
 
 
 @pytest.mark.parametrize("columns", [60, 140])
-@pytest.mark.parametrize("left", ["", "all 12 min"])
-def test_on_any_terminal_it_is_one_line_that_is_cut_off_before_the_times(columns, left):
+@pytest.mark.parametrize("time_left", ["", "all 12 min"])
+def test_on_any_terminal_progress_is_one_line_that_is_cut_off_before_the_times(columns, time_left):
     console = Console(width=columns)
     progress = screen.progress_line(console, 3)
-    bar = progress.add_task("", total=3, time_left=left)
+    bar = progress.add_task("", total=3, time_left=time_left)
     progress.update(bar, description="nodes2 r0: " + "epoch 5 of 40, " * 6)
-    with console.capture() as shown:
+    with console.capture() as output:
         console.print(progress.get_renderable())
-    [line] = shown.get().rstrip("\n").splitlines()
+    [line] = output.get().rstrip("\n").splitlines()
     assert len(line) <= columns
     assert line.startswith("nodes2 r0: epoch 5 of 40")
-    assert line.rstrip().endswith(f"0/3 0:00:00 {left}".rstrip())
+    assert line.rstrip().endswith(f"0/3 0:00:00 {time_left}".rstrip())

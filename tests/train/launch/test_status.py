@@ -23,7 +23,7 @@ from train.record.parts import PartWriter
         (True, True, "PENDING", "queued"),
     ],
 )
-def test_what_a_run_is_follows_from_its_files_and_the_queue(tmp_path, begun, recorded, job, state):
+def test_the_state_of_a_run_follows_from_its_files_and_the_queue(tmp_path, begun, recorded, job, state):
     if begun:
         (tmp_path / "r0").mkdir()
     if recorded:
@@ -31,7 +31,7 @@ def test_what_a_run_is_follows_from_its_files_and_the_queue(tmp_path, begun, rec
     assert state_of(tmp_path, 0, job) == state
 
 
-def test_runs_are_counted_that_are_there_or_that_a_job_will_make(tmp_path):
+def test_runs_of_the_folder_and_of_jobs_in_the_queue_are_counted(tmp_path):
     begun, waiting = (tmp_path / "weak_scaling" / name / "0a1b2c3d" for name in ("tiny-nodes1", "tiny-nodes2"))
     for name in ("r0", "r1", "r1.2"):
         (begun / name).mkdir(parents=True)
@@ -51,7 +51,7 @@ def begin(folder: Path, *overrides: str) -> None:
     presence.begin(folder)
 
 
-def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(home):
+def test_a_run_of_a_launcher_at_work_is_running_and_reports_its_progress(home):
     folder = home / "r0.2"
     (home / "r0").mkdir(parents=True)
     assert state_of(home, 0, None) == "failed"

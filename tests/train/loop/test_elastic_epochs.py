@@ -13,13 +13,12 @@ from train.transport import PeerLost, connections
 
 pytestmark = pytest.mark.slow
 
-
 elastic, tf = Lazy("train.loop.elastic_epochs"), Lazy("tensorflow")
 exceptions = Lazy("horovod.common.exceptions")
 
 
 class Ranks(Single):
-    """Rank 0 of two whose peer is lost at a given barrier; afterwards it is alone. Meeting takes no time."""
+    """Rank 0 of two whose peer is lost at a given barrier; afterwards it is alone. Joining takes no time."""
 
     size = 2
     change = ()
@@ -48,7 +47,7 @@ class Ranks(Single):
         self.size = 1
 
     def run(self, train, state, rejoin):
-        """As Horovod does it."""
+        """Train as Horovod's elastic mode does."""
         state.sync()
         while True:
             try:
@@ -61,7 +60,7 @@ class Ranks(Single):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "words"),
+    ("before", "after", "text"),
     [
         (("n1", "n2"), ("n1",), "lost n2"),
         (("n1",), ("n1", "n2"), "n2 came"),
@@ -69,8 +68,8 @@ class Ranks(Single):
         (("n1", "n2"), ("n2", "n1"), ""),
     ],
 )
-def test_a_change_of_hosts_in_words(before, after, words):
-    assert elastic.change(before, after) == words
+def test_the_text_of_a_change_of_hosts(before, after, text):
+    assert elastic.change(before, after) == text
 
 
 @pytest.fixture
@@ -81,33 +80,33 @@ def committed():
 
 
 def test_training_returns_to_the_beginning_or_to_the_last_commit(committed):
-    kept, weight = committed
+    state, weight = committed
     weight.assign(2.0)
-    kept.restore()
-    assert (float(weight), kept.progress, kept.resizes) == (1.0, elastic.Progress(), ())
+    state.restore()
+    assert (float(weight), state.progress, state.resizes) == (1.0, elastic.Progress(), ())
     weight.assign(2.0)
-    kept.progress = elastic.Progress(steps=5)
-    kept.save()
+    state.progress = elastic.Progress(steps=5)
+    state.save()
     for _ in range(2):
         weight.assign(3.0)
-        kept.progress = elastic.Progress(steps=9)
-        kept.restore()
-        assert (float(weight), kept.progress.steps) == (2.0, 5)
+        state.progress = elastic.Progress(steps=9)
+        state.restore()
+        assert (float(weight), state.progress.steps) == (2.0, 5)
 
 
-def test_after_a_sync_a_rank_returns_to_what_rank_0_had(committed):
-    (kept, weight), of_rank_0 = committed, elastic.Progress(steps=7)
-    kept._ranks.broadcast = lambda variables: variables[0].assign(8.0)
-    kept._bcast_object = lambda values: {**values, "progress": of_rank_0}
-    kept.sync()
+def test_after_a_sync_a_rank_returns_to_the_state_of_rank_0(committed):
+    (state, weight), progress = committed, elastic.Progress(steps=7)
+    state._ranks.broadcast = lambda variables: variables[0].assign(8.0)
+    state._bcast_object = lambda values: {**values, "progress": progress}
+    state.sync()
     weight.assign(0.0)
-    kept.restore()
-    assert (float(weight), kept.progress) == (8.0, of_rank_0)
+    state.restore()
+    assert (float(weight), state.progress) == (8.0, progress)
 
 
-def test_a_resize_says_where_in_training_it_was():
-    done = Epoch(1, 5, 1.0, 0.5, 0.5)
-    before = SimpleNamespace(hosts=("n1", "n2"), resizes=(), progress=elastic.Progress(epochs=(done,), steps=3))
+def test_a_resize_has_its_epoch_and_step():
+    epoch = Epoch(1, 5, 1.0, 0.5, 0.5)
+    before = SimpleNamespace(hosts=("n1", "n2"), resizes=(), progress=elastic.Progress(epochs=(epoch,), steps=3))
     assert elastic.resized(before, ("n1", "n2"), 9.0) == ()
     # The second epoch, after 5 + 3 steps.
     lost = Resize(at_s=9.0, epoch=2, step=8, ranks_before=2, ranks_after=1, cause="lost n2")
@@ -148,14 +147,14 @@ def test_training_continues_alone_from_the_last_commit_when_a_peer_is_lost():
     assert {"checkpoint", "init", "broadcast"} <= set(part.phases_s)
 
 
-def test_a_change_of_hosts_that_the_launcher_tells_interrupts_training_once(committed):
-    kept, _ = committed
-    kept.check_host_updates()
-    # As Horovod has it: hosts were removed; then removed and added.
+def test_a_change_of_hosts_that_the_launcher_announces_interrupts_training_once(committed):
+    state, _ = committed
+    state.check_host_updates()
+    # As Horovod announces it: first hosts were removed, then others removed and added.
     for change, without_sync in (((1_700_000_000, 1), True), ((1_700_000_009, 3), False)):
-        kept._ranks.change = change
+        state._ranks.change = change
         with pytest.raises(exceptions.HostsUpdatedInterrupt) as interrupt:
-            kept.check_host_updates()
+            state.check_host_updates()
         assert interrupt.value.skip_sync is without_sync
-        kept.check_host_updates()
-    elastic.Committed(kept._ranks, list).check_host_updates()  # a rank that is started after the change
+        state.check_host_updates()
+    elastic.Committed(state._ranks, list).check_host_updates()  # a rank that is started after the change

@@ -20,7 +20,7 @@ VALUES = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 
 @pytest.fixture
 def train():
-    """A function that trains with a step: what the rank records, and the progress at each commit."""
+    """Train with a step; return what the rank records and the progress at each commit."""
 
     def train(step, context=None, progress=None):
         context, commits = context or make_context(load(TWO_EPOCHS)), []
@@ -54,11 +54,11 @@ def test_without_commits_an_epoch_is_one_window_and_on_disk_when_the_next_one_be
     context.part.append_to(path)
     step, on_disk = losses(*VALUES), []
 
-    def looking(images, labels):
+    def read_and_step(images, labels):
         on_disk.append(read_part(path))
         return step(images, labels)
 
-    part, commits = train(looking, context)
+    part, commits = train(read_and_step, context)
     assert [len(p.epochs) for p in commits] == [1, 2]
     assert len(part.step_times_s) == 9
     sixth = on_disk[5]
@@ -78,90 +78,90 @@ def test_after_a_loss_that_is_no_number_all_before_it_are_recorded(train):
 
 def test_a_rank_that_becomes_rank_0_records_what_its_part_lacks(train):
     whole, (first, last) = train(losses(*VALUES))
-    late, other = make_context(load(TWO_EPOCHS)), make_context(load(TWO_EPOCHS), SimpleNamespace(rank=1))
+    late, second_rank = make_context(load(TWO_EPOCHS)), make_context(load(TWO_EPOCHS), SimpleNamespace(rank=1))
     late.part.add(epochs=list(first.epochs), losses=list(first.losses))
-    for context in (late, late, other):
+    for context in (late, late, second_rank):
         epochs.record_progress(context, last)
     assert (late.part.part.epochs, late.part.part.losses) == (whole.epochs, whole.losses)
-    assert other.part.part == PartWriter().part
+    assert second_rank.part.part == PartWriter().part
 
 
 def variables(value):
-    """As of a model and an optimizer: weights, a counter, and a scalar."""
+    """Variables like those of a model and an optimizer: weights, a counter and a scalar."""
     return [tf.Variable([[value, 0.1]] * 50), tf.Variable(int(value), dtype=tf.int64), tf.Variable(value / 3)]
 
 
-def after(count):
-    """The progress after so many epochs, of losses that have no short decimal form."""
-    done = tuple(Epoch(n, 5, 0.1, 1 / (n + 2), 0.5, 1 / 3, 0.5) for n in range(1, count + 1))
-    return epochs.Progress(epochs=done, losses=(0.1, 1 / 7))
+def progress_after(count):
+    """The progress after so many epochs; its losses have no short decimal form."""
+    finished = tuple(Epoch(n, 5, 0.1, 1 / (n + 2), 0.5, 1 / 3, 0.5) for n in range(1, count + 1))
+    return epochs.Progress(epochs=finished, losses=(0.1, 1 / 7))
 
 
 @pytest.fixture
-def saved(tmp_path):
-    """A function that saves a checkpoint after each of so many epochs; the folder."""
+def save_checkpoints(tmp_path):
+    """Save a checkpoint after each of so many epochs; return the folder."""
 
     def save(count):
         for epoch in range(1, count + 1):
-            epochs.save_checkpoint(tmp_path / "r0", after(epoch), variables(float(epoch)), "these samples")
+            epochs.save_checkpoint(tmp_path / "r0", progress_after(epoch), variables(float(epoch)), "these samples")
         return tmp_path / "r0"
 
     return save
 
 
-def restored(folder, fingerprint="these samples"):
+def restore(folder, fingerprint="these samples"):
     fresh = variables(0.0)
     progress, notes = epochs.restore_checkpoint(folder, fresh, fingerprint)
     return progress, [variable.numpy().ravel()[0] for variable in fresh[:2]], notes
 
 
-def test_the_last_two_are_kept_and_the_newest_is_what_was_saved(saved):
-    folder = saved(3)
+def test_the_last_two_checkpoints_are_kept_and_the_newest_is_restored(save_checkpoints):
+    folder = save_checkpoints(3)
     assert sorted(os.listdir(folder)) == ["epoch-00002.npz", "epoch-00003.npz"]
-    progress, values, (note,) = restored(folder)
-    assert (progress, values) == (after(3), [3.0, 3])
+    progress, values, (note,) = restore(folder)
+    assert (progress, values) == (progress_after(3), [3.0, 3])
     assert "resumed after its epoch 3" in note
 
 
-def test_without_any_nothing_changes(tmp_path):
-    progress, values, notes = restored(tmp_path / "none")
+def test_without_a_checkpoint_nothing_changes(tmp_path):
+    progress, values, notes = restore(tmp_path / "none")
     assert (progress.epochs, values, notes) == ((), [0.0, 0], [])
 
 
 @pytest.mark.parametrize("damage", ["truncated", "a flipped bit", "empty"])
-def test_a_damaged_one_is_named_and_the_one_before_is_used(saved, damage):
-    folder = saved(2)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(save_checkpoints, damage):
+    folder = save_checkpoints(2)
     newest = folder / "epoch-00002.npz"
     whole = newest.read_bytes()
     middle = whole.index(b"\xcd\xcc\xcc\x3d")  # a 0.1 among the weights
     flipped = whole[:middle] + b"\xcc" + whole[middle + 1 :]
     newest.write_bytes({"truncated": whole[:-100], "empty": b"", "a flipped bit": flipped}[damage])
-    progress, values, notes = restored(folder)
-    assert (progress, values) == (after(1), [1.0, 1])
+    progress, values, notes = restore(folder)
+    assert (progress, values) == (progress_after(1), [1.0, 1])
     assert f"{newest}: damaged" in notes[0]
     assert "resumed after its epoch 1" in notes[1]
 
 
-def test_an_unfinished_file_does_not_count(saved):
-    folder = saved(1)
+def test_an_unfinished_file_does_not_count(save_checkpoints):
+    folder = save_checkpoints(1)
     (folder / "epoch-00002.writing").write_bytes((folder / "epoch-00001.npz").read_bytes()[:300])
-    progress, _, notes = restored(folder)
-    assert (progress, len(notes)) == (after(1), 1)
+    progress, _, notes = restore(folder)
+    assert (progress, len(notes)) == (progress_after(1), 1)
 
 
-def test_other_samples_or_another_model_are_not_resumed(saved):
-    folder = saved(1)
-    progress, values, (note,) = restored(folder, "others")
+def test_other_samples_or_another_model_are_not_resumed(save_checkpoints):
+    folder = save_checkpoints(1)
+    progress, values, (note,) = restore(folder, "others")
     assert (progress.epochs, values) == ((), [0.0, 0])
     assert "other samples" in note
-    other = [tf.Variable([1.0]), *variables(0.0)[1:]]
-    progress, (note,) = epochs.restore_checkpoint(folder, other, "these samples")
-    assert (progress.epochs, float(other[0][0])) == ((), 1.0)
+    another = [tf.Variable([1.0]), *variables(0.0)[1:]]
+    progress, (note,) = epochs.restore_checkpoint(folder, another, "these samples")
+    assert (progress.epochs, float(another[0][0])) == ((), 1.0)
     assert "another model" in note
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(OSError, match="checkpoint was not written") as raised:
-        epochs.save_checkpoint(tmp_path / "taken", after(1), variables(1.0), "")
+        epochs.save_checkpoint(tmp_path / "taken", progress_after(1), variables(1.0), "")
     assert "epoch-00001.npz" in str(raised.value.filename)

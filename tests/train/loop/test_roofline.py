@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.configs import with_values
-from tests.helpers.context import make_context
+from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RoundArm
@@ -11,7 +11,6 @@ from train.distribution import Single
 from train.models import build, freeze_below_classifier
 
 pytestmark = pytest.mark.slow
-
 
 roofline, tf_keras = Lazy("train.loop.roofline"), Lazy("tf_keras")
 
@@ -22,40 +21,31 @@ def short(monkeypatch):
     monkeypatch.setattr("train.loop.roofline.STREAM_S", 0.02)
 
 
-class AmongItself(Single):
-    """A ring of two ranks, both in this process: what it sends to the next one it receives."""
-
-    size = 2
-
-    def gather(self, value, kind):
-        return [value, value]
-
-
 def test_a_rank_alone_multiplies():
     context = make_context(load(["nodes=1"]))
     roofline.measure(context, Single())
-    [made] = context.part.part.matrix_products
-    assert made.rows >= 1024
-    assert made.arm is None
-    assert len(made.times_s) == 3
-    assert 1e9 < 2 * made.rows**3 / min(made.times_s) < 1e14
+    [product] = context.part.part.matrix_products
+    assert product.rows >= 1024
+    assert product.arm is None
+    assert len(product.times_s) == 3
+    assert 1e9 < 2 * product.rows**3 / min(product.times_s) < 1e14
     assert context.part.part.transfers == []
 
 
-@pytest.mark.parametrize(("controller", "moved"), [("gloo", [("tcp_ring", 3)]), ("mpi", [])])
-def test_ranks_that_exchange_over_tcp_stream_in_a_ring(controller, moved):
+@pytest.mark.parametrize(("controller", "expected"), [("gloo", [("tcp_ring", 3)]), ("mpi", [])])
+def test_ranks_that_exchange_over_tcp_stream_in_a_ring(controller, expected):
     context = make_context(load(["nodes=2", f"distribution.controller={controller}"]))
-    roofline.measure(context, AmongItself(), arm=3)
+    roofline.measure(context, FirstOfTwo(), arm=3)
     transfers = context.part.part.transfers
-    assert [(one.what, one.arm) for one in transfers] == moved
-    assert all(one.transferred_bytes > 0 for one in transfers)
+    assert [(transfer.what, transfer.arm) for transfer in transfers] == expected
+    assert all(transfer.transferred_bytes > 0 for transfer in transfers)
 
 
 def test_a_link_that_cannot_be_measured_leaves_a_note(monkeypatch):
     context = make_context(load(["nodes=2"]))
-    monkeypatch.setattr(roofline.links, "ring", lambda among, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
+    monkeypatch.setattr(roofline.links, "ring", lambda ranks, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
     for arm in (0, 1):
-        roofline.measure(context, AmongItself(), arm)
+        roofline.measure(context, FirstOfTwo(), arm)
     assert context.part.part.notes == ["the limit of the link is not known: tcp_ring: rank 1: refused"]
 
 
@@ -92,7 +82,7 @@ def small(trained=("conv", "dense")):
     return model
 
 
-# Products forward: the convolution 8 x 8 places x 3 x 3 x 3 x 4 = 6,912; the dense layer 256 x 5 = 1,280.
+# Products forward: the convolution 8 x 8 positions x 3 x 3 x 3 x 4 = 6,912; the dense layer 256 x 5 = 1,280.
 @pytest.mark.parametrize(
     ("trained", "expected"),
     [
@@ -110,15 +100,15 @@ def test_a_model_within_a_model_counts_as_its_layers():
     inner = small()
     prepared = tf_keras.layers.Lambda(lambda pixels: 2 * pixels)(images)
     assert roofline.operations_per_image(tf_keras.Model(images, inner(prepared))) == 2 * (2 * 6912 + 3 * 1280)
-    # Above a layer that is trained (1 x 1 x 3 x 3 products at 64 places) the convolution's input has a gradient too.
+    # Above a layer that is trained (1 x 1 x 3 x 3 products at 64 positions) the convolution's input has a gradient too.
     mixed = tf_keras.layers.Conv2D(3, 1)(images)
     assert roofline.operations_per_image(tf_keras.Model(images, inner(mixed))) == 2 * (2 * 576 + 3 * (6912 + 1280))
 
 
 def test_a_convolution_in_groups_and_one_by_depth():
     images = tf_keras.layers.Input((8, 8, 4))
-    grouped = tf_keras.layers.Conv2D(8, 1, groups=2)(images)  # 64 places x 2 inputs x 8 filters
-    deep = tf_keras.layers.DepthwiseConv2D(3, strides=2, padding="same")(grouped)  # 16 places x 9 x 8
+    grouped = tf_keras.layers.Conv2D(8, 1, groups=2)(images)  # 64 positions x 2 inputs x 8 filters
+    deep = tf_keras.layers.DepthwiseConv2D(3, strides=2, padding="same")(grouped)  # 16 positions x 9 x 8
     model = tf_keras.Model(images, deep)
     assert [roofline.products(layer) for layer in model.layers] == [0, 1024, 1152]
 
@@ -127,12 +117,12 @@ def test_a_convolution_in_groups_and_one_by_depth():
 # and section 3.3; Szegedy et al. 2014 (1409.4842), table 1, sum of its column "ops"; torchvision's table of models
 # (GFLOPS, which are multiply-adds there).
 @pytest.mark.parametrize(
-    ("model", "size", "published", "within"),
+    ("model", "size", "published", "tolerance"),
     [("resnet50", 224, 3.8e9, 0.1e9), ("vgg19", 224, 19.63e9, 0.005e9), ("googlenet", 224, 1.5e9, 0.1e9)],
 )
-def test_forward_counts_are_the_published_ones(model, size, published, within):
+def test_forward_counts_are_the_published_ones(model, size, published, tolerance):
     built = build(model, size, 3, 1000)
-    assert sum(roofline.products(layer) for layer in built.layers) == pytest.approx(published, abs=within)
+    assert sum(roofline.products(layer) for layer in built.layers) == pytest.approx(published, abs=tolerance)
 
 
 def test_a_step_takes_three_times_the_forward_pass_but_for_the_first_layer():

@@ -3,12 +3,11 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers.configs import with_values
-from tests.helpers.context import make_context
+from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
-from train.distribution import Single
 from train.models import build
 from train.rank.phases import PhaseClock
 
@@ -24,32 +23,23 @@ def arm(ranks: int = 1, name: str = "", **changes) -> RoundArm:
     return RoundArm(name, ranks, ranks, **{"batch_per_rank": 2, "allreduce": True, **changes})
 
 
-ONE, TWO, CONTROL = arm(1, role="base"), arm(2), arm(2, allreduce=False)
+ONE_NODE, TWO_NODES, CONTROL = arm(1, role="base"), arm(2), arm(2, allreduce=False)
 AT_ONCE = {"launch": LaunchPlan(rank_groups_at_once=True)}
-
-
-class FirstOfTwo(Single):
-    """Rank 0 of two ranks; the other one takes part in the second arm alone, and is as fast."""
-
-    size = 2
-
-    def gather(self, value, kind):
-        return [value, value]
 
 
 @pytest.fixture
 def rooflines(monkeypatch):
-    """The arms whose rooflines are measured: for half a second each, which these tests do without."""
+    """Replace the measurement of rooflines, which takes half a second each; return the arms that it gets."""
     arms = []
     monkeypatch.setattr("train.loop.roofline.measure", lambda context, among, arm: arms.append(arm))
     return arms
 
 
 @pytest.fixture
-def measured(rooflines):
-    """What rank 0 records, for a budget in ticks of the context's clock."""
+def measure(rooflines):
+    """Measure rounds; return the part of rank 0. Budgets are in ticks of the context's clock."""
 
-    def measure(*overrides: str, arms=(ONE, TWO), groups=(), core_sets=()):
+    def run(*overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), core_sets=()):
         shortest = ("measure.precision_fraction=0.9", "measure.budget_s=0.001")
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", *shortest, *overrides])
         plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups))
@@ -61,12 +51,12 @@ def measured(rooflines):
         rounds.measure_rounds(context, learner)
         return context.part.part
 
-    return measure
+    return run
 
 
 @pytest.fixture
 def step_times(monkeypatch):
-    """A function that sets how long steps take: it gets the times of some, and returns others."""
+    """Change the times that steps take by a function of the measured times."""
     run_steps = windows.run_steps
 
     def set_times(change):
@@ -79,8 +69,8 @@ def step_times(monkeypatch):
     return set_times
 
 
-def test_a_round_has_a_window_of_every_arm_in_a_new_order(measured):
-    measurements = measured("measure.budget_s=60").windows
+def test_a_round_has_a_window_of_every_arm_in_a_new_order(measure):
+    measurements = measure("measure.budget_s=60").windows
     count = max(window.round for window in measurements) + 1
     orders = [[window.arm for window in measurements if window.round == number] for number in range(count)]
     assert all(sorted(order) == [0, 1] for order in orders)
@@ -90,29 +80,29 @@ def test_a_round_has_a_window_of_every_arm_in_a_new_order(measured):
         assert len(window.compute_times_s) == len(window.step_times_s) >= 2
 
 
-def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measured, rooflines):
+def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measure, rooflines):
     # One rank exchanges nothing, nor does the control.
-    [exchange] = measured("measure.split=true", arms=(ONE, TWO, CONTROL)).exchanges
+    [exchange] = measure("measure.split=true", arms=(ONE_NODE, TWO_NODES, CONTROL)).exchanges
     assert (exchange.round, exchange.arm) == (0, 1)
     assert len(exchange.step_times_s) == 2
     assert 0 < sum(exchange.step_times_s) <= exchange.window_s
     assert rooflines == [0, 1, 0, 1]  # of each number of ranks, before the rounds and after them
 
 
-def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measured, monkeypatch):
+def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measure, monkeypatch):
     begun, ended = [], []
     training = reader.Reader.training
 
-    def noted(data, epoch, used=0):
+    def recorded(data, epoch, used=0):
         begun.append(epoch)
         try:
             yield from training(data, epoch, used)
         finally:
             ended.append(epoch)
 
-    monkeypatch.setattr(reader.Reader, "training", noted)
+    monkeypatch.setattr(reader.Reader, "training", recorded)
     overrides = ("dataset=digits", "dataset.training_samples=4000", "nodes=1", "measure.split=true")
-    part = measured(*overrides, arms=[arm(role="base", reads=True), arm(name="in-memory")])
+    part = measure(*overrides, arms=[arm(role="base", reads=True), arm(name="in-memory")])
     assert {(window.round, window.arm) for window in part.windows} == {(0, 0), (0, 1)}
     assert begun == ended
     assert begun[0] == 0  # the one batch that is kept in memory
@@ -120,7 +110,7 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
     assert len(begun[1:]) == len(set(begun[1:])) >= 3  # traced, warmed up, one round, the last step
 
 
-def test_ranks_leave_their_first_steps_together(measured, monkeypatch):
+def test_ranks_leave_their_first_steps_together(measure, monkeypatch):
     events, enter = [], PhaseClock.enter
 
     def entered(clock, phase, **more):
@@ -129,53 +119,53 @@ def test_ranks_leave_their_first_steps_together(measured, monkeypatch):
 
     monkeypatch.setattr(PhaseClock, "enter", entered)
     monkeypatch.setattr(FirstOfTwo, "barrier", lambda ranks: events.append("barrier"))
-    measured()
+    measure()
     assert events[:3] == ["first_step", "barrier", "warm_up"]
 
 
-def test_windows_tell_what_the_cores_did_and_the_budget_ends_the_rounds(measured):
-    part = measured()
+def test_windows_record_the_use_of_the_cores_and_the_budget_ends_the_rounds(measure):
+    part = measure()
     assert ({window.round for window in part.windows}, part.exchanges) == ({0}, [])
     for window in part.windows:
         assert window.cores.wall_s >= window.window_s
         assert window.cores.own_s > 0
 
 
-def test_the_order_is_drawn_from_the_seed(measured):
+def test_the_order_is_drawn_from_the_seed(measure):
     def order(seed):
-        return [window.arm for window in measured(seed, "measure.budget_s=16").windows]
+        return [window.arm for window in measure(seed, "measure.budget_s=16").windows]
 
     assert order("seed=1") == order("seed=1") != order("seed=2")
 
 
-def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
+def test_every_window_starts_from_the_same_weights(measure, monkeypatch):
     begun, ended, restoring = [], [], windows.restoring
 
-    def noting(variables):
+    def recording(variables):
         def values():
             return [variable.numpy().tolist() for variable in variables]
 
-        def restore_and_note():
+        def restore_and_record():
             ended.append(values())
             restore()
             begun.append(values())
 
         begun.append(values())  # before any step
         restore = restoring(variables)
-        return restore_and_note
+        return restore_and_record
 
-    monkeypatch.setattr("train.loop.windows.restoring", noting)
-    measured()
+    monkeypatch.setattr("train.loop.windows.restoring", recording)
+    measure()
     # Warm-up, one round, and the step that all make at the end.
     assert begun[1:] == [begun[0]] * (2 * 2 + 2 + 1)
     assert ended[-1] != begun[0]
 
 
-def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
+def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_each(measure, monkeypatch):
     moved = []
     monkeypatch.setattr(windows.placement, "move", moved.append)
     groups = [RankGroup({}, 0, 1), RankGroup({}, 1, 1)]
-    part = measured(arms=[ONE, arm(rank_group=1)], groups=groups, core_sets=[[0], [1]])
+    part = measure(arms=[ONE_NODE, arm(rank_group=1)], groups=groups, core_sets=[[0], [1]])
     [window] = part.windows
     assert (window.round, window.arm) == (0, 0)  # this process belongs to the first rank group
     assert moved == [[0], [1]]
@@ -183,16 +173,16 @@ def test_rank_groups_at_once_share_a_window_and_measure_once_on_the_cores_of_eac
     assert sum(window.step_times_s) <= window.window_s
 
 
-def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measured, monkeypatch):
-    # Of batch 1 and of batch 2 too.
+def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measure, monkeypatch):
+    # Every step takes 0.9 s, whatever the batch.
     monkeypatch.setattr(windows.WindowRunner, "last_step_s", lambda runner, arms, steps: 0.9)
     arms = [arm(name=f"batch{batch}", batch_per_rank=batch, role="base") for batch in (1, 2, 4, 64)]
     # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
     # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
-    part = measured("measure.budget_s=75", "measure.repeats=1", arms=arms)
+    part = measure("measure.budget_s=75", "measure.repeats=1", arms=arms)
     assert part.arms_left_out == {"batch64": "a round with it would take 20 s; a launch has 75 s"}
     assert {window.arm for window in part.windows} == {0, 1, 2}
-    part = measured(arms=[ONE, ONE, arm(allreduce=False)])  # of the same batch: always measured
+    part = measure(arms=[ONE_NODE, ONE_NODE, arm(allreduce=False)])  # of the same batch: always measured
     assert part.arms_left_out == {}
 
 
@@ -214,28 +204,28 @@ def test_a_window_is_long_beside_the_barrier_at_its_end(changes, step_s, timed, 
     assert rounds._steps(config, step_s=step_s) == windows.Length(timed, untimed=untimed)
 
 
-def test_a_disturbed_step_does_not_make_windows_shorter(measured, step_times):
+def test_a_disturbed_step_does_not_make_windows_shorter(measure, step_times):
     step_times(lambda times_s: {1: [0.125], 2: [9.0, 0.9]}.get(len(times_s), times_s))
-    part = measured("measure.precision_fraction=0.05")
+    part = measure("measure.precision_fraction=0.05")
     assert {len(window.step_times_s) for window in part.windows} == {4}  # 4 x 5 ms / 0.05 / 0.125 s
 
 
 @pytest.mark.parametrize(("step_s", "expected"), [(0.25, [1, 2]), (0.5, [2])])  # long is 4 x 5 ms / 0.05 = 0.4 s
-def test_a_window_begins_with_an_untimed_step_unless_steps_are_long(measured, step_times, step_s, expected):
+def test_a_window_begins_with_an_untimed_step_unless_steps_are_long(measure, step_times, step_s, expected):
     counts = []
 
-    def note(times_s):
+    def record(times_s):
         counts.append(len(times_s))
         return [step_s] * len(times_s)
 
-    step_times(note)
-    measured("measure.precision_fraction=0.05", arms=[ONE])
+    step_times(record)
+    measure("measure.precision_fraction=0.05", arms=[ONE_NODE])
     assert counts[-1 - len(expected) : -1] == expected  # the very last step is that after the rounds
 
 
-def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measured, monkeypatch):
+def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measure, monkeypatch):
     monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0")
-    measured()
+    measure()
     monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0.001")
     with pytest.raises(ConfigError, match=r"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=0\.001: ranks wait while others"):
-        measured()
+        measure()

@@ -11,7 +11,6 @@ from train.models import build
 
 pytestmark = pytest.mark.slow
 
-
 step, tf, tf_keras = Lazy("train.loop.step"), Lazy("tensorflow"), Lazy("tf_keras")
 
 
@@ -30,7 +29,7 @@ def two_images():
 # Logits 0, 0: probabilities 1/2 each, loss ln 2. The gradient of the loss is (p - onehot) x the input, mean over the
 # batch:
 #   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
-MOVED = np.array([[0.025, -0.025], [-0.05, 0.05]])  # by a step at the rate of `sgd`
+UPDATE = np.array([[0.025, -0.025], [-0.05, 0.05]])  # of one step at the rate of `sgd`
 
 
 def sgd(*more, ranks=1, precision="fp32", steps_per_epoch=None):
@@ -41,7 +40,7 @@ def sgd(*more, ranks=1, precision="fp32", steps_per_epoch=None):
 
 
 class Exchanging(Single):
-    """Stands in for an allreduce of two ranks: what becomes of the gradients is given."""
+    """Stands in for an allreduce of two ranks by a function of the gradients."""
 
     def __init__(self, exchange):
         self._exchange = exchange
@@ -54,29 +53,29 @@ class Exchanging(Single):
 def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(precision, passes):
     exchanged = []
 
-    def note(tensors, variables):
+    def record(tensors, variables):
         exchanged.append(tensors)
         return tensors
 
     model, optimizer = sgd(precision=precision)
-    train_step = step.make_train_step(model, optimizer, Exchanging(note), passes=passes)
+    train_step = step.make_train_step(model, optimizer, Exchanging(record), passes=passes)
     begun_at = time.time()
     loss, correct, computed_at = train_step(*two_images())
     assert begun_at < float(computed_at) < time.time()
     assert float(loss) == pytest.approx(math.log(2))
     assert float(correct) == 1  # argmax of equal logits is class 0
-    np.testing.assert_allclose(model.get_weights()[0], MOVED, rtol=1e-6 if precision == "fp32" else 1e-3)
+    np.testing.assert_allclose(model.get_weights()[0], UPDATE, rtol=1e-6 if precision == "fp32" else 1e-3)
     assert len(exchanged) == 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_steps_that_differ_in_their_exchange_are_traced_once(precision):
     # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
-    computed = []
+    traced = []
 
     class Watched(Single):
         def on_devices(self, function, *batch):
-            computed.append(batch)
+            traced.append(batch)
             return super().on_devices(function, *batch)
 
     doubling = Exchanging(lambda tensors, variables: [2.0 * tensor for tensor in tensors])
@@ -86,8 +85,8 @@ def test_steps_that_differ_in_their_exchange_are_traced_once(precision):
         model.set_weights([np.zeros((2, 2), np.float32)])
         loss, correct, _ = train_step(*two_images())
         assert (float(loss), float(correct)) == (pytest.approx(math.log(2)), 1)
-        np.testing.assert_allclose(model.get_weights()[0], factor * MOVED, rtol=1e-3)
-    assert len(computed) == 1
+        np.testing.assert_allclose(model.get_weights()[0], factor * UPDATE, rtol=1e-3)
+    assert len(traced) == 1
 
 
 def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all():
@@ -106,14 +105,14 @@ def test_the_compiled_step_warms_up_by_itself(precision):
     train_step = step.make_train_step(model, optimizer, Single())
     train_step(*two_images())
     first = model.get_weights()[0]
-    np.testing.assert_allclose(first, MOVED, rtol=1e-3)
+    np.testing.assert_allclose(first, UPDATE, rtol=1e-3)
     train_step(*two_images())
     # Input 1: p = 1 / (1 + e^0.05), gradient -p / 2; the first weight grows by 0.15 x p / 2.
     grown = 0.15 / 2 / (1 + math.exp(2 * 0.025))
     assert model.get_weights()[0][0, 0] - first[0, 0] == pytest.approx(grown, rel=1e-3)
 
 
-def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given():
+def test_label_smoothing_changes_the_gradient_and_not_the_reported_loss():
     # Two classes, s = 0.2: the target is (0.9, 0.1). Input (1, 0) of class 0 alone, p = (1/2, 1/2): the gradient is
     # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
     model, optimizer = sgd()

@@ -8,13 +8,12 @@ from train.rank.quota_gate import QuotaGate
 
 pytestmark = pytest.mark.slow
 
-
 roofline, timed_steps = Lazy("train.loop.roofline"), Lazy("train.loop.timed_steps")
 
 
 @pytest.fixture(autouse=True)
 def no_roofline(monkeypatch):
-    """It multiplies matrices for half a second."""
+    """Skip the roofline, which multiplies matrices for half a second."""
     monkeypatch.setattr("train.loop.roofline.measure", lambda context, among: None)
 
 
@@ -23,17 +22,17 @@ def context(warm_up, timed, **more):
 
 
 def test_the_first_step_and_the_warm_up_are_not_timed():
-    made = context(2, 2)
-    timed_steps.time_steps(made, losses(9.0, 8.0, 7.0, 6.0, 5.0), EndlessData())
-    part = made.part.part
+    rank = context(2, 2)
+    timed_steps.time_steps(rank, losses(9.0, 8.0, 7.0, 6.0, 5.0), EndlessData())
+    part = rank.part.part
     assert part.losses == [6.0, 5.0]
     assert len(part.warm_up_step_times_s) == 2
     assert len(part.step_times_s) == 2
-    # The fake step says that it has computed when it is called: between the begin and the end of its step.
+    # The fake step reports as the end of its computation the time of its call, which is within the step.
     for computed_s, step_s in zip(part.compute_times_s, part.step_times_s, strict=True):
         assert 0 < computed_s < step_s
     # One second each time that the clock is read: `timed` is announced in the warm-up.
-    assert made.clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 2.0, "timed": 1.0, "evaluate": 1.0}
+    assert rank.clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 2.0, "timed": 1.0, "evaluate": 1.0}
 
 
 def test_a_step_in_which_the_clock_is_set_computes_for_no_longer_than_it_lasts():
@@ -42,17 +41,17 @@ def test_a_step_in_which_the_clock_is_set_computes_for_no_longer_than_it_lasts()
 
 
 def test_quotas_hold_from_the_warm_up_on_and_nothing_is_recorded_between_the_barriers(monkeypatch):
-    made, events, step = context(1, 2), [], losses(*[1.0] * 4)
+    rank, events, step = context(1, 2), [], losses(*[1.0] * 4)
     monkeypatch.setattr(QuotaGate, "wait_for_quota", lambda gate: events.append("quota"))
     monkeypatch.setattr(QuotaGate, "release", lambda gate: events.append("released"))
-    monkeypatch.setattr(made.part, "add", lambda **fields: events.append(sorted(fields)))
-    monkeypatch.setattr(made.distribution, "barrier", lambda: events.append("barrier"), raising=False)
+    monkeypatch.setattr(rank.part, "add", lambda **fields: events.append(sorted(fields)))
+    monkeypatch.setattr(rank.distribution, "barrier", lambda: events.append("barrier"), raising=False)
 
-    def noted(images, labels):
+    def recorded_step(images, labels):
         events.append("step")
         return step(images, labels)
 
-    timed_steps.time_steps(made, noted, EndlessData())
+    timed_steps.time_steps(rank, recorded_step, EndlessData())
     first = events.index("barrier")
     assert events[first - 1] == ["phase", "phases_s"]  # `timed` is announced
     assert events[first:][:4] == ["barrier", "step", "step", "barrier"]
@@ -64,12 +63,12 @@ NAN = float("nan")
 
 
 @pytest.mark.parametrize(
-    ("values", "step", "kept"),
+    ("values", "step", "recorded"),
     [((NAN, 1.0, 1.0), 1, []), ((1.0, NAN, 1.0), 2, []), ((1.0, 1.0, 3.0, 2.0, NAN), 5, [3.0, 2.0])],
 )
-def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(values, step, kept):
-    made = context(1, 3)
+def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(values, step, recorded):
+    rank = context(1, 3)
     with pytest.raises(timed_steps.NotFinite, match=f"not finite at step {step}") as raised:
-        timed_steps.time_steps(made, losses(*values), EndlessData())
+        timed_steps.time_steps(rank, losses(*values), EndlessData())
     assert raised.value.step == step
-    assert made.part.part.losses == kept
+    assert rank.part.part.losses == recorded

@@ -13,14 +13,13 @@ KEY = b"k" * 64
 
 pytestmark = pytest.mark.slow
 
-
 timeline, profiler = Lazy("train.loop.timeline"), Lazy("tensorflow.tsl.profiler.protobuf.xplane_pb2")
 
 
 def space():
-    """What TensorFlow's profiler writes of one thread: the steps from 2 ms on, an operation in them, one before."""
-    made = profiler.XSpace()
-    plane = made.planes.add(name="/host:CPU")
+    """The output of TensorFlow's profiler for one thread: steps from 2 ms on, an operation in them and one before."""
+    result = profiler.XSpace()
+    plane = result.planes.add(name="/host:CPU")
     line = plane.lines.add(id=7, name="worker", timestamp_ns=1_763_900_000_000_000_000)
     for id, name, offset_ps, duration_ps in (
         (1, "profiled steps", 2_000_000_000, 500_000_000_000),
@@ -29,7 +28,7 @@ def space():
     ):
         plane.event_metadata[id].name = name
         line.events.add(metadata_id=id, offset_ps=offset_ps, duration_ps=duration_ps)
-    return made
+    return result
 
 
 def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond():
@@ -40,8 +39,8 @@ def test_operations_are_placed_by_the_begin_of_the_steps_to_the_picosecond():
 
 
 @pytest.fixture
-def hosts(monkeypatch):
-    """Gives each rank, a thread, a host and a clock that is behind by so many seconds."""
+def clock_offsets(monkeypatch):
+    """Measure the clock offsets of ranks, which are threads on these hosts with clocks behind by so many seconds."""
     thread = threading.local()
     monkeypatch.setattr("train.loop.timeline.time", types.SimpleNamespace(time=lambda: time.time() - thread.behind_s))
     monkeypatch.setattr(socket, "gethostname", lambda: thread.host)
@@ -56,10 +55,10 @@ def hosts(monkeypatch):
     return measure
 
 
-def test_the_error_holds_what_the_clock_is_off(hosts):
+def test_the_true_offset_is_within_the_error(clock_offsets):
     behind_s = [0.0, 0.0, 3600.0, -0.25]
-    result = hosts(["a", "a", "b", "c"], behind_s)
-    assert all(failed == [] for _, failed in result)
+    result = clock_offsets(["a", "a", "b", "c"], behind_s)
+    assert all(problems == [] for _, problems in result)
     first, second, *others = [offset for offset, _ in result]
     assert first == second == timeline.ClockOffset(0.0, 0.0)  # on one host there is one clock
     for offset, truth_s in zip(others, behind_s[2:], strict=True):
@@ -68,13 +67,13 @@ def test_the_error_holds_what_the_clock_is_off(hosts):
         assert abs(offset.ahead_s - truth_s) <= offset.error_s + 1e-6
 
 
-def test_a_clock_that_cannot_be_asked_for_is_reported_on_every_rank(hosts, monkeypatch):
+def test_a_clock_that_cannot_be_read_is_reported_on_every_rank(clock_offsets, monkeypatch):
     def refused(address):
         raise ConnectionError("no TCP connection")
 
     monkeypatch.setattr(connections, "open_connection", refused)
     monkeypatch.setattr(connections.accept, "__defaults__", (1, 0.2))
-    (first, failed), (second, also_failed) = hosts(["a", "b"], [0.0, 1.0])
+    (first, problems), (second, same_problems) = clock_offsets(["a", "b"], [0.0, 1.0])
     assert (first, second) == (timeline.ClockOffset(0.0, 0.0), None)
-    assert failed == also_failed
-    assert any("rank 1 on b: no TCP connection" in problem for problem in failed)
+    assert problems == same_problems
+    assert any("rank 1 on b: no TCP connection" in problem for problem in problems)

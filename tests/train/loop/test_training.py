@@ -1,12 +1,11 @@
 import pytest
 
 from tests.helpers import small_sets
-from tests.helpers.context import make_context
+from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.launches import plan_points
 from tests.helpers.lazy import Lazy
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.distribution import Single
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,7 @@ def test_timed_steps_go_through_all_phases_in_order():
     assert part.weights_differ is False
 
 
-def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know():
+def test_epochs_learn_and_are_recorded_with_the_number_of_samples():
     # 32 of the 1438 training samples in batches of 8: 4 steps an epoch.
     context = make_context(load([*DIGITS, "measure.epochs=3"]))
     predictions = training.train(context)
@@ -43,9 +42,9 @@ def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know():
     assert predictions.confusion.sum() == 10
     assert len(part.losses) == 11
     assert any("32 of 1438 training samples" in note for note in part.notes)
-    # What limits training is measured after the last epoch: none of it is in a step.
+    # The roofline is measured after the last epoch: none of it is in a step.
     assert (part.phase, len(part.step_times_s)) == ("evaluate", 11)
-    assert [made.arm for made in part.matrix_products] == [None]
+    assert [product.arm for product in part.matrix_products] == [None]
     assert part.work.operations_per_image > 0
     assert part.work.gradient_bytes > 0
 
@@ -61,7 +60,7 @@ def test_a_later_launch_resumes_from_the_checkpoint(tmp_path):
     part = resumed.part.part
     assert "resumed after its epoch 1;" in part.notes[0]
     assert part.losses == pytest.approx(whole.part.part.losses, rel=1e-5)
-    accuracies = [[epoch.validation_accuracy for epoch in one.epochs] for one in (part, whole.part.part)]
+    accuracies = [[epoch.validation_accuracy for epoch in p.epochs] for p in (part, whole.part.part)]
     assert accuracies[0] == accuracies[1]
     assert len(part.step_times_s) == 7  # two epochs without the first step
 
@@ -90,29 +89,17 @@ def test_an_experiment_trains_on_its_data(experiment, dataset, name, epochs, tmp
     assert part.phase == "evaluate"
 
 
-class Two(Single):
-    """Rank 0 of two: what the other one tells is made from what this one tells."""
-
-    size = 2
-
-    def __init__(self, other):
-        self._other = other
-
-    def gather(self, value, kind):
-        return [value, self._other(value)]
-
-
 def test_ranks_that_find_different_samples_stop_before_training():
     config = load([*DIGITS, "dataset.data_dir=/data/set", "measure.epochs=1"])
-    context = make_context(config, Two(lambda fingerprint: "other"))
+    context = make_context(config, FirstOfTwo(lambda fingerprint: "other"))
     with pytest.raises(ConfigError, match=r"dataset\.data_dir=/data/set: the ranks find different samples in it"):
         training.train(context)
     assert context.clock.phase == "data"
 
 
 def test_weights_that_differ_after_training_fail_the_run():
-    other = Two(lambda value: b"other" if isinstance(value, bytes) else value)
-    context = make_context(load([*TINY, "batch_per_rank=2", "measure.timed_steps=1"]), other)
+    ranks = FirstOfTwo(lambda value: b"other" if isinstance(value, bytes) else value)
+    context = make_context(load([*TINY, "batch_per_rank=2", "measure.timed_steps=1"]), ranks)
     with pytest.raises(RuntimeError, match="the ranks hold different weights after training"):
         training.train(context)
     assert context.part.part.weights_differ is True

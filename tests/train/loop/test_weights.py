@@ -1,4 +1,4 @@
-"""Starting weights: of a file, and as tf_keras fetches and verifies them, here from a server on this machine."""
+"""Starting weights: from a file, and as tf_keras downloads and verifies them, here from a server on this machine."""
 
 import functools
 import hashlib
@@ -41,7 +41,7 @@ def test_weights_that_are_not_published_are_refused():
 
 
 @pytest.mark.slow
-def test_a_file_brings_its_values_and_is_identified_by_its_digest(tmp_path):
+def test_weights_are_read_from_a_file_which_is_identified_by_its_digest(tmp_path):
     saved, path = tiny(), tmp_path / "tiny.h5"
     for variable in saved.variables:
         variable.assign(np.full(variable.shape, 0.25))
@@ -62,15 +62,15 @@ def test_a_file_that_is_missing_damaged_or_of_another_model_is_named(tmp_path):
     damaged.write_bytes(b"no HDF5")
     with pytest.raises(ConfigError, match=r"damaged\.h5: not the weights of model=tiny"):
         weights.find(load([*TINY, f"weights={damaged}"]))
-    other = tmp_path / "other.h5"
-    tiny().save_weights(other)
-    with pytest.raises(ConfigError, match=r"other\.h5: not the weights of model=tiny"):
-        weights.find(load([*TINY, f"weights={other}", "dataset.classes=4"]))
+    another = tmp_path / "another.h5"
+    tiny().save_weights(another)
+    with pytest.raises(ConfigError, match=r"another\.h5: not the weights of model=tiny"):
+        weights.find(load([*TINY, f"weights={another}", "dataset.classes=4"]))
 
 
 @pytest.fixture
 def published(tmp_path, monkeypatch):
-    """A server with ResNet50's file, whose values are made here, and a home folder without it; gives its values."""
+    """A server with a file of random weights for ResNet50, and a home folder without it; yields the model."""
     from tf_keras.applications import ResNet50
     from tf_keras.src.applications import resnet
 
@@ -96,21 +96,21 @@ def published(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_published_weights_are_fetched_and_all_but_the_classifier_is_theirs(published, tmp_path):
+def test_published_weights_are_downloaded_for_all_but_the_classifier(published, tmp_path):
     config = load([*RESNET])
-    plain = build("resnet50", 32, 3, 3)
-    fresh = plain.weights[-2].numpy().copy()
-    model = weights.start(plain, config, load=True)
+    base = build("resnet50", 32, 3, 3)
+    fresh = base.weights[-2].numpy().copy()
+    model = weights.start(base, config, load=True)
     assert (tmp_path / "home/.keras/models/resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5").is_file()
-    for ours, theirs in zip(plain.weights, published.weights, strict=False):
+    for ours, theirs in zip(base.weights, published.weights, strict=False):
         np.testing.assert_array_equal(ours, theirs)
-    assert len(plain.weights) == len(published.weights) + 2
-    np.testing.assert_array_equal(plain.weights[-2], fresh)
+    assert len(base.weights) == len(published.weights) + 2
+    np.testing.assert_array_equal(base.weights[-2], fresh)
     # ResNet50's authors fed blue, green, red, less the means of ImageNet: 255 - 103.939, - 116.779, - 123.68.
     white_red = np.zeros((1, 32, 32, 3), np.float32)
     white_red[..., 0] = 1.0
-    seen = model.get_layer("preprocess")(white_red).numpy()[0, 0, 0]
-    np.testing.assert_allclose(seen, [-103.939, -116.779, 255 - 123.68], rtol=1e-5)
+    preprocessed = model.get_layer("preprocess")(white_red).numpy()[0, 0, 0]
+    np.testing.assert_allclose(preprocessed, [-103.939, -116.779, 255 - 123.68], rtol=1e-5)
     assert model.output_shape == (None, 3)
 
 
@@ -122,7 +122,7 @@ def test_other_ranks_read_nothing_and_have_the_same_variables(published, tmp_pat
 
 
 @pytest.mark.slow
-def test_without_a_network_the_error_says_which_file_goes_where(tmp_path, monkeypatch):
+def test_without_a_network_the_error_names_the_file_and_its_folder(tmp_path, monkeypatch):
     from tf_keras.src.applications import resnet
 
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Each model against published counts, and in one training step."""
+"""The parameters of each model against published counts, and one training step of each."""
 
 import math
 import re
@@ -14,7 +14,6 @@ from train.config.compose import load
 from train.models import MODELS, build, find, freeze_below_classifier
 
 pytestmark = pytest.mark.slow
-
 
 CONF = ROOT / "conf" / "model"
 KEYS = ["name", "image_size", "parameters", "activation_bytes_per_image"]
@@ -55,7 +54,7 @@ def settings(name: str) -> dict:
 
 
 def train_one_step(model, image_size: int, channels: int, classes: int) -> float:
-    """The loss of one forward and backward pass over one image, checked to move every trainable variable's gradient."""
+    """The loss of one forward and backward pass over one image, with a finite gradient of every trainable variable."""
     import tensorflow as tf
     import tf_keras
 
@@ -131,7 +130,7 @@ def test_logits_are_float32_under_mixed_precision(policy):
     assert {variable.dtype.name for variable in model.trainable_variables} == {"float32"}
 
 
-def test_unknown_model_says_what_there_is():
+def test_an_unknown_model_is_refused_with_all_names():
     with pytest.raises(ValueError, match=r"model\.name='vgg17'.*allowed: alexnet, .*vgg16, vgg19"):
         build("vgg17", 224, 3, 1000)
 
@@ -145,7 +144,7 @@ def test_too_small_an_image_names_the_key_and_the_file(name):
 
 @pytest.fixture
 def own_model(tmp_path, monkeypatch):
-    """Put `code` where a user would: in one more file of the folder of models."""
+    """Add a file with this code to the folder of models."""
 
     def add(code: str) -> dict:
         (tmp_path / "mymodel.py").write_text(code)
@@ -192,7 +191,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
 
     model = build("tiny", 8, channels=3, classes=2)
     freeze_below_classifier(model)
-    if preprocessed:  # as with the weights of ImageNet: the model lies within another
+    if preprocessed:  # as with the weights of ImageNet, where the model is within another
         images = tf_keras.layers.Input((8, 8, 3))
         model = tf_keras.Model(images, model(2.0 * images))
     before = [variable.numpy() for variable in model.variables]

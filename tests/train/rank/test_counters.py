@@ -1,6 +1,6 @@
-"""Counters of cores, and of energy from a folder of a test's own that imitates /sys/class/powercap of two sockets.
+"""Counters of cores, and of energy from a folder that imitates /sys/class/powercap of two sockets.
 
-No machine of the tests has RAPL: its counters are those of Linux's Documentation/power/powercap/powercap.rst.
+No test machine has RAPL. The counters follow Linux's Documentation/power/powercap/powercap.rst.
 """
 
 import os
@@ -23,7 +23,7 @@ intr 1 2 3
 """
 
 
-def test_the_times_of_the_cores_that_were_asked_for(monkeypatch):
+def test_the_times_of_the_requested_cores(monkeypatch):
     monkeypatch.setattr(os, "sysconf", lambda name: 100)
     assert counters.core_times(STAT, [0]) == pytest.approx((0.9, 0.1))
     assert counters.core_times(STAT, [0, 1]) == pytest.approx((1.6, 0.3))
@@ -40,13 +40,13 @@ def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
     assert used.energy_j is None
 
 
-def test_spans_are_added_and_one_that_is_not_known_leaves_the_sum_unknown():
-    one = CoreUse(1.0, 0.5, 0.75, 0.25, 0.125, 2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0)
-    two = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
-    assert counters.total([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
-    twice = counters.total([one, one])
+def test_spans_are_added_and_an_unknown_one_leaves_the_sum_unknown():
+    first = CoreUse(1.0, 0.5, 0.75, 0.25, 0.125, 2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0)
+    second = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
+    assert counters.total([first, second]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
+    twice = counters.total([first, first])
     assert (twice.energy_j, twice.gpu_energy_j, twice.delay_s) == (6.0, 8.0, 0.25)
-    assert counters.total([one, None]) is None
+    assert counters.total([first, None]) is None
     assert counters.total([]) is None
 
 
@@ -82,7 +82,7 @@ def test_steal_at_the_start_is_a_share_of_the_time_of_all_cores():
 
 
 @counted
-def test_this_machine_tells_what_was_stolen():
+def test_the_steal_of_this_machine_is_a_fraction():
     begin = counters.steal([0])
     while (end := counters.steal([0]))[0] == begin[0]:
         pass
@@ -93,13 +93,13 @@ RANGE_J = 262_143.328850  # of an Intel server
 
 
 def count(power, package: str, joules: float) -> None:
-    """Let a counter stand at so many joules."""
+    """Set a counter to so many joules."""
     (power / package / "energy_uj").write_text(f"{round(joules * 1e6)}\n")
 
 
 @pytest.fixture
 def power(tmp_path, monkeypatch):
-    """Two packages, with a part of one, and one of them once more by MMIO."""
+    """Two packages, a part of one of them, and one of them again by MMIO."""
     for package, joules in (("intel-rapl:0", 5), ("intel-rapl:1", 7), ("intel-rapl:0:0", 3), ("intel-rapl-mmio:0", 5)):
         (tmp_path / package).mkdir()
         count(tmp_path, package, joules)
@@ -128,12 +128,12 @@ def test_the_energy_of_a_span_is_that_of_all_packages(power):
     assert (used.energy_j, used.gpu_energy_j, used.gpu_clock_mhz) == (4.25, 2.5, 1100.0)
 
 
-def test_a_counter_that_began_again_is_continued_and_not_known_without_its_range():
+def test_a_counter_that_wrapped_is_continued_and_unknown_without_its_range():
     begin, end = ([Counter(at, RANGE_J) for at in joules] for joules in ((RANGE_J - 10, 1.0), (5.0, 2.0)))
     assert counters.processors_j(begin, end) == pytest.approx(15 + 1)
     assert counters.processors_j([Counter(9.0, None)], [Counter(5.0, None)]) is None
     assert counters.processors_j([], []) is None
-    assert counters.processors_j(begin, end[:1]) is None  # a counter that was gone
+    assert counters.processors_j(begin, end[:1]) is None  # a counter has gone
 
 
 def test_a_gpu_that_does_not_count_or_was_reset():
@@ -141,7 +141,7 @@ def test_a_gpu_that_does_not_count_or_was_reset():
         assert counters.gpu_j(begin, end) == used
 
 
-def test_why_nothing_can_be_read(power, tmp_path):
+def test_the_reason_why_no_energy_can_be_read(power, tmp_path):
     assert counters.why_no_energy(power) is None
     assert "no RAPL counter in" in counters.why_no_energy(tmp_path / "nowhere")
     (empty := tmp_path / "empty").mkdir()
@@ -152,7 +152,7 @@ def test_why_nothing_can_be_read(power, tmp_path):
 
 
 def test_a_counter_that_only_root_may_read_is_reported(power, monkeypatch):
-    """As on most machines since 2020. The tests may run as root, whom no file refuses: so reading it is what fails."""
+    """As on most machines since 2020. Reading is made to fail, as the tests may run as root, who may read all files."""
     read_text = Path.read_text
 
     def refusing(path: Path) -> str:

@@ -14,13 +14,13 @@ from train.record.record import GpuState
 def test_the_host_is_this_machine(monkeypatch):
     p100 = GpuState("Tesla P100", "550.54", 1189.0, 1480.0, True, 250.0)
     monkeypatch.setattr(gpus, "query", lambda: gpus.Gpus([p100, p100], "GPU0 X NV1"))
-    here = environment.host([0, 1, 2])
-    assert (here.host, here.cores, here.kernel) == (socket.gethostname(), 3, platform.release())
-    assert here.gpus == ["Tesla P100", "Tesla P100"]
-    assert (here.state.gpus, here.state.gpu_topology) == ([p100, p100], "GPU0 X NV1")
-    assert here.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert here.cpu_model
-    assert here.state.load >= 0
+    host = environment.host([0, 1, 2])
+    assert (host.host, host.cores, host.kernel) == (socket.gethostname(), 3, platform.release())
+    assert host.gpus == ["Tesla P100", "Tesla P100"]
+    assert (host.state.gpus, host.state.gpu_topology) == ([p100, p100], "GPU0 X NV1")
+    assert host.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert host.cpu_model
+    assert host.state.load >= 0
 
 
 def test_versions_are_those_of_installed_packages(monkeypatch):
@@ -58,7 +58,7 @@ def test_the_commit_of_a_checkout_and_whether_it_was_changed(folder):
 
 
 @pytest.mark.usefixtures("folder")
-def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypatch):
+def test_whether_a_tree_was_changed_is_unknown_where_git_fails(monkeypatch):
     monkeypatch.setattr(environment, "output", lambda *command: "abc" if "rev-parse" in command else None)
     assert environment.git_state() == ("abc", None)
 
@@ -75,7 +75,7 @@ def test_without_git_the_file_of_the_image_is_read(folder, monkeypatch, written,
 
 
 @pytest.mark.parametrize(("dirty", "expected"), [("0", False), ("1", True), ("", None)])
-def test_what_the_launcher_says_of_the_commit_comes_first(monkeypatch, dirty, expected):
+def test_the_commit_that_the_launcher_names_comes_first(monkeypatch, dirty, expected):
     monkeypatch.setenv(protocol.GIT_COMMIT, "abc")
     monkeypatch.setenv(protocol.GIT_DIRTY, dirty)
     assert environment.git_state() == ("abc", expected)

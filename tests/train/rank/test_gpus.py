@@ -1,6 +1,6 @@
-"""Reading GPUs through NVML. Without a driver the real library is asked.
+"""Reading GPUs through NVML: without a driver through the real library, else through a fake of pynvml.
 
-With GPUs, NVML cannot be had here: a fake of the module pynvml answers as its documentation says, with its own errors.
+The fake answers as NVML's documentation says, with the errors of pynvml.
 """
 
 import time
@@ -18,8 +18,8 @@ INSTANCE = "MIG-33333333-cccc"
 
 
 SETTINGS = {("PersistenceMode",): 1, ("ClockInfo", "SM"): 1189, ("MaxClockInfo", "SM"): 1480}
-# What nvmlDeviceGet... returns of two GPUs and a MIG instance, which reports memory and no utilisation: in mW, percent,
-# mJ since the driver was loaded. The first is of before Volta, and counts no energy.
+# Results of nvmlDeviceGet... for two GPUs and a MIG instance, which reports memory and no utilisation: in mW, percent,
+# mJ since the driver was loaded. The first GPU is older than Volta and counts no energy.
 DEVICES = {
     FIRST: {
         ("UUID",): FIRST,
@@ -50,7 +50,7 @@ ANSWERS = {
 
 
 class FakeNvml:
-    """Answers what is listed, and nothing else."""
+    """Answers the requests of ANSWERS, and no others."""
 
     nvmlMemory_v2, NVML_CLOCK_SM = "v2", "SM"
     open = 0
@@ -63,8 +63,8 @@ class FakeNvml:
 
     def __getattr__(self, name):
         def answer(*arguments, **options):
-            if (asked := (name.removeprefix("nvml"), *arguments, *options.values())) in ANSWERS:
-                return ANSWERS[asked]
+            if (request := (name.removeprefix("nvml"), *arguments, *options.values())) in ANSWERS:
+                return ANSWERS[request]
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 
         return answer
@@ -85,7 +85,7 @@ def test_without_a_driver_there_are_no_gpus():
     assert gpus.use_reader("0")() == UNKNOWN
 
 
-def test_gpus_tell_how_they_are_set_and_the_library_is_closed():
+def test_the_settings_of_gpus_are_read_and_the_library_is_closed():
     nvml = FakeNvml()
     first, second = gpus.query_driver(nvml).states
     assert first == GpuState("Tesla P100-PCIE-16GB", "550.54.15", 1189.0, 1480.0, True, 250.0)
@@ -95,7 +95,7 @@ def test_gpus_tell_how_they_are_set_and_the_library_is_closed():
 
 @pytest.fixture
 def driver(monkeypatch, tmp_path):
-    """A function that replaces NVML by a module whose `nvmlInit` does what is given, for new processes."""
+    """Replace NVML, for new processes, by a module whose `nvmlInit` runs this statement."""
 
     def write(init: str) -> None:
         names = "nvmlDeviceGetHandleByIndex = lambda index: index\nnvmlDeviceGetName = lambda handle: f'GPU {handle}'\n"
@@ -103,7 +103,7 @@ def driver(monkeypatch, tmp_path):
         unknown = "def __getattr__(name): raise NVMLError(name) if 'NVML' in name.upper() else AttributeError(name)\n"
         (tmp_path / "pynvml.py").write_text(f"import os, time\n{rest}{names}{unknown}def nvmlInit(): {init}\n")
 
-    monkeypatch.setattr(gpus, "LIBRARY", "libc.so.6")  # one that this machine has
+    monkeypatch.setattr(gpus, "LIBRARY", "libc.so.6")  # a library of this machine
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return write
 
@@ -126,7 +126,7 @@ def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
 
 
 @pytest.mark.parametrize(
-    ("gpu", "use"),
+    ("gpu", "expected"),
     [
         ("0", GpuUse(0.87, 2**30)),
         ("1", GpuUse(0.0, 2**20)),
@@ -136,8 +136,8 @@ def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
         *((absent, UNKNOWN) for absent in ("2", "GPU-9999", "MIG-9999", "NoDevFiles")),
     ],
 )
-def test_a_gpu_is_found_by_index_and_uuid(gpu, use):
-    assert gpus.use_reader(gpu, FakeNvml())() == use
+def test_a_gpu_is_found_by_index_and_uuid(gpu, expected):
+    assert gpus.use_reader(gpu, FakeNvml())() == expected
 
 
 @pytest.mark.parametrize(

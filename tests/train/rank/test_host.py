@@ -3,7 +3,7 @@ import pytest
 from train.rank import host
 from train.rank.host import folded
 
-# Of a server with two sockets, as Linux shows it.
+# Of a server with two sockets.
 CPUINFO = """processor	: 0
 model name	: Intel(R) Xeon(R) Platinum 8480+
 flags		: fpu vme sse2 avx fma avx2 avx512f avx512_bf16 amx_tile amx_bf16 hypervisor
@@ -31,7 +31,7 @@ GOVERNOR = "cpu{}/cpufreq/scaling_governor"
         (lambda root: host.cpu_flags(root / "cpuinfo"), {}, []),
     ],
 )
-def test_what_the_kernel_says_of_this_machine_or_does_not(tmp_path, read, files, setting):
+def test_settings_are_read_from_the_kernel_if_it_has_them(tmp_path, read, files, setting):
     for name, text in files.items():
         path = tmp_path / (GOVERNOR.format(name) if isinstance(name, int) else name)
         path.parent.mkdir(parents=True, exist_ok=True)

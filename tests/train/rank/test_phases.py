@@ -28,21 +28,21 @@ def test_an_unknown_phase_is_refused():
         PhaseClock(0.0).enter("nap")
 
 
-def test_listeners_hear_of_each_phase_and_of_the_time_before_it():
-    heard, also_heard = [], []
-    phases = clock(3.0, 5.0, 6.0, listener=lambda *told: heard.append(told))
+def test_listeners_are_called_with_each_phase_and_the_time_before_it():
+    calls, later_calls = [], []
+    phases = clock(3.0, 5.0, 6.0, listener=lambda *arguments: calls.append(arguments))
     phases.enter("warm_up", at=2.0)
-    phases.listen(lambda phase, seconds: also_heard.append((len(heard), phase)))
+    phases.listen(lambda phase, seconds: later_calls.append((len(calls), phase)))
     phases.announce("timed")  # at 3.0: the warm-up has lasted one second
-    assert heard[1:] == [("timed", {"start": 2.0, "warm_up": 1.0})]
-    phases.enter("timed")  # at 5.0: nothing is told now
-    assert len(heard) == 2
+    assert calls[1:] == [("timed", {"start": 2.0, "warm_up": 1.0})]
+    phases.enter("timed")  # at 5.0: no call now
+    assert len(calls) == 2
     phases.enter("evaluate")  # at 6.0
-    assert heard[2:] == [("evaluate", {"start": 2.0, "warm_up": 3.0, "timed": 1.0})]
-    assert also_heard == [(2, "timed"), (3, "evaluate")]
+    assert calls[2:] == [("evaluate", {"start": 2.0, "warm_up": 3.0, "timed": 1.0})]
+    assert later_calls == [(2, "timed"), (3, "evaluate")]
 
 
-def test_what_the_listener_takes_is_never_booked_on_the_timed_phase():
+def test_the_time_of_the_listener_is_never_part_of_the_timed_phase():
     now = [1.0]
 
     def slow(phase, seconds):

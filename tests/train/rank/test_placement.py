@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from train.rank import placement
 
 
-def placed(available, nodes, ranks_per_node, ranks=None):
+def rank_cores(available, nodes, ranks_per_node, ranks=None):
     """The cores of each rank, or of the first so many, of nodes that share these cores."""
     per_node = placement.share(len(available), nodes)
     threads = placement.share(per_node, ranks_per_node)
@@ -18,9 +18,9 @@ def placed(available, nodes, ranks_per_node, ranks=None):
 
 def test_ranks_share_the_cores_of_their_node_and_go_round_where_these_are_too_few():
     # 8 cores // 2 nodes = 4 a node; 4 // 2 ranks = 2 threads a rank.
-    assert placed(range(8), 2, 2) == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert placed([4, 9], 2, 1, ranks=1) == [[4]]  # a node that is alone gets no more than among many
-    assert placed([0, 1], 8, 1) == [[0], [1]] * 4
+    assert rank_cores(range(8), 2, 2) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert rank_cores([4, 9], 2, 1, ranks=1) == [[4]]  # a single node gets no more than one of many
+    assert rank_cores([0, 1], 8, 1) == [[0], [1]] * 4
 
 
 def test_a_rank_that_its_launcher_has_bound_keeps_its_cores():
@@ -42,7 +42,7 @@ def test_ranks_and_the_workers_of_one_process_share_the_cores_of_a_host(ranks, s
 
 @given(st.integers(1, 64), st.integers(1, 16), st.integers(1, 8))
 def test_no_core_is_shared_where_there_are_enough(cores, nodes, ranks_per_node):
-    assert placement.shared(placed(range(cores), nodes, ranks_per_node)) == (cores < nodes * ranks_per_node)
+    assert placement.shared(rank_cores(range(cores), nodes, ranks_per_node)) == (cores < nodes * ranks_per_node)
 
 
 @pytest.mark.parametrize("variable", ["HOROVOD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"])
@@ -58,12 +58,12 @@ def test_all_threads_of_a_process_move():
     before, at_rest, done = placement.usable_cores(), threading.Event(), threading.Event()
     result = []
 
-    def other():
+    def wait_and_read_cores():
         at_rest.set()
         done.wait(240)
         result.append(os.sched_getaffinity(0))
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=wait_and_read_cores)
     thread.start()
     at_rest.wait(240)
     try:

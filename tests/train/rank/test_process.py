@@ -27,11 +27,11 @@ NEEDED = 512 + 8 * 1024  # files of 1024 ranks
     ],
 )
 def test_the_limit_of_open_files_is_raised_as_far_as_needed_and_allowed(monkeypatch, ranks, soft, hard, raised):
-    limits = []
+    calls = []
     monkeypatch.setattr(process.resource, "getrlimit", lambda kind: (soft, hard))
-    monkeypatch.setattr(process.resource, "setrlimit", lambda kind, pair: limits.append(pair))
+    monkeypatch.setattr(process.resource, "setrlimit", lambda kind, pair: calls.append(pair))
     process.allow_open_files(ranks)
-    assert limits == ([] if raised is None else [(raised, hard)])
+    assert calls == ([] if raised is None else [(raised, hard)])
 
 
 WATCHING = """import time
@@ -72,7 +72,7 @@ def test_a_process_that_writes_to_a_file_is_left_alone(tmp_path):
 
 
 def sleeper(job_id: str) -> subprocess.Popen:
-    """A process of that job, in a session of its own, as Horovod starts its ranks."""
+    """A process of that job in a new session, as Horovod starts its ranks."""
     command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
     environment = {**os.environ, JOB_ID: job_id}
     child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)
@@ -84,7 +84,7 @@ def sleeper(job_id: str) -> subprocess.Popen:
 def test_the_processes_of_a_job_are_killed_and_no_others():
     mine, others = sleeper("job-of-a-test"), sleeper("job-of-another")
     try:
-        assert [one.pid for one in process.job_processes("job-of-a-test")] == [mine.pid]
+        assert [child.pid for child in process.job_processes("job-of-a-test")] == [mine.pid]
         process.kill_job("job-of-a-test")
         assert not psutil.pid_exists(mine.pid)
         assert others.poll() is None
@@ -107,12 +107,12 @@ TUNE = {
     "SLURM_CPU_BIND_TYPE": "mask_cpu:",
     "SLURM_JOB_NODELIST": "n[1-2]",
 }
-# Open MPI's key of a job has a name that does not say so; Slurm's plugins take options of any kind.
+# The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
 OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1"}
 JOB_KEY = {"OMPI_MCA_orte_precondition_transports": "1-2"}
 
 
-# How another launcher tells this process its rank.
+# Variables by which another launcher gives this process its rank.
 RANK = (
     "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMIX_NAMESPACE", "SLURM_PROCID",
@@ -141,6 +141,6 @@ def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(variables):
 def test_ranks_get_all_but_secrets_and_the_rank_of_another_launcher_and_what_a_launcher_names(variables):
     variables.update({"PMIX_MCA_gds": "hash", **dict.fromkeys(RANK, "0")})
     variables.pop("PYTEST_CURRENT_TEST", None)
-    visible = {"PATH": "/bin", **TUNE, **OTHERS, "PMIX_MCA_gds": "hash"}  # the last is a setting of the user's
+    visible = {"PATH": "/bin", **TUNE, **OTHERS, "PMIX_MCA_gds": "hash"}  # the last is a setting of the user
     assert process.variables_for_ranks() == visible
     assert process.variables_for_ranks(["SLURM_JWT"]) == {**visible, "SLURM_JWT": "hidden"}

@@ -7,10 +7,10 @@ from train.record import protocol
 from train.record.protocol import LinkRate
 
 
-def at_the_gate(rank: threading.Thread, came: Callable[[], bool]) -> None:
-    """Return when the rank has come there; it then waits."""
+def at_the_gate(rank: threading.Thread, has_come: Callable[[], bool]) -> None:
+    """Start the rank, and return when it waits at the gate."""
     rank.start()
-    while not came():
+    while not has_come():
         time.sleep(0.01)
     rank.join(0.05)
     assert rank.is_alive()
@@ -32,12 +32,12 @@ def test_rank_0_waits_until_the_launcher_has_set_another_rate_of_the_links(tmp_p
     gate = QuotaGate(tmp_path, 0)
     rank = threading.Thread(target=gate.use_link, args=(100.0,))
     at_the_gate(rank, protocol.link_wanted_path(tmp_path).exists)
-    wanted = protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate)
-    assert wanted == LinkRate(1, 100.0)
-    protocol.write_message(protocol.link_set_path(tmp_path), wanted)
+    request = protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate)
+    assert request == LinkRate(1, 100.0)
+    protocol.write_message(protocol.link_set_path(tmp_path), request)
     rank.join(240)
     assert not rank.is_alive()
-    gate.use_link(100.0)  # they have it
+    gate.use_link(100.0)  # the links have this rate
     assert protocol.read_message(protocol.link_wanted_path(tmp_path), LinkRate).number == 1
 
 

@@ -39,19 +39,19 @@ DETAILS = [Details({"nodes": 2, "model": {"name": "tiny"}}, FILES, PACKAGES)] * 
 
 def with_changes(ranks, **by_rank):
     """The ranks, some of which differ in these fields."""
-    return [replace(one, **by_rank.get(f"rank_{number}", {})) for number, one in enumerate(ranks)]
+    return [replace(rank, **by_rank.get(f"rank_{number}", {})) for number, rank in enumerate(ranks)]
 
 
-TOGETHER = with_changes(GOOD, rank_2={"host": host("a"), "cores": (4,)}, rank_3={"host": host("a"), "cores": (5,)})
+ON_ONE_HOST = with_changes(GOOD, rank_2={"host": host("a"), "cores": (4,)}, rank_3={"host": host("a"), "cores": (5,)})
 
 
 @pytest.mark.parametrize(
     ("ranks", "texts"),
     [
-        (TOGETHER, ["4 ranks run on 1 host (a)", "srun --nodes=2 --ntasks-per-node=2"]),
-        (TOGETHER[:3] + GOOD[3:], ["a 3, b 1"]),
+        (ON_ONE_HOST, ["4 ranks run on 1 host (a)", "srun --nodes=2 --ntasks-per-node=2"]),
+        (ON_ONE_HOST[:3] + GOOD[3:], ["a 3, b 1"]),
         (with_changes(GOOD, rank_1={"cores": (1, 2)}), ["a: its 2 ranks need 4 cores and may use 3.", "task=2"]),
-        ([replace(one, gpu=gpu) for one, gpu in zip(GOOD, "0001", strict=True)], ["a: 2 ranks share 1 GPU."]),
+        ([replace(rank, gpu=gpu) for rank, gpu in zip(GOOD, "0001", strict=True)], ["a: 2 ranks share 1 GPU."]),
         (with_changes(GOOD, rank_3=OPEN_MPI), ["None, Open MPI v4.1.4"]),
     ],
     ids=["all on one host", "spread unevenly", "on one core", "on one GPU", "different MPI libraries"],
@@ -63,8 +63,8 @@ def test_ranks_in_the_wrong_place_are_named_with_what_to_do(config, ranks, texts
 
 def test_ranks_on_their_hosts_and_cores_are_accepted(config):
     assert misplaced(GOOD, config, hosts=2) == []
-    # Where nodes share a machine that is as it should be, and it may have fewer cores than they need.
-    assert misplaced([replace(one, host=host("a")) for one in GOOD], config, hosts=1) == []
+    # Nodes may share a machine, which may have fewer cores than they need.
+    assert misplaced([replace(rank, host=host("a")) for rank in GOOD], config, hosts=1) == []
 
 
 def test_a_rank_group_without_horovod_needs_no_mpi_library(config):
@@ -73,12 +73,12 @@ def test_a_rank_group_without_horovod_needs_no_mpi_library(config):
     assert misplaced(with_changes(GOOD, rank_2=OPEN_MPI, rank_3=OPEN_MPI), config, hosts=2) == []
 
 
-def test_by_hand_a_slurm_step_says_how_many_hosts_there_must_be(config):
+def test_by_hand_the_variables_of_a_slurm_step_give_the_number_of_hosts(config):
     assert hosts_of_step(config, {}) == 1
     assert hosts_of_step(config, {"SLURM_STEP_NUM_NODES": "4"}) == 2
 
 
-def test_what_256_hosts_share_is_reported_once():
+def test_a_problem_of_256_hosts_is_reported_once():
     config = load(["experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=2"])
     ranks = [present(2 * node + local, f"n{node}", (0, 1)) for node in range(256) for local in (0, 1)]
     [problem] = misplaced(ranks, config, hosts=256)
@@ -99,9 +99,9 @@ def test_a_precision_that_hosts_emulate_is_noted_for_each_of_them():
         assert roll_call.remarks(hosts, load(overrides)) == []
 
 
-def hold(config, everyone, details=DETAILS, **expected):
-    """The roll call as rank 0 of these ranks holds it, or its error; and how often it gathered."""
-    answers = iter([list(everyone), list(details)])
+def hold(config, ranks, details=DETAILS, **expected):
+    """Hold the roll call as rank 0 of these ranks; return its result or error, and the number of gathers."""
+    answers = iter([list(ranks), list(details)])
     gathered = []
 
     def gather(value, kind):
@@ -110,7 +110,7 @@ def hold(config, everyone, details=DETAILS, **expected):
         return next(answers)
 
     try:
-        return roll_call.hold(everyone[0], details[0], Expected(**expected), config, gather), len(gathered)
+        return roll_call.hold(ranks[0], details[0], Expected(**expected), config, gather), len(gathered)
     except ConfigError as error:
         return str(error), len(gathered)
 
@@ -122,7 +122,7 @@ def test_ranks_that_agree_are_asked_once(config):
 
 
 @pytest.mark.parametrize(
-    ("seen", "behind", "problem"),
+    ("digest", "detail", "problem"),
     [
         (
             {"config_hash": "other"},
@@ -142,8 +142,9 @@ def test_ranks_that_agree_are_asked_once(config):
     ],
     ids=["configuration", "files", "packages"],
 )
-def test_ranks_that_differ_from_rank_0_are_named_together_with_what_differs(config, seen, behind, problem):
-    ranks, details = with_changes(GOOD, rank_2=seen, rank_3=seen), with_changes(DETAILS, rank_2=behind, rank_3=behind)
+def test_ranks_that_differ_from_rank_0_are_named_together_with_what_differs(config, digest, detail, problem):
+    ranks = with_changes(GOOD, rank_2=digest, rank_3=digest)
+    details = with_changes(DETAILS, rank_2=detail, rank_3=detail)
     assert hold(config, ranks, details) == (f"rank 2 (b), rank 3 (b): {problem}", 2)
 
 
@@ -153,7 +154,7 @@ def test_ranks_that_differ_from_the_launcher_are_named(config):
     assert problem.startswith("rank 0 (a), rank 1 (a), rank 2 (b), rank 3 (b): other files than the launcher: train/")
 
     launcher = Details({"nodes": 3}, FILES)
-    problem, _ = hold(config, GOOD[:1], DETAILS[:1], config_hash="of the launcher", launcher=launcher)
+    problem, _ = hold(config, GOOD[:1], DETAILS[:1], config_hash="another", launcher=launcher)
     assert problem == (
         "rank 0 (a): another configuration than the launcher: model.name=tiny instead of None, nodes=2 instead of 3"
     )

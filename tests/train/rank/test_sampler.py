@@ -1,4 +1,4 @@
-"""The process beside a rank: what its lines say, that it samples, and that it never outlives the rank."""
+"""The process that samples a rank: its lines, its samples, and its end, which is no later than that of the rank."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ def test_lines_become_samples_that_count_from_the_launch():
     assert sampler.parsed_samples(lines, 1000.0) == [(5.25, 3.5, 4096, None, None), (6.25, 4.5, 8192, 0.87, 1048576)]
 
 
-def test_a_sample_has_the_use_of_the_gpu_beside_that_of_the_process():
+def test_a_sample_has_the_use_of_the_process_and_of_its_gpu():
     begin = time.time()
     sample = next(sampler.samples(os.getpid(), 1.0, lambda: GpuUse(0.87, 2**30)))
     at, cpu_s, memory_bytes, gpu_fraction, gpu_memory_bytes = sample
@@ -46,13 +46,13 @@ def test_samples_end_with_their_process():
 
 
 @pytest.mark.slow
-def test_a_process_that_cannot_be_killed_is_left(monkeypatch):
+def test_a_sampler_that_cannot_be_killed_is_left_alone(monkeypatch):
     monkeypatch.setattr(sampler, "KILL_TIMEOUT_S", 0.1)
-    beside = sampler.Sampler(60, None)
-    process = beside.process
+    process_sampler = sampler.Sampler(60, None)
+    process = process_sampler.process
     monkeypatch.setattr(process, "kill", lambda: None)  # as if it were inside a driver that hangs
     try:
-        beside.stop(time.time())
+        process_sampler.stop(time.time())
         assert process.poll() is None
     finally:
         os.kill(process.pid, signal.SIGKILL)
@@ -60,20 +60,20 @@ def test_a_process_that_cannot_be_killed_is_left(monkeypatch):
 
 
 @pytest.mark.slow
-def test_it_sees_a_busy_rank_and_its_memory():
+def test_a_busy_rank_and_its_memory_are_sampled():
     started_at = time.time()
-    beside = sampler.Sampler(0.2, None)
-    held = bytearray(200 * 2**20)
-    held[::4096] = b"x" * len(held[::4096])
+    process_sampler = sampler.Sampler(0.2, None)
+    memory = bytearray(200 * 2**20)
+    memory[::4096] = b"x" * len(memory[::4096])
     early = []
-    while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until it has seen half a second of CPU time
-        early += beside.new_samples(started_at)  # while the process goes on
-    used = summary.usage_columns([*early, *beside.stop(started_at)])
+    while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until the samples span half a second of CPU time
+        early += process_sampler.new_samples(started_at)  # while the process goes on
+    used = summary.usage_columns([*early, *process_sampler.stop(started_at)])
     assert used.at_s == sorted(set(used.at_s))  # each sample once
     assert used.memory_bytes[-1] > 200 * 2**20
     # One thread: no more CPU time than time. It may lose its core between the readings of both.
     assert used.cpu_s[-1] - used.cpu_s[0] < used.at_s[-1] - used.at_s[0] + 0.5
-    assert not psutil.pid_exists(beside.process.pid)
+    assert not psutil.pid_exists(process_sampler.process.pid)
 
 
 _KILLED = """
@@ -88,7 +88,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow
-def test_it_dies_with_the_rank():
+def test_the_sampler_dies_with_the_rank():
     rank = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, timeout=240)
     deadline = time.time() + 240
     while psutil.pid_exists(int(rank.stdout)) and time.time() < deadline:

@@ -55,7 +55,7 @@ def test_a_full_disk_leaves_no_half_record(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_two_copies_the_files_that_were_changed_or_are_missing_are_named(tmp_path):
+def test_changed_and_missing_files_of_two_copies_are_named(tmp_path):
     def source(name: str, step: str = "a = 1\n"):
         root = tmp_path / name
         for path, text in (("train/loop/step.py", step), ("conf/model/tiny.yaml", "name: tiny\n"), ("train/x.pyc", "")):
@@ -63,10 +63,10 @@ def test_of_two_copies_the_files_that_were_changed_or_are_missing_are_named(tmp_
             (root / path).write_text(text)
         return files.source_files(root)
 
-    one, same, changed = source("one"), source("same"), source("changed", "a = 2\n")
-    assert list(one) == ["conf/model/tiny.yaml", "train/loop/step.py"]
-    lacking = {path: text for path, text in one.items() if path != "conf/model/tiny.yaml"}
-    for other, names in ((same, []), (changed, ["train/loop/step.py"]), (lacking, ["conf/model/tiny.yaml"])):
-        assert files.differing(one, other) == names
-        assert (files.source_digest(one) == files.source_digest(other)) is not bool(names)
+    first, same, changed = source("first"), source("same"), source("changed", "a = 2\n")
+    assert list(first) == ["conf/model/tiny.yaml", "train/loop/step.py"]
+    lacking = {path: text for path, text in first.items() if path != "conf/model/tiny.yaml"}
+    for second, names in ((same, []), (changed, ["train/loop/step.py"]), (lacking, ["conf/model/tiny.yaml"])):
+        assert files.differing(first, second) == names
+        assert (files.source_digest(first) == files.source_digest(second)) is not bool(names)
     assert {"train/record/files.py", "conf/config.yaml"} <= set(files.source_files())

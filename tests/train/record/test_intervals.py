@@ -27,12 +27,12 @@ def test_the_order_statistics_are_those_of_the_sign_test(n, k):
     # How often the k-th smallest and k-th largest of n values miss the median.
     missed, missed_next = (2 * sum(math.comb(n, i) for i in range(order)) / 2**n for order in (k, k + 1))
     assert missed <= 0.05 < missed_next
-    in_turn = sorted(range(1, n + 1), key=lambda value: min(value, n + 1 - value))  # below and above the median
-    position = median_interval(in_turn).low
+    alternating = sorted(range(1, n + 1), key=lambda value: min(value, n + 1 - value))  # below and above the median
+    position = median_interval(alternating).low
     assert position == k if n < 12 else k < position < k + 1
 
 
-def test_so_few_values_have_an_interval_only_at_levels_that_the_outermost_ones_reach():
+def test_few_values_have_an_interval_only_at_levels_that_the_outermost_ones_reach():
     assert median_interval(SIX[:5]) is None
     result = median_interval(SIX)
     assert (result.value, *ends(result), result.n) == (3.5, 1, 6, 6)
@@ -55,7 +55,7 @@ def test_a_disturbance_that_lasts_widens_the_interval():
     assert lasting.high - lasting.low > mixed.high - mixed.low
 
 
-def test_over_two_groups_the_interval_reaches_over_those_of_both():
+def test_the_interval_of_two_groups_spans_those_of_both():
     slow, fast = ([start + 0.01 * (i - 1) for i in TWELVE] for start in (1.0, 1.5))
     result = median_interval([value for pair in zip(slow, fast, strict=True) for value in pair])
     assert result.value == pytest.approx((1.11 + 1.5) / 2)
@@ -115,20 +115,20 @@ def test_two_launches_have_the_interval_of_student_with_one_degree():
     assert [math.log(end) for end in result.another] == pytest.approx([0.1 - further, 0.1 + further], abs=1e-3)
 
 
-def test_curves_that_are_measured_alike_tell_the_variance_between_launches_together():
+def test_the_variance_between_launches_is_pooled_over_curves():
     still = [0.0] * 3
     # Variances 0.02 and 0.0001 of two launches each, whose rounds do not scatter: 0.01005, with two degrees.
     apart, close = logs(still, [0.2] * 3), logs(still, [math.sqrt(0.0002)] * 3)
-    known = intervals.launch_spread([apart, close, logs(still)])
-    assert (known.variance, known.degrees) == (pytest.approx(0.01005), 2)
+    spread = intervals.launch_spread([apart, close, logs(still)])
+    assert (spread.variance, spread.degrees) == (pytest.approx(0.01005), 2)
     half, centre = 4.30265 * math.sqrt(0.01005 / 2), math.sqrt(0.0002) / 2
-    result = launches_interval(close, spread=known)
+    result = launches_interval(close, spread=spread)
     assert [math.log(end) for end in ends(result)] == pytest.approx([centre - half, centre + half], rel=1e-4)
-    # Its own variance, 0.02, is larger than what they have in common.
-    assert math.log(launches_interval(apart, spread=known).high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
+    # The variance of these launches, 0.02, is larger than the pooled one.
+    assert math.log(launches_interval(apart, spread=spread).high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
 
 
-def test_what_rounds_explain_is_not_between_launches():
+def test_variance_that_rounds_explain_is_not_between_launches():
     # Rounds -0.1, 0, 0.1: distances 0.2 over 2 degrees, times sqrt(pi / 2): 0.12533; of a median of three
     # pi / 2 / 3 of its square, 0.0082247. The launches differ by less.
     rounds = [-0.1, 0.0, 0.1]
@@ -178,14 +178,14 @@ def test_launches_of_one_value_have_the_interval_of_their_median():
 
 def test_precision_must_hold_without_the_last_launch_too():
     # Student's t with two degrees of freedom: 4.30 x 1 % of variance between launches, / root of the launches.
-    alike, known = [1.0, 1.0, 1.0, 1.0], Spread(0.01**2, 2)
+    alike, spread = [1.0, 1.0, 1.0, 1.0], Spread(0.01**2, 2)
     for launches, half in ((2, 0.0304), (3, 0.0248)):
-        interval = launches_interval([alike] * launches, spread=known)
+        interval = launches_interval([alike] * launches, spread=spread)
         assert interval.half_width_fraction == pytest.approx(half, abs=1e-4)
-    assert intervals.is_precise([alike] * 3, 0.031, known)
-    assert not intervals.is_precise([alike] * 3, 0.029, known)
-    assert intervals.is_precise([alike] * 2, 0.031, known)
-    assert not intervals.is_precise([alike], 0.9, known)  # too few values for an interval
+    assert intervals.is_precise([alike] * 3, 0.031, spread)
+    assert not intervals.is_precise([alike] * 3, 0.029, spread)
+    assert intervals.is_precise([alike] * 2, 0.031, spread)
+    assert not intervals.is_precise([alike], 0.9, spread)  # too few values for an interval
 
 
 # Percentage points of Student's t, two-sided: Abramowitz and Stegun 1964, table 26.10.

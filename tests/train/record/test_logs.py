@@ -1,4 +1,4 @@
-"""The rate that a program printed. The readers of known logs are tested with tables, tests/analysis/user_table."""
+"""The rate that a program printed. tests/analysis/user_table tests the readers of known logs."""
 
 import pytest
 
@@ -52,6 +52,6 @@ def test_the_rate_is_found(text, pattern, rate):
         ("rate fast\n", r"rate (\S+)", "is not a number"),
     ],
 )
-def test_what_tells_no_rate_is_named(text, pattern, problem):
+def test_output_without_a_valid_rate_is_an_error(text, pattern, problem):
     with pytest.raises(logs.RateError, match=problem):
         logs.printed_rate(text, pattern, global_batch=64)

@@ -11,42 +11,42 @@ EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
 _HASHES = {"config_hash": "0" * 64, "source_digest": "1" * 64}
 _FACTS = {"repeat": 0, "generation": 1, "command": ["python"], "learning_rate": 0.02, "order": Order(0, 1, 2)}
 IDENTITY = Identity("weak_scaling", "tiny-nodes2", config={"global_batch": 8}, swept={"nodes": 2}, **_HASHES, **_FACTS)
-ENDING = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
+JOB_END = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
 
-def writer(folder, rank: int = 0, pid: int = 1, **first) -> PartWriter:
-    return PartWriter(protocol.part_path(folder, rank, "n1", pid), rank=rank, host="n1", **first)
+def writer(folder, rank: int = 0, pid: int = 1, **fields) -> PartWriter:
+    return PartWriter(protocol.part_path(folder, rank, "n1", pid), rank=rank, host="n1", **fields)
 
 
-def test_what_was_added_is_on_disk_at_once(tmp_path):
+def test_fields_that_are_added_are_on_disk_at_once(tmp_path):
     part = writer(tmp_path, cores=[3])
     part.add(phase="timed", phases_s={"start": 0.5, "import": 1.0})
     part.add(phases_s={"timed": 4.0}, step_times_s=[2.0, 2.0], losses=[2.0])
     part.add(epochs=[EPOCH], losses=[1.0], environment=Environment([], {}, [], None, None, None, None, None, None, {}))
     part.add(samples=[(1.0, 0.5, 9, None, None)])
     part.add(samples=[(2.0, 1.5, 9, None, None)], failure=Failure("lost a peer", consequence=True))
-    [read] = parts.read(tmp_path)
-    assert read == part.part
-    assert read.phases_s == {"start": 0.5, "import": 1.0, "timed": 4.0}
-    assert (read.losses, read.epochs, read.step_times_s) == ([2.0, 1.0], [EPOCH], [2.0, 2.0])
-    assert (read.phase, read.finished, read.cores) == ("timed", False, [3])
-    assert read.failure.consequence
-    assert read.usage == Usage([1.0, 2.0], [0.5, 1.5], [9, 9], [None, None], [None, None])
+    [loaded] = parts.read(tmp_path)
+    assert loaded == part.part
+    assert loaded.phases_s == {"start": 0.5, "import": 1.0, "timed": 4.0}
+    assert (loaded.losses, loaded.epochs, loaded.step_times_s) == ([2.0, 1.0], [EPOCH], [2.0, 2.0])
+    assert (loaded.phase, loaded.finished, loaded.cores) == ("timed", False, [3])
+    assert loaded.failure.consequence
+    assert loaded.usage == Usage([1.0, 2.0], [0.5, 1.5], [9, 9], [None, None], [None, None])
 
 
-def test_parts_come_back_in_the_order_of_ranks(tmp_path):
+def test_parts_are_read_in_the_order_of_ranks(tmp_path):
     for rank in (10, 2, 0):
         writer(tmp_path, rank)
     assert [part.rank for part in parts.read(tmp_path)] == [0, 2, 10]
 
 
-def test_of_several_processes_of_a_rank_the_one_that_wrote_last_counts(tmp_path):
+def test_the_process_of_a_rank_that_wrote_last_counts(tmp_path):
     survivor = writer(tmp_path, rank=2, pid=3, began_at=5.0, gpu="survivor")
     survivor.add(rank=1)
     writer(tmp_path, rank=1, pid=1, began_at=10.0, gpu="lost")
 
     def counted(lost_wrote_at, survivor_wrote_at):
-        for rank, pid, at in ((1, 1, lost_wrote_at), (2, 3, survivor_wrote_at)):  # ranks as when they began
+        for rank, pid, at in ((1, 1, lost_wrote_at), (2, 3, survivor_wrote_at)):  # the ranks when they began
             os.utime(protocol.part_path(tmp_path, rank, "n1", pid), (at, at))
         return [part.gpu for part in parts.read(tmp_path)]
 
@@ -65,7 +65,7 @@ def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
     assert parts.read(tmp_path) == [Part(rank=3, notes=["before", "after"])]
 
 
-def test_what_json_or_a_part_does_not_have_is_refused_and_changes_nothing(tmp_path):
+def test_values_that_json_or_a_part_cannot_have_are_refused_and_change_nothing(tmp_path):
     part = writer(tmp_path)
     with pytest.raises(ValueError, match="JSON compliant"):
         part.add(losses=[float("nan")])
@@ -74,7 +74,7 @@ def test_what_json_or_a_part_does_not_have_is_refused_and_changes_nothing(tmp_pa
     assert part.part.losses == parts.read(tmp_path)[0].losses == []
 
 
-def part(rank: int, timed_s: float, **other) -> Part:
+def part(rank: int, timed_s: float, **changes) -> Part:
     fields = dict(
         rank=rank,
         phase="exit",
@@ -83,11 +83,11 @@ def part(rank: int, timed_s: float, **other) -> Part:
         epochs=[EPOCH],
         finished=True,
     )
-    return Part(**(fields | other))
+    return Part(**(fields | changes))
 
 
 def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
-    record = assemble([part(0, 4.0), part(1, 5.0)], IDENTITY, ENDING)
+    record = assemble([part(0, 4.0), part(1, 5.0)], IDENTITY, JOB_END)
     assert [sum(rank.phases_s.values()) for rank in record.ranks] == pytest.approx([10.0, 10.0])
     assert [rank.phases_s["exit"] for rank in record.ranks] == pytest.approx([4.5, 3.5])
     assert (record.status, record.started_at) == ("complete", "2026-01-02T03:04:05+00:00")
@@ -97,45 +97,45 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
 
 
 def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted():
-    counted = CoreUse(5.0, 1.0, 1.0, 0.0)
-    server = part(2, 5.0, workers=0, host="n3", cores=[4, 5], peak_memory_bytes=7, timed_cores=counted, step_times_s=[])
-    record = assemble([part(0, 4.0), part(1, 5.0), server], IDENTITY, ENDING)
-    assert record.servers == [Server(2, "n3", [4, 5], 7, counted)]
+    busy = CoreUse(5.0, 1.0, 1.0, 0.0)
+    server = part(2, 5.0, workers=0, host="n3", cores=[4, 5], peak_memory_bytes=7, timed_cores=busy, step_times_s=[])
+    record = assemble([part(0, 4.0), part(1, 5.0), server], IDENTITY, JOB_END)
+    assert record.servers == [Server(2, "n3", [4, 5], 7, busy)]
     assert [rank.rank for rank in record.ranks] == [0, 1]
     assert record.workers == 2
     killed = Failure("killed", rank=2, host="n3")
-    assert assemble([part(0, 4.0), server], IDENTITY, replace(ENDING, failure=killed)).failure == killed
+    assert assemble([part(0, 4.0), server], IDENTITY, replace(JOB_END, failure=killed)).failure == killed
 
 
-def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():
-    left, found = {"confusion.csv": "ab"}, {"horovod-timeline.json": "cd"}
-    record = assemble([part(0, 4.0, attachments=left)], IDENTITY, replace(ENDING, attachments=found))
-    assert record.attachments == left | found
+def test_files_of_the_launcher_are_named_besides_those_of_rank_0():
+    rank_files, launcher_files = {"confusion.csv": "ab"}, {"horovod-timeline.json": "cd"}
+    record = assemble([part(0, 4.0, attachments=rank_files)], IDENTITY, replace(JOB_END, attachments=launcher_files))
+    assert record.attachments == rank_files | launcher_files
 
 
 def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
     slowed = RankTimeline(began_at=0.0, ahead_s=0.0, error_s=0.0)
-    assert "images_per_s" not in assemble([part(0, 4.0, timeline=slowed)], IDENTITY, ENDING).summary
+    assert "images_per_s" not in assemble([part(0, 4.0, timeline=slowed)], IDENTITY, JOB_END).summary
 
 
 @pytest.mark.slow  # as many samples as a record holds
-def test_of_more_samples_than_a_record_holds_some_are_kept():
+def test_samples_beyond_the_limit_of_a_record_are_thinned():
     samples = [(float(second), second / 2, 1, None, None) for second in range(summary.MOST_SAMPLES)]
     rank_parts = [part(rank, 4.0, samples=taken, cores=[rank]) for rank, taken in enumerate((samples, samples[:4], []))]
-    record = assemble(rank_parts, IDENTITY, ENDING)
+    record = assemble(rank_parts, IDENTITY, JOB_END)
     assert record.ranks[0].usage.at_s == [float(second) for second in range(0, summary.MOST_SAMPLES, 3)]
     assert (record.ranks[1].usage.at_s, record.ranks[2].usage) == ([0.0, 3.0], None)
     assert record.summary["cpu_use_fraction"] == 0.5
 
 
-def test_by_hand_nobody_sees_the_end_of_the_job():
-    by_hand = assemble([part(0, 4.0)], IDENTITY, replace(ENDING, supervised=False))
+def test_by_hand_the_end_of_the_job_is_unknown():
+    by_hand = assemble([part(0, 4.0)], IDENTITY, replace(JOB_END, supervised=False))
     assert "exit" not in by_hand.ranks[0].phases_s
 
 
 def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
     killed = part(1, 0.0, phase="timed", phases_s={"start": 0.5, "warm_up": 2.0}, step_times_s=[], finished=False)
-    record = assemble([part(0, 4.0), killed], IDENTITY, replace(ENDING, failure=Failure("killed by SIGKILL", rank=1)))
+    record = assemble([part(0, 4.0), killed], IDENTITY, replace(JOB_END, failure=Failure("killed by SIGKILL", rank=1)))
     assert (record.status, record.summary) == ("failed", {})
     assert record.ranks[0].step_times_s == [2.0, 2.0]
     assert record.epochs[0].validation_accuracy == 0.6
@@ -145,20 +145,20 @@ def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
 def test_the_cause_is_distinguished_from_its_consequences():
     lost = part(0, 4.0, failure=Failure("lost a peer", rank=0, consequence=True))
     spoilt = part(1, 4.0, failure=Failure("the loss is not finite", rank=1, step=7))
-    assert assemble([lost, spoilt], IDENTITY, ENDING).failure == spoilt.failure
-    assert assemble([lost, part(1, 4.0)], IDENTITY, ENDING).failure == lost.failure
+    assert assemble([lost, spoilt], IDENTITY, JOB_END).failure == spoilt.failure
+    assert assemble([lost, part(1, 4.0)], IDENTITY, JOB_END).failure == lost.failure
 
 
 def test_a_run_without_any_part_is_still_a_record():
-    record = assemble([], IDENTITY, replace(ENDING, failure=Failure("the launcher could not start")))
+    record = assemble([], IDENTITY, replace(JOB_END, failure=Failure("the launcher could not start")))
     assert (record.ranks, record.environment, record.status) == ([], None, "failed")
 
 
 def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
-    left = part(0, 4.0)
-    assert final_ranks([left], 2) == 2
-    left.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
-    assert final_ranks([left, Part(rank=1)], 2) == 1
-    record = assemble([left, part(1, 2.0)], IDENTITY, ENDING)
+    survivor = part(0, 4.0)
+    assert final_ranks([survivor], 2) == 2
+    survivor.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
+    assert final_ranks([survivor, Part(rank=1)], 2) == 1
+    record = assemble([survivor, part(1, 2.0)], IDENTITY, JOB_END)
     assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost
     assert "images_per_s" not in record.summary

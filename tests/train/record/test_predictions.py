@@ -6,24 +6,24 @@ import pytest
 from train.record import predictions
 from train.record.predictions import Predictions
 
-pictures = np.zeros((3, 4, 4, 1), np.float32)
+PICTURES = np.zeros((3, 4, 4, 1), np.float32)
 
 
 def batch(labels, answers, weights=(1, 1, 1)):
-    return pictures, np.array(labels), np.array(weights, np.float32), np.array(answers), np.full(3, 0.75, np.float32)
+    return PICTURES, np.array(labels), np.array(weights, np.float32), np.array(answers), np.full(3, 0.75, np.float32)
 
 
 def test_padding_is_not_counted():
-    seen = Predictions.empty(3)
-    seen.add(*batch([0, 1, 2], [0, 2, 2], weights=(1, 1, 0)))
-    assert seen.confusion.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0]]
+    result = Predictions.empty(3)
+    result.add(*batch([0, 1, 2], [0, 2, 2], weights=(1, 1, 0)))
+    assert result.confusion.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0]]
 
 
 def test_examples_are_few_and_from_all_over_the_validation_part():
-    seen = Predictions.empty(100)
+    result = Predictions.empty(100)
     for number in range(64):
-        seen.add(*batch([number, 0, 0], [number, 0, 0]))
-    labels = [example.label for example in seen.examples]
+        result.add(*batch([number, 0, 0], [number, 0, 0]))
+    labels = [example.label for example in result.examples]
     assert 8 <= len(labels) <= 16
     assert labels == sorted(labels)
     assert labels[0] == 0
@@ -32,9 +32,9 @@ def test_examples_are_few_and_from_all_over_the_validation_part():
 
 @pytest.mark.slow  # TensorFlow writes the PNG
 def test_the_files_hold_what_was_counted_and_are_named_with_their_digests(tmp_path):
-    seen = Predictions.empty(2, ("cat", "dog"))
-    seen.add(*batch([0, 0, 1], [0, 1, 1]))
-    written = predictions.write(tmp_path, seen)
+    result = Predictions.empty(2, ("cat", "dog"))
+    result.add(*batch([0, 0, 1], [0, 1, 1]))
+    written = predictions.write(tmp_path, result)
     assert sorted(written) == ["confusion.csv", "example-0.png", "examples.csv"]
     for name, digest in written.items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest

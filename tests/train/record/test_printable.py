@@ -11,7 +11,7 @@ from train.record.printable import Printable
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("\x1b[2J\x1b]0;title\x07", r"\x1b[2J\x1b]0;title\x07"),
         ("a\rb\x9bc\x7f", r"a\rb\x9bc\x7f"),
@@ -20,11 +20,11 @@ from train.record.printable import Printable
         ("\ud800", r"\ud800"),
     ],
 )
-def test_a_terminal_gets_no_control_character(text, shown):
+def test_a_terminal_gets_no_control_character(text, expected):
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="utf-8", newline="")
     print(text, end="", file=Printable(stream), flush=True)
-    assert raw.getvalue().decode() == shown
+    assert raw.getvalue().decode() == expected
 
 
 def test_rich_writes_its_colours_and_no_control_character_of_a_text():
@@ -35,11 +35,11 @@ def test_rich_writes_its_colours_and_no_control_character_of_a_text():
     table.add_row("a\x9bb")
     console.print(table)
     console.print("[red]error:[/red] killed \x1b]52;c;eA==\x9c", highlight=False)
-    shown = raw.getvalue()
-    assert "\x1b[31merror:" in shown
-    assert r"killed \x1b]52;c;eA==\x9c" in shown
-    assert r"\x1b[2J" in shown  # cut off, as a column as wide as one control character is
-    assert r"a\x9bb" in shown
+    output = raw.getvalue()
+    assert "\x1b[31merror:" in output
+    assert r"killed \x1b]52;c;eA==\x9c" in output
+    assert r"\x1b[2J" in output  # cut off, as a column as wide as one control character is
+    assert r"a\x9bb" in output
 
 
 COMMANDS = (
@@ -52,9 +52,8 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_writes_a_control_character_of_what_it_names(tmp_path, command):
     nasty = f"{tmp_path}/\x1b]0;title\x07"
-    words = {"train.tools.doctor": ["--ranks", nasty], "train.tools.data_fetch": [nasty, "folder"]}.get(
-        command, [nasty]
-    )
-    done = subprocess.run([sys.executable, "-m", command, *words], cwd=ROOT, capture_output=True, text=True)
+    arguments = {"train.tools.doctor": ["--ranks", nasty], "train.tools.data_fetch": [nasty, "folder"]}
+    argv = [sys.executable, "-m", command, *arguments.get(command, [nasty])]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
     assert r"\x1b]0;title\x07" in done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""How far a run has come, from parts written by hand: launched at 1000 s, the first line of its rank at 1002 s."""
+"""The progress of a run, from parts written by hand: launched at 1000 s, the first line of its rank at 1002 s."""
 
 import os
 
@@ -25,12 +25,12 @@ def configured(*overrides: str, **changes):
     return values(with_values(config, {"launch": LaunchPlan(**changes)}))
 
 
-def writer(folder, rank=0, pid=7, **first):
-    return PartWriter(protocol.part_path(folder, rank, "n1", pid), rank=rank, began_at=1002.0, **first)
+def writer(folder, rank=0, pid=7, **fields):
+    return PartWriter(protocol.part_path(folder, rank, "n1", pid), rank=rank, began_at=1002.0, **fields)
 
 
 def in_timed(part, at: float, **phases_s: float):
-    """The part of a rank that has begun its timed steps at this time."""
+    """Let the rank of this part begin its timed steps at this time."""
     spent = 2.0 + sum(phases_s.values())
     part.add(phase="timed", phases_s={"start": 2.0, "import": at - 1000 - spent, **phases_s})
 
@@ -58,7 +58,7 @@ def test_timed_steps_are_expected_to_take_as_long_as_those_of_the_warm_up(tmp_pa
 EPOCHS = ("experiment=accuracy_digits", "measure.epochs=8", "batch_per_rank=null", "global_batch=64", "nodes=2")
 
 
-def test_of_an_epoch_the_last_ones_tell_speed_loss_and_time(tmp_path):
+def test_speed_loss_and_time_of_an_epoch_follow_from_the_last_ones(tmp_path):
     part = writer(tmp_path)
     config = configured(*EPOCHS)
     assert line(tmp_path, config, 1003.0) == "epoch 1 of 8, start"
@@ -71,7 +71,7 @@ def test_of_an_epoch_the_last_ones_tell_speed_loss_and_time(tmp_path):
     assert line(tmp_path, config, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
 
 
-def test_resumed_training_counts_the_epochs_of_before(tmp_path):
+def test_resumed_training_counts_earlier_epochs(tmp_path):
     part = writer(tmp_path)
     part.add(epochs=[Epoch(number, 22, 2.0, 1.0, 0.5) for number in range(1, 8)])
     in_timed(part, 1010.0)
@@ -79,10 +79,10 @@ def test_resumed_training_counts_the_epochs_of_before(tmp_path):
     assert line(tmp_path, configured(*EPOCHS), 1010.0) == expected
 
 
-def test_of_rounds_the_speedup_so_far_is_reported_with_its_interval(tmp_path):
+def test_the_speedup_of_the_rounds_so_far_is_reported_with_its_interval(tmp_path):
     config, part = configured("measure.budget_s=100", rounds=ARMS), writer(tmp_path)
     in_timed(part, 1010.0)
-    # Two steps of one rank, 8 images in 2 s; of both, the largest batch, 16 images in 2.5 s.
+    # Two steps: 8 images of one rank in 2 s, 16 images of both, the largest batch, in 2.5 s.
     windows = [
         Window(number, arm, window_s, [1.0, 1.0]) for number in range(6) for arm, window_s in enumerate((2.0, 2.5))
     ]
@@ -103,9 +103,9 @@ def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_pat
     assert line(tmp_path, config, 1127.0) == "evaluate"
 
 
-def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
-    one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
-    arms = [RoundArm("without", **one, role="base"), RoundArm("with", **one, rank_group=1)]
+def test_the_first_rank_of_each_rank_group_is_read(tmp_path):
+    single = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
+    arms = [RoundArm("without", **single, role="base"), RoundArm("with", **single, rank_group=1)]
     groups = (RankGroup({"distribution.backend": "none"}, 0, 1), RankGroup({}, 1, 1))
     for rank, window_s in ((0, 2.0), (1, 2.5)):
         part = writer(tmp_path, rank)
@@ -115,7 +115,7 @@ def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
     assert "with 0.8x (0.8 to 0.8, covers rounds)" in line(tmp_path, config, 1020.0)
 
 
-def test_of_a_sweep_the_round_is_reported(tmp_path):
+def test_the_round_of_a_sweep_is_reported(tmp_path):
     config = load(["experiment=allreduce_bench", "nodes=2"])
     part = writer(tmp_path)
     part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
@@ -123,7 +123,7 @@ def test_of_a_sweep_the_round_is_reported(tmp_path):
     assert line(tmp_path, values(config), 1020.0).startswith(expected)
 
 
-def test_only_what_is_new_is_read(tmp_path, monkeypatch):
+def test_only_new_lines_are_read(tmp_path, monkeypatch):
     follower, part = Follower(tmp_path), writer(tmp_path)
     assert follower.part(0).losses == []
     part.add(losses=[1.0])
@@ -136,7 +136,7 @@ def test_only_what_is_new_is_read(tmp_path, monkeypatch):
     assert follower.part(0) is follower.part(0)  # nothing new: nothing read
 
 
-def test_of_a_rank_that_was_started_again_the_newer_process_is_read(tmp_path):
+def test_the_newer_process_of_a_rank_that_was_started_again_is_read(tmp_path):
     writer(tmp_path, pid=7, gpu="old")
     writer(tmp_path, pid=8, gpu="new")
     follower = Follower(tmp_path)
@@ -146,11 +146,11 @@ def test_of_a_rank_that_was_started_again_the_newer_process_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(9.4, "9 s"), (99.0, "99 s"), (120.0, "2 min"), (5900.0, "98 min"), (12000.0, "3 h 20 min")]
+    ("seconds", "text"), [(9.4, "9 s"), (99.0, "99 s"), (120.0, "2 min"), (5900.0, "98 min"), (12000.0, "3 h 20 min")]
 )
-def test_times_are_reported_as_people_do(seconds, said):
-    assert progress.duration(seconds) == said
+def test_the_unit_of_a_time_follows_from_its_length(seconds, text):
+    assert progress.duration(seconds) == text
 
 
-def test_where_nothing_else_is_known_the_time_in_the_phase_is_reported():
+def test_without_other_numbers_the_time_in_the_phase_is_reported():
     assert progress_line(RunProgress("timed", 1000.0), 1005.0) == "timed for 5 s"

@@ -5,10 +5,10 @@ from train.record import protocol
 from train.record.protocol import Assignment
 
 
-def test_an_assignment_comes_back_as_it_was(tmp_path):
-    asked = Assignment({"nodes": 2, "model": {"name": "tiny"}}, "ab" * 32, 3, {"train/a.py": "0123"}, True, False)
-    protocol.write_assignment(tmp_path, asked)
-    assert protocol.read_assignment(tmp_path) == asked
+def test_an_assignment_is_read_as_it_was_written(tmp_path):
+    assignment = Assignment({"nodes": 2, "model": {"name": "tiny"}}, "ab" * 32, 3, {"train/a.py": "0123"}, True, False)
+    protocol.write_assignment(tmp_path, assignment)
+    assert protocol.read_assignment(tmp_path) == assignment
 
 
 def test_a_damaged_assignment_is_an_error(tmp_path):

@@ -10,7 +10,7 @@ from train.record import record as records
 from train.record.record import Failure, RecordError
 
 
-def test_a_record_comes_back_as_it_was(tmp_path):
+def test_a_record_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "record.json"
     numbers = {"job_s": np.float64(2.5), "repeat": np.int64(1)}
     record = bare_record(failure=Failure("killed", rank=1, host="n2"), status="failed", **numbers)
@@ -42,7 +42,7 @@ def test_the_file_follows_the_committed_json_schema():
         (lambda text: b"[]", "not a whole run record"),
     ],
 )
-def test_what_is_not_a_trustworthy_record_is_named(tmp_path, damage, reason):
+def test_a_record_that_is_damaged_edited_or_of_another_version_is_named(tmp_path, damage, reason):
     path = tmp_path / "record.json"
     path.write_bytes(damage(records.dumps(bare_record())))
     with pytest.raises(RecordError, match=reason) as raised:
@@ -50,14 +50,14 @@ def test_what_is_not_a_trustworthy_record_is_named(tmp_path, damage, reason):
     assert str(path) in str(raised.value)
 
 
-def test_numbers_that_are_none_are_not_written():
+def test_nan_is_not_written():
     with pytest.raises(ValueError, match="JSON compliant"):
         records.dumps(bare_record(job_s=float("nan")))
 
 
 def test_find_lists_records_only(tmp_path):
-    wanted = tmp_path / "weak_scaling/tiny-nodes1/abababab/r0/record.json"
-    for path in (wanted, wanted.with_name("rank-0.n1.77.jsonl"), tmp_path / "weak_scaling/wandb/run/x.json"):
+    record = tmp_path / "weak_scaling/tiny-nodes1/abababab/r0/record.json"
+    for path in (record, record.with_name("rank-0.n1.77.jsonl"), tmp_path / "weak_scaling/wandb/run/x.json"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
-    assert records.find(tmp_path) == [wanted]
+    assert records.find(tmp_path) == [record]

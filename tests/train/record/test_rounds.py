@@ -4,24 +4,24 @@ from train.record import rounds
 from train.record.record import Window
 from train.record.rounds import Arm
 
-ONE, TWO = Arm(ranks=1, step_batch=4), Arm(ranks=2, step_batch=4)
+ONE_RANK, TWO_RANKS = Arm(ranks=1, step_batch=4), Arm(ranks=2, step_batch=4)
 
 
 def window(number: int, arm: int, window_s: float, steps: int = 2) -> Window:
     return Window(number, arm, window_s, [window_s / steps] * steps)
 
 
-def test_a_rate_is_of_all_ranks_of_an_arm_gated_by_the_slowest():
+def test_a_rate_is_that_of_all_ranks_in_the_time_of_the_slowest():
     first = [window(0, 0, 2.0), window(0, 1, 3.0)]
     second = [window(0, 1, 4.0)]
     # 1 rank x 4 images x 2 steps in 2 s; 2 ranks x 4 images x 2 steps in the 4 s of the slower one.
-    assert rounds.rates([ONE, TWO], [first, second]) == [{0: 4.0, 1: 4.0}]
+    assert rounds.rates([ONE_RANK, TWO_RANKS], [first, second]) == [{0: 4.0, 1: 4.0}]
 
 
 def test_a_window_that_a_rank_did_not_finish_does_not_count():
     first = [window(0, 0, 2.0), window(0, 1, 4.0), window(1, 1, 4.0), window(1, 0, 1.0)]
-    assert rounds.rates([ONE, TWO], [first, [window(0, 1, 4.0)]]) == [{0: 4.0, 1: 4.0}, {0: 8.0}]
-    assert rounds.rates([ONE, TWO], [[], []]) == []
+    assert rounds.rates([ONE_RANK, TWO_RANKS], [first, [window(0, 1, 4.0)]]) == [{0: 4.0, 1: 4.0}, {0: 8.0}]
+    assert rounds.rates([ONE_RANK, TWO_RANKS], [[], []]) == []
 
 
 def test_a_speedup_is_a_ratio_within_a_round():
@@ -55,7 +55,7 @@ CONFIG = {
 
 def test_an_arm_of_a_rank_group_has_its_settings_and_its_ranks():
     assert rounds.arms(CONFIG) == [Arm(1, 8, "base"), Arm(2, 4, "control")]
-    assert [list(rounds.ranks_of(CONFIG, place)) for place in (0, 1)] == [[0], [1, 2]]
+    assert [list(rounds.ranks_of(CONFIG, arm)) for arm in (0, 1)] == [[0], [1, 2]]
     changed = {"batch_per_rank": 4, "threads_per_rank": 1, "system": {"link_mbit_per_s": 5.0}}
     changed |= {"distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0}}
     assert rounds.config_of(CONFIG, 1) == CONFIG | changed | {"rounds": [], "rank_groups": []}

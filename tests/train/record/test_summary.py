@@ -11,7 +11,7 @@ def test_a_complete_run_has_a_throughput_and_a_failed_one_has_none():
     assert summary.record_summary(bare_record(status="failed", failure=Failure("killed"))) == {}
 
 
-def test_of_allreduces_the_largest_message_counts_as_its_slowest_rank_saw_it():
+def test_the_largest_message_of_a_sweep_counts_with_the_time_of_its_slowest_rank():
     record = bare_record()
     record.ranks[0].allreduces = [AllreduceTimes(1024, [0.001]), AllreduceTimes(4096, [0.25, 0.75])]
     assert summary.record_summary(record) == {"timed_s": 3.0, "largest_message_bytes": 4096, "largest_message_s": 0.5}
@@ -38,8 +38,8 @@ def test_each_second_is_the_mean_over_the_ranks_that_were_sampled_in_it():
 
 
 def test_a_gpu_counts_where_it_is_known():
-    known, unknown = _rank([0.5, 1.5], [0.0, 0.0], [1, 1], [0.2, 0.8]), _rank([0.5, 1.5], [0.0, 0.0], [1, 1])
-    (second,) = summary.usage_by_second([known, unknown])
+    with_gpu, without_gpu = _rank([0.5, 1.5], [0.0, 0.0], [1, 1], [0.2, 0.8]), _rank([0.5, 1.5], [0.0, 0.0], [1, 1])
+    (second,) = summary.usage_by_second([with_gpu, without_gpu])
     assert (second.gpu_use_fraction, second.gpu_memory_bytes) == (0.8, 2**30)
 
 
@@ -51,7 +51,7 @@ def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
     assert summary.mean_usage([rank]) == {}
 
 
-def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
+def test_samples_of_the_same_seconds_are_kept_on_all_ranks():
     # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
     busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
     ranks = [_rank(at_s, [2 * at for at in at_s], [round(at) for at in at_s]).usage for at_s in (busy, late)]
@@ -59,13 +59,13 @@ def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
     first, second = summary.thinned_usage(ranks, max_samples=24)
     assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
     assert second.at_s == [2.5, *first.at_s[1:]]
-    assert summary.cpu_fractions(first, 2) == summary.cpu_fractions(second, 2) == [1.0] * 9  # as of all samples
+    assert summary.cpu_fractions(first, 2) == summary.cpu_fractions(second, 2) == [1.0] * 9  # as with all samples
     assert all(len(column) == 10 for column in vars(first).values())
 
 
 @pytest.mark.parametrize("most", [19_999, 10_000, 777, 20])
-def test_there_are_never_more_samples_than_that_and_not_many_fewer(most):
+def test_there_are_at_most_as_many_samples_as_allowed_and_at_least_half(most):
     at_s = [0.3 + second for second in range(10_000)]
     used = _rank(at_s, at_s, [1] * 10_000).usage
     thinned = summary.thinned_usage([used, None, used], most)
-    assert most / 2 <= sum(len(one.at_s) for one in thinned if one) <= most
+    assert most / 2 <= sum(len(usage.at_s) for usage in thinned if usage) <= most

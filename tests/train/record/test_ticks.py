@@ -21,15 +21,15 @@ def test_times_of_ranks_and_their_windows_are_ticks_in_the_file_and_seconds_agai
     assert rank["exchanges"][0]["step_times_s"]["ticks"] == [1]
     assert rank["exchanges"][0]["compute_times_s"] == []
     assert rank["phases_s"] == run.ranks[0].phases_s
-    read = record.loads(text, "r").ranks[0]
-    assert (read.step_times_s, read.compute_times_s) == ([0.3, 0.1], [0.25])
-    assert [window.step_times_s for window in (*read.windows, *read.exchanges)] == [
+    loaded = record.loads(text, "r").ranks[0]
+    assert (loaded.step_times_s, loaded.compute_times_s) == ([0.3, 0.1], [0.25])
+    assert [window.step_times_s for window in (*loaded.windows, *loaded.exchanges)] == [
         *([step_s] * 2 for step_s in (0.3, 0.2, 0.1)),
         [0.000000001],
     ]
 
 
-def test_every_time_of_a_clock_comes_back_to_the_digit():
+def test_every_time_of_a_clock_is_read_to_the_last_digit():
     times_s = [number / 10**9 for number in range(99_999_000, 100_001_000)]
     packed = {"step_times_s": [*times_s]}
     ticks.pack(packed)
@@ -51,6 +51,6 @@ def test_lists_of_seconds_are_read_too():
 @pytest.mark.parametrize(
     "packed", [{}, {"ticks_per_s": 0, "ticks": [1]}, {"ticks_per_s": 1, "ticks": [1.5]}, {"ticks_per_s": 1, "ticks": 2}]
 )
-def test_ticks_that_are_none_are_refused_with_their_location(packed):
+def test_malformed_ticks_are_refused_with_their_location(packed):
     with pytest.raises(record.RecordError, match=r"not a whole run record: .*ranks\[0\]\.windows\[0\]\.step_times_s"):
         record.loads(_edited(packed), "r")

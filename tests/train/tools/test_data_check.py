@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 
 
 def command(*overrides: str) -> subprocess.CompletedProcess:
-    asked = [sys.executable, "-m", "train.tools.data_check", *overrides]
-    return subprocess.run(asked, cwd=ROOT, env=shell.ENVIRONMENT, capture_output=True, text=True)
+    argv = [sys.executable, "-m", "train.tools.data_check", *overrides]
+    return subprocess.run(argv, cwd=ROOT, env=shell.ENVIRONMENT, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def fruit(tmp_path) -> Path:
     return tmp_path
 
 
-def test_counts_stand_beside_the_published_ones():
+def test_counts_are_shown_beside_the_published_ones():
     assert data_check.fact_lines(
         [Fact("training images", 49_999, 50_000), Fact("classes", 10, 10), Fact("files", 3)]
     ) == [
@@ -56,7 +56,7 @@ def test_every_damage_is_named(fruit):
     assert "47 samples checked, 2 missing or damaged" in done.stdout
 
 
-def test_what_cannot_be_checked_is_one_line():
+def test_a_dataset_that_cannot_be_checked_is_an_error_of_one_line():
     done = command("dataset=digits")
     assert done.returncode == 2
     assert done.stderr == "dataset=digits: is not read from a folder, so there is nothing to check\n"

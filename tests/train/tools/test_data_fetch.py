@@ -19,8 +19,8 @@ from train.tools import data_fetch
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server, size = self.server, len(self.server.content)
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        begin = int(asked[1]) if asked and server.resumes else 0
+        requested = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        begin = int(requested[1]) if requested and server.resumes else 0
         if server.redirect:
             status, headers, body = 302, {"Location": server.redirect}, b""
         elif begin and begin >= size:
@@ -41,9 +41,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """A real HTTP server on this machine, which can close the connection early, refuse to resume, or send other bytes.
+    """An HTTP server on this machine that can close the connection early, refuse to resume, or send other bytes.
 
-    Serves `content`; what it was asked for, as (first byte, status), is in `requests`.
+    It serves `content`, and appends (first byte, status) of each answer to `requests`.
     """
 
     resumes = True
@@ -53,8 +53,8 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content = b"0123456789"
         self.requests: list[tuple[int, int]] = []
-        self.break_after: list[int] = []  # bytes, of the next answers
-        self.headers: dict[str, str] = {}  # in place of its own, of all answers
+        self.break_after: list[int] = []  # after so many bytes of the next answers
+        self.headers: dict[str, str] = {}  # replace those of all answers
         self.url = f"http://127.0.0.1:{self.server_port}/data.tar.gz"
 
 
@@ -92,7 +92,7 @@ def test_a_download_that_breaks_off_twice_resumes_where_it_stopped(server, tmp_p
         ),
     ],
 )
-def test_what_an_earlier_command_left_is_not_fetched_again_where_it_fits(
+def test_the_part_of_an_earlier_command_is_not_fetched_again_where_it_fits(
     server, tmp_path, part, resumes, sent, requests
 ):
     server.resumes, server.headers = resumes, sent
@@ -103,7 +103,7 @@ def test_what_an_earlier_command_left_is_not_fetched_again_where_it_fits(
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("settings", "problem"),
     [
         ({}, r"10 bytes have the md5 \w{32}; expected 0{32}"),
         ({"url": "file:///etc/hostname"}, "must begin with http"),
@@ -112,14 +112,14 @@ def test_what_an_earlier_command_left_is_not_fetched_again_where_it_fits(
         *(({"headers": {"Content-Length": text}}, "the server says Content-Length: ") for text in ("ten", "-1", "²")),
     ],
 )
-def test_what_is_not_the_file_is_reported_and_nothing_is_left(server, tmp_path, given, problem):
-    vars(server).update(given)
+def test_a_download_that_is_not_the_file_is_reported_and_nothing_is_left(server, tmp_path, settings, problem):
+    vars(server).update(settings)
     with pytest.raises(ConfigError, match=problem):
         data_fetch.download(server.url, tmp_path / "data", "md5:" + "0" * 32, pause_s=0)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_server_that_brings_nothing_is_dropped_and_the_part_is_kept(server, tmp_path):
+def test_a_server_that_sends_nothing_is_dropped_and_the_part_is_kept(server, tmp_path):
     server.break_after = [4, 0, 0, 0, 0, 0]
     with pytest.raises(ConfigError, match=r"tried 5 times. 4 bytes are kept in .*data.part"):
         data_fetch.download(server.url, tmp_path / "data", None, pause_s=0)
@@ -138,12 +138,12 @@ def test_progress_by_hand():
 
 
 def test_a_redirect_from_https_to_http_is_not_followed():
-    asked = urllib.request.Request("https://example.org/data")
+    request = urllib.request.Request("https://example.org/data")
     follow = data_fetch.SafeRedirects().redirect_request
     answer = (None, 302, "Found", {})
     with pytest.raises(ConfigError, match=r"redirected to http://example\.org/data"):
-        follow(asked, *answer, "http://example.org/data")
-    assert follow(asked, *answer, "https://other.example.org/data").full_url == "https://other.example.org/data"
+        follow(request, *answer, "http://example.org/data")
+    assert follow(request, *answer, "https://other.example.org/data").full_url == "https://other.example.org/data"
 
 
 def packed(names: dict[str, bytes] | None = None, **attributes: object) -> bytes:
@@ -176,7 +176,7 @@ def test_without_a_checksum_it_says_that_nothing_was_verified(server, tmp_path, 
 
 
 @pytest.mark.parametrize("dataset", ["imagenet", "imdb_wiki", "fruit"])
-def test_what_is_not_fetched_names_where_it_is(dataset, tmp_path):
+def test_a_dataset_that_is_not_fetched_names_its_address(dataset, tmp_path):
     with pytest.raises(ConfigError, match=f"{dataset} is not fetched by the kit. .*(https://|Kaggle).*URL="):
         data_fetch.fetch(dataset, tmp_path / "none", None, None)
     assert not (tmp_path / "none").exists()
@@ -241,12 +241,12 @@ def test_an_archive_that_is_damaged_or_unsafe_is_not_unpacked(server, tmp_path, 
 def test_files_belong_to_the_user_and_have_no_special_rights(tmp_path, mode):
     (tmp_path / "data.tar").write_bytes(packed(mode=mode, uid=1234, gid=1234, uname="daemon"))
     data_fetch.unpack(tmp_path / "data.tar", tmp_path)
-    made = (tmp_path / "one.txt").stat()
-    assert (made.st_uid, made.st_gid) == (os.geteuid(), os.getegid())
-    assert stat.S_IMODE(made.st_mode) == (0o755 if mode & 0o100 else 0o644)
+    status = (tmp_path / "one.txt").stat()
+    assert (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
+    assert stat.S_IMODE(status.st_mode) == (0o755 if mode & 0o100 else 0o644)
 
 
-def test_what_is_larger_than_the_disk_is_neither_fetched_nor_unpacked(server, tmp_path, monkeypatch):
+def test_files_larger_than_the_disk_are_neither_fetched_nor_unpacked(server, tmp_path, monkeypatch):
     usage = data_fetch.shutil.disk_usage(tmp_path)._replace(free=2)
     monkeypatch.setattr(data_fetch.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(ConfigError, match="GB to fetch"):

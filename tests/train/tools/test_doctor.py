@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import pytest
 
+from tests.helpers.programs import write_program
 from train.launch import cgroups
 from train.rank import counters, gpus, host
 from train.tools import doctor
@@ -30,17 +31,12 @@ def test_which_python_is_used_is_reported_and_one_without_a_lock_a_failure(monke
         assert "make clean-env" in check.fix
 
 
-def test_what_is_short_fails_with_its_fix():
+def test_too_little_disk_or_memory_fails_with_its_fix():
     for check in (doctor.check_disk, doctor.check_memory):
         assert check(0.0)[1::2] == (doctor.OK, "")
         name, state, result, fix = check(1e9)
         assert (state, bool(fix)) == (doctor.FAILURE, True), name
         assert "1000000000.0 GiB needed" in result
-
-
-def program(path, lines):
-    path.write_text(f"#!/bin/sh\n{lines}\n")
-    path.chmod(0o755)
 
 
 def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
@@ -50,15 +46,15 @@ def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cxx", "taken", "why"), [("", "c++", "the first on PATH"), ("my-c++ -m64", "my-c++", "CXX=")])
-def test_which_compiler_is_used_is_reported_and_why(monkeypatch, tmp_path, cxx, taken, why):
+@pytest.mark.parametrize(("cxx", "used", "why"), [("", "c++", "the first on PATH"), ("my-c++ -m64", "my-c++", "CXX=")])
+def test_which_compiler_is_used_is_reported_and_why(monkeypatch, tmp_path, cxx, used, why):
     for name in ("c++", "my-c++", "make"):
-        program(tmp_path / name, f"echo {name} 12.2")
+        write_program(tmp_path / name, f"echo {name} 12.2")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CXX", cxx)
     check = doctor.check_compiler()
     assert check.state == doctor.OK
-    assert check.result.startswith(f"{taken} 12.2: {tmp_path}/{taken}, {why}")
+    assert check.result.startswith(f"{used} 12.2: {tmp_path}/{used}, {why}")
 
 
 @pytest.mark.slow
@@ -67,7 +63,7 @@ def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
     assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
 
 
-# An nvcc of which only a part is there: beside it there are no headers of CUDA, and what it compiles it cannot link.
+# Incomplete toolkits: nvcc without the headers of CUDA, and nvcc without the libraries to link.
 ONLY_NVCC = 'exec g++ -x c++ "$@"'
 NO_LIBRARIES = """
 case "$*" in *" -cudart "*) echo "/usr/bin/ld: cannot find -lcudart_static" >&2; exit 1;; esac
@@ -78,7 +74,7 @@ for last; do :; done
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("nvcc", "found"),
+    ("nvcc", "problem"),
     [
         (None, "no nvcc"),
         (ONLY_NVCC, "nvcc does not compile a program: .*fatal error: cuda_runtime.h: No such file or directory"),
@@ -86,15 +82,15 @@ for last; do :; done
         ("exit 1", "nvcc does not compile a program: it says nothing"),
     ],
 )
-def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(monkeypatch, tmp_path, nvcc, found):
+def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(monkeypatch, tmp_path, nvcc, problem):
     for name in ("g++", "sh"):
         (tmp_path / name).symlink_to(shutil.which(name))
     if nvcc:
-        program(tmp_path / "nvcc", nvcc)
+        write_program(tmp_path / "nvcc", nvcc)
     monkeypatch.setenv("PATH", str(tmp_path))
     check = doctor.before_setup("cuda")[-1]
     assert (check.name, check.state) == ("CUDA toolkit", doctor.FAILURE)
-    assert re.fullmatch(found, check.result)
+    assert re.fullmatch(problem, check.result)
     assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
 
 
@@ -115,7 +111,7 @@ def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
     assert doctor.check_container("singularity", "cpu", "images/none.sif")[1:] == missing
     image = tmp_path / "some.sif"
     image.touch()
-    result = f"singularity has {image}, sha256:e3b0c44298fc"  # of nothing
+    result = f"singularity has {image}, sha256:e3b0c44298fc"  # of an empty file
     assert doctor.check_container("singularity", "cpu", str(image))[1:] == (doctor.OK, result, "")
 
 
@@ -182,7 +178,7 @@ EMULATED = "fast: fp32; bf16 is emulated and slow: neither AVX512_BF16 nor AMX_B
         (ENERGY, "only root may", doctor.check_energy, doctor.OK, "not known: only root may", "sudo chmod a+r /sys"),
     ],
 )
-def test_what_the_machine_has_is_reported(monkeypatch, source, value, check, state, result, fix):
+def test_the_hardware_of_the_machine_is_reported(monkeypatch, source, value, check, state, result, fix):
     monkeypatch.setattr(*source, lambda: value)
     monkeypatch.setattr(counters, "energy_counters", list)
     check = check()

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow  # starts processes
 
 @pytest.fixture
 def kit(tmp_path):
-    """A repository with all that a release must have."""
+    """A repository with all files that a release needs."""
     folder = tmp_path / "kit"
     folder.mkdir()
     for name in release.NEEDED:
@@ -42,8 +42,8 @@ def test_the_archive_has_all_files_of_the_commit_and_their_checksums(kit, tmp_pa
 
 
 def test_the_same_commit_gives_the_same_bytes(kit, tmp_path):
-    first, again = (release.build(kit, tmp_path / name)[0].read_bytes() for name in ("a", "b"))
-    assert first == again
+    first, second = (release.build(kit, tmp_path / name)[0].read_bytes() for name in ("a", "b"))
+    assert first == second
 
 
 def test_changes_and_missing_files_are_named(kit, tmp_path):
@@ -57,8 +57,8 @@ def test_changes_and_missing_files_are_named(kit, tmp_path):
 
 
 def test_the_steps_ask_for_a_doi_until_there_is_one(kit, tmp_path):
-    asked = release.steps(kit, tmp_path / "a", tmp_path / "b")
-    assert "put it into CITATION.cff" in asked
-    assert "git tag --annotate v1.2.3" in asked
+    steps = release.steps(kit, tmp_path / "a", tmp_path / "b")
+    assert "put it into CITATION.cff" in steps
+    assert "git tag --annotate v1.2.3" in steps
     (kit / "CITATION.cff").write_text("doi: 10.5281/zenodo.1\n")
     assert "put it into CITATION.cff" not in release.steps(kit, tmp_path / "a", tmp_path / "b")

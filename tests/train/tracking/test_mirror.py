@@ -1,4 +1,4 @@
-"""The W&B mirror of a record, and of a run in progress, read back from W&B's offline file: without a network."""
+"""The W&B mirror of a record, and of a run in progress, read from W&B's offline file, without a network."""
 
 import json
 import os
@@ -98,12 +98,12 @@ def test_record_file_is_the_artifact(mirrored):
 
 
 @pytest.mark.slow
-def test_what_the_model_answered_is_a_chart_and_images(tmp_path):
-    seen = Predictions.empty(2, ("cat", "dog"))
-    labels, answers = np.array([0, 0, 1]), np.array([0, 1, 1])
-    seen.add(np.zeros((3, 4, 4, 1), np.float32), labels, np.ones(3, np.float32), answers, np.full(3, 0.75, np.float32))
+def test_predictions_are_a_chart_and_images(tmp_path):
+    result = Predictions.empty(2, ("cat", "dog"))
+    labels, answers, weights = np.array([0, 0, 1]), np.array([0, 1, 1]), np.ones(3, np.float32)
+    result.add(np.zeros((3, 4, 4, 1), np.float32), labels, weights, answers, 0.75 * weights)
     (written := tmp_path / "written").mkdir()
-    record = run_record(attachments=predictions.write(written, seen))
+    record = run_record(attachments=predictions.write(written, result))
     path = save_record(tmp_path, record)
     for name in record.attachments:
         (written / name).rename(path.with_name(name))
@@ -113,14 +113,14 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path):
     assert column(messages, "validation/examples/captions") == [["cat: predicted cat (0.75)"]]
     (table,) = file.parent.rglob("*.table.json")
     assert json.loads(table.read_text())["data"] == [["cat", "cat", 1], ["cat", "dog", 1], ["dog", "dog", 1]]
-    # The record's own artifact holds what it names.
+    # The artifact of the record has the files that the record names.
     artifacts = [message.artifact for message in messages if message.WhichOneof("record_type") == "artifact"]
     (artifact,) = [artifact for artifact in artifacts if artifact.type == "run-record"]
     assert sorted(entry.path for entry in artifact.manifest.contents) == sorted(["record.json", *record.attachments])
 
 
 @pytest.mark.slow
-def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
+def test_failed_run_is_mirrored_as_failed_with_its_measurements(tmp_path):
     measured = {"ranks": [], "losses": [2.0], "epochs": [], "cores_shared": True}
     failed = run_record(status="failed", failure=Failure("rank 1 was killed"), **measured)
     assert mirror_records([save_record(tmp_path, failed)], WANDB) == []
@@ -132,7 +132,7 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path, monkeypatch):
+def test_an_interrupted_mirror_is_completed_by_the_next_call(tmp_path, monkeypatch):
     path = save_record(tmp_path, run_record())
 
     def interrupt(record: RunRecord) -> list[dict[str, float]]:
@@ -188,7 +188,7 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path, monkeyp
         for name, value in (online | {"RUN_ID": "another", "SWEEP_ID": "a1b2c3d4"}).items():
             monkeypatch.setenv(f"WANDB_{name}", value)
         assert mirror_records([path], WANDB) == []
-        with pytest.raises(BlockingIOError):  # nobody waits at the door
+        with pytest.raises(BlockingIOError):  # no connection waits
             server.accept()
     assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == wandb_runs.run_id(load(path), path.parent)
     assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
@@ -244,7 +244,7 @@ def test_sync_without_a_network_is_an_error(copied, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_sync_takes_only_what_is_mirrored_and_not_uploaded(copied, capsys):
+def test_sync_uploads_only_mirrors_that_were_not_uploaded(copied, capsys):
     save_record(copied, run_record(repeat=2))  # never mirrored
     (file,) = run_files(copied)
     file.with_suffix(".wandb.synced").touch()  # as `wandb sync` leaves it
@@ -254,7 +254,7 @@ def test_sync_takes_only_what_is_mirrored_and_not_uploaded(copied, capsys):
     assert "nowhere: no such folder" in capsys.readouterr().err
 
 
-# Shorter than what waits for a server that does not answer, and longer than the patience of the watchers here.
+# Shorter than the wait for a server that does not answer, and longer than the timeouts of the watchers here.
 NO_WAIT_S = wandb_runs.INIT_WITHIN_S / 2
 EPOCHS = [Epoch(number, 22, 2.0, 1.0 / number, 0.5) for number in (1, 2, 3)]
 
@@ -267,14 +267,14 @@ def part(number=0, epochs=0, seconds=0, **fields):
 
 def test_each_epoch_is_reported_once_when_it_has_ended():
     logged = Logged()
-    # In the end a rank that became rank 0 has not all of them yet.
+    # A rank that becomes rank 0 does not have all of them yet.
     for ended, new in ((1, [1]), (1, []), (3, [2, 3]), (1, [])):
         assert [row["epochs/epoch"] for row in logged.new_rows([part(epochs=ended)])] == new
 
 
 def test_a_second_is_reported_when_every_rank_has_left_its_samples():
     logged = Logged()
-    # Second 3 has a sample of each, and may get more.
+    # Second 3 has a sample of each rank, and may get more.
     for seconds, new in (((6, 4), [1, 2]), ((6, 6), [3, 4]), ((9, 0), [])):
         parts = [part(number, seconds=count) for number, count in enumerate(seconds)]
         assert [row["usage/time_s"] for row in logged.new_rows(parts)] == new
@@ -287,19 +287,19 @@ def test_the_phase_is_reported_when_it_is_another_one():
     assert logged.new_summary([part(phase="timed", phases_s={"start": 1.5})]) == {}
 
 
-def test_with_its_record_a_run_gets_what_is_left():
+def test_with_its_record_a_run_gets_the_remaining_rows():
     logged = Logged()
     logged.new_rows([part(epochs=2, seconds=4)])
-    one = rank(0, [0.25, 0.5], 0.75)
-    one.usage = part(seconds=6).usage
-    left = logged.missing_rows(run_record(epochs=EPOCHS, ranks=[one]))
-    assert [row["epochs/epoch"] for row in left if "epochs/epoch" in row] == [3]
-    assert [row["usage/time_s"] for row in left if "usage/time_s" in row] == [3, 4, 5]
-    assert sum("timed/step" in row for row in left) == 2
+    only_rank = rank(0, [0.25, 0.5], 0.75)
+    only_rank.usage = part(seconds=6).usage
+    rows = logged.missing_rows(run_record(epochs=EPOCHS, ranks=[only_rank]))
+    assert [row["epochs/epoch"] for row in rows if "epochs/epoch" in row] == [3]
+    assert [row["usage/time_s"] for row in rows if "usage/time_s" in row] == [3, 4, 5]
+    assert sum("timed/step" in row for row in rows) == 2
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "epochs", "wanted"),
+    ("name", "live", "epochs", "expected"),
     [
         ("wandb", "null", 8, True),
         ("wandb", "null", 0, False),
@@ -308,39 +308,36 @@ def test_with_its_record_a_run_gets_what_is_left():
         ("none", "true", 8, False),
     ],
 )
-def test_training_over_epochs_is_logged_live_unless_asked_otherwise(name, asked, epochs, wanted):
-    assert is_live(compose.load([f"tracking={name}", f"tracking.live={asked}"]).tracking, epochs) is wanted
-
-
-# What the launcher and its ranks do of a run of three epochs, the first of which is there when it is called.
+def test_training_over_epochs_is_logged_live_unless_asked_otherwise(name, live, epochs, expected):
+    assert is_live(compose.load([f"tracking={name}", f"tracking.live={live}"]).tracking, epochs) is expected
 
 
 def begin(results: Path, *overrides: str, name: str = "r0"):
-    """The folder of a run in progress, what is asked of it, and the part of its rank."""
+    """Begin a run of three epochs, of which one has ended; return its folder, assignment and the part of its rank."""
     experiment = ["experiment=accuracy_digits", "nodes=1", "measure.epochs=3", f"results={results}"]
     config = compose.load([*experiment, *overrides])
     folder = results / "accuracy_digits/nodes1/01234567" / name
     folder.mkdir(parents=True)
-    asked = protocol.Assignment(values(config), "0123456789abcdef", 0, {}, False, False)
-    protocol.write_assignment(folder, asked)
+    assignment = protocol.Assignment(values(config), "0123456789abcdef", 0, {}, False, False)
+    protocol.write_assignment(folder, assignment)
     writer = PartWriter(protocol.part_path(folder, 0, "node-a", 7), rank=0, host="node-a", cores=[0], began_at=1.0)
     writer.add(phase="evaluate", epochs=EPOCHS[:1], samples=part(seconds=4).samples, phases_s={"start": 0.5})
-    return folder, asked, writer
+    return folder, assignment, writer
 
 
 def end(folder: Path) -> RunRecord:
-    """The record of the run, with all three epochs."""
-    one = rank(0, [0.25], 0.25)
-    one.usage = part(seconds=6).usage
+    """Write the record of the run, with all three epochs."""
+    only_rank = rank(0, [0.25], 0.25)
+    only_rank.usage = part(seconds=6).usage
     run = {"repeat": 0, "generation": int(folder.name.partition(".")[2] or 1)}
-    measured = {"ranks": [one], "losses": [2.0], "epochs": EPOCHS}
+    measured = {"ranks": [only_rank], "losses": [2.0], "epochs": EPOCHS}
     record = run_record(experiment="accuracy_digits", point="nodes1", **run, **measured)
     write_once(folder / "record.json", dumps(record))
     return record
 
 
 def epochs_in(results: Path) -> list[int]:
-    """The epochs that W&B's offline files have so far; a message that is being written does not count."""
+    """The epochs in W&B's offline files so far, without a message that is being written."""
     result = []
     for file in run_files(results):
         with suppress(wandb_log.LogError):
@@ -352,9 +349,9 @@ def epochs_in(results: Path) -> list[int]:
 @pytest.mark.end_to_end
 def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
     output = ["tracking.tags=[mine]", "tracking.notes=why", "tracking.group=study"]
-    folder, asked, writer = begin(tmp_path, *output)
+    folder, assignment, writer = begin(tmp_path, *output)
     watchers = Watchers(timeout_s=300)
-    watchers.watch(folder, asked)()
+    watchers.watch(folder, assignment)()
     wait_for(lambda: epochs_in(tmp_path) == [1])  # on disk, before there is a record
     writer.add(epochs=EPOCHS[1:2])
     record = end(folder)
@@ -377,7 +374,7 @@ def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
 
 
 @pytest.mark.end_to_end
-def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_path):
+def test_after_an_interruption_and_a_kill_each_record_has_one_whole_run(tmp_path):
     folder, _, _ = begin(tmp_path)
     # A launcher that is killed: the process that logs ends by itself, and leaves a run without a record.
     program = (
@@ -395,9 +392,9 @@ def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_pa
     assert len(run_files(tmp_path)) == 1
 
     # The next launch of the same repeat; its logger is killed, so that its run is written from the record.
-    again, asked, _ = begin(tmp_path, name="r0.2")
+    again, assignment, _ = begin(tmp_path, name="r0.2")
     watchers = Watchers(timeout_s=5)
-    watchers.watch(again, asked)
+    watchers.watch(again, assignment)
     wait_for(lambda: (again / "wandb-live-id").exists() and epochs_in(tmp_path) == [1])
     os.kill(watchers.running[again].pid, signal.SIGKILL)
     end(again)
@@ -411,7 +408,7 @@ def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_pa
 
 @pytest.fixture
 def begin_online(tmp_path, monkeypatch):
-    """A function that begins a run whose server is at this address: its folder, what is asked of it, its part."""
+    """Begin a run whose server is at this address; return what `begin` returns."""
 
     def begin_with(url: str):
         monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
@@ -421,52 +418,52 @@ def begin_online(tmp_path, monkeypatch):
     return begin_with
 
 
-def at_once(act: Callable[[], Any]) -> Any:
-    """What is returned, without waiting for a server."""
+def at_once(call: Callable[[], Any]) -> Any:
+    """Return what `call` returns, and check that it does not wait for a server."""
     began = time.monotonic()
-    result = act()
+    result = call()
     assert time.monotonic() - began < NO_WAIT_S
     return result
 
 
-def mirror_again(folder: Path, asked: protocol.Assignment) -> list[Path]:
-    """Mirror the record of the run, as the launcher does in the end; the offline files of its experiment."""
-    assert mirror_records([folder / "record.json"], mirror.Tracking(**asked.config["tracking"])) == []
-    return run_files(Path(asked.config["results"]))
+def mirror_again(folder: Path, assignment: protocol.Assignment) -> list[Path]:
+    """Mirror the record of the run, as the launcher does in the end; return the offline files of its experiment."""
+    assert mirror_records([folder / "record.json"], mirror.Tracking(**assignment.config["tracking"])) == []
+    return run_files(Path(assignment.config["results"]))
 
 
 @pytest.mark.end_to_end
 def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(begin_online):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        held = []
-        threading.Thread(target=lambda: held.append(server.accept()), daemon=True).start()  # and no answer
-        folder, asked, _ = begin_online(f"http://127.0.0.1:{server.getsockname()[1]}")
+        connections = []
+        threading.Thread(target=lambda: connections.append(server.accept()), daemon=True).start()  # and no answer
+        folder, assignment, _ = begin_online(f"http://127.0.0.1:{server.getsockname()[1]}")
         watchers = Watchers(timeout_s=4)
-        look = at_once(lambda: watchers.watch(folder, asked))
-        at_once(look)
-        wait_for(lambda: held)
+        check = at_once(lambda: watchers.watch(folder, assignment))
+        at_once(check)
+        wait_for(lambda: connections)
         end(folder)
         (problem,) = at_once(watchers.finish)
     assert str(folder) in problem
-    (file,) = mirror_again(folder, asked)
+    (file,) = mirror_again(folder, assignment)
     assert column(wandb_log.read(file), "epochs/epoch") == [1, 2, 3]
 
 
 @pytest.mark.end_to_end
 def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(begin_online, tmp_path):
     with wandb_server.running() as server:
-        folder, asked, writer = begin_online(server.url)
+        folder, assignment, writer = begin_online(server.url)
         watchers = Watchers(timeout_s=4)
-        look = watchers.watch(folder, asked)
+        check = watchers.watch(folder, assignment)
         wait_for(lambda: server.column("epochs/epoch") == [1])
         server.stop_answering()
         writer.add(epochs=EPOCHS[1:2])
-        at_once(look)
-        wait_for(server.request_unanswered.is_set)
+        at_once(check)
+        wait_for(server.asked_in_vain.is_set)
         end(folder)
         (problem,) = at_once(watchers.finish)
     assert str(folder) in problem
-    (file,) = mirror_again(folder, asked)
+    (file,) = mirror_again(folder, assignment)
     assert column(wandb_log.read(file), "epochs/epoch") == [1, 2, 3]
     assert not list(tmp_path.rglob("*.synced"))  # `make wandb-sync` sends it again, under the same ID
 
@@ -474,12 +471,12 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
 @pytest.mark.end_to_end
 def test_online_the_server_has_every_epoch_when_the_run_ends(begin_online, tmp_path):
     with wandb_server.running() as server:
-        folder, asked, _ = begin_online(server.url)
+        folder, assignment, _ = begin_online(server.url)
         watchers = Watchers(timeout_s=300)
-        watchers.watch(folder, asked)
+        watchers.watch(folder, assignment)
         wait_for(lambda: server.column("epochs/epoch") == [1])
         end(folder)
         assert watchers.finish() == []
     assert server.column("epochs/epoch") == [1, 2, 3]
-    assert mirror_again(folder, asked) == []  # none is offline
+    assert mirror_again(folder, assignment) == []  # none is offline
     assert len(list(tmp_path.rglob("*.wandb.synced"))) == 1

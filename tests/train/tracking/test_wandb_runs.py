@@ -20,7 +20,7 @@ from train.tracking import wandb_runs
         ([0.25, 0.5], [3.0], [(0.25, 3.0), (0.5, None)]),  # failed before its losses were known
     ],
 )
-def test_times_are_those_of_the_last_steps_and_what_is_not_known_has_no_column(times_s, losses, rows):
+def test_times_are_those_of_the_last_steps_and_unknown_values_have_no_column(times_s, losses, rows):
     record = run_record(ranks=[rank(0, times_s, 1.5)], losses=losses)
     result = wandb_runs.step_rows(record)
     assert [row["timed/step"] for row in result] == list(range(len(rows)))
@@ -29,9 +29,9 @@ def test_times_are_those_of_the_last_steps_and_what_is_not_known_has_no_column(t
 
 
 def test_use_is_the_mean_over_ranks_second_by_second():
-    used = rank(0, [], 1.0)
-    used.usage = Usage([3.5, 4.5], [1.0, 1.5], [100, 300], [None, None], [None, None])
-    assert wandb_runs.usage_rows([used]) == [
+    sampled = rank(0, [], 1.0)
+    sampled.usage = Usage([3.5, 4.5], [1.0, 1.5], [100, 300], [None, None], [None, None])
+    assert wandb_runs.usage_rows([sampled]) == [
         {"usage/time_s": 4, "usage/cpu_use_fraction": 0.5, "usage/memory_bytes": 300.0}
     ]
 
@@ -55,10 +55,10 @@ def test_a_record_has_the_id_of_the_run_that_was_begun_while_it_was_measured(tmp
 
 
 def test_a_launch_that_was_cut_off_leaves_its_id_to_the_next_one_of_its_repeat(home):
-    cut_off, other, again = (run_folder(home, name) for name in ("r0", "r1", "r0.2"))
-    left = wandb_runs.begin_live(cut_off)
-    assert wandb_runs.begin_live(other) != left
-    assert wandb_runs.begin_live(again) == left
+    cut_off, another_repeat, again = (run_folder(home, name) for name in ("r0", "r1", "r0.2"))
+    run_id = wandb_runs.begin_live(cut_off)
+    assert wandb_runs.begin_live(another_repeat) != run_id
+    assert wandb_runs.begin_live(again) == run_id
     assert not (cut_off / wandb_runs.LIVE_NAME).exists()
 
 
@@ -81,7 +81,7 @@ def test_a_launch_that_has_a_record_keeps_its_id(home):
     assert (recorded / wandb_runs.LIVE_NAME).read_text() == run_id
 
 
-def test_what_there_is_of_a_run_is_removed_and_nothing_else(home):
+def test_the_files_of_a_run_are_removed_and_no_others(home):
     folder = run_folder(home, "r0")
     runs = wandb_runs.home(folder)
     for name in ("offline-run-1-abc", "run-2-abc", "offline-run-3-def"):

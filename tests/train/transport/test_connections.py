@@ -20,18 +20,18 @@ def listener():
         yield listener
 
 
-def address_of(listener):
+def listener_address(listener):
     return Address(*listener.getsockname())
 
 
 @pytest.fixture
 def connecting(listener):
-    """Connects to the listener in a thread; its result is the connection, or raises why there is none."""
+    """Connect to the listener in a thread; return the future of the connection, which may raise an error."""
     with ThreadPoolExecutor() as pool:
-        yield lambda key, rank=1: pool.submit(connections.connect, address_of(listener), key, rank)
+        yield lambda key, rank=1: pool.submit(connections.connect, listener_address(listener), key, rank)
 
 
-def test_both_ends_know_the_secret_and_one_says_its_rank(listener, connecting):
+def test_both_ends_prove_the_secret_and_the_caller_sends_its_rank(listener, connecting):
     calling = connecting(KEY, rank=7)
     [(rank, accepted)] = connections.accept(listener, KEY)
     with accepted, calling.result() as connected:
@@ -40,30 +40,30 @@ def test_both_ends_know_the_secret_and_one_says_its_rank(listener, connecting):
         assert accepted.recv(5) == b"hello"
 
 
-def test_one_with_another_secret_is_turned_away_and_the_next_one_heard(listener, connecting):
+def test_a_stranger_with_another_secret_is_refused_and_the_next_rank_accepted(listener, connecting):
     stranger = connecting(b"x" * 64, rank=1)
     time.sleep(0.1)
-    known = connecting(KEY, rank=2)
+    calling = connecting(KEY, rank=2)
     [(rank, accepted)] = connections.accept(listener, KEY)
-    with accepted, known.result():
+    with accepted, calling.result():
         assert rank == 2
     assert isinstance(stranger.exception(), ConnectionError)
 
 
-def test_ones_that_say_nothing_keep_no_rank_waiting(listener, connecting):
-    silent = [socket.create_connection(address_of(listener)) for _ in range(10)]
-    known = connecting(KEY)
+def test_strangers_that_send_nothing_keep_no_rank_waiting(listener, connecting):
+    silent = [socket.create_connection(listener_address(listener)) for _ in range(10)]
+    calling = connecting(KEY)
     began = time.monotonic()
     [(_, accepted)] = connections.accept(listener, KEY)
     assert time.monotonic() - began < connections.PROOF_WITHIN_S
-    with accepted, known.result():
-        for one in silent:
-            assert one.recv(100)  # the nonce
-            assert one.recv(1) == b""
-            one.close()
+    with accepted, calling.result():
+        for connection in silent:
+            assert connection.recv(100)  # the nonce
+            assert connection.recv(1) == b""
+            connection.close()
 
 
-@pytest.mark.parametrize("proof", [lambda own: b"m" * 32, lambda own: own], ids=["made up", "sent back"])
+@pytest.mark.parametrize("proof", [lambda nonce: b"m" * 32, lambda nonce: nonce], ids=["made up", "sent back"])
 def test_a_listener_that_does_not_know_the_secret_is_no_rank(listener, connecting, proof):
     calling = connecting(KEY)
     accepted, _ = listener.accept()
@@ -75,15 +75,15 @@ def test_a_listener_that_does_not_know_the_secret_is_no_rank(listener, connectin
 
 
 def test_ranks_that_do_not_come_are_counted_also_where_strangers_do(listener, connecting):
-    known = connecting(KEY)
-    with socket.create_connection(address_of(listener)):
+    calling = connecting(KEY)
+    with socket.create_connection(listener_address(listener)):
         with pytest.raises(TimeoutError, match=r"1 of 2 came within 0\.2 s"):
             connections.accept(listener, KEY, 2, 0.2)
-        known.result().close()
+        calling.result().close()
 
 
 def test_nobody_listens(listener):
-    address = address_of(listener)
+    address = listener_address(listener)
     listener.close()
     with pytest.raises(ConnectionError, match=rf"no TCP connection to 127\.0\.0\.1:{address.port}: .*refused"):
         connections.connect(address, KEY, 1)
@@ -94,17 +94,17 @@ def test_nobody_listens(listener):
     [
         (None, ["n1", "n1"], "127.0.0.1"),
         (None, ["n1", "n2"], "10.0.0.6"),
-        (None, ["no-such-host.invalid", "other.invalid"], "10.0.0.5"),  # a name has no address: a card
+        (None, ["no-such-host.invalid", "other.invalid"], "10.0.0.5"),  # a name has no address: any card
         ("ib0", ["n1", "n1"], "10.1.0.5"),  # as for emulated nodes, whose ranks are all on one host
         ("ib0", ["n1", "n2"], "10.1.0.5"),
     ],
 )
-def test_ranks_of_one_host_meet_on_loopback_and_others_on_the_card_towards_them(monkeypatch, interface, hosts, address):
-    real = connections.placement.address_towards
-    own = {"127.0.0.1": "lo", "10.0.0.5": "eth0", "10.0.0.6": "eth1", "10.1.0.5": "ib0"}
-    monkeypatch.setattr(connections.placement, "addresses", lambda: own)
+def test_ranks_of_one_host_use_loopback_and_others_the_card_towards_them(monkeypatch, interface, hosts, address):
+    address_towards = connections.placement.address_towards
+    interfaces = {"127.0.0.1": "lo", "10.0.0.5": "eth0", "10.0.0.6": "eth1", "10.1.0.5": "ib0"}
+    monkeypatch.setattr(connections.placement, "addresses", lambda: interfaces)
     monkeypatch.setattr(
-        connections.placement, "address_towards", lambda hosts: "10.0.0.6" if "n2" in hosts else real(hosts)
+        connections.placement, "address_towards", lambda hosts: "10.0.0.6" if "n2" in hosts else address_towards(hosts)
     )
     monkeypatch.setenv("HOROVOD_GLOO_IFACE", interface or "")
     assert connections.bind_host(hosts) == address
@@ -135,7 +135,7 @@ def tcp():
         ("ü\udcff".encode("utf-8", "surrogateescape"), bytes),
     ],
 )
-def test_a_value_is_what_it_was(value, kind):
+def test_a_value_is_decoded_as_it_was(value, kind):
     assert connections.decode(connections.encode(value), kind, "rank 1") == value
 
 
@@ -148,7 +148,7 @@ def test_another_message_is_an_error_that_names_its_sender(content):
 
 
 @pytest.mark.parametrize("size", [0, 1, 1_000_000])
-def test_a_message_comes_whole(tcp, size):
+def test_a_message_is_received_whole(tcp, size):
     left, right = map(Channel, tcp)
     sent = os.urandom(size)
     with ThreadPoolExecutor() as pool:
@@ -165,7 +165,7 @@ def test_a_message_comes_whole(tcp, size):
         (20, b"abc", "it hung up"),
     ],
 )
-def test_a_message_that_cannot_be_is_an_error_at_once(tcp, announced, content, problem):
+def test_an_impossible_message_is_an_error_at_once(tcp, announced, content, problem):
     left, right = tcp
     left.sendall(announced.to_bytes(8, "big") + content)
     if content and announced > len(content):

@@ -12,7 +12,7 @@ from train.transport.rendezvous import Secret, gloo_variables, is_started_by_sru
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o000])
-def test_only_its_user_can_read_it(tmp_path, umask):
+def test_only_its_user_can_read_a_secret(tmp_path, umask):
     before = os.umask(umask)
     Secret(tmp_path / "private").create()
     os.umask(before)
@@ -26,7 +26,7 @@ def test_a_folder_that_somebody_else_made_is_not_used(tmp_path):
         Secret(tmp_path / "private").create()
 
 
-def test_other_ranks_wait_until_its_256_bits_are_there(tmp_path):
+def test_other_ranks_wait_until_the_256_bits_of_the_secret_are_there(tmp_path):
     secret = Secret(tmp_path / "private")
     threading.Timer(0.2, secret.create).start()
     assert secret.wait("see its log") == secret.key()
@@ -36,7 +36,7 @@ def test_other_ranks_wait_until_its_256_bits_are_there(tmp_path):
     secret.remove()
 
 
-def test_what_is_written_comes_whole_to_one_that_waits_and_to_no_other_user(tmp_path):
+def test_a_rendezvous_file_is_read_whole_and_by_no_other_user(tmp_path):
     path = tmp_path / "rendezvous"
     writing = threading.Thread(target=rendezvous.write_file, args=(path, "127.0.0.1 4711"))
     writing.start()
@@ -46,17 +46,17 @@ def test_what_is_written_comes_whole_to_one_that_waits_and_to_no_other_user(tmp_
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_as_many_ranks_may_come_at_once_as_there_are(monkeypatch):
+def test_the_queue_of_the_server_holds_all_ranks(monkeypatch):
     monkeypatch.setattr(RendezvousHTTPServer, "request_queue_size", 5)
     monkeypatch.setattr(RendezvousHTTPServer, "server_bind", RendezvousHTTPServer.server_bind)
     rendezvous.prepare_server(2, "127.0.0.1")
-    assert RendezvousHTTPServer.request_queue_size == 5  # Horovod's own is enough
+    assert RendezvousHTTPServer.request_queue_size == 5  # Horovod's default is enough
     rendezvous.prepare_server(300, "127.0.0.1")
     assert RendezvousHTTPServer.request_queue_size == 300
 
 
 @pytest.mark.slow
-def test_a_server_of_its_own_has_no_rank_and_ends_when_its_input_does(monkeypatch):
+def test_a_server_process_has_no_rank_and_ends_with_its_input(monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "0")
     server, port = rendezvous.start_server(2, "127.0.0.1")
     assert "HOROVOD_RANK" not in psutil.Process(server.pid).environ()
@@ -85,14 +85,14 @@ def test_slurms_tasks_per_node_are_read(text, tasks):
     assert tasks_per_node(text) == tasks
 
 
-def test_a_rank_gets_the_place_that_slurm_gave_it():
+def test_the_variables_of_a_rank_follow_from_those_of_slurm():
     variables = gloo_variables(STEP)
     names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
-    # Of the two nodes that have a local rank 1 it is on the second.
+    # It is on the second of the two nodes that have a local rank 1.
     assert [variables[f"HOROVOD_{name}"] for name in names] == ["3", "5", "1", "2", "1", "2"]
 
 
-def test_only_what_srun_started_alone_needs_it():
+def test_only_ranks_that_srun_alone_started_need_a_server():
     assert is_started_by_srun(STEP)
     inside = [{**STEP, name: "0"} for name in ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")]  # horovodrun in a step
-    assert not any(map(is_started_by_srun, [{}, {"SLURM_PROCID": "0"}, *inside]))  # the second: of a batch script
+    assert not any(map(is_started_by_srun, [{}, {"SLURM_PROCID": "0"}, *inside]))  # the second one is in a batch script

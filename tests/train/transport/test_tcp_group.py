@@ -30,35 +30,35 @@ def folder(tmp_path):
 
 
 def together(work, size):
-    """What `work(rank)` returns, or raises, on each of so many ranks at once."""
+    """Call `work(rank)` on so many ranks at once; return the result or the error of each."""
 
-    def one(rank):
+    def call(rank):
         try:
             return work(rank)
         except Exception as error:
             return error
 
     with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(one, range(size)))
+        return list(pool.map(call, range(size)))
 
 
 def on_machine(folder):
     def work(rank):
-        here = connect_on_machine(folder, rank, 3)
-        own = [channel._connection.getsockname()[0] for channel in here._channels]
-        assert {*own} == {"127.0.0.1"}  # no other host can reach them
-        return exchange(here)
+        group = connect_on_machine(folder, rank, 3)
+        addresses = [channel._connection.getsockname()[0] for channel in group._channels]
+        assert {*addresses} == {"127.0.0.1"}  # no other host can reach them
+        return exchange(group)
 
     return together(work, 3)
 
 
 def joined(folder):
-    return on_all_ranks(3, lambda joined: exchange(connect_joined(joined, lambda: KEY)))
+    return on_all_ranks(3, lambda thread: exchange(connect_joined(thread, lambda: KEY)))
 
 
-def exchange(here):
-    here.barrier()
-    return [here.gather((here.rank, number), tuple[int, int]) for number in range(2)]
+def exchange(group):
+    group.barrier()
+    return [group.gather((group.rank, number), tuple[int, int]) for number in range(2)]
 
 
 @pytest.mark.parametrize("connected", [on_machine, joined])
@@ -73,9 +73,9 @@ def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
     monkeypatch.setattr(tcp_group.connections, "connect", refused)
     monkeypatch.setattr(tcp_group.connections.accept, "__defaults__", (1, 0.1))
 
-    def work(joined):
-        with pytest.raises(PeerLost, match=f"rank {joined.rank}: the ranks that Horovod joined did not connect by TCP"):
-            connect_joined(joined, lambda: KEY)
+    def work(thread):
+        with pytest.raises(PeerLost, match=f"rank {thread.rank}: the ranks that Horovod joined did not connect by TCP"):
+            connect_joined(thread, lambda: KEY)
 
     on_all_ranks(2, work)
 
@@ -83,12 +83,12 @@ def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
     def work(rank):
-        here = connect_on_machine(folder, rank, 3)
-        here.barrier()
+        group = connect_on_machine(folder, rank, 3)
+        group.barrier()
         if rank != lost:
-            return here.gather(rank, int)
-        for other in here._channels:
-            other.close()
+            return group.gather(rank, int)
+        for channel in group._channels:
+            channel.close()
 
     assert [type(error) for error in together(work, 3)] == [
         type(None) if rank == lost else PeerLost for rank in range(3)
@@ -101,10 +101,10 @@ def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
     assert "rank 1 sent another message than expected" in str(first)
 
 
-def test_two_that_say_that_they_are_the_same_rank_are_refused():
+def test_two_connections_of_the_same_rank_are_refused():
     ends = [socket.socketpair() for _ in range(2)]
     with pytest.raises(PeerLost, match=r"ranks \[1, 1\] came, of 3"):
-        group_from_connections(0, 3, [(1, own) for own, _ in ends])
+        group_from_connections(0, 3, [(1, connection) for connection, _ in ends])
     for pair in ends:
         for end in pair:
             end.close()
@@ -124,7 +124,7 @@ def test_ranks_that_never_come_are_an_error_that_names_them_and_the_file(folder,
         connect_on_machine(folder, rank, 3)
 
 
-def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
+def test_ranks_may_take_a_time_limit_and_the_first_one_twice_that():
     on_first, on_second = (tcp_group.time_limit(40, rank, ["n0", "n1"], "come") for rank in (0, 1))
     on_first(1, 39.0)
     on_second(0, 79.0)
@@ -135,30 +135,30 @@ def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
         on_second(0, 81.0)
 
 
-@pytest.mark.parametrize("end", [None, RankUnresponsive("rank 2")], ids=["waited for", "given up"])
+@pytest.mark.parametrize("end", [None, RankUnresponsive("rank 2")], ids=["waited for", "dropped"])
 def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch, end):
     monkeypatch.setattr(connections, "LOOK_EVERY_S", 0.05)
     missed = threading.Event()
 
-    def on_wait(other, waited_s):
+    def on_wait(rank, waited_s):
         missed.set()  # rank 2 comes only then
         if end:
             raise end
 
     def work(rank):
-        here = connect_on_machine(folder, rank, 3)
+        group = connect_on_machine(folder, rank, 3)
         if rank == 0:
-            here.on_wait = on_wait
+            group.on_wait = on_wait
         if rank == 2:
             missed.wait(30)
-        return here.gather(rank, int)
+        return group.gather(rank, int)
 
     result = together(work, 3)
     assert result[0] is end if end else result == [[0, 1, 2]] * 3
 
 
-# What another user of the machine tries: to read the secret and the port, then to get in without the secret. Prints
-# what he got hold of.
+# Another user of the machine tries to read the secret and the port, then to connect without the secret. It prints what
+# it gets.
 ATTACK = """
 import pickle, os, socket, sys, time
 port, folder = int(sys.argv[1]), sys.argv[2]
@@ -176,9 +176,9 @@ for frame in (len(pickled).to_bytes(4, "big"), len(pickled).to_bytes(8, "big"), 
         connection.sendall(frame + pickled)
         connection.settimeout(10)
         try:
-            while got := connection.recv(1000):
-                if len(got) > 32:
-                    print("was answered", got)
+            while answer := connection.recv(1000):
+                if len(answer) > 32:
+                    print("was answered", answer)
         except ConnectionResetError:
             pass
 silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
@@ -190,7 +190,7 @@ time.sleep(60)
 @pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs to become another user")
 def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, monkeypatch):
-    for parent in (folder, *folder.parents[:-2]):  # as results folders are: all may look
+    for parent in (folder, *folder.parents[:-2]):  # as results folders, which all users may list
         parent.chmod(0o755)
     ports, listen = [], connections.listen
 
@@ -208,7 +208,7 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
             with_attacker.wait(60)
         return connect_on_machine(folder, rank, 2).gather(rank, int)
 
-    def attack(found):
+    def attack(lines):
         while not ports:
             time.sleep(0.01)
         command = [*NOBODY, sys.executable, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
@@ -216,26 +216,26 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
         ) as attacker:
             for line in attacker.stdout:
-                found.append(line.strip())
+                lines.append(line.strip())
                 if line == "done\n":
                     break
             with_attacker.set()
-            ranks.join(60)  # while he holds twenty connections
+            ranks.join(60)  # while the attacker holds twenty connections
             attacker.kill()
 
-    gathered, got = [], []
+    gathered, lines = [], []
     ranks = threading.Thread(target=lambda: gathered.extend(together(work, 2)))
     ranks.start()
-    attack(got)
-    assert got == ["done"]
+    attack(lines)
+    assert lines == ["done"]
     assert gathered == [[0, 1]] * 2
     assert not loot.exists()
     assert ports[0][0] == "127.0.0.1"
 
 
-def test_no_module_of_the_ranks_unpickles_what_comes_from_another_process():
-    # Of a data set, and of this process; the third says why it does not.
+def test_no_module_of_the_ranks_unpickles_data_of_another_process():
+    # Pickles of a data set, and of this process; the third one explains why it has none.
     allowed = {"train/datasets/cifar10.py", "train/config/compose.py", "train/distribution/horovod.py"}
-    words = ("import pickle", "cloudpickle", "allgather_object", "broadcast_object", "multiprocessing")
+    modules = ("import pickle", "cloudpickle", "allgather_object", "broadcast_object", "multiprocessing")
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "train").rglob("*.py")}
-    assert {path for path, text in texts.items() if any(word in text for word in words)} <= allowed
+    assert {path for path, text in texts.items() if any(name in text for name in modules)} <= allowed

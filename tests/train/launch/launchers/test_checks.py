@@ -1,4 +1,4 @@
-"""What each launcher refuses of a configuration."""
+"""Configurations that launchers refuse."""
 
 import re
 
@@ -45,6 +45,6 @@ def test_what_a_launcher_cannot_do_is_refused(overrides, message):
         LAUNCHERS[config.launcher.name].check(config)
 
 
-def test_a_name_that_no_launcher_has_is_refused_with_those_that_there_are():
+def test_an_unknown_launcher_is_refused_with_all_names():
     with pytest.raises(ConfigError, match=r"launcher\.name=lsf: allowed are emulated, local, slurm, ssh"):
         make_plan("experiment=weak_scaling", "launcher.name=lsf")

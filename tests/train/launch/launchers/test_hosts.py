@@ -11,24 +11,24 @@ from train.rank import placement
 
 GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
             cpu_flags=["avx2"])  # fmt: skip
-OTHER = replace(GOOD, name="b", hostname="node-b")
+SECOND = replace(GOOD, name="b", hostname="node-b")
 
 
 def test_each_unfit_host_is_named_with_what_to_do(tmp_path):
-    assert (unfit([GOOD, OTHER], tmp_path, None), same_hosts([GOOD, OTHER])) == ([], [])
-    result = [replace(GOOD, sees_results=False), replace(OTHER, has_image=False, has_singularity=False)]
+    assert (unfit([GOOD, SECOND], tmp_path, None), same_hosts([GOOD, SECOND])) == ([], [])
+    result = [replace(GOOD, sees_results=False), replace(SECOND, has_image=False, has_singularity=False)]
     folder, image, engine = problem_lines(unfit(result, tmp_path, "/images/kit.sif"))
     assert folder.startswith("launcher.hosts: a: does not see")
     assert str(tmp_path) in folder
     assert image.startswith("launcher.hosts: b: lacks the image /images/kit.sif")
     assert engine.startswith("launcher.hosts: b: there is no command singularity")
-    [problem] = same_hosts([GOOD, replace(GOOD, name="a.cluster"), OTHER])
+    [problem] = same_hosts([GOOD, replace(GOOD, name="a.cluster"), SECOND])
     assert problem == "launcher.hosts: a, a.cluster are the same host, node-a"
 
 
 @pytest.mark.slow
 def test_hosts_that_refuse_alike_are_named_together_and_one_alone_by_its_name(program, tmp_path):
-    program("ssh").write_text(  # as OpenSSH says it
+    program("ssh").write_text(  # as OpenSSH writes it
         '#!/bin/sh\nfor word; do case "$word" in n[0-9]*) host=$word;; esac; done\n'
         'echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255\n'
     )
@@ -40,13 +40,13 @@ def test_hosts_that_refuse_alike_are_named_together_and_one_alone_by_its_name(pr
         hosts.ask(("n1",), tmp_path)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_host_answers_all_that_is_asked(tmp_path, monkeypatch, capsys, there):
-    missing = [] if there else [str(tmp_path / "kit.sif")]
-    monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path if there else tmp_path / "none"), *missing])
+@pytest.mark.parametrize("present", [True, False])
+def test_a_host_answers_all_questions(tmp_path, monkeypatch, capsys, present):
+    missing = [] if present else [str(tmp_path / "kit.sif")]
+    monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path if present else tmp_path / "none"), *missing])
     monkeypatch.setenv("PATH", str(tmp_path))
     hosts.main()
     answer = Host(name="here", **json.loads(capsys.readouterr().out))
     assert answer.cores == len(placement.usable_cores())
     assert answer.free_bytes > 0
-    assert (answer.sees_results, answer.has_image, answer.has_singularity) == (there, there, there)
+    assert (answer.sees_results, answer.has_image, answer.has_singularity) == (present, present, present)

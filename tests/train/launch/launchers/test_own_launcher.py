@@ -1,4 +1,4 @@
-"""The launcher that docs/adding.md shows, made of the page's own lines."""
+"""The launcher of docs/adding.md, run from the code on the page."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from train.record.files import ROOT
 PAGE = (ROOT / "docs/adding.md").read_text().split("## Your own launcher")[1]
 CODE = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]
 YAML = re.search(r"```yaml\n(.*?)```", PAGE, re.S)[1]
-ASKED = (
+OVERRIDES = (
     *("experiment=weak_scaling", "model=resnet50", "nodes=2", "launcher=pbs", "results=/shared/results"),
     *("system.cores_per_node=48", "system.partition=workq"),
 )
@@ -32,7 +32,7 @@ ASKED = (
 
 @pytest.fixture
 def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchLauncher:
-    """The page's object, registered, and its file in a copy of conf/."""
+    """The launcher of the page, registered, with its file in a copy of conf/."""
     module = types.ModuleType("pbs")
     exec(CODE, module.__dict__)
     monkeypatch.setitem(LAUNCHERS, "pbs", module.LAUNCHER)
@@ -43,9 +43,9 @@ def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchLauncher:
 
 
 def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
-    plan = make_plan(*ASKED)
+    plan = make_plan(*OVERRIDES)
     assert plan.launcher is pbs
-    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(ASKED))
+    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(OVERRIDES))
     text = pbs.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
     for point in plan.points:
         step = pbs.command(make_job(point.config, Path("/shared/results/r0"), Setting(("n1", "n2", "n3"))))
@@ -55,7 +55,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
 
 
 @pytest.mark.slow
-def test_what_pbs_answers_is_read(pbs, tmp_path, monkeypatch, program):
+def test_answers_of_pbs_are_read(pbs, tmp_path, monkeypatch, program):
     program("qsub", "12.head")
     program("qstat", json.dumps({"Jobs": {"12.head": {"job_state": "R"}, "13.head": {"job_state": "Q"}}}))
     nodes = {name: {"resources_available": {"ncpus": n}} for name, n in (("a", 64), ("b", 48))}
@@ -76,7 +76,7 @@ def test_the_two_files_are_all_that_a_kit_needs(tmp_path):
     (tmp_path / "conf/launcher/pbs.yaml").write_text(YAML)
 
     def dry_run(*more: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "train.launch", "--dry-run", *ASKED, "ranks_per_node=4", *more]
+        command = [sys.executable, "-m", "train.launch", "--dry-run", *OVERRIDES, "ranks_per_node=4", *more]
         return subprocess.run(command, cwd=tmp_path, env=shell.ENVIRONMENT, capture_output=True, text=True)
 
     script = dry_run("measure.repeats=1").stdout

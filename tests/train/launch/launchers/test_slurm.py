@@ -30,8 +30,8 @@ SITES = {
 }
 
 
-def of_any_machine(text: str) -> str:
-    """Without what differs between checkouts, and the hash, which changes with every new key of the configuration."""
+def normalised(text: str) -> str:
+    """Replace paths of this checkout, and the hash, which changes with every new key of the configuration."""
     text = re.sub(r"/[0-9a-f]{8}/r0", "/HASH/r0", text)
     return text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
 
@@ -48,7 +48,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     steps = [SLURM.command(make_job(point.config, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
     text = SLURM.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
     text += "".join("# " + " ".join(step) + "\n" for step in steps)
-    assert of_any_machine(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
+    assert normalised(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
 
 
 def test_256_nodes_of_4_ranks():
@@ -62,7 +62,7 @@ def test_256_nodes_of_4_ranks():
 
 
 @pytest.mark.slow
-def test_what_slurm_answers_is_read_and_what_it_refuses_quoted(program, monkeypatch, tmp_path):
+def test_answers_of_slurm_are_read_and_its_refusals_quoted(program, monkeypatch, tmp_path):
     program("sinfo", "48\n*28+\n64")
     assert SLURM.cores_of_a_node(System("site", None)) == 28  # the fewest
     program("sinfo")
@@ -81,14 +81,14 @@ def test_what_slurm_answers_is_read_and_what_it_refuses_quoted(program, monkeypa
         SLURM.queue()
 
 
-def test_an_allocation_is_one_only_where_the_batch_script_says_so():
+def test_only_the_batch_script_marks_an_allocation():
     assert not SLURM.inside({"SLURM_JOB_ID": "7"})  # a shell of salloc: the launcher submits from there too
     assert SLURM.inside({"SLURM_JOB_ID": "7", "KIT_IN_ALLOCATION": "1"})
 
 
-def test_a_line_of_a_name_is_not_run_by_the_batch_script():
-    asked = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=slurm", "system.cores_per_node=4")
-    plan = make_plan(*asked, f"results={quoted(f'/shared/a{chr(10)}touch b')}")
-    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(asked))
+def test_a_line_within_a_name_is_not_run_by_the_batch_script():
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=slurm", "system.cores_per_node=4")
+    plan = make_plan(*overrides, f"results={quoted(f'/shared/a{chr(10)}touch b')}")
+    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(overrides))
     with pytest.raises(ConfigError, match=r"launcher=slurm: .*a\\ntouch b.*: an end of a line in a name; rename the"):
         SLURM.script(planned_job.job)

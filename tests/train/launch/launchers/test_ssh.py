@@ -14,8 +14,8 @@ LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], fr
 
 def test_the_smallest_host_decides_on_cores_and_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(hosts, "ask", ask := Mock(return_value=(SMALL, LARGE)))
-    given = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=ssh", "launcher.hosts=[a,b]")
-    config = make_plan(*given, f"results={tmp_path}").points[-1].config
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=ssh", "launcher.hosts=[a,b]")
+    config = make_plan(*overrides, f"results={tmp_path}").points[-1].config
     assert config.system.cores_per_node == 4
     assert SSH.free_bytes(config) == 2**30
     assert SSH.gpus(config) == [Gpus(1, 1, "a shows"), Gpus(1, 2, "b shows")]

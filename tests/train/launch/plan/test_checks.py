@@ -22,8 +22,8 @@ def test_too_little_memory_is_reported_with_the_estimate():
     config = load(["model=vgg16", "nodes=8", "batch_per_rank=1"])
     assert checks.memory_shortage(config, 10**12) is None
     # 138 million parameters are 0.52 GiB in fp32: seven copies, the process and the activations are above 4 GiB.
-    here = checks.memory_shortage(config, 4 * 2**30)
-    assert re.match(r"8 ranks of about 4\.\d GiB need 3\d\.\d GiB; this machine has 4\.0 GiB free\.", here)
+    on_machine = checks.memory_shortage(config, 4 * 2**30)
+    assert re.match(r"8 ranks of about 4\.\d GiB need 3\d\.\d GiB; this machine has 4\.0 GiB free\.", on_machine)
     assert checks.memory_shortage(config, 5 * 2**30, hosts_apart=True) is None
     on_hosts = checks.memory_shortage(config, 2**30, hosts_apart=True)
     assert re.match(r"1 ranks of about .* a host has 1\.0 GiB free\. Take fewer ranks_per_node", on_hosts)
@@ -51,12 +51,11 @@ def test_shared_cores_are_warned_of(monkeypatch):
 
 def test_variables_that_are_set_are_warned_of():
     replaced = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CYCLE_TIME": "5", "HOROVOD_GLOO_IFACE": "eth1"}
-    decides, kept = checks.variable_warnings(
-        {**replaced, "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x", "HOROVOD_RANK": "1"}
-    )
-    assert decides.startswith(f"{', '.join(replaced)}: set in your environment")
-    assert decides.endswith("decides: distribution.controller, distribution.cycle_time_ms, launcher.interface")
-    assert kept.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
+    others = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x", "HOROVOD_RANK": "1"}
+    first, second = checks.variable_warnings(replaced | others)
+    assert first.startswith(f"{', '.join(replaced)}: set in your environment")
+    assert first.endswith("decides: distribution.controller, distribution.cycle_time_ms, launcher.interface")
+    assert second.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
     assert checks.variable_warnings({"SLURM_JOB_ID": "1"}) == []
 
 
@@ -72,13 +71,13 @@ def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks
 
 
 def points(folder: Path, *more: str) -> list[Point]:
-    given = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
-    return plan_points(*given, "dataset.training_samples=null")
+    overrides = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
+    return plan_points(*overrides, "dataset.training_samples=null")
 
 
 def test_points_that_read_the_same_are_checked_once_at_the_largest_global_batch(tmp_path):
-    chosen = checks.points_to_check(points(tmp_path, "dataset.on_damaged=skip,error"))
-    assert [(p.config.dataset.on_damaged, p.config.global_batch) for p in chosen] == [("skip", 6), ("error", 6)]
+    configs = [point.config for point in checks.points_to_check(points(tmp_path, "dataset.on_damaged=skip,error"))]
+    assert [(config.dataset.on_damaged, config.global_batch) for config in configs] == [("skip", 6), ("error", 6)]
     assert checks.points_to_check(plan_points(*WEAK)) == []  # synthetic data and fresh weights
 
 
@@ -90,7 +89,7 @@ def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_there_is_reported(tmp_path):
+def test_the_samples_of_a_dataset_are_reported(tmp_path):
     small_sets.fruit(tmp_path / "fruit/unpacked")
     assert checks.check_input(points(tmp_path / "fruit"), hosts_apart=False) == [
         f"fruit in {tmp_path}/fruit: 36 training and 12 validation samples"
@@ -106,7 +105,7 @@ LINES = [f"line {number}" for number in range(1, 21)]
     [(2, LINES, LINES), (1, LINES, LINES[8:]), (1, [], ["exit status 1"])],
     ids=["an error of the user in full", "of one that breaks the last lines", "no lines"],
 )
-def test_what_would_fail_is_reported(tmp_path, monkeypatch, program, status, lines, expected):
+def test_an_input_that_would_fail_is_reported(tmp_path, monkeypatch, program, status, lines, expected):
     monkeypatch.setattr(sys, "executable", str(program("python", "\n".join(lines), status)))
     with pytest.raises(ConfigError) as error:
         checks.check_input(points(tmp_path), hosts_apart=False)

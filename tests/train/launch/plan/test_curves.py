@@ -62,7 +62,7 @@ def test_the_points_of_a_model_share_a_launch_and_keep_a_separate_one():
     assert not curve.config.launch.join_in_turn  # a whole core loses nothing to ranks that wait
     assert [(point.name, point.config.measure.repeats) for point in plan.points] == [
         (f"{model}-nodes{n}", 1) for model in ("resnet50", "vgg16") for n in (1, 2)
-    ]  # the largest one has what the launches in rounds take
+    ]  # the launches in rounds give the times of the largest one
     assert plan.reasons == ()
 
 
@@ -88,7 +88,7 @@ def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     [curve] = plan.curves
     assert curve.config.launch.join_in_turn
     assert plan.points == ()  # launches of single points would start without their quotas
-    assert emulated("experiment=weak_scaling", "nodes=4", "measure.design=launches").points  # that were asked for
+    assert emulated("experiment=weak_scaling", "nodes=4", "measure.design=launches").points  # asked for
     [alone] = emulated("experiment=batch_sweep").curves
     assert not alone.config.launch.join_in_turn  # one rank
 
@@ -114,8 +114,8 @@ def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reas
 
 def test_precision_and_budget_make_no_other_curve():
     changes = ("seed=0", "measure.precision_fraction=0.01", "measure.control=none")
-    one, same, other = (curves.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
-    assert one == same != other
+    first, same, different = (curves.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
+    assert first == same != different
 
 
 def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate_rank_group():
@@ -129,8 +129,8 @@ def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_separate
     assert not launch.rank_groups_at_once  # each needs all four cores
 
 
-def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share_a_process():
-    apart, together = (c.config.launch for c in planned("experiment=overhead", "model=tiny", cores=2).curves)
+def test_arms_with_and_without_horovod_measure_at_once_and_other_arms_share_a_process():
+    apart, together = (curve.config.launch for curve in planned("experiment=overhead", "model=tiny", cores=2).curves)
     assert [(arm.role, arm.arm) for arm in (*apart.rounds, *together.rounds)] == [
         ("base", "one-rank-without-horovod"),
         ("point", "one-rank-with-horovod"),

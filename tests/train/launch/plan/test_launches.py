@@ -18,8 +18,8 @@ from train.record.record import RECORD_NAME, PrintedRate, Rank, dumps
 
 
 @pytest.fixture
-def launched(tmp_path):
-    """The records of launches with these speedups: two rounds below it and two above, which scatter little."""
+def add_launches(tmp_path):
+    """Return the records of launches with these speedups, each with two rounds just below and two just above it."""
     point = curve(tmp_path)
     return lambda *speedups, first=0: [
         add(point, repeat, [speedup * factor for factor in (0.99, 0.995, 1.005, 1.01)])
@@ -27,39 +27,39 @@ def launched(tmp_path):
     ]
 
 
-def test_launches_that_agree_are_precise(launched):
-    records = launched(*[1.6] * 4)
+def test_launches_that_agree_are_precise(add_launches):
+    records = add_launches(*[1.6] * 4)
     assert launches.is_precise(records, 0.05)
     result = launches.speedups(records)
     assert set(result) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
-    two = result["nodes2-batch_per_rank1"]
-    assert two.value == pytest.approx(1.6, rel=1e-4)
-    assert (two.n, two.covers) == (16, "launches")
+    two_nodes = result["nodes2-batch_per_rank1"]
+    assert two_nodes.value == pytest.approx(1.6, rel=1e-4)
+    assert (two_nodes.n, two_nodes.covers) == (16, "launches")
 
 
-def test_launches_must_be_precise_without_the_last_one_too(tmp_path, launched):
-    """Two launches of one curve have one degree of freedom, whose t is 12.7: no scatter at all is precise then."""
-    records = launched(*[1.6] * 3)
+def test_launches_must_be_precise_without_the_last_one_too(tmp_path, add_launches):
+    """Two launches of one curve have one degree of freedom, whose t is 12.7: only without scatter are they precise."""
+    records = add_launches(*[1.6] * 3)
     assert all(i.half_width_fraction < 0.05 for i in launches.speedups(records).values())
     assert not launches.is_precise(records, 0.05)
     assert launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
-    # but its goal is reached: it asks for no more time
+    # the goal is reached, so no more time is asked for
     assert "measure.budget_s" not in launches.result(Run(curve(tmp_path), 2), records, None, is_last=True)
 
 
-def test_launches_that_differ_are_not_precise(launched):
-    assert not launches.is_precise(launched(1.4, 1.6, 1.8, 1.5), 0.05)
+def test_launches_that_differ_are_not_precise(add_launches):
+    assert not launches.is_precise(add_launches(1.4, 1.6, 1.8, 1.5), 0.05)
     assert not launches.is_precise([], 0.05)
 
 
-def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tmp_path, launched):
+def test_a_result_names_what_its_interval_covers_and_the_gain_of_more_time(tmp_path, add_launches):
     point = curve(tmp_path)
     run = Run(point, 0)
     assert launches.result(run, [add(point, 0, [1.6] * 6)], None, is_last=False) == (
         "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6, covers rounds), "
         "2 nodes without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
     )
-    output = launches.result(run, launched(1.5, 1.7, first=1), None, is_last=True)
+    output = launches.result(run, add_launches(1.5, 1.7, first=1), None, is_last=True)
     assert ", covers launches; another launch " in output
     assert "; for ± 5 % about " in output
     assert output.endswith("with a larger measure.budget_s the same command goes on")
@@ -68,10 +68,10 @@ def test_a_result_says_what_its_interval_covers_and_what_more_time_would_give(tm
     assert "the time ended before ± 5 %" in too_few
 
 
-def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path, launched):
+def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path, add_launches):
     home = Run(curve(tmp_path), 0).home
     for generation in range(3):
-        last = launched(1.5 + generation / 10, 1.5 + generation / 10)[-1]
+        last = add_launches(1.5 + generation / 10, 1.5 + generation / 10)[-1]
     result = launches.curve_records(tmp_path, "weak_scaling")
     assert {folder: len(records) for folder, records in result.items()} == {home: 6}
     assert launches.pooled_spread(list(result.values()), last).degrees == 5
@@ -83,8 +83,8 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
 @pytest.fixture
 def program(tmp_path):
     """The runs of a program on one and two nodes, six launches of each."""
-    asked = ("experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100")
-    points = plan_points(*asked, f"results={tmp_path}", cores=2)
+    overrides = ("experiment=scaling", "nodes=2", "program.command='run {ranks}'", "measure.budget_s=100")
+    points = plan_points(*overrides, f"results={tmp_path}", cores=2)
     return [Run(point, repeat) for repeat in range(6) for point in points]
 
 
@@ -141,20 +141,20 @@ def test_a_significantly_slower_arm_is_dropped_whatever_the_machine_does_meanwhi
     assert result == {"slow": pytest.approx(1 - 7 / 10.2, abs=0.03)}
 
 
-def test_two_launches_tell_nothing_nor_do_two_arms_after_three():
+def test_two_launches_drop_no_arm_nor_do_three_launches_of_two_arms():
     assert launches.slower_arms(rates(2, base=10.0, fast=10.2, slow=7.0)) == {}
     assert launches.slower_arms(rates(3, base=10.0, slow=7.0)) == {}
     assert launches.slower_arms(rates(5, base=10.0, slow=7.0)) != {}
     assert launches.slower_arms({}) == {}
 
 
-def test_of_equal_arms_none_is_dropped_in_most_contests():
-    """Ten equal arms, looked at after each of 3 to 10 launches; every tenth launch is disturbed, by a third."""
+def test_no_equal_arm_is_dropped_in_most_contests():
+    """Compare ten equal arms after each of 3 to 10 launches. Every tenth launch takes a third longer."""
     random, contests, wrong = np.random.default_rng(1), 150, 0
     for _ in range(contests):
         times = random.lognormal(0, 0.05, (10, 10)) * np.where(random.random((10, 10)) < 0.1, 1.33, 1.0)
-        looks = ({str(arm): dict(enumerate(1 / s[:n])) for arm, s in enumerate(times)} for n in range(3, 11))
-        wrong += any(launches.slower_arms(look) for look in looks)
+        stages = ({str(arm): dict(enumerate(1 / s[:n])) for arm, s in enumerate(times)} for n in range(3, 11))
+        wrong += any(launches.slower_arms(stage) for stage in stages)
     assert wrong / contests <= 0.05
 
 
@@ -171,7 +171,7 @@ def runs(tmp_path):
     return runs
 
 
-def test_the_arm_that_is_slower_is_launched_no_more(runs):
+def test_the_slower_arm_is_launched_no_more(runs):
     assert {run.point.arm: launches.slower_by(run, runs) for run in runs[9:12]} == {
         "as-configured": None,
         "gradients-grouped": None,

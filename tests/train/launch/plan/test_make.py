@@ -19,8 +19,8 @@ def names(*overrides: str, cores: int = 2) -> list[str]:
 
 def test_points_can_be_chosen_by_their_names():
     def chosen(only):
-        asked = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
-        return [point.name for point in make(asked, Machine(2, "no control groups"), LAUNCHERS, only).points]
+        overrides = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
+        return [point.name for point in make(overrides, Machine(2, "no control groups"), LAUNCHERS, only).points]
 
     assert chosen(None) == chosen("tiny-rounds,tiny-nodes1") == ["tiny-nodes1", "tiny-rounds"]
     assert chosen("tiny-nodes1") == ["tiny-nodes1"]
@@ -123,7 +123,7 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
     assert len([output for output in plan.left_out if output.startswith("distribution.backend=ps")]) == 2
 
 
-# What the reports ran: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
+# The settings of the reports: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("experiment", "epochs", "steps", "batch", "optimizer", "models"),
@@ -134,7 +134,7 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
         ("imdb_wiki", 5, {}, 128, None, 3),
     ],
 )
-def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, batch, optimizer, models):
+def test_experiments_have_the_settings_of_their_reports(experiment, epochs, steps, batch, optimizer, models):
     fixed = ["dataset.data_dir=/data", "measure=report", "device=gpu", "nodes=8"]
     configs = [point.config for point in plan_points(f"experiment={experiment}", *fixed, cores=8)]
     assert [config.nodes for config in configs] == [1, 2, 4, 8] * models
@@ -147,7 +147,7 @@ def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, ba
 
 
 @pytest.mark.slow
-def test_real_against_synthetic_images_as_the_report_has_them():
+def test_real_and_synthetic_images_are_compared_as_in_the_report():
     points = plan_points("experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8", cores=8)
     cells = [(c.model.name, c.dataset.name, c.batch_per_rank, c.ranks) for c in (point.config for point in points)]
     assert cells == [
@@ -190,7 +190,7 @@ def test_bad_overrides_stop_before_anything_runs(experiment, override, message):
         plan_points(f"experiment={experiment}", override)
 
 
-def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
+def test_competing_arms_that_are_the_same_here_are_left_out():
     plan = make_plan("experiment=tune", "model=tiny", "nodes=2", cores=2)
     arms = {point.arm: point.config for point in plan.points}
     assert list(arms)[:3] == ["as-configured", "gradients-grouped", "gradients-separate"]
@@ -202,13 +202,13 @@ def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    """Expands an experiment whose file has these arms and roles, on emulated nodes; Hydra composes it four times."""
+def expand_arms(tmp_path, monkeypatch):
+    """Expand an experiment with these arms and roles, on emulated nodes; Hydra composes it four times."""
     shutil.copytree(compose.CONF, tmp_path / "conf")
     monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
 
     def expand(arms: dict[str, list[str]], roles: dict[str, str], *overrides: str):
-        name = f"own{len(list(tmp_path.glob('conf/experiment/own*')))}"  # what is composed of a file is kept
+        name = f"own{len(list(tmp_path.glob('conf/experiment/own*')))}"  # compositions are cached by file name
         values = {"experiment": name, "nodes": 2, "arms": arms, "roles": roles, "sweep": {"model": "tiny"}}
         text = f"# @package _global_\n{yaml.safe_dump(values, sort_keys=False)}"
         (tmp_path / f"conf/experiment/{name}.yaml").write_text(text)
@@ -218,30 +218,30 @@ def own(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_arm_is_a_base_or_control_as_stated_else_the_base_is_the_one_that_does_least(own):
+def test_an_arm_is_a_base_or_control_as_stated_else_the_base_is_the_arm_that_does_least(expand_arms):
     arms = {"with": [], "without": ["distribution.allreduce=false"], "alone": ["nodes=1", "distribution=none"]}
     for roles, expected in (
         ({}, ["point", "base", "point"]),
         ({"with": "base"}, ["base", "point", "point"]),
         ({"without": "control"}, ["point", "control", "point"]),
     ):
-        assert [point.role for point in own(arms, roles, "nodes=3").points] == expected
+        assert [point.role for point in expand_arms(arms, roles, "nodes=3").points] == expected
 
 
 @pytest.mark.slow
-def test_of_competing_arms_that_are_the_same_the_base_is_measured(own):
-    result = own({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
+def test_the_base_is_measured_of_competing_arms_that_are_the_same(expand_arms):
+    result = expand_arms({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
     assert [(point.arm, point.role) for point in result.points] == [("mine", "base")]
     assert result.left_out == ("same: the same as mine here",)
 
 
 @pytest.mark.slow
-def test_roles_that_points_cannot_have_are_refused(own):
+def test_roles_that_points_cannot_have_are_refused(expand_arms):
     arms = {"a": [], "b": ["seed=1"]}
     with pytest.raises(ConfigError, match=r"roles\.a=control: a control needs distribution.allreduce=false"):
-        own(arms, {"a": "control"})
+        expand_arms(arms, {"a": "control"})
     with pytest.raises(ConfigError, match="roles=a, b: one base"):
-        own(arms, {"a": "base", "b": "base"})
+        expand_arms(arms, {"a": "base", "b": "base"})
 
 
 def test_a_timeline_is_one_launch_also_on_emulated_nodes():
@@ -259,16 +259,16 @@ def test_an_allreduce_needs_two_ranks():
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     points = plan_points("experiment=weak_scaling", "nodes=8", no_quotas=None)
-    of_a_model = ("nodes1", "nodes1-without-allreduce", "nodes2", "nodes4", "nodes8", "nodes8-without-allreduce")
-    assert [p.name for p in points] == [f"{model}-{p}" for model in ("alexnet", "googlenet") for p in of_a_model]
+    suffixes = ("nodes1", "nodes1-without-allreduce", "nodes2", "nodes4", "nodes8", "nodes8-without-allreduce")
+    assert [p.name for p in points] == [f"{model}-{p}" for model in ("alexnet", "googlenet") for p in suffixes]
     for config in (point.config for point in points):
         assert (config.launcher.name, config.threads_per_rank) == ("emulated", 1)
         assert config.batch_per_rank == {"alexnet": 16, "googlenet": 8}[config.model.name]
-        assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
+        assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also for a single one
     assert all(p.config.distribution.allreduce == (p.arm != "without-allreduce") for p in points)
     assert {point.arm_keys for point in points} == {()}
-    asked_for = plan_points("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
-    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in asked_for} == {(224, 1)}  # as it is
+    explicit = plan_points("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
+    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in explicit} == {(224, 1)}  # unchanged
 
 
 @pytest.mark.parametrize(
@@ -281,13 +281,13 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
         ("weak_scaling nodes=8 device=gpu", 2, None),
         ("weak_scaling nodes=4 distribution=ps", 2, None),  # no control
         ("weak_scaling nodes=4 distribution=ps_cpu", 2, None),  # one process
-        ("strong_scaling nodes=3", 2, None),  # of which no point has three: 32 images are not for three ranks
+        ("strong_scaling nodes=3", 2, None),  # no point has three: 32 images are not for three ranks
         ("accuracy_digits nodes=8", 2, None),  # epochs
         ("allreduce_bench nodes=8", 2, None),
         ("overhead", 1, None),  # arms
     ],
 )
-def test_where_they_are_not_emulated(overrides, cores, no_quotas):
+def test_where_nodes_are_not_emulated(overrides, cores, no_quotas):
     points = plan_points(*f"experiment={overrides} model=tiny".split(), cores=cores, no_quotas=no_quotas)
     assert {(p.config.launcher.name, p.config.system.cpus_per_node) for p in points} == {("local", None)}
 
@@ -310,14 +310,14 @@ def test_the_network_sweep_measures_its_controls_once():
     ]
     assert all(p.swept["system.link_mbit_per_s"] == p.config.system.link_mbit_per_s for p in points)
     assert points[0].arm_keys == ("distribution.allreduce", "system.link_mbit_per_s", "nodes")
-    assert {p.config.system.cpus_per_node for p in points} == {0.4}  # of four nodes, also where one is alone
+    assert {p.config.system.cpus_per_node for p in points} == {0.4}  # of four nodes, also for a single one
 
 
 def strong_points(*overrides):
-    given = ("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", *overrides)
+    settings = ("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", *overrides)
     return [
         (p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank)
-        for p in plan_points(*given, no_quotas=None)
+        for p in plan_points(*settings, no_quotas=None)
     ]
 
 
@@ -332,7 +332,7 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
 
 
 @pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
-def test_nodes_share_the_machine_with_those_of_points_that_there_are(cores, each):
+def test_nodes_divide_the_machine_by_the_largest_point_that_is_possible(cores, each):
     plan = make_plan("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
     assert [point.config.nodes for point in plan.points] == [1, 2]
     assert {point.config.system.cores_per_node for point in plan.points} == {each}

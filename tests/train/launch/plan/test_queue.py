@@ -12,8 +12,8 @@ AGREE = ([1.59, 1.6, 1.61],) * 3
 
 
 @pytest.fixture
-def left(monkeypatch):
-    """Set the time that is left of any budget, in s."""
+def set_left_s(monkeypatch):
+    """Set the time that is left of every budget, in s."""
     return lambda seconds: monkeypatch.setattr(Budget, "left_s", seconds)
 
 
@@ -31,40 +31,40 @@ def test_what_a_launch_takes_is_read_from_its_record(runs):
     assert 0 < Budget(100.0).left_s <= 100
 
 
-def test_the_fixed_costs_of_later_launches_are_set_aside(runs, left):
-    """Of 100 s three launches take 13 s each beside their rounds: 61 s are left for rounds."""
-    left(300.0)
+def test_the_fixed_costs_of_later_launches_are_set_aside(runs, set_left_s):
+    """Three launches take 13 s each besides their rounds, so that 61 s of 100 s are left for rounds."""
+    set_left_s(300.0)
     budget = Budget(100.0)
     assert budget.rounds_end_s(runs[0], runs[1:]) == pytest.approx(100)  # nothing is known: equal shares
     budget.add(runs[0], add(runs[0].point, 0, ALIKE, job_s=33.0))
-    left(100.0)
+    set_left_s(100.0)
     assert budget.rounds_end_s(runs[0], runs[1:]) == pytest.approx(10 + 61 / 3)
     assert budget.is_enough_for(*runs)
-    left(60.0)  # each takes 13 s and two rounds of 5 s
+    set_left_s(60.0)  # each takes 13 s and two rounds of 5 s
     assert not budget.is_enough_for(*runs)
-    left(1.0)  # a launch that is made none the less has as many rounds as an interval needs
+    set_left_s(1.0)  # a launch that is made none the less has as many rounds as an interval needs
     assert budget.rounds_end_s(runs[0], []) == pytest.approx(10 + 2 * 5)
 
 
 @pytest.mark.parametrize(("repeats", "end_s"), [(3, 10 + 17 * 5), (1, 10 + 1000 - 13)])
-def test_a_launch_ends_after_enough_rounds_where_others_can_follow(tmp_path, left, repeats, end_s):
-    left(1000.0)
+def test_a_launch_ends_after_enough_rounds_where_others_can_follow(tmp_path, set_left_s, repeats, end_s):
+    set_left_s(1000.0)
     point, budget = curve(tmp_path, f"measure.repeats={repeats}"), Budget(1000.0)
     budget.add(Run(point, 0), add(point, 0, ALIKE, job_s=33.0))
     assert budget.rounds_end_s(Run(point, 1), []) == pytest.approx(end_s)
 
 
-def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, left):
+def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, set_left_s):
     """Weights are scatter x root of a round's time: 0.01 x root 4 and 0.04 x root 1, as 1 to 2."""
-    one, two = (Run(curve(tmp_path, f"model={model}"), 1) for model in ("tiny", "digits_cnn"))
-    left(47.0)
-    budget = Budget(47.0, {one.point.name: Cost(10.0, 0.0, 4.0, 0.01), two.point.name: Cost(10.0, 0.0, 1.0, 0.04)})
-    assert budget.rounds_end_s(one, [two]) == pytest.approx(10 + 9)
-    assert budget.rounds_end_s(two, [one]) == pytest.approx(10 + 17)
+    first, second = (Run(curve(tmp_path, f"model={model}"), 1) for model in ("tiny", "digits_cnn"))
+    set_left_s(47.0)
+    budget = Budget(47.0, {first.point.name: Cost(10.0, 0.0, 4.0, 0.01), second.point.name: Cost(10.0, 0.0, 1.0, 0.04)})
+    assert budget.rounds_end_s(first, [second]) == pytest.approx(10 + 9)
+    assert budget.rounds_end_s(second, [first]) == pytest.approx(10 + 17)
 
 
-def test_only_what_is_not_measured_yet_is_made_unless_it_is_forced(runs, left):
-    left(100.0)
+def test_only_missing_runs_are_made_unless_all_are_forced(runs, set_left_s):
+    set_left_s(100.0)
     add(runs[1].point, 1, DIFFER[1])
     queue = Queue(runs, force=False)
     assert [run.repeat for run in queue.runs] == [0, 2]
@@ -85,8 +85,8 @@ def test_only_what_is_not_measured_yet_is_made_unless_it_is_forced(runs, left):
     ],
     ids=["as long as it is not precise", "no time is left", "none after a failure", "it is precise"],
 )
-def test_the_last_launch_is_followed_by_another_of_a_curve(runs, left, speedups, left_s, fails, expected):
-    left(left_s)
+def test_the_last_launch_is_followed_by_another_of_a_curve(runs, set_left_s, speedups, left_s, fails, expected):
+    set_left_s(left_s)
     queue, begun = Queue(runs, force=False), []
     for run in queue:
         begun.append(run.repeat)
@@ -98,7 +98,7 @@ def test_the_last_launch_is_followed_by_another_of_a_curve(runs, left, speedups,
     assert queue.failed == [run.label for run in runs if run.repeat == fails]
 
 
-def test_if_all_is_measured_again_earlier_launches_only_tell_how_much_they_differ(runs):
+def test_if_all_is_measured_again_earlier_launches_only_give_their_spread(runs):
     for run, speedups in zip(runs, DIFFER, strict=True):
         add(run.point, run.repeat, speedups)
     first = runs[0]

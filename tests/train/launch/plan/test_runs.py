@@ -14,14 +14,14 @@ def runs(*overrides: str) -> list[Run]:
 
 
 def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
-    drawn = runs("seed=7")
-    assert [run.repeat for run in drawn] == [0] * 4 + [1] * 4 + [2] * 4
-    orders = [tuple(run.point.config.nodes for run in drawn[first : first + 4]) for first in (0, 4, 8)]
+    ordered = runs("seed=7")
+    assert [run.repeat for run in ordered] == [0] * 4 + [1] * 4 + [2] * 4
+    orders = [tuple(run.point.config.nodes for run in ordered[first : first + 4]) for first in (0, 4, 8)]
     assert all(sorted(order) == [1, 2, 3, 4] for order in orders)
     assert len({*orders}) > 1
-    assert [run.order for run in drawn] == [Order(7, position, 12) for position in range(12)]
+    assert [run.order for run in ordered] == [Order(7, position, 12) for position in range(12)]
     labels = [[run.label for run in runs(f"seed={seed}")] for seed in (7, 0)]
-    assert labels[0] == [run.label for run in drawn] != labels[1]
+    assert labels[0] == [run.label for run in ordered] != labels[1]
 
 
 def test_curves_take_turns_and_come_before_single_points():
@@ -43,18 +43,18 @@ def test_under_slurm_the_order_is_fixed(first, nodes):
 
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     first, second, *_ = runs()
-    known = Durations()
-    assert expected_s(second, known) is None
-    known.add(first, 10.0)
-    known.add(first, 20.0)
-    assert (expected_s(first, known), expected_s(second, known)) == (15, 15)
+    durations = Durations()
+    assert expected_s(second, durations) is None
+    durations.add(first, 10.0)
+    durations.add(first, 20.0)
+    assert (expected_s(first, durations), expected_s(second, durations)) == (15, 15)
     plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2")
     nested = curves.design(plan.points, 2)
     single, in_rounds = (runs_of(points, plan.launcher)[0] for points in (nested.points, nested.curves))
-    known = Durations()
-    assert expected_s(in_rounds, known) == 220 / 3  # its share of the budget of the curve
-    known.add(in_rounds, 200.0)
-    assert (expected_s(in_rounds, known), expected_s(single, known)) == (200, None)  # it says nothing of that
+    durations = Durations()
+    assert expected_s(in_rounds, durations) == 220 / 3  # its share of the budget of the curve
+    durations.add(in_rounds, 200.0)
+    assert (expected_s(in_rounds, durations), expected_s(single, durations)) == (200, None)  # none was measured
 
 
 def test_a_point_says_what_the_experiment_and_the_command_line_sweep():

@@ -46,7 +46,7 @@ def test_on_other_hosts_each_rank_has_its_own_container(controller):
     assert tuple(rank[-len(job().argv) :]) == job().argv
 
 
-def test_mpirun_over_ssh_gives_up_silent_hosts_and_passes_the_path_on():
+def test_mpirun_over_ssh_drops_silent_hosts_and_passes_the_path_on():
     command = across_hosts(on_hosts("mpi"))
     assert command[command.index("-H") + 1] == "a:1,b:1"
     assert "ServerAliveInterval=5" in command[command.index("plm_rsh_args") + 1]

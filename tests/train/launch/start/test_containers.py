@@ -52,9 +52,9 @@ def test_an_oci_engine_gets_the_library_path_too():
 def test_a_folder_may_have_any_name_in_docker_and_is_refused_by_singularity_where_it_cannot_be(name):
     folder = Path("/data") / name
     shared = Shared(KIT, writes=(folder,))
-    words = wrap(ARGV, Container("docker", "kit:cpu"), shared)
-    mount = [after for word, after in pairwise(words) if word == "--mount"][-1]
-    [items] = csv.reader([mount])  # as Docker and Podman read it
+    argv = wrap(ARGV, Container("docker", "kit:cpu"), shared)
+    mount = [value for option, value in pairwise(argv) if option == "--mount"][-1]
+    [items] = csv.reader([mount])  # Docker and Podman read it so
     assert items == ["type=bind", f"source={folder}", f"target={folder}"]
     if {":", ","} & {*name}:
         with pytest.raises(ConfigError, match=r"container=singularity: folder=/data/.*no folder with a colon"):

@@ -20,26 +20,26 @@ def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch)
     answering = {"a", "b"}
     monkeypatch.setattr(gloo, "sshd_address", lambda host: (host, 22))
     monkeypatch.setattr(gloo, "is_answering", lambda address: address[0] in answering)
-    result = gloo.Answering({"a": 1, "b": 2})
-    assert result.find_available_hosts_and_slots() == {"a": 1, "b": 2}
+    hosts = gloo.Answering({"a": 1, "b": 2})
+    assert hosts.find_available_hosts_and_slots() == {"a": 1, "b": 2}
     answering.remove("b")
     for _ in range(gloo.MISSES - 1):
-        assert result.find_available_hosts_and_slots() == {"a": 1, "b": 2}
-    assert result.find_available_hosts_and_slots() == {"a": 1}
+        assert hosts.find_available_hosts_and_slots() == {"a": 1, "b": 2}
+    assert hosts.find_available_hosts_and_slots() == {"a": 1}
     answering.add("b")
-    assert result.find_available_hosts_and_slots() == {"a": 1, "b": 2}
+    assert hosts.find_available_hosts_and_slots() == {"a": 1, "b": 2}
 
 
 class Driver:
-    """What Horovod's handler asks of its driver."""
+    """The part of Horovod's driver that its handler calls."""
 
     registered = ()
 
-    def register_worker_server(self, *what):
-        self.registered = what
+    def register_worker_server(self, *arguments):
+        self.registered = arguments
 
 
-def test_what_horovod_would_unpickle_is_not_read_by_the_store_and_all_else_is_kept(tmp_path):
+def test_the_store_ignores_what_horovod_would_unpickle_and_keeps_the_rest(tmp_path):
     class Payload:
         def __reduce__(self):
             return (tmp_path / "ran").touch, ()

@@ -47,7 +47,7 @@ DENIED = "Got permission denied while trying to connect to the Docker daemon soc
         ("singularity", "none.sif", "", "no such file; make sif"),
     ],
 )
-def test_an_image_that_is_missing_and_an_engine_that_does_not_work_are_told_apart(
+def test_an_image_that_is_missing_and_an_engine_that_does_not_work_are_distinguished(
     program, engine, image, stderr, message
 ):
     program(engine, stderr, status=1)
@@ -66,13 +66,13 @@ def config(controller: str = "mpi", container: Container = containers.NO_CONTAIN
     return SimpleNamespace(distribution=SimpleNamespace(backend="horovod", controller=controller), container=container)
 
 
-# The first line that each prints when it is asked for its version.
-OPEN_MPI_SAYS = "mpirun (Open MPI) 4.1.4"
-MPICH_SAYS = "HYDRA build details:\n    Version:                                 4.3.2"
+# The first lines that each prints with --version.
+OPEN_MPI_VERSION = "mpirun (Open MPI) 4.1.4"
+MPICH_VERSION = "HYDRA build details:\n    Version:                                 4.3.2"
 
 
-def test_in_a_container_that_of_the_image_is_asked(program):
-    singularity = program("singularity", MPICH_SAYS)
+def test_in_a_container_the_mpirun_of_the_image_counts(program):
+    singularity = program("singularity", MPICH_VERSION)
     contained = config(container=Container("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2"))
     assert LAUNCHERS["local"].mpirun(contained) == MPICH
     arguments = singularity.with_name("arguments").read_text()
@@ -80,16 +80,16 @@ def test_in_a_container_that_of_the_image_is_asked(program):
 
 
 @pytest.mark.usefixtures("program")
-def test_where_no_mpirun_starts_the_ranks_none_is_asked():
+def test_where_no_mpirun_starts_the_ranks_none_is_needed():
     assert {launcher.mpirun(config("gloo")) for launcher in LAUNCHERS.values()} == {OPEN_MPI}
     assert LAUNCHERS["slurm"].mpirun(config()) == OPEN_MPI
 
 
 def test_over_ssh_the_mpirun_of_this_machine_counts_and_must_be_open_mpi(program):
-    program("mpirun", OPEN_MPI_SAYS)
+    program("mpirun", OPEN_MPI_VERSION)
     remote = config(container=Container("singularity", "none.sif"))
     assert LAUNCHERS["ssh"].mpirun(remote) == OPEN_MPI
-    program("mpirun", MPICH_SAYS)
+    program("mpirun", MPICH_VERSION)
     with pytest.raises(ConfigError, match="over ssh only Open MPI"):
         LAUNCHERS["ssh"].mpirun(remote)
 

@@ -10,7 +10,7 @@ from train.launch.start.rank_groups import Command
 pytestmark = pytest.mark.slow  # starts processes
 
 SLEEP = "import time; print('begun', flush=True); time.sleep(600)"
-HASTY = (
+WITHOUT_GRACE = (
     "import sys; from train.launch.start import rank_groups; rank_groups.GRACE_S = 0.1; sys.exit(rank_groups.main())"
 )
 
@@ -20,49 +20,49 @@ def python(code: str, first_rank: int = 0) -> Command:
 
 
 def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
-    """Run these groups to their end. hasty: when one has failed the others have no time to end by themselves."""
+    """Run these groups to their end. hasty: when a group fails, the others get no time to end by themselves."""
     argv = rank_groups.argv(sys.executable, commands)
     if hasty:
-        argv = [sys.executable, "-c", HASTY, *argv[3:]]
+        argv = [sys.executable, "-c", WITHOUT_GRACE, *argv[3:]]
     return subprocess.run(argv, capture_output=True, text=True, timeout=300)  # shorter than they sleep
 
 
 def test_each_group_gets_its_number_and_its_first_rank():
-    tell = "import os; print('group', os.environ['KIT_RANK_GROUP'], 'from rank', os.environ['KIT_FIRST_RANK'])"
-    done = run(python(tell), python(tell, first_rank=3))
+    code = "import os; print('group', os.environ['KIT_RANK_GROUP'], 'from rank', os.environ['KIT_FIRST_RANK'])"
+    done = run(python(code), python(code, first_rank=3))
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == ["[group 0] group 0 from rank 0", "[group 1] group 1 from rank 3"]
     assert rank_groups.failed(done.stdout) == []
 
 
 @pytest.mark.parametrize(
-    ("failing", "status", "printed"),
+    ("failing", "status", "output"),
     [
         ("print('no memory'); raise SystemExit(7)", 7, "no memory"),
-        ("import os; os.kill(os.getpid(), 9)", 128 + 9, ""),  # as a shell gives it
+        ("import os; os.kill(os.getpid(), 9)", 128 + 9, ""),  # as a shell returns it
     ],
 )
-def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed(failing, status, printed):
+def test_a_group_that_fails_ends_the_others_and_is_named_with_its_output(failing, status, output):
     done = run(python(SLEEP), python(failing), hasty=True)
     assert done.returncode == status
-    assert rank_groups.failed(done.stdout) == [(1, status, printed)]
+    assert rank_groups.failed(done.stdout) == [(1, status, output)]
 
 
-def test_what_groups_print_at_the_same_time_is_in_separate_lines():
+def test_output_of_groups_at_the_same_time_is_in_separate_lines():
     done = run(*[python("for number in range(2000): print(number, flush=True)")] * 4)
     expected = [f"[group {group}] {number}" for group in range(4) for number in range(2000)]
     assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
-def test_one_that_follows_another_is_named_too(tmp_path):
-    came = f"pathlib.Path({str(tmp_path / 'failed')!r})"
-    first = f"import pathlib; {came}.touch(); raise SystemExit(1)"
-    late = f"import pathlib, time\nwhile not {came}.exists(): time.sleep(.01)\ntime.sleep(.5); raise SystemExit(9)"
+def test_a_group_that_fails_after_another_is_named_too(tmp_path):
+    failed = f"pathlib.Path({str(tmp_path / 'failed')!r})"
+    first = f"import pathlib; {failed}.touch(); raise SystemExit(1)"
+    late = f"import pathlib, time\nwhile not {failed}.exists(): time.sleep(.01)\ntime.sleep(.5); raise SystemExit(9)"
     done = run(python(first), python(late))
-    assert [one[:2] for one in rank_groups.failed(done.stdout)] == [(0, 1), (1, 9)]
+    assert [group[:2] for group in rank_groups.failed(done.stdout)] == [(0, 1), (1, 9)]
 
 
-def test_ended_itself_it_ends_its_groups():
+def test_sigterm_ends_all_groups():
     child = subprocess.Popen(rank_groups.argv(sys.executable, [python(SLEEP)]), stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "[group 0] begun\n"
     child.send_signal(signal.SIGTERM)

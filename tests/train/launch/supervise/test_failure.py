@@ -13,12 +13,12 @@ from train.record.parts import Part
 from train.record.record import Failure, Resize
 
 
-def gloo(*ended: tuple[int, int]) -> str:
-    """What Horovod's launcher prints of ranks that end, in this order, with these exit statuses."""
-    lines = [f"Process {rank} exit with status code {code}." for rank, code in ended]
-    lines.insert(1, f"Terminating remaining workers after failure of Process {ended[0][0]}.")
+def gloo(*exits: tuple[int, int]) -> str:
+    """The output of Horovod's launcher when ranks end in this order with these exit statuses."""
+    lines = [f"Process {rank} exit with status code {code}." for rank, code in exits]
+    lines.insert(1, f"Terminating remaining workers after failure of Process {exits[0][0]}.")
     lines.append("RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing")
-    first = f"Process name: {ended[0][0]}\nExit code: {ended[0][1]}\n"
+    first = f"Process name: {exits[0][0]}\nExit code: {exits[0][1]}\n"
     return "\n".join([*lines, f"the job to be terminated. The first process to do so was:\n{first}"])
 
 
@@ -31,11 +31,11 @@ CANCELLED = (
     "0: slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42 ***\n"
     "srun: error: n2: task 1: Terminated\n"
 )
-# As srun and Slurm say it five minutes after a node has crashed: rank 0 has given its peer up a moment before.
+# Output of srun five minutes after a node has crashed. Rank 0 dropped its peer a moment before.
 NODE_FAILED = "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: Node failure on n2\n"
-# Rank 1 was stopped: Gloo gave it up after five minutes, then Horovod's launcher killed it.
-STOOD_STILL = gloo((0, 1), (1, 137))
-WAITED = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81] Timed out waiting 300000ms for recv"
+# Rank 1 was stopped: Gloo dropped it after five minutes, then Horovod's launcher killed it.
+STOPPED = gloo((0, 1), (1, 137))
+TIMEOUT = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81] Timed out waiting 300000ms for recv"
 
 
 def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
@@ -58,9 +58,9 @@ def failed(rank: int, reason: str, consequence: bool = False, step: int | None =
 
 def side_by_side(tmp_path: Path) -> Job:
     """A rank without Horovod, and a rank group of two."""
-    one, two = Nodes(("localhost",)), Nodes(("localhost",) * 2)
+    single, pair = Nodes(("localhost",)), Nodes(("localhost",) * 2)
     return replace(
-        job(tmp_path, "none", ranks=1), groups=(Group(one, Exchange("none"), 0), Group(two, Exchange("gloo"), 1))
+        job(tmp_path, "none", ranks=1), groups=(Group(single, Exchange("none"), 0), Group(pair, Exchange("gloo"), 1))
     )
 
 
@@ -77,7 +77,7 @@ LOST_0 = failed(0, "HorovodInternalError: peer closed", consequence=True)
 LOST_1 = failed(1, "HorovodInternalError: peer closed", consequence=True)
 # Rank 0 lost the others and ended first; then the ssh of rank 2, which was terminated, and that of rank 1.
 SSH_ENDED = gloo((0, 1), (2, 143), (1, 255))
-SHM_FULL = (  # as with a full /dev/shm
+SHM_FULL = (  # with a full /dev/shm
     "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n" + gloo((0, 1))
 )
 NO_LOG = (
@@ -85,12 +85,12 @@ NO_LOG = (
     "[1]<stderr>:OSError: [Errno 28] No space left on device: '/r/rank-1.log'\n[1]<stderr>:\n"
 )
 UNKNOWN_HOST = "[1]<stderr>:Offending key in known_hosts:3\n[1]<stderr>:Host key verification failed.\n"
-RAISED = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
+TRACEBACK = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
 
 
 @dataclass(frozen=True)
 class Case:
-    """How a job ended, and what is found: fields of the failure, and a pattern of its reason."""
+    """How a job ended, and the expected fields of its failure and pattern of the reason."""
 
     output: str
     parts: Sequence[Part]
@@ -121,7 +121,7 @@ CASES = {
         gloo((1, 139)), [], {},
         "killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own",
     ),
-    "a rank that could tell why": Case(
+    "a rank that reported why": Case(
         MPI_EXIT, [running(0), failed(1, "NotFinite: the loss is not finite", step=3)],
         {"rank": 1, "step": 3, "exit_code": 1}, "NotFinite: the loss is not finite$", controller="mpi",
     ),
@@ -136,8 +136,10 @@ CASES = {
         SSH_ENDED, [LOST_0, running(1), running(2)], RANK_1 | {"exit_code": 255, "phase": "timed"},
         "killed by a signal", launcher="ssh", ranks=3,
     ),
-    "all told, the first": Case(SSH_ENDED, [LOST_0, LOST_1, running(2)], {"rank": 0}, launcher="ssh", ranks=3),
-    "the cause without a word of the launcher": Case(
+    "all report a consequence: the first": Case(
+        SSH_ENDED, [LOST_0, LOST_1, running(2)], {"rank": 0}, launcher="ssh", ranks=3
+    ),
+    "the cause although the launcher printed nothing": Case(
         "", [LOST_0, failed(1, "ValueError: broken")], {"rank": 1}, "ValueError: broken$"
     ),
     "a rank without a part": Case("", [done(0)], {}, r"ranks that did not finish: \[1\]", exit_code=0),
@@ -148,7 +150,7 @@ CASES = {
         r"host-of-\[0-1\] in phase timed; rank 2 on host-of-2 finished$",
         ended_by="SIGTERM", launcher="slurm", ranks=3,
     ),
-    "a node that Slurm gave up, and not the rank that lost it": Case(
+    "a node that Slurm dropped, and not the rank that lost it": Case(
         NODE_FAILED,
         [replace(failed(0, "an exchange failed", consequence=True), host="n1"), replace(running(1), host="n2")],
         {"rank": 1, "host": "n2", "phase": "timed", "log": "launcher.log"},
@@ -157,7 +159,7 @@ CASES = {
     "a rank that others waited for, before the job was ended": Case(
         "", [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1,
         r"rank 1 \(host-of-1\) stopped answering: .*, until SIGTERM ended the job$",
-        ended_by="SIGTERM", launcher="slurm", logs={"rank-0.log": WAITED},
+        ended_by="SIGTERM", launcher="slurm", logs={"rank-0.log": TIMEOUT},
     ),
     "one process killed by a signal": Case(
         "", [running(0)], {"rank": 0, "exit_code": 137}, exit_code=-9, controller="none", ranks=1
@@ -165,7 +167,7 @@ CASES = {
     "the exit status of ssh": Case(
         gloo((1, 255)), [], {"rank": 1, "host": "n2"}, "its host or the link to it is gone", launcher="ssh"
     ),
-    "the words of ssh": Case(
+    "the message of ssh": Case(
         UNKNOWN_HOST + gloo((1, 255)), [], {},
         "ssh ended with exit status 255; it printed last: Host key verification failed.$", launcher="ssh",
     ),
@@ -183,12 +185,12 @@ CASES = {
         logs={"rank-1.log": "terminate called\n  what():  Unable to find address for: n1.invalid\n\n"},
     ),
     "a launcher that fails itself": Case(
-        RAISED, [], {},
+        TRACEBACK, [], {},
         r"exit status 1 \(socket.gaierror: \[Errno -2\] Name or service not known\); ranks that did not",
     ),
     "a rank that stood still, on this machine": Case(
-        STOOD_STILL, [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1 | {"phase": "timed"},
-        r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", launcher="here", logs={"rank-0.log": WAITED},
+        STOPPED, [failed(0, "an exchange failed", consequence=True), running(1)], RANK_1 | {"phase": "timed"},
+        r"rank 1 \(host-of-1\) stopped answering: (?!.*memory)", launcher="here", logs={"rank-0.log": TIMEOUT},
     ),
     "killed, although the launcher saw the rank that lost it end first, and then a third that it killed itself": Case(
         gloo((0, 1), (1, 137), (2, 137)), [LOST_0, running(1), running(2)],
@@ -201,11 +203,11 @@ CASES = {
 def test_the_failure_of_a_job(tmp_path, case):
     for name, text in (case.logs or {}).items():
         (tmp_path / name).write_text(text)
-    made = job(tmp_path, case.controller, case.ranks)
+    failed_job = job(tmp_path, case.controller, case.ranks)
     if case.launcher == "here":
-        made = replace(made, nodes=Nodes(("localhost",) * case.ranks))
+        failed_job = replace(failed_job, nodes=Nodes(("localhost",) * case.ranks))
     launcher = "local" if case.launcher == "here" else case.launcher
-    result = find(made, case.parts, case.output, case.exit_code, case.ended_by, launcher)
+    result = find(failed_job, case.parts, case.output, case.exit_code, case.ended_by, launcher)
     fields = case.fields | ({"log": str(tmp_path / str(case.fields["log"]))} if "log" in case.fields else {})
     assert {name: getattr(result, name) for name in fields} == fields
     assert re.search(case.reason, result.reason)
@@ -215,31 +217,31 @@ def test_the_failure_of_a_job(tmp_path, case):
     ("output", "expected"),
     [(MPI_SIGNAL, (3, 137)), (MPI_EXIT, (1, 1)), (SRUN, (1, 3)), (SRUN_SIGNAL, (1, 137)), ("nothing", None)],
 )
-def test_what_each_launcher_says_of_the_rank_that_ended_first(output, expected):
+def test_each_launcher_reports_the_rank_that_ended_first(output, expected):
     assert failure.first_to_end(output) == expected
 
 
 @pytest.mark.parametrize(
     ("exit_code", "output", "parts", "expected"),
     [
-        # rank 1 of the group from rank 1 on
+        # rank 1 of the group that begins at rank 1
         (1, in_group(1, KILLED, 1), [running(0), failed(1, "peer closed", consequence=True), running(2)], (2, 137)),
         (137, in_group(0, "", 137), [running(0), done(1), done(2)], (0, 137)),
         # the group that ended sooner only followed
         (
             1,
             in_group(0, "", 1) + in_group(1, KILLED, 1),
-            [failed(0, "the meeting failed", consequence=True), running(1), running(2)],
+            [failed(0, "an exchange failed", consequence=True), running(1), running(2)],
             (2, 137),
         ),
     ],
 )
-def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path, exit_code, output, parts, expected):
+def test_ranks_of_several_rank_groups_are_counted_over_all(tmp_path, exit_code, output, parts, expected):
     result = find(side_by_side(tmp_path), parts, output, exit_code)
     assert (result.rank, result.exit_code, result.host) == (*expected, f"host-of-{expected[0]}")
 
 
-def test_all_ranks_done_is_no_failure_whatever_came_then(tmp_path):
+def test_all_ranks_done_is_no_failure_whatever_follows(tmp_path):
     for ended_by in (None, "SIGTERM"):
         assert find(job(tmp_path), [done(0), done(1)], ended_by=ended_by) is None
     resized = replace(done(0), resizes=[Resize(3.0, 1, 10, 2, 1, "lost n2")])

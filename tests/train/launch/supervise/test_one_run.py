@@ -1,4 +1,4 @@
-"""True processes, but no ranks: a launcher that runs a few lines of Python."""
+"""A launcher whose jobs are real processes that run a few lines of Python, not ranks."""
 
 import sys
 import time
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # starts processes
 
 QUOTAS = (NodeQuota(0, 0.5, 0.02, 10, 5, 0.1, "a test"),)
 
-# Starts a process of its own, says so, and waits for ever.
+# Starts a process in another session, writes its PID, and waits for ever.
 ENDLESS = """
 import pathlib, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -31,21 +31,21 @@ writing.write_text(str(child.pid))
 writing.rename(writing.with_name("child"))
 time.sleep(600)
 """
-# Ends once it has been seen.
-SEEN = """
+# Ends when the watcher has been called.
+UNTIL_WATCHED = """
 import pathlib, sys, time
-while not pathlib.Path(sys.argv[1], "seen").exists():
+while not pathlib.Path(sys.argv[1], "watched").exists():
     time.sleep(0.01)
 """
 
 
 class Lines(Launcher):
-    """Runs lines of Python in place of ranks, and notes what it is asked for."""
+    """Runs lines of Python in place of ranks, and records the calls of its methods."""
 
     name = "lines"
 
     def __init__(self, lines: str) -> None:
-        self.lines, self.said, self.sees_job = lines, [], []
+        self.lines, self.calls, self.sees_job = lines, [], []
 
     def command(self, job: Job) -> list[str]:
         return [sys.executable, "-c", self.lines, str(job.folder)]
@@ -54,19 +54,19 @@ class Lines(Launcher):
     def watching(self, job: Job) -> Iterator[SimpleNamespace]:
         def update(processes, job_pid: int) -> None:
             self.sees_job.append(job_pid in [process.pid for process in processes()])
-            (job.folder / "seen").touch()
+            (job.folder / "watched").touch()
 
-        self.said.append("set up")
+        self.calls.append("set up")
         yield SimpleNamespace(update=update, quotas=QUOTAS)
-        self.said.append("removed")
+        self.calls.append("removed")
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
-        self.said.append("ended elsewhere")
+        self.calls.append("ended elsewhere")
         return ["n2"]
 
 
 def job(folder: Path) -> Job:
-    return replace(launches.job(folder=folder), env={"KIT_EXAMPLE": "told"})
+    return replace(launches.job(folder=folder), env={"KIT_EXAMPLE": "set"})
 
 
 def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path):
@@ -74,18 +74,18 @@ def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path
     outcome, interruption = JobRun(job(tmp_path), launcher, 60).run()
     assert interruption is None
     assert (outcome.exit_code, outcome.ended_by, outcome.node_quotas) == (3, None, QUOTAS)
-    told, silent = outcome.output.splitlines()
-    assert told == f"told {outcome.started_at!r}"
-    assert silent == "n2: did not answer; processes of the job may be left there"
-    assert launcher.said == ["set up", "ended elsewhere", "removed"]
+    variables, note = outcome.output.splitlines()
+    assert variables == f"set {outcome.started_at!r}"
+    assert note == "n2: did not answer; processes of the job may be left there"
+    assert launcher.calls == ["set up", "ended elsewhere", "removed"]
 
 
-def test_the_watcher_is_given_the_processes_of_a_job_which_if_it_succeeds_leaves_nothing_elsewhere(tmp_path):
-    launcher = Lines(SEEN)
+def test_the_watcher_gets_the_processes_of_a_job_and_a_success_leaves_none_on_other_hosts(tmp_path):
+    launcher = Lines(UNTIL_WATCHED)
     outcome, _ = JobRun(job(tmp_path), launcher, 240).run()
     assert launcher.sees_job[0] is True
     assert outcome.exit_code == 0
-    assert launcher.said == ["set up", "removed"]
+    assert launcher.calls == ["set up", "removed"]
 
 
 def until_it_has_begun(folder: Path) -> None:
@@ -104,4 +104,4 @@ def test_a_command_that_is_not_there_raises_after_all_is_removed(tmp_path):
     launcher.command = lambda job: ["no-such-command-of-the-kit"]
     with pytest.raises(FileNotFoundError, match="no-such-command-of-the-kit"):
         JobRun(job(tmp_path), launcher, 60).run()
-    assert launcher.said[-1] == "removed"
+    assert launcher.calls[-1] == "removed"

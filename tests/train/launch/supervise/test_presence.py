@@ -14,7 +14,7 @@ from train.config.checks import ConfigError
 from train.launch.supervise import presence
 from train.launch.supervise.presence import Holder
 
-OTHER = """
+HOLDER = """
 import sys, time
 from pathlib import Path
 from train.launch.supervise.presence import alone
@@ -39,25 +39,25 @@ def locks(request, monkeypatch):
 @pytest.mark.parametrize("locks", [False], indirect=True)
 @pytest.mark.usefixtures("locks")
 def test_a_second_launch_names_the_first_and_comes_in_when_that_is_killed(tmp_path):
-    command = [sys.executable, "-c", OTHER, str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "in\n"
-        message = rf"results={tmp_path}: .*process {other.pid} on {os.uname().nodename}, since "
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "in\n"
+        message = rf"results={tmp_path}: .*process {holder.pid} on {os.uname().nodename}, since "
         with pytest.raises(ConfigError, match=message), presence.alone(tmp_path):
             pass
-        other.kill()
+        holder.kill()
     with presence.alone(tmp_path):
         pass
 
 
-def test_of_many_at_once_one_comes_in(tmp_path):
-    begin, end, came, refused = threading.Barrier(8), threading.Event(), [], threading.Semaphore(0)
+def test_only_one_of_many_launches_at_once_comes_in(tmp_path):
+    begin, end, entered, refused = threading.Barrier(8), threading.Event(), [], threading.Semaphore(0)
 
     def launch(_):
         begin.wait()
         try:
             with presence.alone(tmp_path):
-                came.append(True)
+                entered.append(True)
                 end.wait(30)
         except ConfigError:
             refused.release()
@@ -67,15 +67,15 @@ def test_of_many_at_once_one_comes_in(tmp_path):
         assert all(refused.acquire(timeout=30) for _ in range(7))
         end.set()
         list(launches)
-    assert came == [True]
+    assert entered == [True]
 
 
 @pytest.mark.usefixtures("locks")
-def test_one_on_another_host_lives_as_long_as_its_file_is_fresh(tmp_path, monkeypatch):
+def test_a_launch_on_another_host_lives_as_long_as_its_file_is_fresh(tmp_path, monkeypatch):
     file = tmp_path / ".launch"
     file.write_bytes(msgspec.json.encode(Holder("far-away", 7, 1_700_000_000.0)))
     with monkeypatch.context() as wrong_clock:
-        wrong_clock.setattr("time.time", lambda: 4e9)  # of this host: it does not count
+        wrong_clock.setattr("time.time", lambda: 4e9)  # the clock of this host does not count
         with pytest.raises(ConfigError, match="process 7 on far-away, since 2023-11-1"), presence.alone(tmp_path):
             pass
     long_ago = file.stat().st_mtime - 61
@@ -110,7 +110,7 @@ def test_a_run_is_in_progress_from_its_begin_to_its_end(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_launcher_of_this_host_that_is_gone_is_known_at_once(tmp_path):
+def test_a_launcher_of_this_host_that_is_gone_is_noticed_at_once(tmp_path):
     begin = (
         "import pathlib, sys; from train.launch.supervise import presence; presence.begin(pathlib.Path(sys.argv[1]))"
     )
@@ -129,7 +129,7 @@ def test_another_process_with_its_number_is_not_the_launcher(tmp_path):
 
 
 @pytest.mark.parametrize(("age_s", "alive"), [(5, True), (300, False)])
-def test_on_another_host_the_last_beat_tells(tmp_path, age_s, alive):
+def test_on_another_host_the_last_beat_decides(tmp_path, age_s, alive):
     file = tmp_path / "running"
     file.write_text(json.dumps({"host": "another", "pid": os.getpid(), "since": 1.0}))
     os.utime(file, (time.time() - age_s,) * 2)

@@ -10,13 +10,13 @@ from tests.helpers import ROOT
 from train.launch.supervise.signals import Interrupted, interrupts_deferred, interrupts_raised
 
 
-def test_an_interrupt_raises_where_it_may_and_is_kept_where_work_must_end():
+def test_an_interrupt_raises_where_it_may_and_is_deferred_where_work_must_end():
     before = signal.getsignal(signal.SIGINT)
     with interrupts_raised():
-        with interrupts_deferred() as came:
+        with interrupts_deferred() as deferred:
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGINT)
-        assert came == [signal.SIGTERM, signal.SIGINT]
+        assert deferred == [signal.SIGTERM, signal.SIGINT]
         with pytest.raises(Interrupted, match="SIGTERM"):
             signal.raise_signal(signal.SIGTERM)
         assert signal.getsignal(signal.SIGINT) is not before
@@ -25,7 +25,7 @@ def test_an_interrupt_raises_where_it_may_and_is_kept_where_work_must_end():
 
 @pytest.fixture
 def handler():
-    """Sets the handler that this process has for a signal, until the test has ended."""
+    """Set the handler of this process for a signal, until the end of the test."""
     before = {}
     yield lambda number, handler: before.setdefault(number, signal.signal(number, handler))
     for number, previous in before.items():
@@ -33,7 +33,7 @@ def handler():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_each_way_to_be_asked_to_end_is_one(number, handler):
+def test_each_signal_that_asks_to_end_interrupts(number, handler):
     handler(number, signal.default_int_handler)  # a shell's background job ignores some of them
     with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
         signal.raise_signal(number)
@@ -42,12 +42,12 @@ def test_each_way_to_be_asked_to_end_is_one(number, handler):
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number, handler):
     handler(number, signal.SIG_IGN)  # as nohup does
-    with interrupts_raised(), interrupts_deferred() as came:
+    with interrupts_raised(), interrupts_deferred() as deferred:
         signal.raise_signal(number)
-    assert came == []
+    assert deferred == []
 
 
-# Its terminal is closed: what it prints then must not be an error that hides the interruption.
+# Its terminal is closed: an error of printing must not hide the interruption.
 IN_A_TERMINAL = """
 import signal, sys
 from pathlib import Path
@@ -65,18 +65,18 @@ with interrupts_raised():
 
 @pytest.mark.slow
 def test_a_terminal_that_is_closed_is_no_error(tmp_path):
-    left = tmp_path / "left"
+    message = tmp_path / "message"
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
-        os.execv(sys.executable, [sys.executable, "-c", IN_A_TERMINAL, str(left)])
+        os.execv(sys.executable, [sys.executable, "-c", IN_A_TERMINAL, str(message)])
     assert b"ready" in os.read(terminal, 100)
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
-    assert (status, left.read_text()) == (0, "SIGHUP")
+    assert (status, message.read_text()) == (0, "SIGHUP")
 
 
-MADE = """
+RECIPE = """
 import os, time
 from train.launch.supervise.signals import Interrupted, ends_with_make
 check = ends_with_make()
@@ -93,7 +93,7 @@ except Interrupted as error:
 @pytest.mark.slow
 def test_a_make_that_is_killed_ends_what_it_started(tmp_path):
     (tmp_path / "Makefile").write_text(f'all:\n\t@PYTHONPATH={ROOT} {sys.executable} -c "$$CODE"; true\n')
-    variables = {**os.environ, "CODE": MADE}
+    variables = {**os.environ, "CODE": RECIPE}
     with subprocess.Popen(["make", "-C", tmp_path], env=variables, stdout=subprocess.PIPE, text=True) as make:
         lines = iter(make.stdout.readline, "")
         next(line for line in lines if line.strip().isdigit())  # the shell of the recipe, which stays

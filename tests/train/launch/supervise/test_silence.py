@@ -1,6 +1,6 @@
-"""A fault of ranks that train ends their job within a minute: the limits that this rests on, added up.
+"""A fault of a rank that trains ends its job within a minute, as the timeouts add up to less.
 
-No test measures how long it took. Ranks that are still starting are waited for longer.
+No test measures the time itself. Ranks that still start get longer.
 """
 
 import pytest
@@ -12,10 +12,10 @@ from train.transport import connections
 MINUTE_S = 60
 
 
-def test_a_silent_host_is_dropped_and_then_asked_what_is_left_there_and_a_strategys_worker_that_hangs_is_dropped():
-    of_ssh = dict(option.split("=") for option in SSH_OPTIONS)
-    silent_s = int(of_ssh["ServerAliveInterval"]) * (int(of_ssh["ServerAliveCountMax"]) + 1)  # ssh_config(5)
-    assert silent_s + one_run.GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
+def test_a_silent_host_and_a_worker_of_a_strategy_that_hangs_are_dropped():
+    options = dict(option.split("=") for option in SSH_OPTIONS)
+    silent_s = int(options["ServerAliveInterval"]) * (int(options["ServerAliveCountMax"]) + 1)  # ssh_config(5)
+    assert silent_s + one_run.GRACE_S + int(options["ConnectTimeout"]) < MINUTE_S
     assert connections.LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
 
 
