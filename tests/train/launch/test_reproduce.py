@@ -131,6 +131,7 @@ def test_each_plan_is_carried_out_and_its_outcome_recorded(tmp_path, overrides, 
     assert recorded == [outcomes[0], ("not run", "no data [here]"), outcomes[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -83,6 +83,7 @@ def test_what_cannot_share_a_launch_is_measured_in_separate_launches(overrides, 
     assert reason in plan.reasons[0]
 
 
+@pytest.mark.slow
 def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     plan = emulated("experiment=weak_scaling", "nodes=4")
     [curve] = plan.curves

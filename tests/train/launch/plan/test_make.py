@@ -69,6 +69,7 @@ def test_the_arms_of_the_overhead_experiment():
     assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms} == {(20, 4, 16)}
 
 
+@pytest.mark.slow
 def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():
     points = plan_points("experiment=strategies", "nodes=4", cores=4)
     alone = ["resnet50-nodes1-one-rank-alone"]  # once, for both numbers of nodes
@@ -106,6 +107,7 @@ def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
     ]
 
 
+@pytest.mark.slow
 def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_run():
     plan = make_plan("experiment=weak_scaling", "model=tiny", "nodes=2", "distribution=ps", "distribution.servers=1,2")
     assert [point.name.removeprefix("tiny-") for point in plan.points] == [
