@@ -459,7 +459,7 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
         server.stop_answering()
         writer.add(epochs=EPOCHS[1:2])
         at_once(check)
-        wait_for(server.asked_in_vain.is_set)
+        wait_for(server.request_unanswered.is_set)
         end(folder)
         (problem,) = at_once(watchers.finish)
     assert str(folder) in problem
