@@ -86,6 +86,20 @@ def test_launches_that_share_a_slow_step_and_a_drift_are_no_copies():
         assert not list(provenance.copied_scatter([launch(run) for run in runs]))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_made_from_another_scatters_as_it_does(seed):
+    rng = np.random.default_rng(seed)
+    run = noisy_records.rounds(rng, number=8)
+    for window in run.ranks[0].windows:
+        window.step_times_s = rng.lognormal(np.log(0.8), 0.05, 20).tolist()
+    assert not list(provenance.copied_rounds(run, "p"))
+    windows = [window for window in run.ranks[0].windows if window.arm == 1]
+    windows[6].step_times_s = (1.05 * np.array(windows[2].step_times_s) * rng.uniform(0.999, 1.001, 20)).tolist()
+    (finding,) = provenance.copied_rounds(run, "p")
+    assert finding.severity == "serious"
+    assert finding.stated == "round 6, arm 1: 19 steps that scatter as those of round 2"
+
+
 def test_steps_that_no_clock_gave_say_nothing_of_copies():
     assert not list(provenance.copied_scatter([launch(make_record(steps=20, repeat=repeat)) for repeat in range(2)]))
 

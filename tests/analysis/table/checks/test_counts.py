@@ -4,8 +4,12 @@ import pytest
 
 from analysis.table.checks import counts
 from tests.analysis.table.checks.edits import edited, messages
-from tests.helpers.run_records import make_record, make_rounds, update_derived
-from train.record.record import NodeQuota, Resize, Server
+from tests.helpers.run_records import as_sweep, make_record, make_rounds, update_derived
+from train.record.record import AllreduceTimes, NodeQuota, Resize, Server
+
+
+def sweep():
+    return update_derived(as_sweep(make_record(nodes=2), SWEEP_TIMES))
 
 
 def recorded(*args, make=make_record, **run):
@@ -15,6 +19,7 @@ def recorded(*args, make=make_record, **run):
 ROUNDS = recorded([(0.5, 0.8, 0.55)], make=make_rounds)
 TWO, FOUR = recorded(nodes=2, steps=10), recorded(nodes=4, batch_per_rank=8)
 ONE_PROCESS = recorded(nodes=4, **{"distribution.backend": "ps_cpu"})
+SWEEP_TIMES = {1024: [[0.1] * 3] * 2, 2048: [[0.2] * 3] * 2}
 PASSES = "config.distribution.backward_passes_per_step"
 ELASTIC = [Resize(9.0, 1, 4, 4, 2, "lost c"), Resize(12.0, 1, 8, 2, 3, "c came")]
 SERVER = Server(2, "host0", [7], 1)
@@ -73,6 +78,12 @@ CASES = [
      ["5 timed steps, but measure.timed_steps=10 (-0.5)"]),
     (counts.step_counts, recorded(losses=[2.0, 1.0]), {}, {"losses": [2.0, 1.0, 0.5]},
      ["3 losses, but 2 timed steps (+0.5)"]),
+    (counts.step_counts, sweep, {}, {"ranks.1.allreduces.0.times_s": [0.1] * 2},
+     ["2 allreduces of 1024 bytes on a rank, but 3 of 1024 bytes on another (-0.333)"]),
+    (counts.step_counts, sweep, {},
+     {f"ranks.{rank}.allreduces.1": AllreduceTimes(2048, [0.2] * 3, 1) for rank in (0, 1)},
+     ["round 0: 0 entries of 2048 bytes, but each size once a round",
+      "round 1: 0 entries of 1024 bytes, but each size once a round"]),
     (counts.swept_values, recorded(nodes=2, swept={"model": "resnet50", "nodes": 2}), {}, {"swept.nodes": 4},
      ["swept: nodes=4, but the configuration has nodes=2"]),
     (counts.shared_cores, TWO, {"ranks.1.cores": [0], "cores_shared": True}, {"cores_shared": False},
