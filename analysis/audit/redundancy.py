@@ -157,7 +157,7 @@ def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 def _settings(command: list[str]) -> dict[str, str]:
-    """Return the settings of a command line, the last of each key, without those that have no value of their own."""
+    """Return the settings of a command line: the last value of each key; keys without a value are left out."""
     pairs = (word.lstrip("+").partition("=") for word in command if "=" in word and not word.startswith("-"))
     return {key: value for key, _, value in pairs if value not in ("", "null") and "${" not in value}
 

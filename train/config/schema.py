@@ -57,7 +57,7 @@ class Dataset:
     channels: int = field(metadata=allow(minimum=1))
     # The classes are the integers from 0, such as ages: the error of the expected class is in these units.
     ordered: bool = False
-    # The share of the samples that is split off with a fixed seed, if the dataset has no split of its own.
+    # The share of the samples that is split off with a fixed seed, if the dataset comes without a split.
     validation_fraction: float = field(default=0.0, metadata=allow(minimum=0, below=1))
     # At most this many, chosen with a fixed seed.
     training_samples: int | None = field(default=None, metadata=allow(minimum=1, null="all"))

@@ -2,7 +2,7 @@
 
 For a window each rank of an arm restores weights and optimizer state from its own copy. It makes one untimed step,
 unless steps are long, and then the timed steps, between two barriers of all ranks. A window has nothing but steps. Rank
-groups that measure at the same time run each window on the cores of every group, between barriers of their own ranks.
+groups that measure at the same time run each window on the cores of every group, between barriers of the group.
 """
 
 import copy
