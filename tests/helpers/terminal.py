@@ -3,27 +3,30 @@
 import fcntl
 import os
 import pty
-import re
 import struct
 import subprocess
 import termios
 import threading
 from collections.abc import Mapping
 
+import pyte
+
 from tests.helpers import ROOT, shell
 from tests.helpers.kit import environment
 
-_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+LINES = 40
 
 
 class Terminal:
-    """One command in a terminal of 40 lines of 100 columns."""
+    """One command in a terminal, which keeps the lines that leave its screen at the top."""
 
-    def __init__(self, *command: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, *command: str, columns: int = 100, variables: Mapping[str, str] | None = None) -> None:
         """Start the command in the kit's folder. variables: are added to the user's environment."""
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        env = {**environment(), "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **variables}
+        self._screen = pyte.HistoryScreen(columns, LINES, history=10_000)
+        self._stream, self._lock = pyte.ByteStream(self._screen), threading.Lock()
+        self._set_size(columns)
+        env = {**environment(), "TERM": "xterm-256color", **(variables or {})}
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave, preexec_fn=_take_terminal
         )
@@ -35,9 +38,21 @@ class Terminal:
     def _read(self) -> None:
         while True:
             try:
-                self._output += os.read(self._master, 65536)
+                output = os.read(self._master, 65536)
             except OSError:  # the last process on the terminal has ended
                 return
+            with self._lock:
+                self._output += output
+                self._stream.feed(output)
+
+    def _set_size(self, columns: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
+
+    def resize(self, columns: int) -> None:
+        """Give the terminal another width."""
+        with self._lock:
+            self._screen.resize(LINES, columns)
+            self._set_size(columns)
 
     def press(self, keys: str) -> None:
         """Press keys: "\\x03" is Ctrl-C."""
@@ -49,20 +64,14 @@ class Terminal:
         return self._output.decode(errors="replace")
 
     def lines(self) -> list[str]:
-        """Return the lines of the screen, without text that was overwritten."""
-        lines, row = [""], 0
-        for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.output):
-            if token == "\n":
-                row += 1
-                if row == len(lines):
-                    lines.append("")
-            elif up := re.fullmatch(r"\x1b\[(\d*)A", token):
-                row = max(0, row - int(up[1] or 1))
-            elif token == "\x1b[2K":
-                lines[row] = ""
-            elif not _CONTROLS.fullmatch(token) and token != "\r":
-                lines[row] += token
-        return [line.rstrip() for line in lines]
+        """Return the lines that a person sees, from the first one on, without text that was overwritten."""
+        with self._lock:
+            screen = self._screen
+            above = ["".join(line[x].data for x in range(screen.columns)) for line in screen.history.top]
+            lines = [line.rstrip() for line in (*above, *screen.display)]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
 
     def wait(self, timeout: float) -> int:
         """Return the exit status of the command when it has ended and all its output is read."""

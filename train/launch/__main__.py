@@ -16,7 +16,7 @@ from train.record.printable import printable_output
 def main() -> int:
     """Run the launcher; the exit status is 0 only where every run of the experiment is complete, or submitted."""
     try:
-        return launch(read_options(), Terminal(soft_wrap=True))
+        return launch(read_options(), Terminal())
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:

@@ -219,7 +219,7 @@ def outcome(planned: Planned, status: int | None = None, took_s: float = 0.0) ->
 
 def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
     """Measure the planned experiments and write their outcomes; returns the exit status: 1 if a launch failed."""
-    console = Terminal(soft_wrap=True)
+    console = Terminal()
     outcomes: list[Outcome] = []
     status = 0
     try:
@@ -258,7 +258,7 @@ def _run() -> int:
     planned = [plan(part, arguments.overrides, machine, arguments.force) for part in reports[arguments.report]]
     if why := mistake(planned, arguments.overrides):
         raise ConfigError(why)
-    show(planned, Terminal(soft_wrap=True))
+    show(planned, Terminal())
     if arguments.dry_run:
         return 0
     results = Path(compose.read_experiment(arguments.overrides).composed.results)

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -17,16 +18,22 @@ from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Point, Run
 from train.launch.supervise.one_run import Watch
 from train.record import progress
-from train.record.printable import escaped
+from train.record.printable import escaped, unescaped_output
 from train.record.progress import Config, Follower, RunProgress, duration
 from train.record.record import RunRecord
 
 READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
-SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes; else, as in a log, a line a minute
+SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal a line that changes; in a log or with TERM=dumb a line a minute
 
 
 class Terminal(Console):
     """The output of a command: a console whose texts hold no control character."""
+
+    def __init__(self, **options: Any) -> None:
+        """Write to standard output; long lines are wrapped on a terminal, not in a log. options: as of Console."""
+        # The file is named, because within a live display `sys.stdout` is a proxy of Rich that leads to our escapes.
+        super().__init__(file=unescaped_output(), **options)
+        self.soft_wrap = not self.is_terminal
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Return the segments of an object: texts are escaped, Rich's own control codes are not."""
@@ -193,13 +200,13 @@ class Screen:
         ends_at = None if all_s is None else time.monotonic() + all_s
 
         def show(text: str) -> None:
-            if self._console.is_terminal:
+            if self._console.is_interactive:
                 time_left = f"all {duration(max(0.0, ends_at - time.monotonic()))}" if ends_at else ""
                 self._line.update(self._bar, description=escape(f"{run.label}: {text}"), time_left=time_left)
             else:
                 self._say(f"{run.label}: {text}")
 
-        every_s = SHOW_EVERY_S[self._console.is_terminal]
+        every_s = SHOW_EVERY_S[self._console.is_interactive]
         return lambda folder, assignment: progress_reporter(folder, assignment.config, show, every_s)
 
     def skip(self, run: Run, why: str) -> None:
@@ -215,7 +222,7 @@ class Screen:
                 self._say(f"{run.label}: {note}")
         if problem:
             self._console.print(f"[red]error:[/red] {escape(problem)}", highlight=False)
-        elif record and not self._console.is_terminal:
+        elif record and not self._console.is_interactive:
             number = f"{self._queue.number + 1}/{len(self._queue.runs)}"
             self._console.print(escape(f"[{number}] {run.label}: {record.job_s:.0f} s; {self._queue.time_left()}"))
         if not problem and (result := self._queue.curve_result(run)):

@@ -118,7 +118,7 @@ def main() -> int:
     if not by_point:
         print(f"{results}: nothing was measured or submitted yet")
         return 0
-    console = Terminal(soft_wrap=True)
+    console = Terminal()
     console.print(table(by_point))
     for line in under_way(by_point, time.time()):
         console.print(line, highlight=False, markup=False)

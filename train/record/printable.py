@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 # Control characters, which a terminal obeys, without tabs and ends of lines; and those that reverse how text runs.
@@ -21,18 +22,19 @@ class Printable:
     """A stream that writes each control character as an escape."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream that is written to."""
-        self._stream = self.rich_proxied_file = stream  # Rich writes colours there, and escapes text by itself
+        """Take the stream that is written to. A character that its encoding lacks becomes an escape, too."""
+        self.stream = stream
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
         """Write the text and return its length."""
-        encoding = self._stream.encoding or "utf-8"
-        self._stream.write(escaped(text).encode(encoding, "backslashreplace").decode(encoding))
+        self.stream.write(escaped(text))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
         """Return any other attribute of the stream."""
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
 
 @contextmanager
@@ -40,3 +42,8 @@ def printable_output() -> Iterator[None]:
     """Within this context no control character of a text that is printed reaches the terminal."""
     with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):
         yield
+
+
+def unescaped_output() -> TextIO:
+    """Return standard output without these escapes, for a console that escapes texts but not its own control codes."""
+    return sys.stdout.stream if isinstance(sys.stdout, Printable) else sys.stdout

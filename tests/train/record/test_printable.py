@@ -1,13 +1,15 @@
 import io
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
+from rich.live import Live
 from rich.table import Table
 
 from tests.helpers import ROOT
 from train.launch.screen import Terminal
-from train.record.printable import Printable
+from train.record.printable import Printable, printable_output
 
 
 @pytest.mark.parametrize(
@@ -27,19 +29,28 @@ def test_a_terminal_gets_no_control_character(text, expected):
     assert raw.getvalue().decode() == expected
 
 
-def test_rich_writes_its_colours_and_no_control_character_of_a_text():
+@pytest.mark.parametrize("live", [False, True])
+def test_rich_writes_its_control_codes_and_no_control_character_of_a_text(monkeypatch, live):
     raw = io.StringIO()
-    console = Terminal(file=Printable(raw), force_terminal=True, color_system="standard", width=60)
-    table = Table()
-    table.add_column("\x1b[2Jname")
-    table.add_row("a\x9bb")
-    console.print(table)
-    console.print("[red]error:[/red] killed \x1b]52;c;eA==\x9c", highlight=False)
+    monkeypatch.setattr(sys, "stdout", raw)
+    with printable_output():
+        console = Terminal(force_terminal=True, color_system="standard", width=60)
+        table = Table()
+        table.add_column("\x1b[2Jname")
+        table.add_row("a\x9bb")
+        with Live(console=console, auto_refresh=False) if live else nullcontext():
+            console.print(table)
+            console.print("[red]error:[/red] killed \x1b]52;c;eA==\x9c", highlight=False)
+            print("a line of a library \x1b[2J")
     output = raw.getvalue()
     assert "\x1b[31merror:" in output
+    assert r"\x1b[31m" not in output
     assert r"killed \x1b]52;c;eA==\x9c" in output
     assert r"\x1b[2J" in output  # cut off, as a column as wide as one control character is
     assert r"a\x9bb" in output
+    assert "a line of a library" in output
+    assert "\x1b[2J" not in output
+    assert ("\x1b[?25l" in output) == live  # it hides the cursor
 
 
 COMMANDS = (

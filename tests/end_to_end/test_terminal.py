@@ -1,0 +1,90 @@
+"""The screen that a person sees: on terminals of several widths, without colours, while it is resized, after Ctrl-C."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import kit
+from tests.helpers.kit import make_command, needs_setup, wait_for
+from tests.helpers.terminal import Terminal
+
+pytestmark = pytest.mark.end_to_end
+
+# Prints a rate after a second, and what would clear the screen.
+PROGRAM = r"""sh -c "sleep 1; printf '\033[2Jsamples/s: {ranks}0\n'" """
+ESCAPE = re.compile(r"\\x|\\r|\[\d*m|\[2K")  # control codes that a person reads instead of a terminal
+
+
+def program(folder: Path) -> list[str]:
+    """Return the command that measures the program on one and two nodes, once each."""
+    rate = r"RATE=samples/s: (\d+)"
+    return make_command(
+        folder, "scaling", "NODES=2", f"COMMAND={PROGRAM}", rate, "REPEATS=2", "ARGS=measure.budget_s=1"
+    )
+
+
+def progress(screen: list[str]) -> list[str]:
+    """Return the lines of a screen that show the progress of a run."""
+    return [line for line in screen if re.search(r"r\d+: (starting|import|warm up|timed|round)", line)]
+
+
+def screens(terminal: Terminal) -> list[list[str]]:
+    """Return the screens of a command while it runs, and the last one."""
+    seen = [terminal.lines()]
+
+    def ended() -> bool:
+        if (screen := terminal.lines()) != seen[-1]:
+            seen.append(screen)
+        return terminal.process.poll() is not None
+
+    wait_for(ended)
+    terminal.wait(kit.TIMEOUT_S)
+    return [*seen, terminal.lines()]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_a_line_at_the_bottom_shows_the_progress_and_is_gone_at_the_end(tmp_path, columns):
+    terminal = Terminal(*program(tmp_path), columns=columns)
+    *during, last = screens(terminal)
+    assert terminal.process.returncode == 0, "\n".join(last)
+    shown = [line for screen in during for line in progress(screen)]
+    assert any("nodes2 r0" in line for line in shown)
+    assert all(re.search(r"\d/\d+ 0:00:\d\d", line) for line in shown if columns > 40)
+    assert max(len(progress(screen)) for screen in during) == 1
+    assert progress(last) == []
+    assert not ESCAPE.search("\n".join(last)), "\n".join(last)
+    assert "\x1b[3" in terminal.output  # colours
+    assert any(line.startswith("nodes2 ") for line in last)
+    log = next((tmp_path / "results").rglob("rank-0.log")).read_text()
+    assert "\x1b[2J" in log  # the program did print it
+
+
+def test_no_color_is_respected_and_a_dumb_terminal_gets_lines_as_a_log(tmp_path):
+    without = Terminal(*program(tmp_path / "colour"), columns=80, variables={"NO_COLOR": "1"})
+    dumb = Terminal(*program(tmp_path / "dumb"), columns=80, variables={"TERM": "dumb"})
+    during = screens(without)
+    assert [line for screen in during for line in progress(screen)]
+    assert not re.search(r"\x1b\[[\d;]*3\dm", without.output)
+    lines = screens(dumb)[-1]
+    assert "\x1b" not in dumb.output
+    assert any(line.startswith("[1/4] ") for line in lines), lines
+    assert lines[-1]
+
+
+@needs_setup
+def test_weak_scaling_is_followed_on_a_terminal_that_is_resized_and_interrupted(tmp_path):
+    terminal = Terminal(*make_command(tmp_path, "weak-scaling", "NODES=2", "MODELS=tiny"), columns=100)
+    wait_for(lambda: progress(terminal.lines()))
+    for columns in (40, 80):
+        terminal.resize(columns)
+        wait_for(lambda: "\n" in terminal.output and progress(terminal.lines()))
+    wait_for(lambda: any("round 2" in line for line in progress(terminal.lines())))
+    [line] = progress(terminal.lines())
+    assert re.match(r"tiny-rounds r0: round 2.*0/4 0:\d\d:\d\d", line)
+    terminal.press("\x03")
+    assert terminal.wait(kit.TIMEOUT_S) != 0
+    last = terminal.lines()
+    assert not ESCAPE.search("\n".join(last)), "\n".join(last)
+    assert any("interrupted by SIGINT" in line for line in last)
+    assert "\x1b[?25h" in terminal.output  # the cursor is shown again
