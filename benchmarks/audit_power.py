@@ -1,15 +1,13 @@
-"""The power and the false alarms of the audit's rules: on edits of records, faults of studies, noise.
+"""The power and the false alarms of the audit's rules: on disturbed records, faults of studies, noise.
 
-    python -m benchmarks.audit_power [--runs 200] [--studies 200] [--records FOLDER...]
+    python -m benchmarks.audit_power [--runs 200] [--studies 200]
 
-With folders of real records it edits those instead, and shortens them as a smaller budget would: clean variants. It
-prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets is
-the 95 % interval of the share (Clopper and Pearson).
+It prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets
+is the 95 % interval of the share (Clopper and Pearson).
 """
 
 from __future__ import annotations
 
-import copy
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +19,11 @@ import pandas as pd
 
 from analysis import audit
 from analysis.audit import user_tables
-from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding
+from analysis.audit.findings import TABLE_RULES, Finding
 from analysis.stats.repeats import proportion
-from analysis.study import Study
-from analysis.table.checks import contradictions
-from analysis.table.checks.check import CHECKS
 from analysis.user_table import table as user_table
+from benchmarks import faulty_studies
 from benchmarks.common import Rng, options, show
-from benchmarks.faults import record_attacks, record_edits, studies, study_edits
 from tests.helpers import noisy_records
 from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
@@ -42,81 +37,17 @@ def share(count: int, total: int) -> str:
     return f"{count / total:.3f} ({low:.3f} to {high:.3f})"
 
 
-def left_out(run: RunRecord) -> bool:
-    """Return whether the table leaves a record out: it contradicts itself, or is not complete."""
-    try:
-        return bool(contradictions(run))
-    except (LookupError, TypeError, ValueError, ZeroDivisionError):
-        return True
-
-
-def edits(runs: int) -> Iterator[list[object]]:
-    """Yield for each field the share of single edits, by 5 % to ten times, that are found; first clean records."""
-    rng = np.random.default_rng(SEED)
-    records_by_kind = {kind: [make(rng) for _ in range(runs)] for kind, make in noisy_records.KINDS.items()}
-    for kind, records in records_by_kind.items():
-        yield [f"clean: {kind}", len(records), share(sum(map(left_out, records)), len(records))]
-    for field in (*record_edits.MADE_FROM, *record_edits.NOT_REDUNDANT):
-        detected = [
-            left_out(edited)
-            for records in records_by_kind.values()
-            for run in records[: max(1, runs // 10)]
-            for _ in range(10)
-            if (edited := record_edits.edit(run, field, rng))
-        ]
-        yield [field.name, len(detected), share(sum(detected), len(detected))]
-
-
-def copied(runs: int) -> Iterator[list[object]]:
-    """Yield for each kind of copy within a record the share that is found."""
-    rng = np.random.default_rng(SEED)
-    records = [make(rng) for make in noisy_records.KINDS.values() for _ in range(runs)]
-    for name, duplicate in record_edits.COPIES.items():
-        detected = [left_out(edited) for run in records if (edited := duplicate(run, rng))]
-        yield [name, len(detected), share(sum(detected), len(detected))]
-
-
-_AGAINST_ATTACKS = {*CHECKS, *(rule for attack in record_attacks.ATTACKS.values() for rule in attack.rules)}
-
-
-def detections(name: str, folders: int) -> int:
-    """Return in how many folders a rule that can see this attack fires; if none can, any rule that sees another attack.
-
-    Findings are warnings or worse, unless a note counts too.
-    """
-    rng, count = np.random.default_rng(SEED), 0
-    attack = record_attacks.ATTACKS.get(name)
-    rules = set(attack.rules if attack else ()) or _AGAINST_ATTACKS
-    for _ in range(folders):
-        with tempfile.TemporaryDirectory() as folder:
-            record_attacks.write(record_attacks.attacked(name, rng), Path(folder))
-            findings = audit.launch_findings(Study(Path(folder)))
-        fired = {finding.rule for finding in findings if finding.severity != "note" or (attack and attack.as_note)}
-        count += bool(fired & rules)
-    return count
-
-
-def attacks(folders: int) -> Iterator[list[object]]:
-    """Yield the false alarms on unmodified folders of records, and how often each attack is found."""
-    with ProcessPoolExecutor() as pool:
-        names = (*record_attacks.INNOCENT, *record_attacks.ATTACKS)
-        for name, job in {name: pool.submit(detections, name, folders) for name in names}.items():
-            rules = record_attacks.ATTACKS[name].rules if name in record_attacks.ATTACKS else ()
-            by = ", ".join(rules) or ("any of these" if name in record_attacks.INNOCENT else "none of these")
-            yield [name, share(job.result(), folders), by]
-
-
-def _study_alarms(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
+def _study_alarms(fault: str, truth: faulty_studies.Truth, runs: int) -> tuple[Counter[str], int]:
     """Return how often each rule fires with a warning or worse over so many studies, and in how many any does.
 
     On clean studies these are all rules, on faulty ones those that can see the fault.
     """
     rng, fired, alarms = np.random.default_rng(SEED), Counter[str](), 0
-    rules = studies.FAULTS[fault][1] if fault else tuple(TABLE_RULES)
+    rules = faulty_studies.FAULTS[fault][1] if fault else tuple(TABLE_RULES)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
-            study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
-            tidy, _ = user_tables.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
+            study = faulty_studies.faulty(rng, fault, truth) if fault else faulty_studies.clean(rng, truth)
+            tidy, _ = user_tables.read(user_table.read(faulty_studies.write(study, Path(folder) / "study.csv")))
             names = {f.rule for rule in rules for f in TABLE_RULES[rule](tidy) if f.severity != "note"}
             fired.update(sorted(names))
             alarms += bool(names)
@@ -124,22 +55,22 @@ def _study_alarms(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[
 
 
 TRUTHS = {
-    "noise 1 %, one run a point": studies.Truth(),
-    "noise 3 %, one run a point": studies.Truth(noise=0.03),
-    "noise 1 %, three repeats": studies.Truth(repeats=3),
-    "noise 3 %, three repeats": studies.Truth(noise=0.03, repeats=3),
-    "noise 1 %, ideal scaling, three repeats": studies.Truth(repeats=3, per_doubling=1.0),
+    "noise 1 %, one run a point": faulty_studies.Truth(),
+    "noise 3 %, one run a point": faulty_studies.Truth(noise=0.03),
+    "noise 1 %, three repeats": faulty_studies.Truth(repeats=3),
+    "noise 3 %, three repeats": faulty_studies.Truth(noise=0.03, repeats=3),
+    "noise 1 %, ideal scaling, three repeats": faulty_studies.Truth(repeats=3, per_doubling=1.0),
 }
 
 
-Case = tuple[str, str, studies.Truth]  # name, fault ("": none), truth
+Case = tuple[str, str, faulty_studies.Truth]  # name, fault ("": none), truth
 
 
 def cases() -> list[Case]:
     """Return clean studies, then each fault in two kinds of study."""
     result = [(f"clean: {name}", "", truth) for name, truth in TRUTHS.items()]
-    for fault in studies.FAULTS:
-        for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
+    for fault in faulty_studies.FAULTS:
+        for truth in (faulty_studies.Truth(noise=0.01), faulty_studies.Truth(noise=0.03, repeats=3)):
             result.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
     return result
 
@@ -288,79 +219,13 @@ def table_power(runs: int) -> Iterator[list[object]]:
         yield [name, f"{rule} {share(count, runs)}"]
 
 
-def _alarms(launches: list[RunRecord]) -> set[str]:
-    """Return the rules that fire on the launches of one experiment with a warning or worse, or contradict one."""
-    findings = audit.run_findings([(f"launch {index}", run) for index, run in enumerate(launches)])
-    within = {contradiction.rule for run in launches for contradiction in contradictions(run)}
-    return within | {finding.rule for finding in findings if finding.severity != "note"}
-
-
-def power_rows(folders: Sequence[Path], runs: int) -> Iterator[list[object]]:
-    """Yield, for real launches, the false alarms on clean variants, and then how many edits are found.
-
-    An edit is found if a rule fires that did not fire before. Variants end after a random launch, and launches in
-    rounds after a random round, as with a smaller budget.
-    """
-    experiments: dict[str, list[RunRecord]] = {}
-    paths: dict[str, list[str]] = {}
-    for path, run in Study(*folders).records.items():
-        if run.status == "complete":
-            experiment = str(Path(path).parents[3])  # its folder in the results
-            experiments.setdefault(experiment, []).append(run)
-            paths.setdefault(experiment, []).append(path)
-    if not experiments:
-        raise SystemExit(f"{', '.join(map(str, folders))}: no complete record; give folders such as results")
-    before = {name: _alarms(launches) for name, launches in experiments.items()}
-    sees = {*CHECKS, *(rule for _, rules in study_edits.EDITS.values() for rule in rules)}
-    rng, names, alarmed = np.random.default_rng(SEED), [*experiments], 0
-    for _ in range(runs):
-        launches = copy.deepcopy(experiments[names[int(rng.integers(len(names)))]])
-        launches = launches[: int(rng.integers(1, len(launches) + 1))]
-        for run in launches:
-            count = len({number for number, _ in study_edits.windows_of(run)})
-            if count > 1:
-                study_edits.shorten_to_budget(run, int(rng.integers(1, count)), rng)
-        alarmed += bool(_alarms(launches) & sees)
-    flags = [any(_file_findings(*run)) for name in names for run in zip(experiments[name], paths[name], strict=True)]
-    yield ["clean variants", runs, share(alarmed, runs), "any of these", f"{sum(flags)} of {len(flags)} records"]
-    for name, (edit, _) in study_edits.EDITS.items():
-        rng, detected, tried, rules = np.random.default_rng(SEED), 0, 0, Counter[str]()
-        with_files = 0
-        for _ in range(20 * runs):
-            experiment = names[int(rng.integers(len(names)))]
-            launches = copy.deepcopy(experiments[experiment])
-            if edit(launches, rng):
-                new = _alarms(launches) - before[experiment]
-                tried, detected = tried + 1, detected + bool(new)
-                rules.update(sorted(new))
-                with_files += any(any(_file_findings(*run)) for run in zip(launches, paths[experiment], strict=False))
-            if tried >= max(1, runs // 10):
-                break
-        if tried:
-            by = ", ".join(rule for rule, _ in rules.most_common(3)) or "none"
-            yield [name, tried, share(detected, tried), by, f"{with_files} of {tried}"]
-
-
-def _file_findings(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Yield the findings from the files in the folder of a record."""
-    for rule in ("record_and_parts", "record_and_assignment"):
-        yield from RECORD_RULES[rule](run, path)
-
-
 def main() -> None:
-    runs_help = "records and tables a line; a quarter as many folders"
-    parser = options("audit_power", __doc__, runs=(200, runs_help), studies=(200, "a line; each takes about a second"))
-    parser.add_argument("--records", type=Path, nargs="+", help="folders of real records, to edit those alone")
+
+    help_text = "a line; each takes about a second"
+    parser = options("audit_power", __doc__, runs=(200, "records and tables a line"), studies=(200, help_text))
     arguments = parser.parse_args()
     runs = arguments.runs
-    if arguments.records:
-        headers = ["edits of real launches", "studies", "found", "by", "with the files beside them"]
-        show(power_rows(arguments.records, runs), headers)
-        return
     for headers, rows in (
-        (["single edits of records", "edits", "found"], edits(runs)),
-        (["measurements copied within a record", "records", "found"], copied(runs)),
-        (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], record_findings(runs)),
         (["tables", "named with a warning or worse, share of tables"], table_power(runs)),
         (["studies in a file", "found, share of studies", "by"], study_power(cases(), arguments.studies)),

@@ -63,7 +63,7 @@ def study(rng: Rng, truth: Truth) -> list[history.VerdictName]:
         for at in range(values)
     }
     decided = [at for at, ratio in ratios.items() if not np.isnan(ratio.low)]
-    judged = history.judge_ratios([ratios[at] for at in decided], limit("as_before"))
+    judged = history.judge_ratios([ratios[at] for at in decided], limit("same"))
     return [history.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
-    accounting,
     curves,
     machine,
     measuring,
@@ -68,20 +67,11 @@ def launch_findings(study: Study) -> list[Finding]:
 
 
 def rules_not_run(study: Study) -> list[str]:
-    """Return notes on the rules over records that could not run, with the number of records and what they lack."""
+    """Return a note on the records that cannot be compared with what their ranks wrote."""
     runs = [(path, study.records[path]) for path in sorted(set(study.local["record"]))]
-    in_rounds = [run for _, run in runs if run.config.get("rounds")]
-    wanting = {
-        "stopping_rule": (sum(run.rounds_end_s is None for run in in_rounds), len(in_rounds), "rounds_end_s"),
-        "record_and_parts": (
-            sum(not redundancy.parts_beside(run, path) for path, run in runs), len(runs), "the files of their ranks",
-        ),
-    }  # fmt: skip
-    return [
-        f"{name} could not run on {count} of {all_runs} records, for want of {needed}"
-        for name, (count, all_runs, needed) in wanting.items()
-        if count
-    ]
+    count = sum(not redundancy.parts_beside(run, path) for path, run in runs)
+    lacking = f"record_and_parts could not run on {count} of {len(runs)} records, for want of the files of their ranks"
+    return [lacking] if count else []
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
@@ -103,15 +93,12 @@ def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
 
 
 def _left_out(study: Study) -> Iterator[Finding]:
-    """Yield one finding for each contradiction of a record, or for the other reason why the table leaves it out."""
+    """Yield a finding for each record that the table leaves out."""
     meaning = "It is left out of everything."
     for notice in study.left_out:
-        for pair in notice.contradictions:
-            yield Finding("local", notice.path, pair.rule, "serious", pair.stated, pair.follows, pair.off, meaning)
-        if not notice.contradictions:
-            yield Finding(
-                "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
-            )  # fmt: skip
+        yield Finding(
+            "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
+        )
     for notice in study.failed:
         rounds = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
         yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, rounds)

@@ -188,7 +188,7 @@ def _equal_times(curve: pd.DataFrame, table: pd.DataFrame) -> bool:
         if abs(metrics.change_fraction(implied, speed)) > limit("same"):
             return False
         times.append(time_s)
-    return metrics.change_fraction(min(times), max(times)) <= limit("same_time")
+    return metrics.change_fraction(min(times), max(times)) <= limit("single_runs")
 
 
 @cached_by_table
@@ -246,7 +246,7 @@ def _differ(ratio: Number) -> str:
 
 def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield curves of times whose points divide the same work: training times, job times, or of the same epochs."""
-    curves_of_steps = [c for c in _curves_of_steps(table) if _shortfall(_work(c)["in all"]) >= -limit("same_work")]
+    curves_of_steps = [c for c in _curves_of_steps(table) if _shortfall(_work(c)["in all"]) >= -limit("same")]
     points = [row for curve in curves_of_steps for row in row_dicts(curve)]
     divided = lookup(pd.DataFrame(points, columns=table.columns))
     for quantity in ("wall_s", "job_s"):

@@ -6,21 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from analysis import metrics
 from analysis.audit.findings import EXPERIMENT_RULES, Finding, Severity, finding, graded, rule
 from analysis.audit.records import hardware, ratios
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
-from analysis.table.checks.copies import from_clock
 from analysis.thresholds import limit
 from train.record.record import Order, RunRecord
 
-Scatter = NDArray[np.float32]
-_MOST_STEPS = 256  # steps of a run that are compared with others: more add nothing
 _ENOUGH_LAUNCHES = 3  # of a curve, to estimate how much they differ
 _DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that determine the cores of a rank
 
@@ -53,7 +47,6 @@ class Launch:
     model: tuple[str, int]  # its name and the size of its images
     work: tuple[Any, ...]  # operations and gradient bytes; empty: not counted
     batches: dict[str, int] = field(compare=False)  # of a rank, by the swept values of a point, and its arm
-    scatters: tuple[Scatter, Scatter] = field(compare=False)  # of its steps, and of its windows
 
 
 def launch(run: RunRecord, path: str) -> Launch:
@@ -94,7 +87,6 @@ def launch(run: RunRecord, path: str) -> Launch:
         model=(run.config["model"]["name"], run.config["model"].get("image_size", 0)),
         work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
         batches=_batches(run),
-        scatters=_scatters(run),
     )
 
 
@@ -132,43 +124,6 @@ def _batches(run: RunRecord) -> dict[str, int]:
     return {point: min(values) for point, values in batches.items() if len(values) == 1}
 
 
-def _scatters(run: RunRecord) -> tuple[Scatter, Scatter]:
-    """Return the logarithms of the ratios of successive steps of rank 0, and of its windows, by arm.
-
-    Both are empty if no clock gave the times.
-    """
-    if not run.ranks:
-        return _NOTHING, _NOTHING
-    windows = sorted(run.ranks[0].windows, key=lambda window: (window.round, window.arm))
-    steps = [run.ranks[0].step_times_s, *(window.step_times_s for window in windows)]
-    by_arm: dict[int, list[float]] = defaultdict(list)
-    for window in windows:
-        by_arm[window.arm].append(window.window_s)
-    return _differences(steps), _differences([by_arm[arm] for arm in sorted(by_arm)])
-
-
-_NOTHING: Scatter = np.empty(0, np.float32)
-
-
-def scatter(times_s: list[float]) -> Scatter:
-    """Return the differences of the logarithms of neighbours; none if a time is not positive."""
-    times = np.array(times_s)
-    return np.diff(np.log(times)).astype(np.float32) if (times > 0).all() else _NOTHING
-
-
-def _differences(series: list[list[float]]) -> Scatter:
-    """Return the `scatter` of the series that a clock gave, up to as many values as are compared."""
-    scatters, remaining = [_NOTHING], _MOST_STEPS
-    for times_s in series:
-        first_s = times_s[: remaining + 1]
-        if from_clock(np.array(first_s)).sum() >= len(first_s) / 2:
-            scatters.append(scatter(first_s))
-            remaining -= len(scatters[-1])
-        if remaining <= 0:
-            break
-    return np.concatenate(scatters)
-
-
 @rule(EXPERIMENT_RULES)
 def one_repeat(runs: list[Launch]) -> Iterator[Finding]:
     """Report points measured once: it is not known how much the next run would differ. One finding an experiment.
@@ -195,8 +150,8 @@ def repeats_apart(runs: list[Launch]) -> Iterator[Finding]:
         if len(launches) > 1 and min(speeds := [run.images_per_s for run in launches]) > 0
     ]
     off, run, count = max(spreads, key=lambda spread: spread[0], default=(0.0, None, 0))
-    if run and off > limit("spread"):
-        grade = graded(off, warning=limit("spread"), serious=limit("apart_serious"))
+    if run and off > limit("same"):
+        grade = graded(off, warning=limit("same"), serious=limit("apart_serious"))
         meaning = f"No difference below {off:.0%} means anything here. Is the machine otherwise idle?"
         yield finding(run.path, grade, f"{run.experiment}, {run.point}: {count} repeats", "one number", off, meaning)
 

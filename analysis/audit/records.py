@@ -1,6 +1,6 @@
 """Rules over single run records: whether their numbers can be trusted.
 
-Records that contradict themselves do not reach these rules: the table leaves them out (`analysis.table.checks`).
+Records whose numbers cannot be right do not reach these rules: the table leaves them out (`analysis.table.checks`).
 """
 
 import statistics
@@ -111,8 +111,8 @@ def _drift(rank: Rank, path: str) -> Iterator[Finding]:
         first = max(3, len(steps) // 10)
         early, late = statistics.median(steps[:first]), statistics.median(steps[first:])
         off = metrics.change_fraction(late, early)
-        if off > limit("drift") and _larger_p(steps[:first], steps[first:]) < limit("drift_level"):
-            grade = graded(off, warning=limit("drift"), serious=limit("apart_serious"))
+        if off > limit("same") and _larger_p(steps[:first], steps[first:]) < limit("drift_level"):
+            grade = graded(off, warning=limit("same"), serious=limit("apart_serious"))
             stated = f"rank {rank.rank}: first {first} steps {early:.4g} s"
             meaning = "More warm-up steps are needed before the clock starts."
             yield finding(path, grade, stated, f"{late:.4g} s, as the others", off, meaning)
@@ -187,7 +187,7 @@ def straggler(run: RunRecord, path: str) -> Iterator[Finding]:
         slowest = max(means, key=lambda rank: means[rank])
         others = statistics.median(mean for rank, mean in means.items() if rank != slowest)
         off = metrics.change_fraction(others, means[slowest])
-        if off > limit("straggler"):
+        if off > limit("graded_serious"):
             host = next(rank.host for rank in run.ranks if rank.rank == slowest)
             stated = f"rank {slowest} on {host}: {means[slowest]:.4g} s a step"
             meaning = "Check what else runs on that host, and its cores."

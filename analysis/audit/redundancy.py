@@ -1,11 +1,6 @@
 """Rules on redundant facts: in the files beside a record, in the commit that it names, and within the record."""
 
-import functools
-import hashlib
-import io
 import re
-import subprocess
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime
@@ -23,17 +18,9 @@ from train.record.record import RunRecord
 _MEANING = "Both were written by the same launch: one of them was changed afterwards."
 _FILES_CHANGED = "The record was made from these files: it, or they, were changed afterwards."
 _NOT_WRITTEN = ("summary", "attachments", "started_at", "sha256")  # by the ranks
-_WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}")
 _DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError)  # raised on reading a damaged file
-_BYTES = 4  # of a gradient in fp32
 # Settings that the launcher decides after the command.
 _DECIDED_LATER = ("results", "threads_per_rank", "measure.budget_s", "measure.curve_budget_s")
-_VARIABLES = {
-    "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
-    "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
-    "HOROVOD_CONTROLLER": "distribution.controller",
-    "OMP_NUM_THREADS": "threads_per_rank",
-}
 
 
 def parts_beside(run: RunRecord, path: str) -> bool:
@@ -115,38 +102,6 @@ def _differences(one: Any, other: Any, name: str = "") -> Iterator[tuple[str, An
 
 
 @rule(RECORD_RULES)
-def commit_and_digest(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report a digest of the code that is not that of the commit which the record names, if this repository has it."""
-    environment = run.environment
-    if not (environment and environment.git_commit and run.source_digest) or environment.git_dirty is not False:
-        return
-    digest = _digest_at(environment.git_commit)
-    if digest and digest != run.source_digest:
-        stated = f"commit {environment.git_commit[:12]}, digest of the code {run.source_digest[:12]}"
-        meaning = "Its tree had no changes: another commit ran, or one of both was changed afterwards."
-        yield finding(path, "serious", stated, f"{digest[:12]} at that commit", None, meaning)
-
-
-@functools.cache
-def _digest_at(commit: str) -> str | None:
-    """Return the digest of train/ and conf/ at a commit of this repository; None without such a commit."""
-    if not _WHOLE_COMMIT.fullmatch(commit):
-        return None
-    command = ["git", "-C", str(files.ROOT), "archive", "--format=tar", commit, *files.FOLDERS]
-    try:
-        packed = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        contents = {
-            member.name: hashlib.sha256(file.read()).hexdigest()[: files.DIGITS]
-            for member in archive
-            if Path(member.name).suffix in files.SUFFIXES and (file := archive.extractfile(member))
-        }
-    return files.source_digest(contents)
-
-
-@rule(RECORD_RULES)
 def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a command line whose settings are not those of the configuration: one of them belongs to another run."""
     for key, value in _settings(run.command).items():
@@ -189,22 +144,6 @@ def _equal(text: str, stated: Any) -> bool:
 
 
 @rule(RECORD_RULES)
-def variables_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report environment variables of rank 0 that differ from the configuration that sets them."""
-    variables = run.environment.variables if run.environment else {}
-    horovod = run.config["distribution"]["backend"] == "horovod" and not run.config["distribution"].get("elastic")
-    expected = {name: _configured(run.config, key) for name, key in _VARIABLES.items()}
-    groups = run.config.get("rank_groups") or []
-    if horovod and not groups:
-        expected["HOROVOD_SIZE"] = run.config["nodes"] * run.config["ranks_per_node"]
-    if groups:  # rank 0 has the settings of the first group
-        expected.pop("OMP_NUM_THREADS")
-    for name, value in expected.items():
-        if name in variables and value is not None and horovod and not _equal(variables[name], value):
-            yield finding(path, "serious", f"{name}={variables[name]}", f"{value}, as configured", None, _MEANING)
-
-
-@rule(RECORD_RULES)
 def names_and_settings(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a point or an arm whose name and settings differ: arms were exchanged, or a point was renamed."""
     named = [(run.point, dict(run.swept))]
@@ -218,17 +157,6 @@ def names_and_settings(run: RunRecord, path: str) -> Iterator[Finding]:
             yield finding(path, "serious", f"'{name}'", "an allreduce in its settings", None, _MEANING)
 
 
-@rule(RECORD_RULES)
-def gradients_and_parameters(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report more gradients than the model has parameters, of four bytes each."""
-    parameters = run.config.get("model", {}).get("parameters")
-    if run.work and parameters and run.work.gradient_bytes > _BYTES * parameters:
-        stated = f"{run.work.gradient_bytes} bytes of gradients"
-        follows = f"{_BYTES * parameters} at most, of {parameters} parameters"
-        off = run.work.gradient_bytes / (_BYTES * parameters) - 1
-        yield finding(path, "serious", stated, follows, off, _MEANING)
-
-
 @rule(EXPERIMENT_RULES)
 def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
     """Report launches of one model whose operations for an image, or whose gradients, differ from the rest."""
@@ -238,28 +166,6 @@ def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
             stated = f"{model} at {size} pixels: {work}"
             meaning = "One model is one work: it was another model, or what the record says of it was changed."
             yield finding(deviating[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
-
-
-@rule(RECORD_RULES)
-def gpus_and_device(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report GPUs on which parts of a record disagree: hosts, ranks, and measurements that only CPUs make."""
-    environment = run.environment
-    variables = environment.variables if environment else {}
-    for host in environment.hosts if environment else []:
-        states = [gpu.name for gpu in host.state.gpus] if host.state else host.gpus
-        if states != host.gpus:
-            stated = f"{host.host}: {', '.join(host.gpus) or 'no GPU'}"
-            yield finding(path, "serious", stated, f"{', '.join(states) or 'none'}, by its driver", None, _MEANING)
-    for rank in run.ranks:
-        computing = rank.compute_times_s or any(window.compute_times_s for window in rank.windows)
-        against = {
-            "device=cpu": run.config.get("device") == "cpu",
-            "times of computing, which only CPUs have": bool(computing),
-            "no GPU in the variables": variables.get("CUDA_VISIBLE_DEVICES") == "-1",
-        }
-        if rank.gpu and (others := [name for name, contradicts in against.items() if contradicts]):
-            yield finding(path, "serious", f"rank {rank.rank}: {rank.gpu}", ", ".join(others), None, _MEANING)
-            return
 
 
 @rule(EXPERIMENT_RULES)

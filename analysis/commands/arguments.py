@@ -75,7 +75,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--columns": {"default": "", "metavar": "HEADER=NAME,...", "help": "what headers of FILE mean (docs/tables.md)"},
     "--since": {"type": day, "metavar": "DAY", "help": "leave out sessions that began earlier"},
     "--within": {"type": fraction, "metavar": "FRACTION", "help": "up to this far off a value counts as the same "
-                 "(default: as_before of analysis/thresholds.toml)"},
+                 "(default: same of analysis/thresholds.toml)"},
 }  # fmt: skip
 
 

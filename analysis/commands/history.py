@@ -71,7 +71,7 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 def run_history(options: argparse.Namespace) -> int:
     """Print the history; returns 1 if a point is slower and `strict` is set. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
-    within = options.within or limit("as_before")
+    within = options.within or limit("same")
     changes_by_machine = [history.newest_changes(machine.histories, machine.sessions) for machine in machines]
     rows = iter(history.verdict_rows([change for changes in changes_by_machine for change in changes], within))
     judged = [
@@ -146,7 +146,7 @@ def run_reference(options: argparse.Namespace) -> int:
     machines = measured(options.results, options.experiment, options.since)
     chosen = [machine.sessions if options.since else machine.sessions[-1:] for machine in machines]
     all_sessions, histories = _merged(chosen)
-    new = reference.new_reference(options.name, all_sessions, histories, options.within or limit("as_before"))
+    new = reference.new_reference(options.name, all_sessions, histories, options.within or limit("same"))
     if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why_no_point(histories)}")
     file.parent.mkdir(parents=True, exist_ok=True)

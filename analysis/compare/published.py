@@ -354,7 +354,7 @@ def _stated_standing(curve: Curve, quantity: str) -> Number:
     return between(value, value * (1 - off), value * (1 + off))
 
 
-FLAT = limit("flat")
+FLAT = limit("graded_serious")
 _FINAL = ("validation_accuracy", "train_accuracy")
 
 

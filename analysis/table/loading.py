@@ -16,9 +16,8 @@ import pandas as pd
 
 from analysis import PUBLISHED, TableError
 from analysis.table import controls, schema
-from analysis.table.checks import copies
 from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, Run, contradicted, tabulate
+from analysis.table.runs import Measured, Notice, Run, tabulate
 from train.record import record
 from train.record.record import RecordError, RunRecord
 
@@ -118,14 +117,14 @@ def local(*sources: Path, every_generation: bool = False) -> Local:
     Only the newest generations count, unless `every_generation`, as a history needs them.
 
     The table also has the columns of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms. A
-    file is left out and named with the reason if it cannot be read, contradicts itself (`analysis.table.checks`) or is
-    a copy of another run. So is a failed run, but the rounds that all its ranks had finished are in the table. A folder
-    that does not exist has no records.
+    file is left out and named with the reason if it cannot be read, or its numbers cannot be right
+    (`analysis.table.checks`). So is a failed run, but the rounds that all its ranks had finished are in the table. A
+    folder that does not exist has no records.
     """
     unique = {path for source in sources for path in ([source] if source.is_file() else record.find(source))}
     paths = sorted(unique, key=lambda path: path.parts)  # the same order as of paths, for less work
     files = dict(zip(map(str, paths), _read_all([str(path) for path in paths]), strict=True))
-    contents = _without_copies([file.content for file in files.values()])
+    contents = [file.content for file in files.values()]
     runs = [content for content in contents if isinstance(content, Run)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
@@ -138,13 +137,6 @@ def _newest(runs: list[Run]) -> list[Run]:
     for run in runs:
         newest[run.key] = max(newest.get(run.key, run), run, key=lambda candidate: candidate.generation)
     return [*newest.values()]
-
-
-def _without_copies(contents: list[Run | Notice]) -> list[Run | Notice]:
-    """Return the runs, with a notice in place of each that is a copy of another."""
-    copied = copies.find([content.trace for content in contents if isinstance(content, Run)])
-    notices = {path: contradicted(path, (reason,)) for path, reason in copied.items()}
-    return [notices.get(content.trace.path, content) if isinstance(content, Run) else content for content in contents]
 
 
 def _read(path: str) -> Read:

@@ -16,8 +16,6 @@ import msgspec
 from analysis import metrics
 from analysis.documents import counted
 from analysis.table import checks, hardware, schema
-from analysis.table.checks.check import Contradiction
-from analysis.table.checks.copies import Trace, trace
 from analysis.table.identity import Facts, flat
 from train.record import record as records
 from train.record import recorded_config, rounds, summary
@@ -56,7 +54,6 @@ class Run(NamedTuple):
     key: tuple[str, str, str, int, int]  # the newest generation of each key counts
     generation: int
     points: list[Measured]
-    trace: Trace
     notice: Notice | None = None  # of a launch that failed after whole rounds
 
 
@@ -68,7 +65,6 @@ class Notice:
     path: str
     reason: str
     rounds: int = 0  # whole rounds that a failed launch had measured: they count
-    contradictions: tuple[Contradiction, ...] = ()  # if these are the reason
 
     def __str__(self) -> str:
         """Return path and reason, as the commands print them."""
@@ -83,28 +79,22 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
     if notice and not run.config.get("rounds"):
         return notice
     try:
-        contradictions = checks.contradictions(run)
-        points = [] if contradictions or has_timeline(run) else list(_points(run, path))
+        faults = checks.faults(run)
+        points = [] if faults or has_timeline(run) else list(_points(run, path))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         return notice or Notice(False, path, f"a complete run must have it: {type(error).__name__} {error}")
-    if contradictions:
-        return contradicted(path, contradictions)
+    if faults:
+        return Notice(False, path, "; ".join(faults))
     if wrong := [text for point in points for text in _impossible(point)]:
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=len({*points[0].values["round"]}))
-    return Run(_key(run), run.generation, points, trace(run, path), notice)
+    return Run(_key(run), run.generation, points, notice)
 
 
 def has_timeline(run: RunRecord) -> bool:
     """Return whether Horovod wrote its timeline, which slows it down, so that the run is no point."""
     return bool(run.config["distribution"].get("timeline"))
-
-
-def contradicted(path: str, contradictions: tuple[Contradiction, ...]) -> Notice:
-    """Return the notice of a record that contradicts itself."""
-    reason = f"contradicts itself: {'; '.join(map(str, contradictions))}"
-    return Notice(False, path, reason, contradictions=contradictions)
 
 
 def _failed(failure: Failure | None) -> str:

@@ -10,8 +10,3 @@ def test_a_line_counts_the_studies_that_are_named_and_the_rules_that_do():
     assert lines[0] == ["clean: noise 1 %, three repeats", "0.000 (0.000 to 0.975)", "none"]
     assert lines[1][:2] == ["base 1.3 times too slow; noise 1%, n=1", "1.000 (0.025 to 1.000)"]
     assert "beyond_ideal 1.000" in str(lines[1][2])
-
-
-def test_an_attack_that_leaves_no_trace_is_not_found_and_another_one_is():
-    assert audit_power.detections("another order of the runs", 1) == 0
-    assert audit_power.detections("another seed of a launch in rounds", 1) == 1

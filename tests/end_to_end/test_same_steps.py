@@ -7,7 +7,7 @@ import pytest
 
 from analysis import claims
 from analysis.study import Study
-from analysis.table.checks import contradictions
+from analysis.table.checks import faults
 from tests.helpers.kit import LAUNCH, analyse, records, succeed
 
 pytestmark = pytest.mark.end_to_end
@@ -25,7 +25,7 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert len({*json.loads(mwms.environment.variables["TF_CONFIG"])["cluster"]["worker"]}) == 2
     assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
-    assert contradictions(mwms) == ()
+    assert faults(mwms) == []
     output = analyse("summary", "equivalence", "--results", str(tmp_path))
     agree = [line.split()[0] for line in output.splitlines() if line.endswith("the same steps: agree")]
     assert agree == ["horovod", "mwms", "ps_cpu"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.table.checks import contradictions
+from analysis.table.checks import faults
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, analyse, gloo, launch_command, records, start, succeed, wait_for
 from tests.helpers.patched_ranks import Hold
@@ -89,7 +89,7 @@ def test_two_workers_train_beside_a_parameter_server(tmp_path: Path):
     assert {task: len(tasks) for task, tasks in addresses.items()} == {"worker": 2, "ps": 1, "chief": 1}
     assert (ps.arm, ps.weights_differ) == ("ps", None)
     assert [note for note in ps.notes if note.startswith("not synchronous SGD: ") and "1 parameter server on" in note]
-    assert contradictions(ps) == ()
+    assert faults(ps) == []
 
     output = analyse("summary", "strategies", "--results", str(tmp_path))
     assert "asynchronous" in output
@@ -181,4 +181,4 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     assert [note for note in ps.notes if "2 parameter servers on separate nodes, with 2 cores beside" in note]
     output = analyse("summary", "strategies", "--results", str(results))
     assert "+2 cores for servers" in " ".join(output.split()), output
-    assert contradictions(ps) == ()
+    assert faults(ps) == []

@@ -6,7 +6,7 @@ import pytest
 from analysis import audit
 from analysis.audit import user_tables
 from analysis.user_table import table as user_table
-from benchmarks.faults import studies
+from benchmarks import faulty_studies as studies
 from tests.helpers.findings import check
 from tests.helpers.tidy_rows import curve, table
 

@@ -78,7 +78,7 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
         path = results.add(nodes=nodes)
         path.write_bytes(path.read_bytes().replace(old, new))
         reasons[str(path)] = reason
-    reasons[str(save_unchanged(make_record(nodes=16, step_s=0.0), results.folder))] = "time goes forward"
+    reasons[str(save_unchanged(make_record(nodes=16, step_s=0.0), results.folder))] = "timed steps add up to 0 s"
     results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
     loaded = results.study()
     assert loaded.local["record"].unique().tolist() == [str(good)]

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from analysis.table.checks import faults
+from tests.helpers import noisy_records
+from tests.helpers.run_records import as_sweep, make_record, make_rounds
+from train.record.record import Failure, Resize
+
+
+@pytest.mark.parametrize("kind", noisy_records.KINDS)
+def test_a_record_that_the_launcher_assembles_has_no_fault(kind):
+    assert faults(noisy_records.KINDS[kind](np.random.default_rng(1))) == []
+
+
+ROUNDS = [(0.5, 0.8, 0.55)] * 3
+WRONG = {
+    "a rank is missing": (lambda run: run.ranks.pop(), "1 ranks numbered [0], but 2 are configured"),
+    "ranks out of order": (lambda run: run.ranks.reverse(), "2 ranks numbered [1, 0], but 2 are configured"),
+    "a step is missing": (lambda run: run.ranks[1].step_times_s.pop(), "timed steps and allreduces differ"),
+    "other steps": (lambda run: run.config["measure"].update(timed_steps=9), "4 timed steps, but measure.timed_st"),
+    "steps beyond the phase": (lambda run: run.ranks[0].step_times_s.__setitem__(0, 9.0), "timed steps add up to 10.5"),
+    "no time": (lambda run: run.ranks[0].step_times_s.__setitem__(0, 0.0), "timed steps add up to 1.5 s"),
+    "negative": (lambda run: run.ranks[1].phases_s.update({"import": -1.0}), "rank 1: a phase takes negative time"),
+    "computing": (lambda run: run.ranks[0].compute_times_s.append(0.1), "rank 0: 1 compute_times_s, 4 steps"),
+}  # fmt: skip
+WRONG_ROUNDS = {
+    "a window is missing": (lambda windows: windows.pop(), "its windows are not one of each of its arms in each of 3"),
+    "a window twice": (lambda windows: windows.append(windows[0]), "its windows are not one of each"),
+    "another arm": (lambda windows: setattr(windows[0], "arm", 0), "its windows are not one of each"),
+    "longer than the phase": (lambda windows: setattr(windows[0], "window_s", 99.0), "rank 1: windows add up to"),
+    "steps beyond it": (lambda windows: windows[0].step_times_s.append(9.0), "steps add up to"),
+}
+
+
+@pytest.mark.parametrize(("change", "text"), WRONG.values(), ids=WRONG)
+def test_numbers_that_cannot_be_right(change, text):
+    run = make_record(nodes=2)
+    change(run)
+    assert text in "; ".join(faults(run))
+
+
+@pytest.mark.parametrize(("change", "text"), WRONG_ROUNDS.values(), ids=WRONG_ROUNDS)
+def test_windows_that_cannot_be_right(change, text):
+    run = make_rounds(ROUNDS)
+    assert faults(run) == []
+    change(run.ranks[1].windows)
+    assert text in "; ".join(faults(run))
+
+
+def test_what_a_launch_cannot_have_is_not_missed():
+    assert faults(as_sweep(make_record(nodes=2), {1024: [[0.1] * 3] * 2})) == []
+    elastic = make_record(nodes=2)
+    elastic.resizes = [Resize(9.0, 1, 4, 4, 2, "lost c")]
+    elastic.ranks[1].step_times_s.pop()
+    assert faults(elastic) == []
+    interrupted = make_rounds(ROUNDS)  # during the import: no rank knows its node, and one has written nothing
+    interrupted.status, interrupted.failure = "failed", Failure("interrupted by SIGINT")
+    interrupted.ranks.pop()
+    interrupted.ranks[0].windows.pop()
+    assert faults(interrupted) == []
