@@ -23,7 +23,7 @@ from analysis.stats.verdict import is_above
 _MERGED: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
 _HEADER_CHARACTERS = 14
 
-Arm = tuple[Curve, Split]
+SplitCurve = tuple[Curve, Split]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +52,14 @@ class Comparison:
     others: Sequence[ComparedArm]
 
     @property
-    def arms(self) -> list[Arm]:
+    def arms(self) -> list[SplitCurve]:
         """The base and the others."""
         return [(self.curve, self.split), *((arm.curve, arm.split) for arm in self.others)]
 
 
 def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
     """Return the arms that can be compared, by model and nodes: those of launches that belong together."""
-    groups: dict[tuple[str, str, int], list[Arm]] = {}
+    groups: dict[tuple[str, str, int], list[SplitCurve]] = {}
     for curve, splits in curves:
         fewest = min(split.point.nodes for split in splits)
         for split in splits if curve.arm else ():
@@ -70,7 +70,7 @@ def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Compari
     return [comparison for comparison in result if comparison.others]
 
 
-def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
+def _comparison(nodes: int, arms: Sequence[SplitCurve]) -> Comparison:
     """Return the comparison with the base, the first of the arms; an arm without a repeat in common is left out."""
     (curve, base), *others = arms
     pairs = [(arm, list(_pairs(base, arm[1]))) for arm in others]
@@ -83,7 +83,7 @@ def _pairs(base: Split, split: Split) -> Iterator[tuple[Step, Step]]:
         yield base_steps[step.repeat], step
 
 
-def _compared_arm(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
+def _compared_arm(arm: SplitCurve, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
     """Return one arm with its differences and their parts. pairs: steps of the base and of this arm."""
 
     def difference(number: Callable[[Step], float]) -> Number:

@@ -17,7 +17,7 @@ Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmKey:
     """The identity of an arm of a curve."""
 
     nodes: int
@@ -64,7 +64,7 @@ class ArmTimes:
 class PairedWindows:
     """The times of each arm in one round, or one repeat."""
 
-    arms: Mapping[Arm, ArmTimes]
+    arms: Mapping[ArmKey, ArmTimes]
     exchanges_s: Mapping[int, float] = field(default_factory=dict)  # by nodes: the exchange of the gradients by itself
     repeat: tuple[int, ...] = ()  # of launches: seed and repeat, which other curves share; empty in rounds
 
@@ -111,7 +111,7 @@ class Curve:
         return all(times.synchronous for times in self._times)
 
     @property
-    def points(self) -> list[Arm]:
+    def points(self) -> list[ArmKey]:
         """The arms that are points of the curve, from the fewest nodes on."""
         arms = {arm for launch in self.launches for paired in launch.paired_windows for arm in paired.arms}
         points = [arm for arm in arms if arm.role == "point"]
@@ -170,8 +170,8 @@ def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -
     )
 
 
-def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> Arm:
-    return Arm(nodes, batch_per_rank, role if role in ("control", "in-memory") else "point")
+def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:
+    return ArmKey(nodes, batch_per_rank, role if role in ("control", "in-memory") else "point")
 
 
 def launch_of_rounds(run: RunRecord) -> Launch:
@@ -203,7 +203,7 @@ def exchange_s(windows: Sequence[Window]) -> float:
 
 def launch_of_repeats(runs: Sequence[RunRecord]) -> Launch:
     """Return the repeats of launches of single points: runs of one repeat and seed belong together."""
-    repeats: dict[tuple[int, int], dict[Arm, ArmTimes]] = defaultdict(dict)
+    repeats: dict[tuple[int, int], dict[ArmKey, ArmTimes]] = defaultdict(dict)
     for run in runs:
         steps = min(len(rank.step_times_s) for rank in run.ranks)
         if not steps:

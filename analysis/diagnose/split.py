@@ -36,7 +36,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.diagnose.paired_windows import Arm, ArmTimes, Curve, Launch, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, Launch, PairedWindows
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import singles
@@ -66,7 +66,7 @@ class Step:
 class Split:
     """One point of a curve: its steps, launch by launch."""
 
-    point: Arm
+    point: ArmKey
     ranks: int
     launches: Sequence[Sequence[Step]]
 
@@ -154,24 +154,24 @@ def splits(curve: Curve) -> list[Split]:
     return result
 
 
-def _ranks(curve: Curve, point: Arm) -> int:
+def _ranks(curve: Curve, point: ArmKey) -> int:
     all_times = (paired.arms.get(point) for launch in curve.launches for paired in launch.paired_windows)
     return next(times.ranks for times in all_times if times)
 
 
-def _steps(launch: Launch, point: Arm, first: Arm) -> list[Step]:
+def _steps(launch: Launch, point: ArmKey, first: ArmKey) -> list[Step]:
     rounds = [paired for paired in launch.paired_windows if point in paired.arms and first in paired.arms]
     slowest = slowest_index(rounds, in_memory(point, rounds))
     return [_step(paired, point, first, slowest) for paired in rounds]
 
 
-def in_memory(point: Arm, rounds: Sequence[PairedWindows]) -> Arm:
+def in_memory(point: ArmKey, rounds: Sequence[PairedWindows]) -> ArmKey:
     """Return the arm that differs from a point only in that its batch is in memory; the point itself without one."""
     in_memory_arm = replace(point, role="in-memory")
     return in_memory_arm if rounds and all(in_memory_arm in paired.arms for paired in rounds) else point
 
 
-def slowest_index(rounds: Sequence[PairedWindows], arm: Arm) -> int:
+def slowest_index(rounds: Sequence[PairedWindows], arm: ArmKey) -> int:
     """Return the rank of an arm whose gradients are ready last, on average over the rounds of a launch."""
     computing = [times_s for paired in rounds if (times_s := paired.arms[arm].computing_s) is not None]
     if not computing:
@@ -179,7 +179,7 @@ def slowest_index(rounds: Sequence[PairedWindows], arm: Arm) -> int:
     return int(np.argmax(np.mean([np.mean(times_s, axis=1) for times_s in computing], axis=0)))
 
 
-def _step(paired: PairedWindows, point: Arm, first: Arm, slowest: int) -> Step:
+def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> Step:
     read, base = paired.arms[point], paired.arms[first]
     from_memory, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
@@ -298,7 +298,7 @@ class LateRank(Document):
 Location = tuple[str, int, tuple[int, ...]]  # host, rank, cores
 
 
-def slowest_rank(curve: Curve, point: Arm) -> LateRank | None:
+def slowest_rank(curve: Curve, point: ArmKey) -> LateRank | None:
     """Return the slowest rank of a point; None where one rank computes, or the times of gradients are not known."""
     delays_s: dict[Location, list[list[float]]] = defaultdict(list)
     for launch in curve.launches:
@@ -321,7 +321,7 @@ def slowest_rank(curve: Curve, point: Arm) -> LateRank | None:
     )
 
 
-def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
+def _delays_s(launch: Launch, point: ArmKey) -> dict[Location, list[float]]:
     """Return how long after the mean of the other ranks each rank's gradients are ready, round by round, in s."""
     rounds = [paired for paired in launch.paired_windows if point in paired.arms]
     arm = in_memory(point, rounds)
@@ -338,7 +338,7 @@ def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
     return delays_s
 
 
-def _preempted_fractions(curve: Curve, point: Arm, rank: int) -> tuple[float | None, float | None]:
+def _preempted_fractions(curve: Curve, point: ArmKey, rank: int) -> tuple[float | None, float | None]:
     """Return the shares of a rank's core time that other processes and the hypervisor took, without allreduce."""
     control = replace(point, role="control")
     arms = [paired.arms for launch in curve.launches for paired in launch.paired_windows if point in paired.arms]

@@ -149,7 +149,7 @@ ArmVerdict = Literal["base", "faster", "slower", "no difference", "dropped: sign
 
 
 @dataclass(frozen=True)
-class Arm:
+class ContestArm:
     """One arm of a contest."""
 
     name: str
@@ -169,11 +169,11 @@ class Contest:
     ranks: int
     base: str  # the arm that the others are compared with
     level: float  # of each interval
-    arms: list[Arm]
+    arms: list[ContestArm]
     system: Mapping[str, Any]  # as configured
 
     @property
-    def winner(self) -> Arm | None:
+    def winner(self) -> ContestArm | None:
         """The arm with the largest ratio of those that are faster than the base; None where none is."""
         return next((arm for arm in self.arms if arm.verdict == "faster"), None)
 
@@ -223,7 +223,7 @@ def _contest(
         run, ratio = runs[name], repeats.median(repeats.singles(_ratios(arm_rows, base)), level)
         outcome: ArmVerdict = "base" if name == base_name else _arm_verdict(ratio, arm_rows, leading)
         settings = differing(run, runs[base_name])
-        arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(arm_rows), ratio, outcome))
+        arms.append(ContestArm(name, settings, _exchange(run), speedups.rate_of(arm_rows), ratio, outcome))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
     system = runs[base_name].config["system"]
     return Contest(model, machine, int(base["ranks"].iloc[0]), base_name, level, ranked, system)
@@ -282,7 +282,7 @@ def report(contest: Contest) -> str:
     return "\n".join([title, "", table, "", *textwrap.wrap(_conclusion(contest), WIDTH), note])
 
 
-def _row(arm: Arm, base: str) -> dict[str, str]:
+def _row(arm: ContestArm, base: str) -> dict[str, str]:
     ratio = "" if math.isnan(arm.ratio.value) else arm.ratio.text(".3f")
     return {
         "arm": arm.name,

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.diagnose.paired_windows import Arm, ArmTimes, Curve, Launch, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, Launch, PairedWindows
 from analysis.diagnose.split import Split, splits
 
-ONE_NODE, TWO_NODES = Arm(1, 4), Arm(2, 4)
-CONTROL = Arm(2, 4, "control")
+ONE_NODE, TWO_NODES = ArmKey(1, 4), ArmKey(2, 4)
+CONTROL = ArmKey(2, 4, "control")
 LOCATIONS = [("host0", [0]), ("host0", [1])]
 
 

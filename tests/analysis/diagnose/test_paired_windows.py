@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
-from analysis.diagnose.paired_windows import Arm, curves
+from analysis.diagnose.paired_windows import ArmKey, curves
 from analysis.diagnose.split import splits
 from analysis.study import Study
 from tests.helpers.run_records import QUOTA, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds, strategies
 from train.record.record import CoreUse, Failure, Window
 
-ONE, TWO = Arm(1, 8), Arm(2, 8)
-CONTROL = Arm(2, 8, "control")
+ONE, TWO = ArmKey(1, 8), ArmKey(2, 8)
+CONTROL = ArmKey(2, 8, "control")
 
 
 def read(folder):

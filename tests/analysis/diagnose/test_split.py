@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.diagnose.paired_windows import Arm, Launch, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, Launch, PairedWindows
 from analysis.diagnose.split import largest_loss, slowest_rank, splits
 from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
 
@@ -45,7 +45,7 @@ ARMS = {
         {"slower_or_exchange": 0.4, "rest": 0.2}),
     # 8 images on one rank: 2 s, gradients after 1.8. For 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
     "the time alone is scaled with the batch": (
-        {Arm(1, 8): arm_times([2.0], [1.8]), Arm(2, 4): arm_times([1.3, 1.3], [0.95, 1.0])},
+        {ArmKey(1, 8): arm_times([2.0], [1.8]), ArmKey(2, 4): arm_times([1.3, 1.3], [0.95, 1.0])},
         {"slower": 0.05, "waiting": 0.05, "exchange": 0.2}),
     "a load that is there on one node too is no loss": (
         {ONE_NODE: arm_times([1.0], [0.9], [0.2]), TWO_NODES: arm_times([1.1, 1.1], [0.9, 0.9], [0.2, 0.2]),
@@ -131,7 +131,7 @@ def test_no_slowest_rank_and_no_loss_where_one_computes_or_gradient_times_are_no
 
 
 def test_one_of_four_ranks_is_compared_with_the_mean_of_the_three_others():
-    four = Arm(4, 4)
+    four = ArmKey(4, 4)
     rounds = [PairedWindows({four: arm_times([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6
     launches = [Launch(rounds, [(f"n{k}", [0]) for k in range(4)])]
     result = slowest_rank(replace(curve(rounds), launches=launches), four)
