@@ -70,7 +70,7 @@ class PairedWindows:
 
 
 @dataclass(frozen=True, eq=False)
-class Launch:
+class LaunchWindows:
     """The rounds or repeats of a launch, and the host and cores of each rank of its largest point."""
 
     paired_windows: Sequence[PairedWindows]
@@ -87,7 +87,7 @@ class Curve:
     device: str
     dataset: str
     in_rounds: bool
-    launches: Sequence[Launch]
+    launches: Sequence[LaunchWindows]
     records: Sequence[str]  # paths
     target: str = "diagnose"  # of make, which measures it
     arm: str = ""  # its name among the arms of its experiment
@@ -174,7 +174,7 @@ def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> ArmKey:
     return ArmKey(nodes, batch_per_rank, role if role in ("control", "in-memory") else "point")
 
 
-def launch_of_rounds(run: RunRecord) -> Launch:
+def launch_of_rounds(run: RunRecord) -> LaunchWindows:
     """Return the rounds of a launch that measured all arms."""
     configured = run.config["rounds"]
     arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in configured]
@@ -190,7 +190,7 @@ def launch_of_rounds(run: RunRecord) -> Launch:
         times = {arms[index]: _times_of_windows(arm_windows, run) for index, arm_windows in measured.items()}
         alone = {arms[i].nodes: exchange_s(exchange) for (n, i), exchange in exchanges.items() if n == number}
         rounds.append(PairedWindows(times, alone))
-    return Launch(rounds, [(rank.host, rank.cores) for rank in run.ranks])
+    return LaunchWindows(rounds, [(rank.host, rank.cores) for rank in run.ranks])
 
 
 def exchange_s(windows: Sequence[Window]) -> float:
@@ -201,7 +201,7 @@ def exchange_s(windows: Sequence[Window]) -> float:
     return float(np.mean(np.min([window.step_times_s for window in windows], axis=0)))
 
 
-def launch_of_repeats(runs: Sequence[RunRecord]) -> Launch:
+def launch_of_repeats(runs: Sequence[RunRecord]) -> LaunchWindows:
     """Return the repeats of launches of single points: runs of one repeat and seed belong together."""
     repeats: dict[tuple[int, int], dict[ArmKey, ArmTimes]] = defaultdict(dict)
     for run in runs:
@@ -218,7 +218,7 @@ def launch_of_repeats(runs: Sequence[RunRecord]) -> Launch:
         repeats[run.config["seed"], run.repeat][arm] = _times_of_windows(windows, run)
     in_order = [PairedWindows(repeats[key], repeat=key) for key in sorted(repeats)]
     largest = max(runs, key=lambda run: run.workers)
-    return Launch(in_order, [(rank.host, rank.cores) for rank in largest.ranks])
+    return LaunchWindows(in_order, [(rank.host, rank.cores) for rank in largest.ranks])
 
 
 def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:

@@ -36,7 +36,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, Launch, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, LaunchWindows, PairedWindows
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import singles
@@ -159,7 +159,7 @@ def _ranks(curve: Curve, point: ArmKey) -> int:
     return next(times.ranks for times in all_times if times)
 
 
-def _steps(launch: Launch, point: ArmKey, first: ArmKey) -> list[Step]:
+def _steps(launch: LaunchWindows, point: ArmKey, first: ArmKey) -> list[Step]:
     rounds = [paired for paired in launch.paired_windows if point in paired.arms and first in paired.arms]
     slowest = slowest_index(rounds, in_memory(point, rounds))
     return [_step(paired, point, first, slowest) for paired in rounds]
@@ -321,7 +321,7 @@ def slowest_rank(curve: Curve, point: ArmKey) -> LateRank | None:
     )
 
 
-def _delays_s(launch: Launch, point: ArmKey) -> dict[Location, list[float]]:
+def _delays_s(launch: LaunchWindows, point: ArmKey) -> dict[Location, list[float]]:
     """Return how long after the mean of the other ranks each rank's gradients are ready, round by round, in s."""
     rounds = [paired for paired in launch.paired_windows if point in paired.arms]
     arm = in_memory(point, rounds)

@@ -44,7 +44,7 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchInfo:
     """One record: where, when and with what."""
 
     path: str
@@ -61,7 +61,7 @@ class Session:
     """Launches that were measured together, and their rows of the local table."""
 
     number: int  # from 1, of this machine
-    launches: tuple[Launch, ...]  # ascending by time
+    launches: tuple[LaunchInfo, ...]  # ascending by time
     table: pd.DataFrame
 
     @property
@@ -89,21 +89,21 @@ def provenance(run: RunRecord) -> Provenance:
     return Provenance(commit, ", ".join(drivers), ", ".join(kernels), image, tuple(sorted(env.versions.items())))
 
 
-def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Launch]:
+def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[LaunchInfo]:
     """Return the launches that a local table has rows of, ascending by time; records: by path."""
     machine = table.drop_duplicates("record").set_index("record")["machine"]
     launches = [_launch(str(path), records[str(path)], str(name)) for path, name in machine.items()]
     return sorted(launches, key=lambda launch: (launch.started_at, launch.path))
 
 
-def _launch(path: str, run: RunRecord, machine: str) -> Launch:
+def _launch(path: str, run: RunRecord, machine: str) -> LaunchInfo:
     key = (run.point, run.config_hash, run.repeat)
-    return Launch(path, run.sha256, run.started_at, key, machine, provenance(run), sets.provenance(run))
+    return LaunchInfo(path, run.sha256, run.started_at, key, machine, provenance(run), sets.provenance(run))
 
 
-def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
+def _split(ordered: Iterable[LaunchInfo]) -> list[list[LaunchInfo]]:
     """Return the launches of one machine, ascending by time, split into sessions."""
-    groups: list[list[Launch]] = []
+    groups: list[list[LaunchInfo]] = []
     keys: set[tuple[str, str, int]] = set()
     for launch in ordered:
         if not groups or launch.key in keys or launch.provenance != groups[-1][0].provenance:
@@ -119,11 +119,11 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
 
     table: its local rows. records: by path.
     """
-    by_machine: dict[str, list[Launch]] = defaultdict(list)
+    by_machine: dict[str, list[LaunchInfo]] = defaultdict(list)
     for launch in launches(table, records):
         by_machine[launch.machine].append(launch)
 
-    def session(number: int, launches: list[Launch]) -> Session:
+    def session(number: int, launches: list[LaunchInfo]) -> Session:
         rows = table[table["record"].isin([launch.path for launch in launches])]
         return Session(number, tuple(launches), controls.attach(rows))
 

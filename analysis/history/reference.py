@@ -17,7 +17,7 @@ import msgspec
 
 from analysis import TableError
 from analysis.documents import about
-from analysis.history import UNITS, Change, Key, Launch, Session, Unit, Values, launch_mean
+from analysis.history import UNITS, Change, Key, LaunchInfo, Session, Unit, Values, launch_mean
 from train.record import record
 
 VERSION = 1
@@ -92,7 +92,7 @@ def _point(key: Key, values: Values) -> Point:
     return Point(**asdict(key), unit=UNITS[key.quantity], value=mean.value, low=low, high=high, launches=launches)
 
 
-def provenances(launches: Iterable[Launch]) -> Provenances:
+def provenances(launches: Iterable[LaunchInfo]) -> Provenances:
     """Return the provenance of some launches."""
     distinct = {launch.provenance for launch in launches}
     pairs = sorted({pair for p in distinct for pair in p.versions})

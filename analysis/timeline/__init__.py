@@ -51,7 +51,7 @@ class RankTimes:
 
 
 @dataclass(frozen=True)
-class Launch:
+class TracedLaunch:
     """One launch: its record, the times of its ranks, and Horovod's timeline."""
 
     run: RunRecord
@@ -73,7 +73,7 @@ def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = N
     return sorted(path for _, path in newest.values())
 
 
-def load_launch(path: Path, run: RunRecord) -> Launch:
+def load_launch(path: Path, run: RunRecord) -> TracedLaunch:
     """Load the launch whose record `run` is at `path`.
 
     Raises TableError if a file next to it is missing or changed.
@@ -81,7 +81,7 @@ def load_launch(path: Path, run: RunRecord) -> Launch:
     folder, timeline = path.parent, protocol.horovod_timeline_path(path.parent)
     for file in (timeline, *(protocol.operations_path(folder, rank.rank) for rank in run.ranks)):
         _check(file, run.attachments.get(file.name))
-    return Launch(run, [_rank_times(rank, folder) for rank in run.ranks], read_horovod(timeline))
+    return TracedLaunch(run, [_rank_times(rank, folder) for rank in run.ranks], read_horovod(timeline))
 
 
 def _check(path: Path, sha256: str | None) -> None:
@@ -280,7 +280,7 @@ def timed_steps(times: RankTimes) -> list[StepAt]:
     return [step for step in times.steps if step.phase == "timed"]
 
 
-def steps_of_rank_0(launch: Launch) -> list[dict[str, Part]]:
+def steps_of_rank_0(launch: TracedLaunch) -> list[dict[str, Part]]:
     """Return the parts of each timed step; none where a GPU computes: gradients then have no times."""
     steps = zip(timed_steps(launch.ranks[0]), *_ready_s(launch), strict=False)
     return [step_parts(step, ready_s, launch.horovod.spans) for step, *ready_s in steps if ready_s]
@@ -291,14 +291,14 @@ def has_part(steps: Steps, name: str) -> bool:
     return any(step[name].time_s for step in steps)
 
 
-def _ready_s(launch: Launch) -> list[list[float]]:
+def _ready_s(launch: TracedLaunch) -> list[list[float]]:
     """Return when the gradients of each rank were ready, timed step by timed step; none where a GPU computes."""
     timed = [timed_steps(times) for times in launch.ranks]
     ready = [[step.computed_at for step in steps if step.computed_at is not None] for steps in timed]
     return ready if sum(map(len, ready)) == sum(map(len, timed)) else []
 
 
-def steps_by_rank(launch: Launch) -> list[RankSteps]:
+def steps_by_rank(launch: TracedLaunch) -> list[RankSteps]:
     """Return the timed steps of each rank compared with the others; empty lists where a GPU computes."""
     ready = _ready_s(launch)
     if not ready:

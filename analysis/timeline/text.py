@@ -22,11 +22,11 @@ from analysis.stats.repeats import median
 from analysis.timeline import (
     EXCHANGE,
     PARTS,
-    Launch,
     RankSteps,
     RankTimes,
     Span,
     Steps,
+    TracedLaunch,
     exchange_spans,
     has_part,
     steps_by_rank,
@@ -43,7 +43,7 @@ _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}
 _SHOWN_RANKS = 16
 
 
-def report(launch: Launch, steps: Steps) -> str:
+def report(launch: TracedLaunch, steps: Steps) -> str:
     """Return the tables and sentences of one launch; steps: empty where their parts are not known."""
     sections = [_title(launch)]
     if steps:
@@ -52,7 +52,7 @@ def report(launch: Launch, steps: Steps) -> str:
     return "\n\n".join(sections)
 
 
-def _title(launch: Launch) -> str:
+def _title(launch: TracedLaunch) -> str:
     config = launch.run.config
     exchange = config["distribution"]
     cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
@@ -63,7 +63,7 @@ def _title(launch: Launch) -> str:
     return f"== {labels.name(config['model']['name'])}, {size}, {design}: {steps} timed steps"
 
 
-def host_count(launch: Launch) -> int:
+def host_count(launch: TracedLaunch) -> int:
     """Return the number of hosts of a launch."""
     return len({times.rank.host for times in launch.ranks})
 
@@ -89,7 +89,7 @@ def _parts(steps: Steps) -> str:
     return tabulate(rows, headers=["[ms a step of rank 0]", "median", "while it computed"], disable_numparse=True)
 
 
-def _ranks(launch: Launch) -> str:
+def _ranks(launch: TracedLaunch) -> str:
     ranks = steps_by_rank(launch)
     if len(ranks) > _SHOWN_RANKS:
         ranks = sorted(ranks, key=lambda rank: -statistics.median(rank.behind_s))[:_SHOWN_RANKS]
@@ -98,7 +98,7 @@ def _ranks(launch: Launch) -> str:
     return tabulate(rows, headers=headers, disable_numparse=True)
 
 
-def sentences(launch: Launch, steps: Steps) -> Iterator[str]:
+def sentences(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
     """Yield what follows from the tables, and how to read the times."""
     if not steps:
         yield "A GPU computes, so the time at which gradients are ready is not known, nor what overlapped."
@@ -113,7 +113,7 @@ def sentences(launch: Launch, steps: Steps) -> Iterator[str]:
     )
 
 
-def _exchange(launch: Launch, steps: Steps) -> Iterator[str]:
+def _exchange(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
     operation_s = [sum(step[name].time_s for name in _OPERATION) for step in steps]
     overlapped_s = [sum(step[name].overlapped_s for name in _OPERATION) for step in steps]
     whole_s = statistics.median(operation_s)
@@ -175,7 +175,7 @@ class LaunchTimeline(Document):
     trace: Annotated[str, about("the file for Perfetto that was written")]
 
 
-def as_json(launch: Launch, steps: Steps, trace: Path) -> LaunchTimeline:
+def as_json(launch: TracedLaunch, steps: Steps, trace: Path) -> LaunchTimeline:
     """Return one launch; steps: the parts of each timed step, empty where they are not known."""
     run, exchange = launch.run, launch.run.config["distribution"]
     parts = [name for name in PARTS if steps and (name not in EXCHANGE or has_part(steps, name))]
@@ -219,7 +219,7 @@ _PHASES, _STEPS, _IN_STEP, _OTHER_TENSORS, _TENSORS, _THREADS = 100_001, 100_002
 Event = dict[str, Any]
 
 
-def trace(launch: Launch) -> dict[str, Any]:
+def trace(launch: TracedLaunch) -> dict[str, Any]:
     """Return the trace of a launch for JSON."""
     origin_s = min(phase.begin_s for times in launch.ranks for phase in times.phases)
     events = [event for times in launch.ranks for event in _rank_events(times, origin_s)]
@@ -261,7 +261,7 @@ def _step_events(pid: int, steps: Sequence[StepAt], origin_s: float) -> Iterator
             yield _complete((pid, _IN_STEP), "waiting, exchange and update", *rest)
 
 
-def _horovod_events(launch: Launch, origin_s: float) -> Iterator[Event]:
+def _horovod_events(launch: TracedLaunch, origin_s: float) -> Iterator[Event]:
     """Yield a thread for each tensor of the steps, and one for all others: each variable has a broadcast."""
     timeline = launch.horovod
     exchanged = [span.tensor for step in launch.ranks[0].steps for span in exchange_spans(step, timeline.spans)]
@@ -300,7 +300,7 @@ def _metadata(pid: int, kind: str, name: str, tid: int = 0) -> Event:
     return {"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": {"name": name}}
 
 
-def write_trace(launch: Launch, folder: Path) -> Path:
+def write_trace(launch: TracedLaunch, folder: Path) -> Path:
     """Write the trace of a launch into a folder, and return its path. The same launch gives the same bytes."""
     run = launch.run
     repeat = f"-r{run.repeat}" if run.repeat else ""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, Launch, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, LaunchWindows, PairedWindows
 from analysis.diagnose.split import Split, splits
 
 ONE_NODE, TWO_NODES = ArmKey(1, 4), ArmKey(2, 4)
@@ -49,7 +49,7 @@ def paired_windows(
 def curve(rounds: Sequence[PairedWindows], launches: int = 1) -> Curve:
     """Return a curve with these rounds, divided among launches."""
     size = -(-len(rounds) // launches)
-    parts = [Launch(rounds[begin : begin + size], LOCATIONS) for begin in range(0, len(rounds), size)]
+    parts = [LaunchWindows(rounds[begin : begin + size], LOCATIONS) for begin in range(0, len(rounds), size)]
     return Curve("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, parts, ["r0"] * launches)
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.timeline import Launch, load_launch
+from analysis.timeline import TracedLaunch, load_launch
 from tests.helpers.run_records import make_record, save
 from train.record import protocol, record
 from train.record.record import RankTimeline, StepAt
@@ -47,7 +47,7 @@ def horovod_events(steps: int = STEPS + 3) -> list[dict]:
     return events
 
 
-def load(path: Path) -> Launch:
+def load(path: Path) -> TracedLaunch:
     """Load the launch whose record is at `path`."""
     return load_launch(path, record.load(path))
 

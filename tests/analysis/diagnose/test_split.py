@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.diagnose.paired_windows import ArmKey, Launch, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, LaunchWindows, PairedWindows
 from analysis.diagnose.split import largest_loss, slowest_rank, splits
 from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
 
@@ -133,7 +133,7 @@ def test_no_slowest_rank_and_no_loss_where_one_computes_or_gradient_times_are_no
 def test_one_of_four_ranks_is_compared_with_the_mean_of_the_three_others():
     four = ArmKey(4, 4)
     rounds = [PairedWindows({four: arm_times([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6
-    launches = [Launch(rounds, [(f"n{k}", [0]) for k in range(4)])]
+    launches = [LaunchWindows(rounds, [(f"n{k}", [0]) for k in range(4)])]
     result = slowest_rank(replace(curve(rounds), launches=launches), four)
     assert result.host == "n3"
     assert result.behind_s.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
