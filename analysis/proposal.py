@@ -54,7 +54,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SupportedCurve:
     """A scaling curve with its rows: measured sizes in order, then predicted ones."""
 
     experiment: str
@@ -82,12 +82,12 @@ class Proposal:
 
     threshold: float
     plan: Plan
-    curves: list[Curve]
+    curves: list[SupportedCurve]
     facts: dict[str, str]  # as from `facts`
     caveats: list[str]
     notes: list[str]
 
-    def curves_in(self, kind: Kind) -> list[Curve]:
+    def curves_in(self, kind: Kind) -> list[SupportedCurve]:
         """Return the curves of weak or of strong scaling."""
         return [curve for curve in self.curves if curve.kind == kind]
 
@@ -124,7 +124,7 @@ def proposal(
 
 def _curves(
     rows: pd.DataFrame, threshold: float, plan: Plan, to: Sequence[int], learned: calibration.PublishedCurves
-) -> list[Curve]:
+) -> list[SupportedCurve]:
     measured = rows[rows["kind"].eq("measured")]
     if measured.empty:
         return []
@@ -143,7 +143,7 @@ def _curves(
 def _curve(
     points: Sequence[summary.Point], predictable: reading.Curve | None, threshold: float, plan: Plan,
     to: Sequence[int], learned: calibration.PublishedCurves,
-) -> Curve:  # fmt: skip
+) -> SupportedCurve:  # fmt: skip
     points = sorted(points, key=lambda point: point.runs["ranks"].iloc[0])
     verdicts = _verdicts(points, threshold)
     rows = [_measured(point, verdict, plan) for point, verdict in zip(points, verdicts, strict=True)]
@@ -157,7 +157,7 @@ def _curve(
     if predictable:
         predicted, remarks = _predicted(predictable, rows, threshold, plan, to, learned)
         rows += predicted
-    return Curve(first["experiment"], kind, labels.name(first["model"]), series, rows, supported, remarks)
+    return SupportedCurve(first["experiment"], kind, labels.name(first["model"]), series, rows, supported, remarks)
 
 
 def _is_valid(point: summary.Point) -> bool:
@@ -232,7 +232,7 @@ def _supported(rows: Sequence[Row]) -> int | None:
     return supported
 
 
-def sentence(curve: Curve, threshold: float) -> str:
+def sentence(curve: SupportedCurve, threshold: float) -> str:
     """Return a sentence with the number of nodes that the measured rows support."""
     base, rest = curve.measured[0], curve.measured[1:]
     name = f"{curve.name}, {curve.kind} scaling"
@@ -286,7 +286,7 @@ def _listed(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
-def _notes(curves: Sequence[Curve]) -> list[str]:
+def _notes(curves: Sequence[SupportedCurve]) -> list[str]:
     covers = dict.fromkeys(row.efficiency.covers for curve in curves for row in curve.measured[1:])
     notes = [
         "Efficiency is the speedup by throughput over the ratio of ranks; the base is the smallest size of a curve.",
@@ -300,7 +300,7 @@ def _notes(curves: Sequence[Curve]) -> list[str]:
     return notes
 
 
-def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence[Curve]) -> list[str]:
+def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence[SupportedCurve]) -> list[str]:
     """Return how these measurements differ from those on a cluster."""
     caveats: list[str] = []
     hosts = len({host.host for run in records if run.environment for host in run.environment.hosts})
@@ -350,7 +350,7 @@ def title(content: Proposal) -> str:
     return f"Scaling of {', '.join(dict.fromkeys(curve.model for curve in content.curves))}"
 
 
-def _cells(curve: Curve, row: Row, threshold: float) -> dict[str, str]:
+def _cells(curve: SupportedCurve, row: Row, threshold: float) -> dict[str, str]:
     return {
         "model": curve.name,
         "nodes": str(row.nodes),
@@ -364,7 +364,7 @@ def _cells(curve: Curve, row: Row, threshold: float) -> dict[str, str]:
     }
 
 
-def _cost(curve: Curve, row: Row, plan: Plan) -> dict[str, str]:
+def _cost(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, str]:
     return {
         "model": curve.name,
         "scaling": curve.kind,

@@ -11,7 +11,7 @@ from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.diagnose import comparison, text
 from analysis.diagnose.comparison import ArmComparison, comparisons
-from analysis.diagnose.paired_windows import Curve, curves
+from analysis.diagnose.paired_windows import CurveTimes, curves
 from analysis.diagnose.split import (
     JobPhases,
     LargestLoss,
@@ -66,12 +66,12 @@ def run_diagnose(options: argparse.Namespace) -> int:
     return 0
 
 
-def _verdicts(curve: Curve, points: list[Split]) -> tuple[LargestLoss, LateRank | None]:
+def _verdicts(curve: CurveTimes, points: list[Split]) -> tuple[LargestLoss, LateRank | None]:
     """Return the verdicts on the largest point."""
     return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
 
 
-def _sections(rows: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]) -> list[str]:
+def _sections(rows: pd.DataFrame, split_curves: list[tuple[CurveTimes, list[Split]]]) -> list[str]:
     """Return the sections to print: each comparison of arms, each other curve, the jobs, how to read the numbers."""
     comparison_list = comparisons(split_curves)
     sections = [comparison.report(compared) for compared in comparison_list]

@@ -23,7 +23,7 @@ Axes = Mapping[str, str]  # experiment -> the key that its local records sweep
 
 
 @dataclass(frozen=True)
-class Curve:
+class ComparedCurve:
     """The rates of one model: one size (of the axis) and one rate a run or round, ascending by size.
 
     `unit` is images/s, or x if only the ratios of the rates are known.
@@ -52,7 +52,7 @@ class Curve:
         """Return the runs as `speedups.curve` takes them, over the column `size`."""
         return speedups.points(self.sizes, self.rates, self.pairs)
 
-    def only(self, sizes: Iterable[float]) -> Curve:
+    def only(self, sizes: Iterable[float]) -> ComparedCurve:
         """Return the curve at these sizes alone."""
         chosen = set(sizes)
         mask = [size in chosen for size in self.sizes]
@@ -70,7 +70,7 @@ class Curve:
         nth = self.sizes.index(size)
         return rounded(self.rates[nth], self.half_units[nth] if self.half_units else 0.0)
 
-    def by_launch(self) -> Curve:
+    def by_launch(self) -> ComparedCurve:
         """Return the curve with one rate per launch: the harmonic mean over its rounds."""
         if not self.in_rounds:
             return self
@@ -102,7 +102,7 @@ def column(axis: str, rows: pd.DataFrame) -> str:
     return "ranks_per_node" if axis == "ranks_per_node" else "axis_value"
 
 
-def published_curves(table: pd.DataFrame, swept: Axes) -> list[Curve]:
+def published_curves(table: pd.DataFrame, swept: Axes) -> list[ComparedCurve]:
     """Return every published curve, over the axis that local records of its experiment sweep.
 
     Curves are of throughputs; of stated speedups without throughputs; and of wall times and job times of equal work, as
@@ -118,7 +118,7 @@ def published_curves(table: pd.DataFrame, swept: Axes) -> list[Curve]:
     return curves
 
 
-def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "throughput") -> Iterator[Curve]:
+def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "throughput") -> Iterator[ComparedCurve]:
     based = bases(table)
     for (experiment, *_), group in rows.groupby(["experiment", *_SETTING], dropna=False):
         axis = swept.get(str(experiment), "")
@@ -130,10 +130,10 @@ def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "thr
             yield _published_curve(curve.sort_values(over), over, by, shared)
 
 
-def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) -> Curve:
+def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) -> ComparedCurve:
     points = row_dicts(rows)
     first = points[0]
-    return Curve(
+    return ComparedCurve(
         first["report"], first["experiment"], first["model"], first["device"],
         cell_text(first, "device", "gpu", "machine", "dataset", *shared), over, by,
         tuple(float(size) for size in rows[over]), tuple(float(rate) for rate in rows["rate"]),
@@ -142,14 +142,14 @@ def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) 
     )  # fmt: skip
 
 
-def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
+def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[ComparedCurve]:
     rows = measured(table, *RATES, *PER_RANK)
     rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
     job_rates = metrics.whole_job(rows["value"], rows["ranks"].astype(float))
     yield from _curves(rows.assign(rate=rows["value"].mask(rows["quantity"].isin(PER_RANK), job_rates)), table, swept)
 
 
-def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
+def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[ComparedCurve]:
     """Yield each speedup that is stated over one node as a curve of two points."""
     rows = table[table["kind"].eq("stated") & table["quantity"].eq("speedup_throughput") & table["nodes"].gt(1)]
     for curve in _curves(rows.assign(rate=rows["value"]), table, swept):
@@ -157,13 +157,13 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
         yield replace(curve, sizes=(1.0, *curve.sizes), rates=(1.0, *curve.rates), half_units=halves)
 
 
-def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
+def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> ComparedCurve:
     """Return the curve of one local series over a column; `runs` as from `speedups.rates` for `by`."""
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
     shared = [first["kept"]] if first["kept"] else []
     reasons = controls.why_invalid(runs) if over in SIZES else [""] * len(runs)
-    return Curve(
+    return ComparedCurve(
         "", first["experiment"], first["model"], first["device"],
         cell_text(first, "device", "machine", "dataset", *shared, "precision", "measure")
         + (", in rounds" if by == "throughput" and runs["round"].notna().any() else ""), over, by,

@@ -16,7 +16,7 @@ import pandas as pd
 from msgspec import structs
 
 from analysis import TableError, metrics, speedups
-from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
+from analysis.compare.curves import SIZES, ComparedCurve, axes, cell_text, column, local_curve, published_curves
 from analysis.curves import uncertain
 from analysis.derived import stated_number
 from analysis.documents import D, Document, NumberField, PValue, about, filled
@@ -168,8 +168,8 @@ class Comparisons:
 class Subject:
     """A quantity of two curves: at one size, over another size for a ratio, or of the whole curve."""
 
-    published: Curve
-    local: Curve
+    published: ComparedCurve
+    local: ComparedCurve
     quantity: str
     at: float | None = None
     over: float | None = None
@@ -236,7 +236,7 @@ def compare_number(
     ), judged
 
 
-def compare_curves(published: Curve, local: Curve, tolerances: Tolerances) -> Iterator[Judged]:
+def compare_curves(published: ComparedCurve, local: ComparedCurve, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare two curves of one model over the same axis: rates, ratios to the smallest common size, and shape.
 
     On an axis of scaling the ratios are speedup and efficiency. The shape is the efficiency that each doubling keeps,
@@ -263,7 +263,7 @@ def compare_curves(published: Curve, local: Curve, tolerances: Tolerances) -> It
     yield from _shapes(published, local, tolerances)
 
 
-def _shapes(published: Curve, local: Curve, tolerances: Tolerances) -> Iterator[Judged]:
+def _shapes(published: ComparedCurve, local: ComparedCurve, tolerances: Tolerances) -> Iterator[Judged]:
     """Compare the efficiency that each doubling keeps, without points that are not valid as scaling results.
 
     It is for information if both curves have the same two sizes: then it repeats their speedup.
@@ -289,7 +289,7 @@ def _shapes(published: Curve, local: Curve, tolerances: Tolerances) -> Iterator[
     yield compare_number(subject, stated, _per_doubling(valid), tolerance, note)
 
 
-def _per_doubling(local: Curve) -> Number:
+def _per_doubling(local: ComparedCurve) -> Number:
     if local.in_rounds:
         return median(speedups.shares_per_doubling(local.points(), "size"))
     return metrics.per_doubling(local.sizes, local.rates)
@@ -298,7 +298,9 @@ def _per_doubling(local: Curve) -> Number:
 _EQUAL = Bounds(1.0, 1.0)  # the ratio of equal numbers
 
 
-def compare_order(pairs: Sequence[tuple[Curve, Curve]], quantity: str, tolerances: Tolerances) -> Iterator[Judged]:
+def compare_order(
+    pairs: Sequence[tuple[ComparedCurve, ComparedCurve]], quantity: str, tolerances: Tolerances
+) -> Iterator[Judged]:
     """Compare the order of the models: the share of their pairs that are ordered as in the report.
 
     `pairs` has the published and the local curve of each model. They are ordered by throughput at the smallest size, or
@@ -336,14 +338,14 @@ def compare_order(pairs: Sequence[tuple[Curve, Curve]], quantity: str, tolerance
     yield compare_number(subject, exact(1.0), share, subject.tolerance(tolerances), note)
 
 
-def _standing(curve: Curve, quantity: str) -> Number:
+def _standing(curve: ComparedCurve, quantity: str) -> Number:
     curve = curve.by_launch()
     if quantity == "order_by_efficiency":
         return metrics.per_doubling(curve.sizes, curve.rates)
     return student.mean(curve.only([min(curve.sizes)]).rates)
 
 
-def _stated_standing(curve: Curve, quantity: str) -> Number:
+def _stated_standing(curve: ComparedCurve, quantity: str) -> Number:
     """Return the number by which a published curve is ordered, with its rounding at both ends of the curve."""
     first, last = min(curve.sizes), max(curve.sizes)
     if quantity != "order_by_efficiency":
@@ -406,7 +408,7 @@ def stated_values(local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judge
                 yield from _stated_on_curve(local_curve(runs, over, by), tolerances)
 
 
-def _stated_on_curve(curve: Curve, tolerances: Tolerances) -> Iterator[Judged]:
+def _stated_on_curve(curve: ComparedCurve, tolerances: Tolerances) -> Iterator[Judged]:
     names = {f"{name}_{curve.by.replace(' ', '_')}": name for name in ("speedup", "efficiency")}
     names |= {"images_per_s": "rate"} if curve.by == "throughput" else {}
     first = min(curve.sizes)
@@ -432,7 +434,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     curves = published_curves(published, axes(local))
     rows: list[Judged] = []
     alone: list[str] = []
-    orders: dict[tuple[str, ...], list[tuple[Curve, Curve]]] = defaultdict(list)
+    orders: dict[tuple[str, ...], list[tuple[ComparedCurve, ComparedCurve]]] = defaultdict(list)
     for (experiment, model, _), series in local.groupby(["experiment", "model", "series"], sort=False):
         candidates = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         candidates = [c for c in candidates if c.device == series["device"].iloc[0]] or candidates
@@ -458,7 +460,9 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     return Comparisons(corrected, [*dict.fromkeys(alone)], unmatched)
 
 
-def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[ReportComparison]) -> list[str]:
+def _published_alone(
+    table: pd.DataFrame, curves: Sequence[ComparedCurve], rows: Sequence[ReportComparison]
+) -> list[str]:
     """Return the published curves and single numbers without a comparison, as lines of text."""
     compared = {((row.report, row.experiment, row.published_on), row.model) for row in rows}
     unmatched: dict[str, set[str]] = defaultdict(set)
@@ -473,7 +477,7 @@ def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequenc
     return [f"{setting}: {', '.join(sorted(unmatched[setting]))}" for setting in sorted(unmatched)]
 
 
-def _other_sizes(published: Curve, local: Curve) -> Iterator[str]:
+def _other_sizes(published: ComparedCurve, local: ComparedCurve) -> Iterator[str]:
     sizes = [sorted(set(curve.sizes)) for curve in (local, published)]
     if sizes[0] != sizes[1]:
         at_local, at_published = (", ".join(f"{size:g}" for size in s) for s in sizes)
@@ -481,7 +485,7 @@ def _other_sizes(published: Curve, local: Curve) -> Iterator[str]:
         yield f"{local.experiment}, {local.model}: local at {at_local}, report {published.report} at {at_published}"
 
 
-def _orders(pairs: Sequence[tuple[Curve, Curve]], tolerances: Tolerances) -> Iterator[Judged]:
+def _orders(pairs: Sequence[tuple[ComparedCurve, ComparedCurve]], tolerances: Tolerances) -> Iterator[Judged]:
     """Compare both orders of the models of one report and setting, without models with two local series."""
     models = [local.model for _, local in pairs]
     pairs = [pair for pair in pairs if pair[0].model and models.count(pair[1].model) == 1]

@@ -11,7 +11,7 @@ from typing import Annotated
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.diagnose.paired_windows import Curve
+from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import PARTS, Part, Split, Step
 from analysis.diagnose.text import NAMES, milliseconds, page
 from analysis.documents import Document, NumberField, about, filled
@@ -23,14 +23,14 @@ from analysis.stats.verdict import is_above
 _MERGED: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
 _HEADER_CHARACTERS = 14
 
-SplitCurve = tuple[Curve, Split]
+SplitCurve = tuple[CurveTimes, Split]
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedArm:
     """One arm: its steps, and by how many seconds each is longer than that of the base in the same repeat."""
 
-    curve: Curve
+    curve: CurveTimes
     split: Split
     longer: Number
     parts: Mapping[Part, Number]  # of the difference; together they are all of it
@@ -47,7 +47,7 @@ class Comparison:
     """The arms of one model on so many nodes: the base, and the others in the order of their names."""
 
     nodes: int
-    curve: Curve
+    curve: CurveTimes
     split: Split
     others: Sequence[ComparedArm]
 
@@ -57,7 +57,7 @@ class Comparison:
         return [(self.curve, self.split), *((arm.curve, arm.split) for arm in self.others)]
 
 
-def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
+def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Comparison]:
     """Return the arms that can be compared, by model and nodes: those of launches that belong together."""
     groups: dict[tuple[str, str, int], list[SplitCurve]] = {}
     for curve, splits in curves:
@@ -138,7 +138,7 @@ def table(comparison: Comparison) -> str:
     return tabulate(rows, headers=headers, disable_numparse=True)
 
 
-def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
+def _cells(curve: CurveTimes, split: Split, parts: list[Part]) -> Iterator[str]:
     absent = {part: "none" if part == "waiting" and not curve.waits else "not known" for part in parts}
     numbers = [milliseconds(split.part(part)) if part in split.parts else absent[part] for part in parts]
     numbers += [milliseconds(split.measured), split.efficiency.text(".2f")]

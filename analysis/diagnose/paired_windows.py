@@ -78,7 +78,7 @@ class LaunchWindows:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class CurveTimes:
     """The measurements of one model over nodes."""
 
     model: str
@@ -118,7 +118,7 @@ class Curve:
         return sorted(points, key=lambda arm: (arm.nodes, arm.batch_per_rank))
 
 
-def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]:
+def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[CurveTimes]:
     """Return the curves over nodes in the rows of one experiment, by model and series; records: by path.
 
     An arm that is only on several nodes begins with the arm on fewer (`speedups.base_of`), which then is no curve.
@@ -150,11 +150,11 @@ def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
     return speedups.base_of(points, measured)
 
 
-def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -> Curve:
+def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -> CurveTimes:
     first, runs = points.iloc[0], [*records.values()]
     in_rounds = bool(runs[0].config.get("rounds"))
     launches = [launch_of_rounds(run) for run in runs] if in_rounds else [launch_of_repeats(runs)]
-    curve = Curve(
+    curve = CurveTimes(
         str(first["model"]), label, str(first["machine"]), str(first["device"]), str(first["dataset"]), in_rounds,
         launches, [*records], flat=first["gradients"] in ("", "flat"),
     )  # fmt: skip

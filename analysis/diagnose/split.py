@@ -36,7 +36,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, LaunchWindows, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import singles
@@ -143,7 +143,7 @@ class Split:
         return repeats.arithmetic_mean(values) if all(values) and values else None
 
 
-def splits(curve: Curve) -> list[Split]:
+def splits(curve: CurveTimes) -> list[Split]:
     """Return the points of a curve, from the fewest nodes on, without those that share no round with the first one."""
     points = curve.points
     result = []
@@ -154,7 +154,7 @@ def splits(curve: Curve) -> list[Split]:
     return result
 
 
-def _ranks(curve: Curve, point: ArmKey) -> int:
+def _ranks(curve: CurveTimes, point: ArmKey) -> int:
     all_times = (paired.arms.get(point) for launch in curve.launches for paired in launch.paired_windows)
     return next(times.ranks for times in all_times if times)
 
@@ -298,7 +298,7 @@ class LateRank(Document):
 Location = tuple[str, int, tuple[int, ...]]  # host, rank, cores
 
 
-def slowest_rank(curve: Curve, point: ArmKey) -> LateRank | None:
+def slowest_rank(curve: CurveTimes, point: ArmKey) -> LateRank | None:
     """Return the slowest rank of a point; None where one rank computes, or the times of gradients are not known."""
     delays_s: dict[Location, list[list[float]]] = defaultdict(list)
     for launch in curve.launches:
@@ -338,7 +338,7 @@ def _delays_s(launch: LaunchWindows, point: ArmKey) -> dict[Location, list[float
     return delays_s
 
 
-def _preempted_fractions(curve: Curve, point: ArmKey, rank: int) -> tuple[float | None, float | None]:
+def _preempted_fractions(curve: CurveTimes, point: ArmKey, rank: int) -> tuple[float | None, float | None]:
     """Return the shares of a rank's core time that other processes and the hypervisor took, without allreduce."""
     control = replace(point, role="control")
     arms = [paired.arms for launch in curve.launches for paired in launch.paired_windows if point in paired.arms]

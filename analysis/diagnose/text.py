@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.diagnose.paired_windows import Curve
+from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, Part, Split
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
@@ -44,7 +44,7 @@ def milliseconds(value: Number) -> str:
     return value.over(1e-3).text(".0f" if abs(value.value) >= 0.1 else ".3g")
 
 
-def report(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> str:
+def report(curve: CurveTimes, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> str:
     """Return the whole diagnosis of a curve: table and sentences."""
     rounds = sum(map(len, splits[-1].launches))
     design = f"{rounds} rounds in {len(curve.launches)}" if curve.in_rounds else f"{rounds} repeats of single"
@@ -58,11 +58,11 @@ def page(title: str, table: str, sentences: Iterable[str]) -> str:
     return "\n".join([f"== {title}", "", table, "", *(textwrap.fill(sentence, WIDTH) for sentence in sentences)])
 
 
-def _title(curve: Curve) -> str:
+def _title(curve: CurveTimes) -> str:
     return ", ".join(filter(None, (labels.name(curve.model), curve.series)))
 
 
-def largest_loss_line(curve: Curve, split: Split, loss: LargestLoss) -> str:
+def largest_loss_line(curve: CurveTimes, split: Split, loss: LargestLoss) -> str:
     """Return the largest loss of a point, with its share of a step, in a line; "" if none is certain."""
     if loss.part is None:
         return ""
@@ -96,7 +96,7 @@ def _optional(value: Number | None) -> str:
     return "" if value is None else milliseconds(value)
 
 
-def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: LateRank | None) -> Iterator[str]:
+def sentences(curve: CurveTimes, split: Split, loss: LargestLoss, slowest: LateRank | None) -> Iterator[str]:
     """Yield sentences on the largest point, and on what to do."""
     nodes = counted(split.point.nodes, "node")
     names = [NAMES[part] for part in loss.candidates]
@@ -121,7 +121,7 @@ def sentences(curve: Curve, split: Split, loss: LargestLoss, slowest: LateRank |
         yield _slowest_rank(slowest)
 
 
-def _advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> Iterator[str]:
+def _advice(curve: CurveTimes, split: Split, part: Part, slowest: LateRank | None) -> Iterator[str]:
     meaning, action, command = advice(curve, split, part, slowest)
     yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {meaning}"
     yield f"Try first: {action} `{shlex.join(command)}`"
@@ -203,7 +203,7 @@ _ADVICE: dict[str, tuple[str, str, Command]] = {
 }
 
 
-def advice(curve: Curve, split: Split, part: Part, slowest: LateRank | None) -> tuple[str, str, list[str]]:
+def advice(curve: CurveTimes, split: Split, part: Part, slowest: LateRank | None) -> tuple[str, str, list[str]]:
     """Return what a part of the step of a point means, what to try first against it, and the command for that."""
     case: str = part
     if slowest and part == "waiting" and slowest.certain:
@@ -234,7 +234,7 @@ def _hidden(split: Split) -> str:
     return f"{alone_text}: that any of it is hidden is not significant."
 
 
-def _command_line(command: Command, curve: Curve, split: Split) -> list[str]:
+def _command_line(command: Command, curve: CurveTimes, split: Split) -> list[str]:
     data = [f"MODELS={curve.model}"]
     data += ["DEVICE=gpu"] if curve.device == "gpu" else []
     data += [f"DATASET={curve.dataset}"] if curve.dataset != "synthetic" else []
@@ -276,7 +276,7 @@ class DiagnosedCurve(Document):
     sentences: Annotated[Sequence[str], about("the diagnosis in words")]
 
 
-def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> DiagnosedCurve:
+def as_json(curve: CurveTimes, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> DiagnosedCurve:
     """Return one curve: its points, the largest loss of the largest point, the slowest rank, the sentences."""
     return filled(
         DiagnosedCurve,

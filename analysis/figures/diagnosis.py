@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import labels
 from analysis.diagnose.comparison import Comparison, comparisons
-from analysis.diagnose.paired_windows import Curve, curves
+from analysis.diagnose.paired_windows import CurveTimes, curves
 from analysis.diagnose.split import LOSSES, Part, Split, splits
 from analysis.diagnose.text import NAMES
 from analysis.figures import WITH_CONTROL, Kind, Points, plots
@@ -56,7 +56,7 @@ def _diagnosis(points: Points) -> Figure:
 Pair = tuple["Axes", "Axes"]
 
 
-def _points(axes: Pair, curve: Curve, points: list[Split], label: str) -> None:
+def _points(axes: Pair, curve: CurveTimes, points: list[Split], label: str) -> None:
     _stack(axes[0], points)
     _bounds(axes[1], points)
     axes[0].set_title(_title(curve, points[-1]), loc="left")
@@ -80,7 +80,7 @@ def _arms(axes: Pair, compared: Comparison) -> None:
                 label.set_multialignment("right")  # up, as it is rotated: each line begins at the axis
 
 
-def _name(curve: Curve) -> str:
+def _name(curve: CurveTimes) -> str:
     """Return the name of an arm, marked if it is asynchronous."""
     if curve.synchronous:
         return curve.arm
@@ -93,7 +93,7 @@ def _ticks(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(False, axis="x")
 
 
-def _title(curve: Curve, largest: Split) -> str:
+def _title(curve: CurveTimes, largest: Split) -> str:
     count = sum(len(steps) for steps in largest.launches)
     parts = [labels.name(curve.model), f"{count} {'rounds' if curve.in_rounds else 'repeats'}", curve.series]
     return textwrap.fill(", ".join(part for part in parts if part), 60)

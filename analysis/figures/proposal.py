@@ -12,7 +12,7 @@ import matplotlib as mpl
 from analysis.figures import plots
 from analysis.figures.files import small_font
 from analysis.figures.plots import MM, Line
-from analysis.proposal import Curve, Kind, Proposal, Section
+from analysis.proposal import Kind, Proposal, Section, SupportedCurve
 from analysis.stats import Number
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
     panels[2].axhline(content.threshold, color="black", linestyle="--", lw=0.8, label=label)
 
 
-def _lines(curve: Curve, quantity: str, number: int) -> list[Line]:
+def _lines(curve: SupportedCurve, quantity: str, number: int) -> list[Line]:
     """Return the measured sizes as a line, and predicted ones hollow and dotted; invalid sizes are hollow, too."""
     colour = plots.nth_colour(number)
     measured = curve.measured

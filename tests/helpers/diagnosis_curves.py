@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.diagnose.paired_windows import ArmKey, ArmTimes, Curve, LaunchWindows, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows
 from analysis.diagnose.split import Split, splits
 
 ONE_NODE, TWO_NODES = ArmKey(1, 4), ArmKey(2, 4)
@@ -46,14 +46,14 @@ def paired_windows(
     )
 
 
-def curve(rounds: Sequence[PairedWindows], launches: int = 1) -> Curve:
+def curve(rounds: Sequence[PairedWindows], launches: int = 1) -> CurveTimes:
     """Return a curve with these rounds, divided among launches."""
     size = -(-len(rounds) // launches)
     parts = [LaunchWindows(rounds[begin : begin + size], LOCATIONS) for begin in range(0, len(rounds), size)]
-    return Curve("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, parts, ["r0"] * launches)
+    return CurveTimes("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, parts, ["r0"] * launches)
 
 
-def arm(name: str, rounds: Sequence[PairedWindows], is_base: bool = False) -> tuple[Curve, list[Split]]:
+def arm(name: str, rounds: Sequence[PairedWindows], is_base: bool = False) -> tuple[CurveTimes, list[Split]]:
     """Return an arm of separate launches, without a control, and its splits: the nth round is the nth repeat."""
     repeats = [
         replace(windows, arms={arm: times for arm, times in windows.arms.items() if arm != CONTROL}, repeat=(0, n))
@@ -72,7 +72,7 @@ def without_gradient_times(rounds: Sequence[PairedWindows]) -> list[PairedWindow
     ]  # fmt: skip
 
 
-def noisy(draw_round: Callable[[np.random.Generator], PairedWindows], rounds: int, seed: int) -> Curve:
+def noisy(draw_round: Callable[[np.random.Generator], PairedWindows], rounds: int, seed: int) -> CurveTimes:
     """Return a curve of so many rounds, each drawn independently."""
     random = np.random.default_rng(seed)
     return curve([draw_round(random) for _ in range(rounds)])
