@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
-from analysis.diagnose.split import PARTS, Part, Split, Step
+from analysis.diagnose.split import PARTS, PartName, Split, Step
 from analysis.diagnose.text import NAMES, milliseconds, page
 from analysis.documents import Document, NumberField, about, filled
 from analysis.stats import Number, repeats
@@ -20,7 +20,7 @@ from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
 
 # Parts that are merged if one of two arms does not separate them.
-_MERGED: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
+_MERGED: tuple[PartName, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
 _HEADER_CHARACTERS = 14
 
 SplitCurve = tuple[CurveTimes, Split]
@@ -33,8 +33,8 @@ class ComparedArm:
     curve: CurveTimes
     split: Split
     longer: Number
-    parts: Mapping[Part, Number]  # of the difference; together they are all of it
-    reasons: Sequence[Part] = ()  # the significant parts of a significant difference that may be the largest
+    parts: Mapping[PartName, Number]  # of the difference; together they are all of it
+    reasons: Sequence[PartName] = ()  # the significant parts of a significant difference that may be the largest
 
     @property
     def differs(self) -> bool:
@@ -97,14 +97,14 @@ def _compared_arm(arm: SplitCurve, pairs: Sequence[tuple[Step, Step]]) -> Compar
     sign = 1 if is_above(whole) else -1
     largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
 
-    def smaller(part: Part) -> bool:
+    def smaller(part: PartName) -> bool:
         return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
 
     rivals = [largest, *(part for part in others if not smaller(part))]
     return ComparedArm(*arm, whole, parts, [part for part in rivals if is_above(parts[part].scaled(sign))])
 
 
-def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[Part, Callable[[Step], float]]:
+def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[PartName, Callable[[Step], float]]:
     """Return the seconds of each part in which steps can differ; a part that an arm does not have takes no time.
 
     If only one of both arms separates slower computing, waiting and exchange, they are merged.
@@ -114,7 +114,7 @@ def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[Part, Callable[[Step], 
     if any("slower_or_exchange" in step.parts_s for step in steps):
         present = (present - {*_MERGED}) | {"slower_or_exchange"}
 
-    def number(part: Part) -> Callable[[Step], float]:
+    def number(part: PartName) -> Callable[[Step], float]:
         parts = _MERGED if part == "slower_or_exchange" else (part,)
         return lambda step: sum(step.parts_s.get(name, 0.0) for name in parts)
 
@@ -131,14 +131,14 @@ def report(comparison: Comparison) -> str:
 
 def table(comparison: Comparison) -> str:
     """Return a row an arm: the parts of its step and the step in ms, its efficiency; below each its interval."""
-    parts: list[Part] = [part for part in NAMES if any(part in split.parts for _, split in comparison.arms)]
+    parts: list[PartName] = [part for part in NAMES if any(part in split.parts for _, split in comparison.arms)]
     names = [textwrap.fill(NAMES[part], _HEADER_CHARACTERS) for part in parts]
     rows = [[curve.arm, *_cells(curve, split, parts)] for curve, split in comparison.arms]
     headers = ["[ms a step]", *names, "measured\nstep", "efficiency"]
     return tabulate(rows, headers=headers, disable_numparse=True)
 
 
-def _cells(curve: CurveTimes, split: Split, parts: list[Part]) -> Iterator[str]:
+def _cells(curve: CurveTimes, split: Split, parts: list[PartName]) -> Iterator[str]:
     absent = {part: "none" if part == "waiting" and not curve.waits else "not known" for part in parts}
     numbers = [milliseconds(split.part(part)) if part in split.parts else absent[part] for part in parts]
     numbers += [milliseconds(split.measured), split.efficiency.text(".2f")]
@@ -211,9 +211,9 @@ class ArmDifference(Document):
 
     arm: str
     longer_s: Annotated[NumberField, about("step of the arm less that of the base in the same repeat")]
-    parts_longer_s: Annotated[Mapping[Part, NumberField], about("by part; they add up")]
+    parts_longer_s: Annotated[Mapping[PartName, NumberField], about("by part; they add up")]
     differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
-    reasons: Annotated[Sequence[Part], about("significant parts of the same sign that may be the largest")]
+    reasons: Annotated[Sequence[PartName], about("significant parts of the same sign that may be the largest")]
 
 
 class ArmComparison(Document):

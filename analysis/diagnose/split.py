@@ -43,9 +43,9 @@ from analysis.stats.repeats import singles
 from analysis.stats.verdict import is_above
 
 # "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
-Part = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
-PARTS: tuple[Part, ...] = get_args(Part)
-LOSSES: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
+PartName = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
+PARTS: tuple[PartName, ...] = get_args(PartName)
+LOSSES: tuple[PartName, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
 
 Values = list[list[float]]  # by launch, then by round
 
@@ -57,7 +57,7 @@ class Step:
     measured_s: float
     base_s: float  # measured at the point with the fewest nodes, scaled with the batch per rank
     base_input_s: float  # the input part of it
-    parts_s: Mapping[Part, float]
+    parts_s: Mapping[PartName, float]
     exchange_alone_s: float | None = None
     repeat: tuple[int, ...] = ()  # as in `PairedWindows`
 
@@ -71,7 +71,7 @@ class Split:
     launches: Sequence[Sequence[Step]]
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PartName]:
         """The parts that are known in every round, in order."""
         return [part for part in PARTS if all(part in step.parts_s for steps in self.launches for step in steps)]
 
@@ -85,15 +85,15 @@ class Split:
     def _mean(self, number: Callable[[Step], float]) -> Number:
         return repeats.arithmetic_mean(self._values(number))
 
-    def part(self, part: Part) -> Number:
+    def part(self, part: PartName) -> Number:
         """Return the seconds of a part: the mean over rounds."""
         return self._mean(lambda step: step.parts_s[part])
 
-    def share(self, part: Part) -> Number:
+    def share(self, part: PartName) -> Number:
         """Return a part as a fraction of the measured step."""
         return self._mean(lambda step: step.parts_s[part] / step.measured_s)
 
-    def difference(self, part: Part, other: Part) -> Number:
+    def difference(self, part: PartName, other: PartName) -> Number:
         """Return by how many seconds one part is longer than another in the same round."""
         return self._mean(lambda step: step.parts_s[part] - step.parts_s[other])
 
@@ -107,7 +107,7 @@ class Split:
         """The efficiency by throughput, over the fewest nodes: the median over rounds."""
         return repeats.median(self._values(lambda step: step.base_s / step.measured_s))
 
-    def efficiency_without(self, part: Part) -> Number:
+    def efficiency_without(self, part: PartName) -> Number:
         """Return the efficiency if this part took no time, at most: other parts may take its place.
 
         Without input the fewest nodes have none either.
@@ -119,7 +119,7 @@ class Split:
 
         return repeats.median(self._values(efficiency))
 
-    def step_without(self, part: Part) -> Number:
+    def step_without(self, part: PartName) -> Number:
         """Return the seconds a step if this part took no time, at least."""
         return self._mean(lambda step: step.measured_s - step.parts_s[part])
 
@@ -183,7 +183,7 @@ def _step(paired: PairedWindows, point: ArmKey, first: ArmKey, slowest: int) -> 
     read, base = paired.arms[point], paired.arms[first]
     from_memory, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
-    parts: dict[Part, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
+    parts: dict[PartName, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
     if point != first:
         control = paired.arms.get(replace(point, role="control"))
         parts |= _parts_beyond_alone(from_memory, control, slowest, _alone(alone, scale))
@@ -210,7 +210,9 @@ def _alone(times: ArmTimes, scale: float) -> _Alone:
     return _Alone(float(np.mean(times.steps_s)) * scale, *means)
 
 
-def _parts_beyond_alone(times: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone) -> dict[Part, float]:
+def _parts_beyond_alone(
+    times: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone
+) -> dict[PartName, float]:
     """Return the parts that several nodes add to the step of the fewest.
 
     times: with allreduce and the batch in memory. control: the same without allreduce.
@@ -218,7 +220,7 @@ def _parts_beyond_alone(times: ArmTimes, control: ArmTimes | None, slowest: int,
     if not times.waits:
         return _parts_without_waiting(times, alone)
     others = np.arange(len(times.steps_s)) != slowest
-    parts: dict[Part, float] = {}
+    parts: dict[PartName, float] = {}
     if times.computing_s is not None:
         behind = times.computing_s.max(axis=0) - times.computing_s[others].mean(axis=0)
         parts["waiting"] = float(np.mean(behind))
@@ -226,12 +228,12 @@ def _parts_beyond_alone(times: ArmTimes, control: ArmTimes | None, slowest: int,
         parts |= _parts_of_control(control, slowest, alone, parts)
     elif times.computing_s is not None and alone.computing_s is not None:
         parts["slower"] = float(np.mean(times.computing_s[others])) - alone.computing_s
-    remaining: Part = "exchange" if "slower" in parts else "slower_or_exchange"
+    remaining: PartName = "exchange" if "slower" in parts else "slower_or_exchange"
     parts[remaining] = float(np.mean(times.steps_s)) - alone.step_s - sum(parts.values())
     return parts
 
 
-def _parts_without_waiting(times: ArmTimes, alone: _Alone) -> dict[Part, float]:
+def _parts_without_waiting(times: ArmTimes, alone: _Alone) -> dict[PartName, float]:
     """Return the parts that asynchronous ranks add to the step of the fewest nodes: means over all of them."""
     longer_s = float(np.mean(times.steps_s)) - alone.step_s
     if times.computing_s is None or alone.computing_s is None:
@@ -240,7 +242,9 @@ def _parts_without_waiting(times: ArmTimes, alone: _Alone) -> dict[Part, float]:
     return {"slower": slower_s, "exchange": longer_s - slower_s}
 
 
-def _parts_of_control(control: ArmTimes, slowest: int, alone: _Alone, parts: Mapping[Part, float]) -> dict[Part, float]:
+def _parts_of_control(
+    control: ArmTimes, slowest: int, alone: _Alone, parts: Mapping[PartName, float]
+) -> dict[PartName, float]:
     """Return the parts that the control shows: computing, and `waiting` if it is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
     slower_s = float(np.mean(control.steps_s[others])) - alone.step_s
@@ -261,11 +265,11 @@ def _parts_of_control(control: ArmTimes, slowest: int, alone: _Alone, parts: Map
 class LargestLoss:
     """The largest loss of a point: one part, one of several, or none that is significantly above zero."""
 
-    candidates: Sequence[Part]  # the largest on average first
+    candidates: Sequence[PartName]  # the largest on average first
     enough: bool = True  # whether there are enough rounds for intervals
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> PartName | None:
         """The part that is significantly the largest; None where none is."""
         return self.candidates[0] if len(self.candidates) == 1 and self.enough else None
 

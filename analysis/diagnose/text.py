@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
-from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, Part, Split
+from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
@@ -17,7 +17,7 @@ from analysis.stats.repeats import MIN_VALUES
 WIDTH = 110
 _FORM = ".3g"
 
-NAMES: dict[Part, str] = {
+NAMES: dict[PartName, str] = {
     "alone": "computing, as one node alone does",
     "slower": "slower computing beside others",
     "shared": "cores shared with other processes",
@@ -29,7 +29,7 @@ NAMES: dict[Part, str] = {
 }
 
 # Labels of the efficiency if one part took no time.
-WITHOUT: dict[Part, str] = {
+WITHOUT: dict[PartName, str] = {
     "slower": "computing as fast as alone",
     "shared": "no core shared",
     "waiting": "no waiting",
@@ -86,7 +86,7 @@ def table(splits: Sequence[Split]) -> str:
     return tabulate(rows, headers=["[ms a step]", *headers], disable_numparse=True)
 
 
-def _part(split: Split, part: Part) -> str:
+def _part(split: Split, part: PartName) -> str:
     if part not in split.parts:
         return ""
     return f"{milliseconds(split.part(part))}, {100 * split.share(part).value:.0f} %"
@@ -121,7 +121,7 @@ def sentences(curve: CurveTimes, split: Split, loss: LargestLoss, slowest: LateR
         yield _slowest_rank(slowest)
 
 
-def _advice(curve: CurveTimes, split: Split, part: Part, slowest: LateRank | None) -> Iterator[str]:
+def _advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | None) -> Iterator[str]:
     meaning, action, command = advice(curve, split, part, slowest)
     yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {meaning}"
     yield f"Try first: {action} `{shlex.join(command)}`"
@@ -203,7 +203,7 @@ _ADVICE: dict[str, tuple[str, str, Command]] = {
 }
 
 
-def advice(curve: CurveTimes, split: Split, part: Part, slowest: LateRank | None) -> tuple[str, str, list[str]]:
+def advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | None) -> tuple[str, str, list[str]]:
     """Return what a part of the step of a point means, what to try first against it, and the command for that."""
     case: str = part
     if slowest and part == "waiting" and slowest.certain:
@@ -254,9 +254,9 @@ class DiagnosedPoint(Document):
     ranks: int
     batch_per_rank: int
     measured_s: Annotated[NumberField, about("time of a step")]
-    parts_s: Annotated[Mapping[Part, NumberField], about("its parts; they add up")]
+    parts_s: Annotated[Mapping[PartName, NumberField], about("its parts; they add up")]
     efficiency_throughput: Annotated[NumberField, about("over the fewest nodes")]
-    efficiency_without: Annotated[Mapping[Part, NumberField], about("efficiency without one part, at most")]
+    efficiency_without: Annotated[Mapping[PartName, NumberField], about("efficiency without one part, at most")]
     exchange_alone_s: Annotated[NumberField | None, about("exchange of the gradients by itself; null: not measured")]
     exchange_hidden_s: Annotated[NumberField | None, about("hidden part of it; below zero: more is exposed")]
 
@@ -270,8 +270,8 @@ class DiagnosedCurve(Document):
     design: Literal["rounds", "launches"]
     launches: int
     points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
-    largest_loss: Annotated[Part | None, about("at the largest point; null: not decided")]
-    candidates: Annotated[Sequence[Part], about("losses that could be the largest")]
+    largest_loss: Annotated[PartName | None, about("at the largest point; null: not decided")]
+    candidates: Annotated[Sequence[PartName], about("losses that could be the largest")]
     slowest_rank: Annotated[LateRank | None, about("of the largest point")]
     sentences: Annotated[Sequence[str], about("the diagnosis in words")]
 

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import labels
 from analysis.diagnose.comparison import Comparison, comparisons
 from analysis.diagnose.paired_windows import CurveTimes, curves
-from analysis.diagnose.split import LOSSES, Part, Split, splits
+from analysis.diagnose.split import LOSSES, PartName, Split, splits
 from analysis.diagnose.text import NAMES
 from analysis.figures import WITH_CONTROL, Kind, Points, plots
 from analysis.stats import Number
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_SHADES: dict[Part, str] = {
+_SHADES: dict[PartName, str] = {
     "alone": "0.82",
     "slower": plots.ORANGE,
     "shared": plots.PINK,
@@ -33,7 +33,7 @@ _SHADES: dict[Part, str] = {
     "rest": "0.55",
 }
 _MARK_SPACING = 0.2  # between the marks of two parts at one point
-_MARKERS: dict[Part, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
+_MARKERS: dict[PartName, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
 
 
 def _diagnosis(points: Points) -> Figure:
@@ -136,7 +136,7 @@ def _longer(axes: Axes, compared: Comparison) -> None:
     axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
 
 
-def _marks(axes: Axes, points: Sequence[Mapping[Part, Number]], wholes: Sequence[float], label: str) -> None:
+def _marks(axes: Axes, points: Sequence[Mapping[PartName, Number]], wholes: Sequence[float], label: str) -> None:
     """Draw the losses of each point on the x axis side by side, with their intervals, and a bar at the whole."""
     parts = [part for part in LOSSES if any(part in numbers for numbers in points)]
     for nth, part in enumerate(parts, 1):

@@ -219,14 +219,14 @@ EXCHANGE = ("negotiation", "late", "queue", "copy", "wire", "unmarked")  # parts
 
 
 @dataclass(frozen=True)
-class Part:
+class StepPart:
     """The time of one part of a step, and the part of it during which rank 0 computed, in s."""
 
     time_s: float
     overlapped_s: float = 0.0
 
 
-Steps = Sequence[dict[str, Part]]  # the parts of each timed step
+Steps = Sequence[dict[str, StepPart]]  # the parts of each timed step
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def timed_steps(times: RankTimes) -> list[StepAt]:
     return [step for step in times.steps if step.phase == "timed"]
 
 
-def steps_of_rank_0(launch: TracedLaunch) -> list[dict[str, Part]]:
+def steps_of_rank_0(launch: TracedLaunch) -> list[dict[str, StepPart]]:
     """Return the parts of each timed step; none where a GPU computes: gradients then have no times."""
     steps = zip(timed_steps(launch.ranks[0]), *_ready_s(launch), strict=False)
     return [step_parts(step, ready_s, launch.horovod.spans) for step, *ready_s in steps if ready_s]
@@ -314,7 +314,7 @@ def steps_by_rank(launch: TracedLaunch) -> list[RankSteps]:
     ]
 
 
-def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> dict[str, Part]:
+def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> dict[str, StepPart]:
     """Return the parts of one step of rank 0.
 
     With one tensor `computing`, `cycle`, `negotiation`, `queue`, `copy`, `wire`, `unmarked` and `after`, less what of
@@ -330,14 +330,16 @@ def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) ->
              for kind in ("negotiation", "operation", "queue", "copy", "wire")}  # fmt: skip
     marked = union(span for kind in ("queue", "copy", "wire") for span in times[kind])
     times["unmarked"] = without(times.pop("operation"), marked)
-    parts = {kind: Part(within(spans_s, begin, end), within(spans_s, begin, ready)) for kind, spans_s in times.items()}
+    parts = {
+        kind: StepPart(within(spans_s, begin, end), within(spans_s, begin, ready)) for kind, spans_s in times.items()
+    }
     exchange = union(span for spans_s in times.values() for span in spans_s)
     last = max(ready, exchange[-1][1]) if exchange else ready
     last_ready = max(ready_s)  # not before that of rank 0
     return parts | {
-        "computing": Part(ready - begin),
-        "cycle": Part(within(without([(ready, last)], exchange), begin, end)),
-        "late": Part(within(times["negotiation"], begin, last_ready), within(times["negotiation"], begin, ready)),
-        "after": Part(end - last),
-        "step": Part(end - begin),
+        "computing": StepPart(ready - begin),
+        "cycle": StepPart(within(without([(ready, last)], exchange), begin, end)),
+        "late": StepPart(within(times["negotiation"], begin, last_ready), within(times["negotiation"], begin, ready)),
+        "after": StepPart(end - last),
+        "step": StepPart(end - begin),
     }
