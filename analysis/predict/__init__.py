@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from analysis import metrics
-from analysis.stats.student import t_quantile
 from analysis.thresholds import limit
+from train.record.intervals import student_quantile
 
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
 
@@ -177,7 +177,7 @@ class Extrapolation:
         doubling repeated has the noise of three measurements.
         """
         growth = np.sqrt((1 + 2 * self.doublings**2) / 3)
-        return np.asarray(t_quantile(self.degrees, 0.5 + LEVEL / 2) * self.uneven * growth)
+        return np.asarray(student_quantile(LEVEL, self.degrees) * self.uneven * growth)
 
 
 def extrapolated(curve: Curve, at: Sizes, learned: Learned) -> Extrapolation:

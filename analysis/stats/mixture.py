@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats import Number, from_ends, unknown
-from analysis.stats.student import t_quantile
+from train.record.intervals import student_quantile
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -54,7 +54,7 @@ class Mixture:
         """Return the quantile of the number at this probability."""
         from scipy.optimize import brentq  # it takes longer to import than most commands to run
 
-        ends = self.centres + self.errors * t_quantile(self.degrees, probability)
+        ends = self.centres + self.errors * student_quantile(2 * probability - 1, self.degrees)
         low, high = float(ends.min()), float(ends.max())
         if low == high or self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
             return (low + high) / 2
@@ -79,7 +79,7 @@ class Mixture:
         if self.degrees < 1:
             return unknown(self.value, self.n)
         tail = self.level() / 2
-        farthest = self.errors * t_quantile(self.degrees, 1 - _FARTHEST / 2)
+        farthest = self.errors * student_quantile(1 - _FARTHEST, self.degrees)
         low = max(self.quantile(tail), float((self.centres - farthest).min()))
         high = min(self.quantile(1 - tail), float((self.centres + farthest).max()))
         return from_ends(self.value, low, high, "fit", self.n)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats import NO_ENDS, Covers, Ends, Number, common_covers, unknown
+from train.record.intervals import student_quantile
 
 _LARGEST_EXPONENT = 700.0  # of a double
 
@@ -21,19 +22,12 @@ def student(value: float, standard_error: float, degrees: float, n: int, covers:
     """Return a number with Student's t interval; without one if its standard error is NaN."""
 
     def ends(level: float) -> Ends:
-        half = t_quantile(degrees, 0.5 + level / 2) * standard_error if standard_error else 0.0
+        half = student_quantile(level, degrees) * standard_error if standard_error else 0.0
         return value - half, value + half
 
     if math.isnan(standard_error):
         return Number(value, lambda _: NO_ENDS, n)
     return Number(value, ends, n, covers, standard_error=standard_error, degrees=degrees)
-
-
-def t_quantile(degrees: float, probability: float) -> float:
-    """Return the quantile of Student's t."""
-    from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
-
-    return float(stdtrit(degrees, probability)) if probability < 1 else math.inf
 
 
 def mean(values: Sequence[float]) -> Number:
@@ -165,7 +159,7 @@ def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Nu
 
     def ends(level: float) -> Ends:
         low, high = number.ends(level)
-        half = t_quantile(degrees, 0.5 + level / 2) * math.sqrt(variance) if variance else 0.0
+        half = student_quantile(level, degrees) * math.sqrt(variance) if variance else 0.0
         factor = math.exp(min(half, _LARGEST_EXPONENT))
         return low / factor, high * factor
 

@@ -204,8 +204,8 @@ def _scale(launches: Launches) -> tuple[Callable[[float], float], Callable[[floa
     return float, float
 
 
-def student_quantile(level: float, degrees: int) -> float:
-    """Return the t that Student's t exceeds on neither side with the probability `level`, below 1."""
+def student_quantile(level: float, degrees: float) -> float:
+    """Return the t beyond which Student's t is on neither side with the probability `level`."""
     from scipy.special import stdtrit  # a tenth of a second that ranks do not need
 
     return float(stdtrit(degrees, (1 + level) / 2))
