@@ -30,7 +30,7 @@ import psutil
 from benchmarks import launches
 from benchmarks.common import in_words, options
 from train.record import record, rounds
-from train.record.parts import Part
+from train.record.parts import RankPart
 from train.record.progress import Follower, launched_at
 from train.record.record import RunRecord
 from train.record.summary import throughput
@@ -128,7 +128,7 @@ class Launch:
         return self._job.poll() is None
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> RankPart | None:
         """The measurements of rank 0 so far."""
         if self._follower is None:
             for folder in self._results.glob("*/*/*/r*"):

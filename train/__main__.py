@@ -24,7 +24,7 @@ from train.config.checks import ConfigError  # noqa: E402
 from train.rank import placement, process  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
 from train.record import protocol  # noqa: E402
-from train.record.parts import Part, PartWriter  # noqa: E402
+from train.record.parts import PartWriter, RankPart  # noqa: E402
 from train.record.record import Failure  # noqa: E402
 from train.standalone import Standalone  # noqa: E402
 from train.transport import PeerLost, RankDropped, RankUnresponsive  # noqa: E402
@@ -59,7 +59,7 @@ def start_part(folder: Path | None) -> PartWriter:
     return PartWriter(path, rank=rank, local_rank=placement.local_rank(), host=host, began_at=FIRST_LINE_AT)
 
 
-def explain(error: Exception, part: Part, phase: str) -> Failure:
+def explain(error: Exception, part: RankPart, phase: str) -> Failure:
     """Return the failure, with rank, phase and step, and print it."""
     kind = "" if isinstance(error, ConfigError | PeerLost | RankUnresponsive) else f"{type(error).__name__}: "
     cause = error if isinstance(error, RankUnresponsive) and error.rank is not None else part  # another rank, or this

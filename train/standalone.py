@@ -20,7 +20,7 @@ from train.rank import placement
 from train.rank.phases import PhaseClock
 from train.record import files, parts, protocol
 from train.record.files import write_once
-from train.record.parts import Part, PartWriter
+from train.record.parts import PartWriter, RankPart
 from train.record.record import RECORD_NAME, Failure, dumps
 from train.transport.rendezvous import Secret
 
@@ -92,7 +92,7 @@ class Standalone:
 
     def complete(self, distribution: Distribution) -> None:
         """Write the record of a run that is complete, on rank 0. Every rank calls this."""
-        all_parts = distribution.gather(self._part.part, Part)
+        all_parts = distribution.gather(self._part.part, RankPart)
         if distribution.rank == 0:
             self._write(all_parts, sum(all_parts[0].phases_s.values()))
 
@@ -118,7 +118,7 @@ class Standalone:
         finally:
             os._exit(128 + by)
 
-    def _write(self, all_parts: Sequence[Part], job_s: float, failure: Failure | None = None) -> None:
+    def _write(self, all_parts: Sequence[RankPart], job_s: float, failure: Failure | None = None) -> None:
         """Write the record of these parts and print its path. Raises OSError, also if there is one already."""
         assert self._run
         job_end = parts.JobEnd(

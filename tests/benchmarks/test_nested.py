@@ -10,7 +10,7 @@ from tests.helpers.kit import wait_for
 from tests.helpers.run_records import make_record, make_rounds
 from train.launch.launchers.base import Machine
 from train.record import files, record
-from train.record.parts import Part
+from train.record.parts import RankPart
 from train.record.record import Failure
 
 
@@ -72,7 +72,7 @@ def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
     folder = tmp_path / "weak_scaling/tiny-rounds/0a1b2c3d/r0"
     folder.mkdir(parents=True)
     files.write_once(folder / record.RECORD_NAME, record.dumps(run))
-    monkeypatch.setattr(Launch, "part", Part())
+    monkeypatch.setattr(Launch, "part", RankPart())
     launch = Launch("tiny-rounds", tmp_path, [sys.executable, "-c", "import time; time.sleep(0.5); exit(1)"])
     with pytest.raises(SystemExit, match="tiny-rounds: the launch failed: rank 1 was killed"):
         launch.take_turn(1)

@@ -17,7 +17,7 @@ from tests.helpers import kit, simcluster
 from tests.helpers.kit import LAUNCH, QUICK, records, wait_for
 from tests.helpers.patched_ranks import ROUNDS_END, Hold
 from train.launch import cgroups
-from train.record.parts import Part, read_part
+from train.record.parts import RankPart, read_part
 
 pytestmark = pytest.mark.end_to_end
 
@@ -171,7 +171,7 @@ def test_elastic_training_continues_without_a_host_and_takes_it_back(cluster, re
     command = [*LAUNCH, *overrides, "measure.epochs=5000", "tracking=none", f"results={results}"]
     child = cluster.popen("n0", *command)
 
-    def parts() -> list[Part]:
+    def parts() -> list[RankPart]:
         return [part for path in results.rglob("rank-*.jsonl") if (part := read_part(path))]
 
     def recorded_resizes() -> list[tuple[str, int, int]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.helpers.run_records import WEAK, make_record, make_rounds
 from train.record import rounds as in_rounds
-from train.record.parts import Identity, JobEnd, Part, assemble
+from train.record.parts import Identity, JobEnd, RankPart, assemble
 from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, Order, RunRecord, Window
 
 CYCLE_S = 0.02
@@ -55,7 +55,7 @@ def _early_phases(rng: Rng, ranks: int) -> list[dict[str, float]]:
     return rank_phases
 
 
-def _parts(rng: Rng, timed_s: Sequence[float], fields: Sequence[dict[str, Any]]) -> list[Part]:
+def _parts(rng: Rng, timed_s: Sequence[float], fields: Sequence[dict[str, Any]]) -> list[RankPart]:
     """Return the parts of all ranks of one host; `fields` has further fields of each rank."""
     parts = []
     for rank, phases_s in enumerate(_early_phases(rng, len(timed_s))):
@@ -63,7 +63,7 @@ def _parts(rng: Rng, timed_s: Sequence[float], fields: Sequence[dict[str, Any]])
         phases_s |= {"warm_up": sum(warm_up) + 0.05, "timed": timed_s[rank]}
         end_s = sum(phases_s.values())
         times_s = [end_s - float(rng.uniform(0, 1)) - before_s for before_s in (9, 6, 3, 0)]
-        part = Part(rank=rank, local_rank=rank, node=rank, host="vm", began_at=_STARTED_AT + phases_s["start"])
+        part = RankPart(rank=rank, local_rank=rank, node=rank, host="vm", began_at=_STARTED_AT + phases_s["start"])
         part.cores, part.phases_s, part.finished, part.phase = [rank], phases_s, True, "evaluate"
         cpu_times_s = (1.0, 1.9, 2.7, 3.9)
         part.samples = [(at_s, cpu_s, 2**30, None, None) for at_s, cpu_s in zip(times_s, cpu_times_s, strict=True)]
@@ -74,7 +74,7 @@ def _parts(rng: Rng, timed_s: Sequence[float], fields: Sequence[dict[str, Any]])
     return parts
 
 
-def _assembled(rng: Rng, run: RunRecord, parts: list[Part], by_hand: bool = False) -> RunRecord:
+def _assembled(rng: Rng, run: RunRecord, parts: list[RankPart], by_hand: bool = False) -> RunRecord:
     """Return the record that the launcher assembles from these parts, with the identity of `run`."""
     parts[0].environment = run.environment
     run.environment.hosts[0].host = "vm"

@@ -66,7 +66,7 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels  # stored plane by plane
 
 
-def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[reader.Part, np.ndarray]:
+def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[reader.DatasetSplit, np.ndarray]:
     """Return the samples of these files, with a note on damaged files, and their labels. Raises ConfigError."""
     suffix = _BINARY if (folder / (_TRAINING[0] + _BINARY)).exists() else ""
     pixels, labels, origin = [np.zeros((0, 32, 32, 3), np.uint8)], [np.zeros(0, np.int64)], []

@@ -173,7 +173,7 @@ def _check_record(config: RunConfig, path: Path, record: bytes) -> None:
         )
 
 
-def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part:
+def _part(config: RunConfig, records: Records, *, training: bool) -> reader.DatasetSplit:
     import tensorflow as tf
 
     make, classes = image_ops.decoder(config, training=training), config.dataset.classes
@@ -190,7 +190,7 @@ def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part
             return make(encoded, numbers), tf.identity(label)
 
     names = [path.name for path in records.paths]
-    return reader.Part(
+    return reader.DatasetSplit(
         len(records.offsets),
         load,
         records.name,

@@ -127,7 +127,7 @@ def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Imag
     return Images(folder, names, np.array(labels, np.int64), tuple(notes))
 
 
-def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
+def part(config: RunConfig, images: Images, *, training: bool) -> reader.DatasetSplit:
     """Return the images that are not damaged, as training or as validation samples, with a note on those that are.
 
     Raises ConfigError for damage if dataset.on_damaged=error.
@@ -141,14 +141,14 @@ def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
     return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
 
 
-def split_parts(config: RunConfig, images: Images) -> tuple[reader.Part, reader.Part]:
+def split_parts(config: RunConfig, images: Images) -> tuple[reader.DatasetSplit, reader.DatasetSplit]:
     """Return the training and the validation part of images that come without a split. Raises as `part`."""
     chosen, held_out = reader.split(len(images.names), config.dataset.validation_fraction)
     training = part(config, images[np.sort(chosen)], training=True)
     return training, part(config, images[np.sort(held_out)], training=False)
 
 
-def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.Part:
+def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.DatasetSplit:
     import tensorflow as tf
 
     make = image_ops.decoder(config, training=training)
@@ -163,4 +163,4 @@ def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.Part:
         return make(encoded(position), numbers), labels[position]
 
     digest = reader.fingerprint(whole.names or [""], whole.labels)
-    return reader.Part(len(whole.names), load, whole.names.__getitem__, digest, encoded)
+    return reader.DatasetSplit(len(whole.names), load, whole.names.__getitem__, digest, encoded)

@@ -24,7 +24,7 @@ Function = Callable[..., tuple["tf.Tensor", ...]]
 
 
 @dataclass(frozen=True)
-class Part:
+class DatasetSplit:
     """The training or the validation samples, in an order that is the same on every rank."""
 
     samples: int
@@ -51,8 +51,8 @@ class Fact:
 class Parts:
     """The parts of a dataset."""
 
-    training: Part
-    validation: Part
+    training: DatasetSplit
+    validation: DatasetSplit
     facts: list[Fact] = field(default_factory=list)
     general_notes: Sequence[str] = ()  # on the dataset as a whole
     class_names: Sequence[str] = ()  # by label; empty if classes have only numbers
@@ -63,7 +63,7 @@ class Parts:
         return [*self.general_notes, *self.training.notes, *self.validation.notes]
 
 
-def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
+def failure(part: DatasetSplit, position: int, numbers: np.ndarray) -> str | None:
     """Return TensorFlow's reason why the sample cannot be decoded; None if it can."""
     import tensorflow as tf
 
@@ -85,18 +85,18 @@ def fingerprint(*values: object) -> str:
     return digest.hexdigest()
 
 
-def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> Part:
+def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> DatasetSplit:
     """Return a part in memory: images (samples, height, width, channels), 0 to 255, and labels (samples,)."""
     import tensorflow as tf
 
     with tf.device("CPU"):
         pixels, classes = tf.constant(images), tf.constant(labels, tf.int32)
-    return Part(
+    return DatasetSplit(
         len(labels), lambda position, _: (pixels[position], classes[position]), names.__getitem__, fingerprint(labels)
     )
 
 
-def subset(part: Part, samples: int | None, part_name: str) -> Part:
+def subset(part: DatasetSplit, samples: int | None, part_name: str) -> DatasetSplit:
     """Return at most `samples` of a part, chosen with a fixed seed, in their order; the part if it has no more."""
     import tensorflow as tf
 
@@ -245,7 +245,7 @@ class Reader:
                     raise
                 self._replace_unreadable(part_name, chosen, draws, weights)
 
-    def _find_unreadable(self, part_name: str, part: Part, chosen: np.ndarray, draws: np.ndarray) -> list[int]:
+    def _find_unreadable(self, part_name: str, part: DatasetSplit, chosen: np.ndarray, draws: np.ndarray) -> list[int]:
         """Note the positions of a batch that cannot be decoded, and return them."""
         unreadable = []
         weight = "" if part_name == "training" else ", with weight 0"
@@ -273,7 +273,7 @@ class Reader:
             if part_name == "validation":
                 weights[position] = 0.0
 
-    def _functions(self, part: Part, *, augmented: bool) -> tuple[Function, Function]:
+    def _functions(self, part: DatasetSplit, *, augmented: bool) -> tuple[Function, Function]:
         """Return the functions applied to a sample and to a batch; traced once, which takes 0.3 s of a core.
 
         AutoGraph has nothing to convert, and would leave files in the temporary folder.

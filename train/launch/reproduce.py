@@ -37,7 +37,7 @@ from train.record.reproduction import Outcome, Reproduction, Status
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """One experiment of a report, from its file in conf/experiment."""
 
     experiment: str
@@ -92,7 +92,7 @@ class Estimate:
 class Planned:
     """The plan of an experiment here, or why there is none."""
 
-    part: Part
+    part: ReportPart
     plan: Plan | None = None
     why_not: str = ""
     runs: tuple[Run, ...] = ()
@@ -105,12 +105,12 @@ class Planned:
         return [*self.plan.left_out, *self.plan.too_large] if self.plan else []
 
 
-def parts() -> dict[str, list[Part]]:
+def parts() -> dict[str, list[ReportPart]]:
     """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError.
 
     Reads the files of the experiments directly: Hydra would take 0.1 s for each.
     """
-    by_report: dict[str, list[Part]] = {}
+    by_report: dict[str, list[ReportPart]] = {}
     for path in sorted((compose.CONF / "experiment").glob("*.yaml")):
         try:
             values = yaml.safe_load(path.read_bytes())
@@ -118,9 +118,9 @@ def parts() -> dict[str, list[Part]]:
         except (yaml.YAMLError, msgspec.ValidationError) as error:
             raise ConfigError(f"conf/experiment/{path.name}: {error}") from error
         for entry in reproduces:
-            by_report.setdefault(entry.report, []).append(Part(path.stem, values.get("description", ""), entry))
+            by_report.setdefault(entry.report, []).append(ReportPart(path.stem, values.get("description", ""), entry))
 
-    def position(part: Part) -> tuple[int, str]:
+    def position(part: ReportPart) -> tuple[int, str]:
         return min(part.reproduced.figures, default=sys.maxsize), part.experiment
 
     return {report: sorted(by_report[report], key=position) for report in sorted(by_report)}
@@ -144,7 +144,7 @@ def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
     return ""
 
 
-def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
+def plan(part: ReportPart, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
     """Return the plan of an experiment of a report on this machine."""
     try:
         plan_here = make(part.overrides(overrides), machine, LAUNCHERS)

@@ -28,7 +28,7 @@ _JOB_FIELDS = (
 
 
 @dataclass
-class Part:
+class RankPart:
     """One rank's measurements; rank 0 also has those that are the same on all ranks. Times in seconds."""
 
     rank: int = 0
@@ -87,20 +87,20 @@ class PartWriter:
     """Collects one rank's part, and appends each addition to the rank's file once there is a run folder."""
 
     def __init__(self, path: Path | None = None, **initial: Any) -> None:
-        """Begin with these fields of a Part. The file is made with the first addition."""
-        self.part = Part()
+        """Begin with these fields of a RankPart. The file is made with the first addition."""
+        self.part = RankPart()
         self._path = path
         self._unwritten: list[str] = []  # lines from before the folder existed
         self.add(**initial)
 
     def add(self, **fields: Any) -> None:
-        """Add fields of a Part: lists are extended, dictionaries updated, all else is replaced.
+        """Add fields of a RankPart: lists are extended, dictionaries updated, all else is replaced.
 
         Never call it inside a timed window. Raises ValueError for a number that is not finite, TypeError for a name
-        that a Part does not have, OSError if the file cannot be written.
+        that a RankPart does not have, OSError if the file cannot be written.
         """
-        if unknown := fields.keys() - Part.__dataclass_fields__.keys():
-            raise TypeError(f"{', '.join(sorted(unknown))}: no field of a Part")
+        if unknown := fields.keys() - RankPart.__dataclass_fields__.keys():
+            raise TypeError(f"{', '.join(sorted(unknown))}: no field of a RankPart")
         line = json.dumps(msgspec.to_builtins(fields, enc_hook=lambda number: number.item()), allow_nan=False)
         values: dict[str, Any] = {name: getattr(self.part, name) for name in fields}
         _merge(values, fields)
@@ -131,9 +131,9 @@ class PartReader:
         """Read nothing yet."""
         self._path, self._offset = path, 0
         self._values: dict[str, Any] = {}
-        self._part = Part()
+        self._part = RankPart()
 
-    def read(self) -> Part:
+    def read(self) -> RankPart:
         """Return the part so far; an incomplete line, and lines after it, are ignored. Raises OSError."""
         if self._path.stat().st_size == self._offset:
             return self._part
@@ -147,22 +147,22 @@ class PartReader:
                 break
             _merge(self._values, new)
             self._offset += len(line) + 1
-        self._part = msgspec.convert(self._values, Part)
+        self._part = msgspec.convert(self._values, RankPart)
         return self._part
 
 
-def read_part(path: Path) -> Part:
+def read_part(path: Path) -> RankPart:
     """Return the part in one file; an incomplete line, and lines after it, are ignored. Raises OSError."""
     return PartReader(path).read()
 
 
-def read(folder: Path) -> list[Part]:
+def read(folder: Path) -> list[RankPart]:
     """Return the part of each rank in the run folder, by rank.
 
     In elastic training several processes may have had the number of a rank. Then the part is that of a process that
     finished, else of the one that wrote last: the others are gone, even if they began later.
     """
-    parts: dict[int, tuple[bool, int, Part]] = {}
+    parts: dict[int, tuple[bool, int, RankPart]] = {}
     for path in protocol.part_paths(folder):
         part = read_part(path)
         candidate = (part.finished, path.stat().st_mtime_ns, part)
@@ -171,7 +171,7 @@ def read(folder: Path) -> list[Part]:
     return [parts[rank][-1] for rank in sorted(parts)]
 
 
-def first_failure(parts: list[Part]) -> Failure | None:
+def first_failure(parts: list[RankPart]) -> Failure | None:
     """Return the failure that caused the others; a consequence counts only if there is no other failure."""
     failures = [part.failure for part in parts if part.failure]
     return next((failure for failure in failures if not failure.consequence), next(iter(failures), None))
@@ -211,18 +211,18 @@ class JobEnd:
     attachments: Mapping[str, str] = field(default_factory=dict)  # beside those of rank 0
 
 
-def final_ranks(parts: Sequence[Part], ranks: int) -> int:
+def final_ranks(parts: Sequence[RankPart], ranks: int) -> int:
     """Return how many ranks a job had at its end, if it began with `ranks`: elastic training changes them."""
     resizes = max((part.resizes for part in parts), key=len, default=[])
     return resizes[-1].ranks_after if resizes else ranks
 
 
-def assemble(parts: Sequence[Part], identity: Identity, job_end: JobEnd) -> RunRecord:
+def assemble(parts: Sequence[RankPart], identity: Identity, job_end: JobEnd) -> RunRecord:
     """Return the record of a run. It is complete if neither the launcher nor a rank reports a failure."""
     if any(part.resizes for part in parts):  # lost ranks are not among those at the end
         parts = [part for part in parts if part.rank < final_ranks(parts, len(parts))]
     failure = job_end.failure or first_failure(list(parts))
-    first = parts[0] if parts else Part()
+    first = parts[0] if parts else RankPart()
     trained = [part for part in parts if part.workers]
     record = RunRecord(
         **vars(identity) | {"arm_keys": list(identity.arm_keys)},
@@ -245,13 +245,13 @@ def assemble(parts: Sequence[Part], identity: Identity, job_end: JobEnd) -> RunR
     return record
 
 
-def _process(kind: type[Process], part: Part, **others: Any) -> Process:
+def _process(kind: type[Process], part: RankPart, **others: Any) -> Process:
     """Return a rank or a server of a record: these fields, and the others from its part."""
     names = [item.name for item in fields(kind) if item.name not in others]
     return kind(**{name: getattr(part, name) for name in names}, **others)
 
 
-def _rank(part: Part, usage: Usage | None, job_end: JobEnd) -> Rank:
+def _rank(part: RankPart, usage: Usage | None, job_end: JobEnd) -> Rank:
     """Return the rank of a part, with these samples of its usage.
 
     The time that it did not book belongs to `exit`, or to its last phase if it did not finish.

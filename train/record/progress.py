@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from train.record import intervals, protocol, rounds
-from train.record.parts import Part, PartReader
+from train.record.parts import PartReader, RankPart
 from train.record.summary import throughput
 
 Config = Mapping[str, Any]  # the resolved configuration, as run.json has it
@@ -46,7 +46,7 @@ class Follower:
         self._folder = folder
         self._readers: dict[Path, PartReader] = {}
 
-    def part(self, rank: int) -> Part | None:
+    def part(self, rank: int) -> RankPart | None:
         """Return the part of a rank so far, None before it has begun. Raises OSError.
 
         A rank that elastic training starts again has several parts: the one that was written last counts.
@@ -54,14 +54,14 @@ class Follower:
         paths = protocol.part_paths(self._folder, rank)
         return self._newest(paths) if paths else None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[RankPart]:
         """Return the parts of all ranks so far, by rank. Raises OSError."""
         paths_by_rank: dict[int, list[Path]] = {}
         for path in protocol.part_paths(self._folder):  # reads the folder once for all ranks
             paths_by_rank.setdefault(protocol.rank_of(path), []).append(path)
         return [self._newest(paths_by_rank[rank]) for rank in sorted(paths_by_rank)]
 
-    def _newest(self, paths: Sequence[Path]) -> Part:
+    def _newest(self, paths: Sequence[Path]) -> RankPart:
         """Return the part so far in the file that was written to last."""
         newest = max(paths, key=lambda path: path.stat().st_mtime_ns) if len(paths) > 1 else paths[0]
         return self._readers.setdefault(newest, PartReader(newest)).read()
@@ -83,16 +83,16 @@ def run_progress(follower: Follower, config: Config) -> RunProgress | None:
     return steps_progress(first, config)
 
 
-def launched_at(part: Part) -> float:
+def launched_at(part: RankPart) -> float:
     """Return when the job of a rank was launched, in seconds since the epoch."""
     return part.began_at - part.phases_s.get("start", 0.0)
 
 
-def _since(part: Part) -> float:
+def _since(part: RankPart) -> float:
     return launched_at(part) + sum(part.phases_s.values())
 
 
-def steps_progress(part: Part, config: Config) -> RunProgress:
+def steps_progress(part: RankPart, config: Config) -> RunProgress:
     """Return the progress of a run of timed steps: each is expected to take as long as one of the warm-up."""
     steps, warm_up = config["measure"]["timed_steps"], part.warm_up_step_times_s
     if part.phase != "timed" or not warm_up:
@@ -109,7 +109,7 @@ def steps_progress(part: Part, config: Config) -> RunProgress:
     )
 
 
-def epochs_progress(part: Part, config: Config) -> RunProgress:
+def epochs_progress(part: RankPart, config: Config) -> RunProgress:
     """Return the progress of training over epochs: the next ones are expected to take as long as the last ones."""
     epochs, done = config["measure"]["epochs"], part.epochs
     number = min(len(done) + 1, epochs)
@@ -134,7 +134,7 @@ def epochs_progress(part: Part, config: Config) -> RunProgress:
     )
 
 
-def sweep_progress(part: Part, config: Config) -> RunProgress:
+def sweep_progress(part: RankPart, config: Config) -> RunProgress:
     """Return the progress of an allreduce sweep."""
     rounds_in_all = config["allreduce_sweep"]["rounds"]
     number = part.allreduces[-1].round + 1 if part.allreduces else 1
@@ -143,7 +143,7 @@ def sweep_progress(part: Part, config: Config) -> RunProgress:
     )
 
 
-def rounds_progress(part: Part, firsts: Sequence[Part], config: Config) -> RunProgress:
+def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) -> RunProgress:
     """Return the progress of a launch in rounds.
 
     part: of rank 0; firsts: of the first rank of each rank group.

@@ -38,7 +38,7 @@ def fact_lines(facts: list[reader.Fact]) -> list[str]:
     return [f"{name:<{width}}  {count:>10}  {published:>10}  {rest}".rstrip() for name, count, published, rest in rows]
 
 
-def unreadable(part: reader.Part) -> Iterator[str]:
+def unreadable(part: reader.DatasetSplit) -> Iterator[str]:
     """Yield the name of each sample of a part that cannot be decoded, and why, in order. Uses all cores."""
     import tensorflow as tf
 

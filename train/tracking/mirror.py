@@ -21,7 +21,7 @@ from typing import Any
 from train.config.identity import rebuild, resolved
 from train.config.schema import RunConfig, Tracking
 from train.record import protocol
-from train.record.parts import Part
+from train.record.parts import RankPart
 from train.record.progress import Follower, launched_at
 from train.record.record import RECORD_NAME, RunRecord, find, load
 from train.tracking import wandb_runs
@@ -53,7 +53,7 @@ class Logged:
         """Begin without any."""
         self._epochs, self._time_s, self._phase = 0, -1, ""
 
-    def new_rows(self, parts: list[Part]) -> list[wandb_runs.Row]:
+    def new_rows(self, parts: list[RankPart]) -> list[wandb_runs.Row]:
         """Return rows since the last call: epochs that have ended, and seconds that every rank has sampled."""
         epochs = wandb_runs.epoch_rows(parts[0].epochs[self._epochs :])
         usages = [part.usage for part in parts]
@@ -63,7 +63,7 @@ class Logged:
         self._time_s = max([self._time_s, *(row["usage/time_s"] for row in seconds)])
         return epochs + seconds
 
-    def new_summary(self, parts: list[Part]) -> dict[str, Any]:
+    def new_summary(self, parts: list[RankPart]) -> dict[str, Any]:
         """Return the phase of rank 0, and how long each phase took so far; empty if the phase is the same as before."""
         if parts[0].phase == self._phase:
             return {}
@@ -129,7 +129,7 @@ def _begin(wandb: Any, name: wandb_runs.RunName, folder: Path, tracking: Trackin
     return wandb_runs.begin(wandb, name, folder, tracking, mode="offline"), False
 
 
-def _log_new(run: Any, logged: Logged, parts: list[Part]) -> None:
+def _log_new(run: Any, logged: Logged, parts: list[RankPart]) -> None:
     if not parts:
         return
     for row in logged.new_rows(parts):

@@ -10,11 +10,11 @@ from train.config.schema import Reproduced
 from train.launch import reproduce
 from train.launch.launchers.base import Machine
 from train.launch.plan.make import Options
-from train.launch.reproduce import Estimate, Part, Planned
+from train.launch.reproduce import Estimate, Planned, ReportPart
 from train.record import files, record, reproduction
 
-WEAK = Part("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
-NO_DATA = Planned(Part("imdb_wiki", "Age", Reproduced("001")), why_not="no data [here]")
+WEAK = ReportPart("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
+NO_DATA = Planned(ReportPart("imdb_wiki", "Age", Reproduced("001")), why_not="no data [here]")
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_the_description_of_an_experiment_names_the_report_and_its_figures(parts
         for part in by_report:
             assert ", ".join(filter(None, (f"report {report}", part.figures))) in part.shows
     assert WEAK.figures == "figures 5 and 6"
-    assert Part("a", "", Reproduced("001", [2, 4, 5])).figures == "figures 2, 4 and 5"
-    assert Part("a", "", Reproduced("001", [2], [1, 2, 3])).figures == "figure 2, models 1 to 3"
+    assert ReportPart("a", "", Reproduced("001", [2, 4, 5])).figures == "figures 2, 4 and 5"
+    assert ReportPart("a", "", Reproduced("001", [2], [1, 2, 3])).figures == "figure 2, models 1 to 3"
 
 
 def test_a_plan_estimates_its_time_and_names_what_is_assumed(overrides):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from train.record import parts, protocol, summary
-from train.record.parts import Identity, JobEnd, Part, PartWriter, assemble, final_ranks
+from train.record.parts import Identity, JobEnd, PartWriter, RankPart, assemble, final_ranks
 from train.record.record import CoreUse, Environment, Epoch, Failure, Order, RankTimeline, Resize, Server, Usage
 
 EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
@@ -62,19 +62,19 @@ def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
     assert list(tmp_path.iterdir()) == []
     part.append_to(protocol.part_path(tmp_path, 3, "n2", 7))
     part.add(notes=["after"])
-    assert parts.read(tmp_path) == [Part(rank=3, notes=["before", "after"])]
+    assert parts.read(tmp_path) == [RankPart(rank=3, notes=["before", "after"])]
 
 
 def test_values_that_json_or_a_part_cannot_have_are_refused_and_change_nothing(tmp_path):
     part = writer(tmp_path)
     with pytest.raises(ValueError, match="JSON compliant"):
         part.add(losses=[float("nan")])
-    with pytest.raises(TypeError, match="speed: no field of a Part"):
+    with pytest.raises(TypeError, match="speed: no field of a RankPart"):
         part.add(speed=1.0)
     assert part.part.losses == parts.read(tmp_path)[0].losses == []
 
 
-def part(rank: int, timed_s: float, **changes) -> Part:
+def part(rank: int, timed_s: float, **changes) -> RankPart:
     fields = dict(
         rank=rank,
         phase="exit",
@@ -83,7 +83,7 @@ def part(rank: int, timed_s: float, **changes) -> Part:
         epochs=[EPOCH],
         finished=True,
     )
-    return Part(**(fields | changes))
+    return RankPart(**(fields | changes))
 
 
 def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
@@ -158,7 +158,7 @@ def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
     survivor = part(0, 4.0)
     assert final_ranks([survivor], 2) == 2
     survivor.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
-    assert final_ranks([survivor, Part(rank=1)], 2) == 1
+    assert final_ranks([survivor, RankPart(rank=1)], 2) == 1
     record = assemble([survivor, part(1, 2.0)], IDENTITY, JOB_END)
     assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost
     assert "images_per_s" not in record.summary

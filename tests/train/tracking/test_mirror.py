@@ -24,7 +24,7 @@ from train.config import compose
 from train.config.identity import values
 from train.record import predictions, protocol
 from train.record.files import write_once
-from train.record.parts import Part, PartWriter
+from train.record.parts import PartWriter, RankPart
 from train.record.predictions import Predictions
 from train.record.record import Epoch, Failure, RunRecord, dumps, find, load
 from train.tracking import mirror, wandb_runs
@@ -262,7 +262,7 @@ EPOCHS = [Epoch(number, 22, 2.0, 1.0 / number, 0.5) for number in (1, 2, 3)]
 def part(number=0, epochs=0, seconds=0, **fields):
     """A rank with so many epochs, and a sample in each of so many seconds."""
     samples = [(at + 0.5, 0.5 * at, 100, None, None) for at in range(seconds)]
-    return Part(rank=number, cores=[number], epochs=EPOCHS[:epochs], samples=samples, **fields)
+    return RankPart(rank=number, cores=[number], epochs=EPOCHS[:epochs], samples=samples, **fields)
 
 
 def test_each_epoch_is_reported_once_when_it_has_ended():

@@ -15,7 +15,7 @@ from train.launch.launchers.base import Launcher
 from train.launch.start import rank_groups
 from train.rank.host import folded
 from train.record import protocol
-from train.record.parts import Part, final_ranks, first_failure
+from train.record.parts import RankPart, final_ranks, first_failure
 from train.record.record import Failure
 
 # How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.
@@ -54,7 +54,7 @@ def first_to_end(output: str) -> tuple[int, int] | None:
     return None
 
 
-def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure | None:
+def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float) -> Failure | None:
     """Return why the run did not complete; None if every rank finished its work.
 
     parts: of its ranks, by rank. timeout_s: the time after which a run is ended.
@@ -83,7 +83,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
     )
 
 
-def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure:
+def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[RankPart], timeout_s: float) -> Failure:
     phase, log = parts[0].phase if parts else None, str(protocol.launcher_log(job.folder))
     if outcome.ended_by == "timeout":
         reason = f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one"
@@ -99,23 +99,23 @@ def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeo
     return Failure(f"interrupted by {outcome.ended_by}{by_slurm}{_where(job, parts)}", phase=phase)
 
 
-def _where(job: Job, parts: Sequence[Part]) -> str:
+def _where(job: Job, parts: Sequence[RankPart]) -> str:
     """Return which ranks were on which hosts in which phase, if there were several hosts."""
     if set(job.nodes.hosts) == {"localhost"}:
         return ""
-    groups: dict[str, list[Part]] = {}
+    groups: dict[str, list[RankPart]] = {}
     for part in parts:
         groups.setdefault("finished" if part.finished else f"in phase {part.phase}", []).append(part)
     texts = (f"{_ranks(group)} on {folded(part.host for part in group)} {phase}" for phase, group in groups.items())
     return "".join(f"; {text}" for text in texts)
 
 
-def _ranks(parts: Sequence[Part]) -> str:
+def _ranks(parts: Sequence[RankPart]) -> str:
     numbers = sorted(part.rank for part in parts)
     return f"rank{'s' * (len(numbers) > 1)} {folded(map(str, numbers)).strip('[]')}"
 
 
-def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:
+def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[RankPart]) -> tuple[int, int] | None:
     """Return the rank that ended first, and its exit status; not one whose failure is a consequence, if possible."""
     if not job.groups:
         return _first_of_command(job.exchange, outcome.exit_code, outcome.output)
@@ -137,13 +137,13 @@ def _first_of_command(exchange: Exchange, code: int, output: str) -> tuple[int, 
     return 0, code if code > 0 else 128 - code  # one rank without a launcher
 
 
-def _is_consequence(rank: int, parts: Sequence[Part]) -> bool:
+def _is_consequence(rank: int, parts: Sequence[RankPart]) -> bool:
     """Return whether this rank failed as a consequence, and no rank reported the cause."""
     causes = [part for part in parts if part.failure and not part.failure.consequence]
     return not causes and any(part.failure is not None for part in parts if part.rank == rank)
 
 
-def _first_unreported(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
+def _first_unreported(output: str, parts: Sequence[RankPart]) -> tuple[int, int] | None:
     """Return the first rank that ended by itself and reported nothing, and its exit status.
 
     The end of a killed rank may be reported after that of ranks that lost it. A rank that Horovod's launcher killed,
@@ -157,7 +157,7 @@ def _first_unreported(output: str, parts: Sequence[Part]) -> tuple[int, int] | N
     return None
 
 
-def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
+def _unresponsive(job: Job, parts: Sequence[RankPart]) -> Failure | None:
     """Return the failure of ranks that reported nothing while others waited in vain; None if there are none."""
     logs = [protocol.rank_log(job.folder, part.rank) for part in parts if part.failure]  # into which Gloo writes
     waited = any(_WAIT_TIMED_OUT.search(log.read_text(errors="replace")) for log in logs if log.exists())
@@ -174,7 +174,7 @@ def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
     )
 
 
-def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
+def _reported(parts: Sequence[RankPart], first: tuple[int, int] | None) -> Failure | None:
     """Return the failure that a rank reported; None if the first rank to end reported none: it was killed."""
     reported = first_failure(list(parts))
     if first is None:
@@ -183,7 +183,9 @@ def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure |
     return reported if failure and failure.consequence else failure
 
 
-def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int], output: str) -> Failure:
+def _unreported(
+    job: Job, launcher: Launcher, parts: Sequence[RankPart], first: tuple[int, int], output: str
+) -> Failure:
     rank, code = first
     log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)

@@ -162,7 +162,9 @@ def identity(run: Run, generation: int, assignment: protocol.Assignment) -> Iden
     )
 
 
-def job_end(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, ranks: Sequence[parts.Part]) -> JobEnd:
+def job_end(
+    config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, ranks: Sequence[parts.RankPart]
+) -> JobEnd:
     """Return how the job of a run ended. ranks: the parts of its ranks."""
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)

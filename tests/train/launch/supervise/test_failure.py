@@ -9,7 +9,7 @@ from tests.helpers import launches
 from train.launch.job import Exchange, Group, Job, Nodes, Outcome
 from train.launch.launchers import LAUNCHERS
 from train.launch.supervise import failure
-from train.record.parts import Part
+from train.record.parts import RankPart
 from train.record.record import Failure, Resize
 
 
@@ -42,18 +42,18 @@ def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
     return replace(launches.job(controller, folder=tmp_path), nodes=Nodes(("n1", "n2", "n3", "n4")[:ranks]))
 
 
-def running(rank: int, phase: str = "timed") -> Part:
+def running(rank: int, phase: str = "timed") -> RankPart:
     """A rank that was in a phase when it ended."""
-    return Part(rank=rank, host=f"host-of-{rank}", phase=phase)
+    return RankPart(rank=rank, host=f"host-of-{rank}", phase=phase)
 
 
-def done(rank: int) -> Part:
-    return Part(rank=rank, host=f"host-of-{rank}", phase="exit", finished=True)
+def done(rank: int) -> RankPart:
+    return RankPart(rank=rank, host=f"host-of-{rank}", phase="exit", finished=True)
 
 
-def failed(rank: int, reason: str, consequence: bool = False, step: int | None = None) -> Part:
+def failed(rank: int, reason: str, consequence: bool = False, step: int | None = None) -> RankPart:
     result = Failure(reason, rank, f"host-of-{rank}", "timed", step, consequence=consequence)
-    return Part(rank=rank, host=f"host-of-{rank}", phase="timed", failure=result)
+    return RankPart(rank=rank, host=f"host-of-{rank}", phase="timed", failure=result)
 
 
 def side_by_side(tmp_path: Path) -> Job:
@@ -69,7 +69,9 @@ def in_group(number: int, output: str, code: int) -> str:
     return "\n".join([*lines, f"group {number} failed with exit status {code}\n"])
 
 
-def find(job: Job, parts: Sequence[Part], output="", exit_code=0, ended_by=None, launcher="local") -> Failure | None:
+def find(
+    job: Job, parts: Sequence[RankPart], output="", exit_code=0, ended_by=None, launcher="local"
+) -> Failure | None:
     return failure.find(job, LAUNCHERS[launcher], Outcome(0.0, 1.0, exit_code, ended_by, output), parts, 60)
 
 
@@ -93,7 +95,7 @@ class Case:
     """How a job ended, and the expected fields of its failure and pattern of the reason."""
 
     output: str
-    parts: Sequence[Part]
+    parts: Sequence[RankPart]
     fields: dict[str, object]
     reason: str = ""
     exit_code: int = 1
