@@ -26,6 +26,10 @@ READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
 SHOW_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal a line that changes; in a log or with TERM=dumb a line a minute
 
 
+_LOG_COLUMNS = 160  # of a table where no one has set a width
+_NARROW_COLUMNS = 60  # of a terminal on which the table of points leaves out cores and threads
+
+
 class Terminal(Console):
     """The output of a command: a console whose texts hold no control character."""
 
@@ -34,6 +38,8 @@ class Terminal(Console):
         # The file is named, because within a live display `sys.stdout` is a proxy of Rich that leads to our escapes.
         super().__init__(file=unescaped_output(), **options)
         self.soft_wrap = not self.is_terminal
+        if self.soft_wrap and "width" not in options:
+            self.width = _LOG_COLUMNS
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Return the segments of an object: texts are escaped, Rich's own control codes are not."""
@@ -42,14 +48,17 @@ class Terminal(Console):
 
 
 def show_points(points: Sequence[Point], console: Console) -> None:
-    """Print a table of the points."""
-    table = Table(box=None, header_style="bold")
-    table.add_column("point", no_wrap=True)
-    for head in ("ranks", "cores a node", "threads a rank", "batch a rank", "global batch"):
-        table.add_column(head, justify="right")
-    table.add_column("steps", justify="right", no_wrap=True)
-    for point in points:
-        table.add_row(point.name, *_cells(point))
+    """Print a table of the points. On a narrow terminal names and headings are folded."""
+    heads = ("point", "ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps")
+    cells = [(point.name, *_cells(point)) for point in points]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    columns = [0, 1, 4, 5, 6] if console.width < _NARROW_COLUMNS else [*range(len(heads))]
+    table.add_column(heads[0], overflow="fold")
+    for column in columns[1:]:
+        width = max(len(word) for text in (heads[column], *(row[column] for row in cells)) for word in text.split())
+        table.add_column(heads[column], justify="right", min_width=width, max_width=width)
+    for row in cells:
+        table.add_row(*(Text(row[column]) for column in columns))
     console.print(table)
     single = [point for point in points if not point.config.launch.rounds]
     curves = [point for point in points if point.config.launch.rounds]
@@ -73,7 +82,7 @@ def single_lines(points: Sequence[Point]) -> list[str]:
     if not points:
         return []
     launches = sum(point.config.measure.repeats for point in points)
-    counts = f"{_count(len(points), 'point')}, {_count(launches, 'launch', 'launches')}"
+    counts = f"{counted(len(points), 'point')}, {counted(launches, 'launch', 'launches')}"
     measure = points[0].config.measure
     if not points[0].config.program:
         return [f"{counts}: every repeat is a separate launch"]
@@ -91,7 +100,7 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     in_turn = [curve.name for curve in grouped if curve.name not in at_once]
     all_s = sum(curve.config.measure.curve_budget_s for curve in curves)
     lines = [
-        f"{_count(len(curves), 'curve')} in rounds, {_count(measure.repeats, 'launch', 'launches')} or more of each, "
+        f"{counted(len(curves), 'curve')} in rounds, {counted(measure.repeats, 'launch', 'launches')} or more of each, "
         f"spread over about {duration(all_s)}, or until each ratio is known to ± {100 * measure.precision_fraction:g} %"
     ]
     for curve in curves:
@@ -105,7 +114,8 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     return lines
 
 
-def _count(number: int, singular: str, plural: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun, as "2 launches"."""
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 

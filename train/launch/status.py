@@ -12,13 +12,14 @@ from pathlib import Path
 
 import msgspec
 from rich.table import Table
+from rich.text import Text
 
 from train.config.checks import ConfigError
 from train.launch import batch
 from train.launch.batch import Submission
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import RUNNING, BatchLauncher
-from train.launch.screen import Terminal
+from train.launch.screen import Terminal, counted
 from train.launch.supervise import presence
 from train.record import files, progress, protocol, record
 from train.record.printable import printable_output
@@ -77,17 +78,35 @@ def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, s
 
 
 def table(by_point: Mapping[Path, Counter[str]]) -> Table:
-    """Return a row for each point, and one for all."""
-    rows = Table(box=None, header_style="bold")
-    for head in ("experiment", "point", "configuration"):
-        rows.add_column(head, no_wrap=True)
-    for head in STATES:
-        rows.add_column(head, justify="right")
+    """Return a row for each point, with its states in words, and one for all. Long names are folded.
+
+    Points with the same name are told apart by the hash of their configuration.
+    """
+    rows = Table(box=None, header_style="bold", pad_edge=False)
+    names = Counter(home.parent for home in by_point)
+    for head in ("experiment", "point", "runs"):
+        rows.add_column(head, overflow="fold", min_width=len("experiment"))
     for home, states in by_point.items():
-        rows.add_row(home.parts[-3], home.parts[-2], home.name, *(str(states[s] or "") for s in STATES))
-    total = sum(by_point.values(), Counter())
-    rows.add_row("", "all", "", *(str(total[s]) for s in STATES), style="bold")
+        name = home.parent.name if names[home.parent] == 1 else f"{home.parent.name} {home.name}"
+        rows.add_row(Text(home.parts[-3]), Text(name), in_words(states))
+    rows.add_row("all", "", in_words(sum(by_point.values(), Counter())), style="bold")
     return rows
+
+
+def in_words(states: Counter[str]) -> str:
+    """Return the number of runs in each state as text: "3 done, 1 failed"."""
+    return ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
+
+
+def settled_failures(homes: Iterable[Path]) -> int:
+    """Return how many launches of these points failed whose run is complete all the same."""
+    failures = 0
+    for home in homes:
+        for repeat in files.repeats(home):
+            folders = [files.run_folder(home, repeat, number) for number in files.generations(home, repeat)]
+            if len(folders) > 1 and (complete := len([*files.all_completed(home, repeat)])):
+                failures += len(folders) - complete - sum(map(presence.is_on, folders))
+    return failures
 
 
 def under_way(homes: Iterable[Path], now: float) -> list[str]:
@@ -109,7 +128,7 @@ def _progress(folder: Path, now: float) -> str:
 
 
 def main() -> int:
-    """Print the table, the runs in progress, and the jobs in the queue."""
+    """Print the table, the runs in progress, the settled failures, and the jobs in the queue."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.status", description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
@@ -122,6 +141,8 @@ def main() -> int:
     console.print(table(by_point))
     for line in under_way(by_point, time.time()):
         console.print(line, highlight=False, markup=False)
+    if settled := settled_failures(by_point):
+        console.print(f"{counted(settled, 'earlier failure')}, of runs that are done since", highlight=False)
     for job in submitted:
         if job.job_id in queue:
             console.print(f"job {job.job_id}: {queue[job.job_id]}, {job.nodes} nodes", highlight=False)

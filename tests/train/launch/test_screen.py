@@ -4,6 +4,7 @@ from unittest.mock import Mock
 import pytest
 from rich.console import Console
 
+from tests.helpers.launches import plan_points
 from train.config.compose import load
 from train.config.identity import values
 from train.launch import screen
@@ -59,3 +60,17 @@ def test_on_any_terminal_progress_is_one_line_that_is_cut_off_before_the_times(c
     assert len(line) <= columns
     assert line.startswith("nodes2 r0: epoch 5 of 40")
     assert line.rstrip().endswith(f"0/3 0:00:00 {time_left}".rstrip())
+
+
+@pytest.mark.parametrize(("columns", "left_out"), [(40, ["cores", "threads"]), (80, []), (160, [])])
+def test_the_table_of_points_is_as_wide_as_the_terminal_and_folds_names(columns, left_out):
+    points = plan_points("experiment=strategies", "model=resnet50", "nodes=2")
+    console = Console(width=columns)
+    with console.capture() as output:
+        screen.show_points(points, console)
+    table = output.get().partition("7 points")[0]
+    assert max(map(len, table.splitlines())) <= columns
+    assert "…" not in table
+    words = ["ranks", "cores", "threads", "batch", "global", "steps"]
+    assert [word for word in words if word not in table] == left_out
+    assert "resnet50-nodes2-horovod" in "".join(line[:12].strip() for line in table.splitlines()) + table

@@ -1,14 +1,18 @@
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from tests.helpers.run_records import make_record, save
 from train.config.compose import load
 from train.config.identity import values
 from train.launch.batch import Submission
-from train.launch.status import counts, state_of, under_way
+from train.launch.status import STATES, counts, settled_failures, state_of, table, under_way
 from train.launch.supervise import presence
 from train.record import progress, protocol
 from train.record.parts import PartWriter
+from train.record.record import Failure
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,42 @@ def test_runs_of_the_folder_and_of_jobs_in_the_queue_are_counted(tmp_path):
         (begun / name).mkdir(parents=True)
     jobs = [Submission("7", 2, 3, [str(waiting)])]
     assert counts(tmp_path, jobs, {"7": "PENDING"}) == {begun: {"failed": 2}, waiting: {"queued": 3}}
+
+
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_no_state_falls_away_on_a_narrow_terminal_and_names_are_folded(columns):
+    long = Path("results/weak_scaling/inceptionv3-controllermpi-cycle_time_ms20-rounds")
+    states = Counter({state: 10 + number for number, state in enumerate(STATES)})
+    console = Console(width=columns)
+    with console.capture() as output:
+        console.print(table({long / "0a1b2c3d": states, long / "4e5f6a7b": Counter(done=2)}))
+    lines = output.get().splitlines()
+    assert max(map(len, lines)) <= columns
+    assert {word for line in lines for word in line.split()} >= {
+        "10",
+        "done,",
+        "11",
+        "running,",
+        "12",
+        "queued,",
+        "13",
+        "failed,",
+        "14",
+        "to",
+        "do",
+    }
+    assert "…" not in output.get()
+    if columns == 160:
+        assert "0a1b2c3d  10 done, 11 running, 12 queued, 13 failed, 14 to do" in lines[1]
+        assert lines[-1].split()[:3] == ["all", "12", "done,"]
+
+
+def test_failures_of_runs_that_are_complete_are_counted_apart(tmp_path):
+    failed = make_record(nodes=1, failure=Failure("out of memory", 0, "n1", "build"))
+    home = save(failed, tmp_path).parent.parent
+    assert settled_failures([home]) == 0
+    save(make_record(nodes=1, generation=2), tmp_path).parent.rename(home / "r0.2")
+    assert settled_failures([home]) == 1
 
 
 @pytest.fixture
