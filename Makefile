@@ -18,6 +18,7 @@ about.SYSTEM        := NAME        a file of conf/system: describes the nodes an
 about.SPLIT         := 1           one Slurm job per point
 about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1; evaluate: E1,E3
 about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; reference: replace
+about.ALL           := 1           help: list all targets and variables
 about.DRY_RUN       := 1           print the plan and the commands, start nothing
 about.RESULTS       := FOLDER      where records are written, and where the analysis reads them (default: results)
 about.ARGS          := "key=value" any other key of conf/
@@ -109,9 +110,30 @@ $(MEASURING) $(ANALYSING) diagnose evaluate:
 
 ##@ Set up
 
+#: Measure how TensorFlow training scales with Horovod (README.md).
+#:
+#: make doctor                          is this machine ready? (sets up first)
+#: make weak-scaling NODES=2            three models on 1 and 2 nodes: 11 minutes
+#: make weak-scaling NODES=2 DRY_RUN=1  only the plan, and how long it takes
+#: make strong-scaling NODES=2          with a constant global batch
+#: make scaling COMMAND="..." NODES=2   your own program, if it prints a rate
+#: make status                          what is done, running, failed
+#: make summary                         all numbers of EXPERIMENT=weak_scaling
+#: make diagnose EXPERIMENT=weak_scaling  why is efficiency below 1?
+#: make predict TO=16,64                what would more ranks give?
+#: make figures                         published figures, with your points
+#: make audit FILE=study.csv            is a study consistent? without FILE, yours
+#: make compare                         your numbers beside the published ones
+#: make report                          one page with everything
+#: make bundle                          one archive for a reviewer
+#: make test UNIT=1                     the fast tests
+#:
+#: Often set: NODES=4 MODELS=resnet50,vgg16 MEASURE=report DATASET=fruit FORCE=1
+#: All targets and variables: make help ALL=1
 .PHONY: help
-help: ## show this page
-	@colour=; [ ! -t 1 ] || colour=1; awk -v colour=$$colour -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
+help: ## show the first commands; ALL=1: all targets and variables
+	@colour=; [ ! -t 1 ] || [ "$$NO_COLOR" ] || [ "$$TERM" = dumb ] || colour=1; \
+	  awk -v colour=$$colour -v all="$(call on,ALL)" -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
 setup: ## create the virtual environment, with Horovod compiled or from uv's cache (not with CONTAINER=); other targets do it first
@@ -229,4 +251,4 @@ lock: setup-analysis ## resolve the groups in pyproject.toml again, into uv.lock
 	@PATH="$$PATH:$(VENV)/uv/bin" requirements/lock.sh
 
 .DEFAULT:
-	$(error no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help)
+	$(error no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help ALL=1)

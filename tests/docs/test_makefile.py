@@ -27,16 +27,36 @@ with open(os.environ["LOG"], "a") as log:
 """
 # A file may have this name; Make, the shell, Hydra and OmegaConf would each interpret a part of it.
 NASTY = 'it\'s\\ "a`touch b`$(touch c)$(shell touch d)${SHELL}$$";touch e;\n [é]:#%|(1)\\'
-SWITCHES = {"DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
+SWITCHES = {"ALL", "DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
 
 
 def variables() -> set[str]:
     return set(re.findall(r"^about\.([A-Z_]+)", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
+def help_page(*arguments: str) -> list[str]:
+    command = ["make", "help", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def help_targets() -> list[str]:
-    page = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^  ([a-z0-9-]+) ", page, re.MULTILINE)
+    return [match[1] for line in help_page("ALL=1") if (match := re.match("  ([a-z0-9-]+) ", line))]
+
+
+def test_the_first_page_of_help_has_20_lines_and_names_targets_and_variables_that_exist():
+    page = help_page()
+    assert len(page) <= 20
+    commands = [line.split() for line in page if line.startswith("make ")]
+    assert {words[1] for words in commands} <= {*help_targets()}
+    assert {word.partition("=")[0] for words in commands for word in words if re.match("[A-Z_]+=", word)} <= variables()
+    assert page[-1].endswith("make help ALL=1")
+    assert [line for line in [*page, *help_page("ALL=1")] if len(line) > 80] == []
+
+
+def test_help_lists_each_variable_with_its_value_and_what_it_does():
+    lines = [line for line in help_page("ALL=1") if re.match(r"  [A-Z_]+=\S", line)]
+    assert {line.strip().partition("=")[0] for line in lines} == variables()
+    assert '  ARGS="key=value"   any other key of conf/' in lines
 
 
 @pytest.fixture

@@ -88,3 +88,11 @@ def test_weak_scaling_is_followed_on_a_terminal_that_is_resized_and_interrupted(
     assert not ESCAPE.search("\n".join(last)), "\n".join(last)
     assert any("interrupted by SIGINT" in line for line in last)
     assert "\x1b[?25h" in terminal.output  # the cursor is shown again
+
+
+@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_help_fits_a_terminal_of_80_columns(variables):
+    terminal = Terminal("make", "help", "ALL=1", columns=80, variables=variables)
+    assert terminal.wait(kit.TIMEOUT_S) == 0
+    assert "  weak-scaling       Weak scaling: throughput over nodes, constant batch per" in terminal.lines()
+    assert ("\x1b" in terminal.output) == (not variables)

@@ -598,7 +598,7 @@ class RunConfig:
 class ExperimentConfig:
     """The keys that an experiment varies, and its purpose: only its file sets them, and no record has them."""
 
-    description: str = ""  # on one line: make help prints it
+    description: str = ""  # on one line: make help ALL=1 prints it
     reproduces: tuple[Reproduced, ...] = ()
     when_emulated: tuple[str, ...] = ()  # overrides that apply if nodes are emulated
     sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
