@@ -37,7 +37,7 @@ ArmSet = tuple[int, ...]  # the indices of the arms that measure at the same tim
 
 
 @dataclass(frozen=True)
-class Arm:
+class LocalArm:
     """An arm, on a rank that takes part in it."""
 
     group: Distribution
@@ -47,7 +47,7 @@ class Arm:
     local_step: TrainStep | None  # of the same compiled function, without exchange; None if there is none
 
 
-def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
+def local_arms(context: Context, learner: Learner) -> list[LocalArm | None]:
     """Return the arms on this rank; None for those that it takes no part in."""
     config, ranks = context.config, context.distribution
     groups = [
@@ -57,14 +57,14 @@ def local_arms(context: Context, learner: Learner) -> list[Arm | None]:
         for arm in config.launch.rounds
     ]
     steps = _steps(config, learner, groups)
-    arms: list[Arm | None] = []
+    arms: list[LocalArm | None] = []
     for arm, group in zip(config.launch.rounds, groups, strict=True):
         if group is None:
             arms.append(None)
             continue
         step, local_step = steps[_shape(arm), _exchange(config, arm)], steps.get((_shape(arm), _NO_EXCHANGE))
         batches = _batches(arm, _data(context, learner, arm))
-        arms.append(Arm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
+        arms.append(LocalArm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
     return arms
 
 
@@ -146,7 +146,9 @@ def _read(data: Data, epoch: int) -> Iterator[Batches]:
         batches.close()
 
 
-def local_exchanges(context: Context, learner: Learner, arms: Sequence[Arm | None]) -> dict[int, ExchangeStep | None]:
+def local_exchanges(
+    context: Context, learner: Learner, arms: Sequence[LocalArm | None]
+) -> dict[int, ExchangeStep | None]:
     """Return the exchange of gradients by itself, by the arm's index: once for each number of ranks and rate of links.
 
     None on ranks that have no part in it. Empty without measure.split.
@@ -286,7 +288,7 @@ class WindowRunner:
             self._gate.use_link(rates[arms[0]])
         self.all_ranks.barrier()
 
-    def _local_arm(self, arms: ArmSet) -> Arm | None:
+    def _local_arm(self, arms: ArmSet) -> LocalArm | None:
         """Return the arm among these that this rank takes part in."""
         return next((arm for index in arms if (arm := self.arms[index])), None)
 
@@ -311,7 +313,7 @@ class WindowRunner:
         self.all_ranks.barrier()
         self.all_ranks.barrier()
 
-    def _timed(self, arm: Arm, batches: Batches, steps: int, ranks: AllRanks) -> _Part:
+    def _timed(self, arm: LocalArm, batches: Batches, steps: int, ranks: AllRanks) -> _Part:
         """Run timed steps between two barriers of these ranks: nothing else is between them."""
         reading = counters.read(self._meter)
         ranks.barrier()

@@ -20,7 +20,7 @@ _NO_EXCHANGE = "distribution.allreduce=false"
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmSpec:
     """An arm of an experiment, or a control that is added to the points of one on emulated nodes."""
 
     name: str | None
@@ -56,7 +56,7 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     experiment, launcher = _with_launcher(compose.read_experiment(overrides), machine, launchers)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
-    points: dict[tuple[str, str], tuple[Point, Arm]] = {}  # a list with a duplicate value is not measured twice
+    points: dict[tuple[str, str], tuple[Point, ArmSpec]] = {}  # a list with a duplicate value is not measured twice
     left_out: dict[str, None] = {}
     first_arms: dict[str, str | None] = {}  # config hash -> the first of the competing arms that have it
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
@@ -116,7 +116,7 @@ def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine
     return overrides
 
 
-def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> list[Arm]:
+def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> list[ArmSpec]:
     """Return the arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
 
     In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
@@ -125,27 +125,27 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     composed = experiment.composed
     if overrides_by_arm := experiment.config.arms:
         roles = cast(dict[str, Role], experiment.config.roles)  # checked by ExperimentConfig
-        arms = [Arm(name, extra, roles.get(name, "point")) for name, extra in overrides_by_arm.items()]
+        arms = [ArmSpec(name, extra, roles.get(name, "point")) for name, extra in overrides_by_arm.items()]
         # The first of competing arms that are the same is measured: the base, if it is one of them.
         return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
     if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
-        return [Arm(None, [])]
+        return [ArmSpec(None, [])]
     nodes = next(iter(nodes_in(combination)), composed.nodes)
-    arms = [Arm(None, []), Arm(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control", nodes)]
+    arms = [ArmSpec(None, []), ArmSpec(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control", nodes)]
     if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
         alone = [_NO_EXCHANGE, "nodes=1", f"global_batch={composed.global_batch // nodes}"]
-        arms.append(Arm(f"alone-as-1-of-{nodes}", alone, "control", nodes))
+        arms.append(ArmSpec(f"alone-as-1-of-{nodes}", alone, "control", nodes))
     return arms
 
 
-def _with_controls(points: Sequence[tuple[Point, Arm]], control: str) -> list[Point]:
+def _with_controls(points: Sequence[tuple[Point, ArmSpec]], control: str) -> list[Point]:
     """Return the points, and the controls that measure.control selects, with the single nodes that these need."""
     largest = max(point.config.nodes for point, _ in points)
     counts = {"none": (0,), "largest": (0, 1, largest)}.get(control)
     return [point for point, arm in points if counts is None or arm.controlled_nodes in counts]
 
 
-def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list[str]) -> Point:
+def _point(experiment: Experiment, launcher: Launcher, arm: ArmSpec, overrides: list[str]) -> Point:
     """Return the point that these overrides compose. Raises ConfigError, LeftOut if others may be possible."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
@@ -166,7 +166,7 @@ def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list
     )
 
 
-def _role(config: RunConfig, arm: Arm, launcher: Launcher) -> Role:
+def _role(config: RunConfig, arm: ArmSpec, launcher: Launcher) -> Role:
     """Return the role of an arm; ranks without allreduce on emulated nodes are the control of those with it."""
     exchange = config.distribution
     why = "a control needs distribution.allreduce=false"
