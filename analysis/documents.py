@@ -14,7 +14,7 @@ import pandas as pd
 from msgspec import UNSET, Meta, UnsetType
 
 from analysis import stats
-from analysis.stats import Covers
+from analysis.stats import Variation
 
 
 def about(text: str) -> Meta:
@@ -38,7 +38,7 @@ class Number(Document):
     high: Annotated[float | None, about("upper end")]
     level: Annotated[float | None, about("0.95 measured, 0.9 predicted, 1 rounded; null: none")]
     n: Annotated[int, about("number of rounds, launches, runs or points")]
-    covers: Annotated[Covers, about("source of variation; empty: no interval")]
+    variation: Annotated[Variation, about("that its interval allows for; empty: there is none")]
     another: Annotated[list[float] | UnsetType, about("range in which another launch is expected")] = UNSET
 
 
@@ -61,9 +61,9 @@ def optional(number: stats.Number | None) -> stats.Number | None:
 
 
 def _number(number: stats.Number) -> Number:
-    level, covers = (number.level, number.covers) if number.has_interval else (None, "")
+    level, variation = (number.level, number.variation) if number.has_interval else (None, "")
     another = UNSET if math.isnan(number.another[0]) else [*number.another]
-    return filled(Number, number, level=level, covers=covers, another=another)
+    return filled(Number, number, level=level, variation=variation, another=another)
 
 
 def _with_intervals(value: Any) -> Any:

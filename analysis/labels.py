@@ -83,7 +83,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
     in_rounds = local[local["round"].notna()]
     if len(in_rounds):
         is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
-        within = ", covers rounds (repeatability), not other launches" if is_single_launch else ", covers launches"
+        within = " between rounds (repeatability), not between launches" if is_single_launch else " between launches"
     remarks = [f"bars: 95 % interval{within}"]
     if counts["record"].nunique().min() < intervals.MIN_VALUES:
         remarks.append(f"none where n < {intervals.MIN_VALUES}")

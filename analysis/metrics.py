@@ -139,7 +139,7 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
         return unknown(math.exp(np.polyfit(x, y, 1)[0]) / 2, n)
     (slope, _), covariances = np.polyfit(x, y, 1, cov=True)
     value = math.exp(slope) / 2
-    return student(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n, "fit")
+    return student(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n, "about the fit")
 
 
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:

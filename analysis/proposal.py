@@ -12,7 +12,7 @@ from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Question
-from analysis.stats import COVERS, Number, exact, from_ends, unknown
+from analysis.stats import Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
 from analysis.table import controls
@@ -194,7 +194,9 @@ def _measured(point: summary.Point, verdict: str, plan: Plan) -> Row:
 def _hours(rate: Number, plan: Plan) -> Number:
     """Return the hours that a rate takes for the images of one run."""
     value, low, high = (metrics.step_s(plan.images, end) / 3600 for end in (rate.value, rate.high, rate.low))
-    return from_ends(value, low, high, rate.covers, rate.n, rate.level) if rate.has_interval else unknown(value, rate.n)
+    return (
+        from_ends(value, low, high, rate.variation, rate.n, rate.level) if rate.has_interval else unknown(value, rate.n)
+    )
 
 
 def _predicted(
@@ -287,10 +289,10 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _notes(curves: Sequence[SupportedCurve]) -> list[str]:
-    covers = dict.fromkeys(row.efficiency.covers for curve in curves for row in curve.measured[1:])
+    variations = dict.fromkeys(row.efficiency.variation for curve in curves for row in curve.measured[1:])
     notes = [
         "Efficiency is the speedup by throughput over the ratio of ranks; the base is the smallest size of a curve.",
-        *(f"The 95 % intervals of efficiencies cover {COVERS[name]}." for name in covers if name),
+        *(f"The 95 % intervals of efficiencies allow for the variation {name}." for name in variations if name),
         "A verdict uses the interval: it meets the threshold if the 90 % interval is not below it, it is below if the "
         "whole 95 % interval is; all sizes of a curve together are wrong at most 5 times in 100 (Holm).",
     ]

@@ -131,12 +131,12 @@ def curve(
 
     spread: as `spread_between_launches` returns it; without it that of this curve alone.
 
-    Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), another_low,
-    another_high (the range in which the speedup of another launch is expected, NaN if it is not known), and rate,
-    speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values); number is
-    the speedup as a number. A rate is the harmonic mean, a speedup the median of the ratios within the pairs; without
-    any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the smallest size are 1 by
-    definition; its scatter is in those of the others.
+    Columns: size, n (rounds, or repeats), launches, variation (that the interval of the speedup allows for),
+    another_low, another_high (the range in which the speedup of another launch is expected, NaN if it is not known),
+    and rate, speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values);
+    number is the speedup as a number. A rate is the harmonic mean, a speedup the median of the ratios within the pairs;
+    without any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the smallest size are
+    1 by definition; its scatter is in those of the others.
     """
     values = paired(runs, over, base)
     if values.empty:
@@ -151,7 +151,7 @@ def curve(
         speedup = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
         efficiency = speedup.over(float(str(size)) / first) if first > 0 else unknown()
         ends = [x for number in (rate, speedup, efficiency) for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], speedup.covers, *speedup.another, *ends, speedup])
+        rows.append([size, rate.n, launches[size], speedup.variation, *speedup.another, *ends, speedup])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
@@ -200,7 +200,7 @@ def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool
     return unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
 
 
-_CURVE = ["size", "n", "launches", "covers", "another_low", "another_high"]
+_CURVE = ["size", "n", "launches", "variation", "another_low", "another_high"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
 _CURVE += ["number"]
 

@@ -62,7 +62,7 @@ def rate_ratio(rng: Rng, pair: Pair) -> Number:
 
 def share(ratios: list[Number]) -> str:
     """Return the share of the judged ratios that are called different; "not judged" without any."""
-    judged = [ratio for ratio in ratios if ratio.has_interval and ratio.covers != "rounds"]
+    judged = [ratio for ratio in ratios if ratio.has_interval and ratio.variation != "between rounds"]
     if not judged:
         return "not judged"
     return f"{statistics.fmean(not ratio.contains(1.0) for ratio in judged):.3f}"

@@ -30,7 +30,7 @@ HEAD = """# Results
 Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % intervals.
 [statistics.md](statistics.md) explains them.
 
-- *covers*: the variation that the interval allows for: other launches, or only other rounds of the same launch.
+- *variation between*: launches, or only rounds of one launch: what the interval allows for.
 - *another launch*: the range in which the speedup of one more launch is expected.
 """
 

@@ -56,8 +56,8 @@ def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[s
     """Return the lines to print about the speedups of an experiment over its nodes, and its largest losses."""
     lines = [
         f"{experiment} on {'; '.join(rows['machine'].unique())}",
-        "in brackets: the 95 % interval, which covers other launches, or only other rounds of the same launch",
-        "(repeatability: other launches may differ by more); another launch: where its speedup is expected",
+        "in brackets: the 95 % interval, for the variation between launches, or only between rounds of one launch",
+        "(repeatability: launches may differ by more); another launch: where its speedup is expected",
         "",
         tabulate(table, tablefmt="plain", disable_numparse=True),
     ]
@@ -98,7 +98,9 @@ def _intervals(rows: pd.DataFrame) -> list[str]:
     if in_rounds.empty:
         return lines
     if in_rounds.groupby("series")["record"].nunique().min() == 1:
-        lines.append("one launch: the interval covers rounds within it (repeatability), not other launches")
+        lines.append(
+            "one launch: its interval is for the variation between rounds (repeatability), not between launches"
+        )
     if rows["quantity"].eq("wall_s").any():
         lines.append(
             "wall time and job time: of the largest point from the launches in rounds, of the others from separate ones"

@@ -21,7 +21,7 @@ from analysis.curves import uncertain
 from analysis.derived import stated_number
 from analysis.documents import D, Document, NumberField, PValue, about, filled
 from analysis.experiments import final_values, training_runs
-from analysis.stats import Number, between, combined, common_covers, exact, student, unknown
+from analysis.stats import Number, between, combined, common_variation, exact, student, unknown
 from analysis.stats.repeats import median
 from analysis.stats.verdict import Bounds, Outcome, Verdict, apart, holm, leaning
 from analysis.table import schema
@@ -328,7 +328,7 @@ def compare_order(
 
     agreeing = sum((measured[a].value > measured[b].value) == (stated[a].value > stated[b].value) for a, b in ratios)
     n = min(standing.n for standing in measured.values())
-    share = Number(agreeing / len(ratios), ends, n, common_covers([*ratios.values()]))
+    share = Number(agreeing / len(ratios), ends, n, common_variation([*ratios.values()]))
     note = "; ".join(
         f"{label}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
         for label, side in (("report", stated), ("local", measured))

@@ -299,7 +299,7 @@ def _ratio(
     sides: the values of A and B. invalid: why it is not judged.
     """
     note = invalid or (remark if ratio.has_interval else "")
-    if not invalid and ratio.covers == "rounds":
+    if not invalid and ratio.variation == "between rounds":
         invalid = note = "one launch on a side: how far launches differ is not known"
     judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not invalid else None
     if judged and judged.outcome != "outside":  # an equality is not shown

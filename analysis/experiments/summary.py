@@ -202,12 +202,12 @@ def _remarks(runs: pd.DataFrame) -> str:
 def rows(local: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each point of one experiment, in the order of the models, for a text table.
 
-    Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key if
-    none of these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules
-    of an image, where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall
-    time and job time over the fewest ranks; what the interval of the speedup covers; the final accuracy of training
-    over epochs; a note. Brackets hold the 95 % interval where it is known. A sweep over allreduces has the columns of
-    `allreduce.rows`.
+    Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key if none of
+    these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules of an image,
+    where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall time and job
+    time over the fewest ranks; the variation that the interval of the speedup allows for; the final accuracy of
+    training over epochs; a note. Brackets hold the 95 % interval where it is known. A sweep over allreduces has the
+    columns of `allreduce.rows`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
@@ -236,7 +236,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     for name in ("speedup", "efficiency"):
         row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
     compared = point.numbers.get("speedup_throughput", point.numbers.get(_OVER_BASE))
-    row["covers"] = compared.covers if compared else ""
+    row["variation\nbetween"] = compared.variation.removeprefix("between ") if compared else ""
     for by in ("wall time", "job time"):
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
@@ -250,8 +250,8 @@ def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
     """Return the speedups of the curves in rounds over the nodes of an experiment, as the lines of a narrow table.
 
     Two lines are the header. The others, one for each model and number of nodes: model, nodes (the fewest and these),
-    images/s on both, the speedup with its 95 % interval, what that covers, the efficiency, the speedup without
-    allreduce, and the range in which the speedup of another launch is expected. Empty without such curves.
+    images/s on both, the speedup with its 95 % interval, the variation that it allows for, the efficiency, the speedup
+    without allreduce, and the range in which the speedup of another launch is expected. Empty without such curves.
     """
     rows = []
     in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
@@ -268,14 +268,17 @@ def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
                 " to ".join(str(_nodes(end)) for end in ends),
                 " to ".join(f"{end.numbers['images_per_s'].value:.3g}" for end in ends),
                 speedup.text(".2f"),
-                speedup.covers,
+                speedup.variation.removeprefix("between "),
                 f"{point.numbers['efficiency_throughput'].value:.2f}",
                 f"{controls[0].numbers['speedup_throughput'].value:.2f}" if controls else "",
                 "" if math.isnan(speedup.another[0]) else "{:.2f} to {:.2f}".format(*speedup.another),
             ]
         )
-    return [["", "", "", "", "", "effi-", "without", "another"], ["model", "nodes", "images/s", "speedup", "covers",
-            "ciency", "allreduce", "launch"], *rows] if rows else []  # fmt: skip
+    header = [
+        ["", "", "", "", "variation", "effi-", "without", "another"],
+        ["model", "nodes", "images/s", "speedup", "between", "ciency", "allreduce", "launch"],
+    ]
+    return [*header, *rows] if rows else []
 
 
 def _is_measured(point: Point) -> bool:

@@ -111,7 +111,7 @@ class Implied:
         high, value, low = (
             numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
         )
-        return from_ends(value, low, high, "fit", cost.n)
+        return from_ends(value, low, high, "about the fit", cost.n)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Fit:
 def spanned(number: Number, others: Iterable[Number]) -> Number:
     """Return a number with an interval that spans those of the others too; an end is NaN if one of them has none."""
     low, high = np.transpose([(item.low, item.high) for item in (number, *others)])
-    return from_ends(number.value, float(low.min()), float(high.max()), "fit", number.n)
+    return from_ends(number.value, float(low.min()), float(high.max()), "about the fit", number.n)
 
 
 def _log_ratio(pairs: Array) -> Array:

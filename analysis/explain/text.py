@@ -444,7 +444,7 @@ def _curve_points(explained: Explanation) -> Iterator[CurvePoint]:
         value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
         yield CurvePoint(
             **{name: point[name] for name in CurvePoint.__struct_fields__ if name not in _DERIVED_FIELDS},
-            speedup_without_fixed=optional(from_ends(value, low, high, "fit", explained.fit.runs)),
+            speedup_without_fixed=optional(from_ends(value, low, high, "about the fit", explained.fit.runs)),
             fits=verdict(point),
             above_ideal=[name for name in above if above[name].iloc[nth]],
         )

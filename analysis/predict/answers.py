@@ -123,7 +123,7 @@ def _numbers(
     curve: Curve, prediction: Prediction, i: int, job: Job | None, fixed_s: Number | None
 ) -> dict[str, Number]:
     value, low, high = (float(rates[i]) for rates in (prediction.images_per_s, prediction.low, prediction.high))
-    rate = from_ends(value, low, high, "machines", len(curve.ranks), LEVEL)
+    rate = from_ends(value, low, high, "between machines", len(curve.ranks), LEVEL)
     base, ranks = curve.base, float(prediction.at.ranks[i])
     speedup = rate.scaled(metrics.rate(1, float(curve.images_per_s[base])))
     numbers = {
@@ -147,7 +147,7 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
         ends = fixed_s.interval if math.isfinite(fixed_s.low) else (fixed_s.value, fixed_s.value)
         fixed = (max(fixed_s.value, 0.0), max(ends[0], 0.0), ends[1])
     value, low, high = (cost + time for cost, time in zip(fixed, training, strict=True))
-    return from_ends(value, low, high, "machines", rate.n, LEVEL)
+    return from_ends(value, low, high, "between machines", rate.n, LEVEL)
 
 
 def as_json(answers: Sequence[Answer]) -> list[PredictedTarget]:

@@ -1,4 +1,4 @@
-"""Statistics without terms of the domain: a number with its interval, and what this interval covers."""
+"""Statistics without terms of the domain: a number with its interval, and the variation that it allows for."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from train.record import intervals
 
 LEVEL = intervals.LEVEL
 
-Covers = Literal["", "cases", "steps", "rounds", "fit", "launches", "machines", "rounding"]
-# The possible results that an interval covers. The narrowest come first.
-COVERS: dict[Covers, str] = {
-    "": "there is no interval",
-    "cases": "other cases, of which as many would hold on average",
-    "steps": "other steps of the same run",
-    "rounds": "other rounds of the same launches",
-    "fit": "other scatter of the points about the line or model that was fitted to them",
-    "launches": "other launches on the same machine",
-    "machines": "a new measurement, as intervals like it held on the machines that they were calibrated on",
-    "rounding": "all that rounds to the number, for certain",
-}
+# The variation that an interval allows for, the narrowest first; "": there is no interval. `between cases`: as many
+# would hold on average. `about the fit`: scatter of the points. `between machines`: as calibrated on several.
+Variation = Literal[
+    "", "between cases", "between steps", "between rounds", "about the fit", "between launches", "between machines",
+    "rounding",
+]  # fmt: skip
 
 Ends = tuple[float, float]
 NO_ENDS: Ends = (math.nan, math.nan)
@@ -42,7 +36,7 @@ class Number:
     value: float
     ends: Callable[[float], Ends]
     n: int = 1
-    covers: Covers = ""
+    variation: Variation = ""
     level: float = LEVEL
     standard_error: float = math.nan
     degrees: float = math.nan
@@ -100,7 +94,7 @@ class Number:
         """Return the number with its interval as text: "1.54 (1.49 to 1.58)"; form: as of the format function."""
         low, high = self.interval
         value = f"{self.value:{form}}{' ' * bool(unit)}{unit}"
-        if math.isnan(low) or (low == high and self.covers == "rounding"):
+        if math.isnan(low) or (low == high and self.variation == "rounding"):
             return value
         if math.isinf(low) or math.isinf(high):
             return f"{low:{form}} or more" if math.isinf(high) else f"{high:{form}} or less"
@@ -131,14 +125,14 @@ def exact(value: float, n: int = 1) -> Number:
     return between(value, value, value, n)
 
 
-def from_ends(value: float, low: float, high: float, covers: Covers, n: int = 1, level: float = LEVEL) -> Number:
+def from_ends(value: float, low: float, high: float, variation: Variation, n: int = 1, level: float = LEVEL) -> Number:
     """Return a number whose interval is known at one level, as from simulation; at a higher level it has none."""
-    return Number(value, lambda at: (low, high) if at <= level else NO_ENDS, n, covers, level)
+    return Number(value, lambda at: (low, high) if at <= level else NO_ENDS, n, variation, level)
 
 
-def common_covers(numbers: Sequence[Number]) -> Covers:
-    """Return what the interval of a number made from several covers: the narrowest of them, or rounding if all do."""
-    return min((number.covers for number in numbers), key=[*COVERS].index, default="")
+def common_variation(numbers: Sequence[Number]) -> Variation:
+    """Return the narrowest variation that the intervals of numbers allow for: that of a number made from them."""
+    return min((number.variation for number in numbers), key=get_args(Variation).index, default="")
 
 
 def combined(formula: Callable[..., float], numbers: Mapping[str, Number]) -> Number:

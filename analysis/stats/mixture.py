@@ -82,7 +82,7 @@ class Mixture:
         farthest = self.errors * student_quantile(1 - _FARTHEST, self.degrees)
         low = max(self.quantile(tail), float((self.centres - farthest).min()))
         high = min(self.quantile(1 - tail), float((self.centres + farthest).max()))
-        return from_ends(self.value, low, high, "fit", self.n)
+        return from_ends(self.value, low, high, "about the fit", self.n)
 
 
 def below(value: Array | float, centres: Array, errors: Array, weights: Array, degrees: int) -> Array:

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.stats import LEVEL, NO_ENDS, Ends, Number, common_covers, unknown
+from analysis.stats import LEVEL, NO_ENDS, Ends, Number, common_variation, unknown
 from train.record import intervals
 
 MIN_VALUES = intervals.MIN_VALUES
@@ -45,7 +45,7 @@ def around(value: float, launches: Launches, spread: Spread | None = None) -> Nu
         return (min(interval.low, value), max(interval.high, value)) if interval else NO_ENDS
 
     interval = intervals.launches_interval(launches, spread=spread)
-    return Number(value, ends, len(_values(launches)), interval.covers if interval else "")
+    return Number(value, ends, len(_values(launches)), interval.variation if interval else "")
 
 
 def harmonic_mean(launches: Launches) -> Number:
@@ -79,7 +79,7 @@ def ratio_of_medians(
         (under_low, under_high), (over_low, over_high) = (side.ends(1 - (1 - level) / 2) for side in (under, over))
         return over_low / under_high, over_high / under_low
 
-    return Number(over.value / under.value, ends, min(under.n, over.n), common_covers([under, over]))
+    return Number(over.value / under.value, ends, min(under.n, over.n), common_variation([under, over]))
 
 
 def proportion(held: int, cases: int) -> Number:
@@ -93,7 +93,7 @@ def proportion(held: int, cases: int) -> Number:
         high = float(betaincinv(held + 1, cases - held, 1 - tail)) if held < cases else 1.0
         return low, high
 
-    return Number(held / cases if cases else math.nan, ends, cases, "cases")
+    return Number(held / cases if cases else math.nan, ends, cases, "between cases")
 
 
 def _values(launches: Launches) -> list[float]:

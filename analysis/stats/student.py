@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats import NO_ENDS, Covers, Ends, Number, common_covers, unknown
+from analysis.stats import NO_ENDS, Ends, Number, Variation, common_variation, unknown
 from train.record.intervals import student_quantile
 
 _LARGEST_EXPONENT = 700.0  # of a double
 
 
-def student(value: float, standard_error: float, degrees: float, n: int, covers: Covers = "launches") -> Number:
+def student(
+    value: float, standard_error: float, degrees: float, n: int, variation: Variation = "between launches"
+) -> Number:
     """Return a number with Student's t interval; without one if its standard error is NaN."""
 
     def ends(level: float) -> Ends:
@@ -27,7 +29,7 @@ def student(value: float, standard_error: float, degrees: float, n: int, covers:
 
     if math.isnan(standard_error):
         return Number(value, lambda _: NO_ENDS, n)
-    return Number(value, ends, n, covers, standard_error=standard_error, degrees=degrees)
+    return Number(value, ends, n, variation, standard_error=standard_error, degrees=degrees)
 
 
 def mean(values: Sequence[float]) -> Number:
@@ -51,13 +53,13 @@ def ratio(a: Number, b: Number) -> Number:
         raise ValueError(f"a ratio needs positive values; given: {a.value:g} / {b.value:g}")
     value = a.value / b.value
     error, degrees = _in_quadrature((a.standard_error / a.value, a.degrees), (b.standard_error / b.value, b.degrees))
-    return student(value, value * error, degrees, min(a.n, b.n), common_covers([a, b]))
+    return student(value, value * error, degrees, min(a.n, b.n), common_variation([a, b]))
 
 
 def difference(a: Number, b: Number) -> Number:
     """Return a - b of independent numbers with standard errors: these add in quadrature."""
     error, degrees = _in_quadrature((a.standard_error, a.degrees), (b.standard_error, b.degrees))
-    return student(a.value - b.value, error, degrees, min(a.n, b.n), common_covers([a, b]))
+    return student(a.value - b.value, error, degrees, min(a.n, b.n), common_variation([a, b]))
 
 
 def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
@@ -88,7 +90,7 @@ def exponential(logarithm: Number) -> Number:
 def on_logarithm(number: Number) -> Number:
     """Return a positive number with Student's t interval taken on its logarithm: its ends are above 0."""
     error = number.standard_error / number.value
-    return exponential(student(math.log(number.value), error, number.degrees, number.n, number.covers))
+    return exponential(student(math.log(number.value), error, number.degrees, number.n, number.variation))
 
 
 def ratio_of_means(a: Sequence[float], b: Sequence[float]) -> Number:
@@ -163,7 +165,7 @@ def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Nu
         factor = math.exp(min(half, _LARGEST_EXPONENT))
         return low / factor, high * factor
 
-    return Number(number.value, ends, number.n, "launches")
+    return Number(number.value, ends, number.n, "between launches")
 
 
 Points = Sequence[tuple[float, float]]  # x and value
@@ -183,7 +185,7 @@ class Trend:
         centre, level = self.centres[curve]
         distance = x - centre
         error = self.deviation * math.sqrt(1 + 1 / points + distance**2 / self.spread)
-        return student(level + self.slope.value * distance, error, self.slope.degrees, self.slope.n, "fit")
+        return student(level + self.slope.value * distance, error, self.slope.degrees, self.slope.n, "about the fit")
 
     def rounding(self, curves: Sequence[Points]) -> float:
         """Return how far rounding can move the slope; `curves` as in `trend`, with half units for values."""
@@ -207,7 +209,7 @@ def trend(curves: Sequence[Points]) -> Trend:
     degrees = n - len(centred) - 1
     square = float(sum(((y - slope * x) ** 2).sum() for x, y in centred))
     deviation = math.sqrt(square / degrees) if degrees > 0 else math.nan
-    number = student(slope, deviation / math.sqrt(spread), degrees, n, "fit")
+    number = student(slope, deviation / math.sqrt(spread), degrees, n, "about the fit")
     return Trend(number, tuple((float(x.mean()), float(y.mean())) for x, y in arrays), spread, deviation)
 
 

@@ -209,7 +209,7 @@ def _rank(rank: RankSteps) -> RankTimeline:
 
 
 def _median(values: list[float]) -> NumberField:
-    return replace(median([values]), covers="steps")
+    return replace(median([values]), variation="between steps")
 
 
 # Numbers of threads, which no rank has: Perfetto takes a thread with the number of its process for its main one, and

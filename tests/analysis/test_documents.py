@@ -19,11 +19,11 @@ from train.record.record import Failure
         (unknown(2.0), (2.0, None, None, None, 1, "")),
         (unknown(n=3), (None, None, None, None, 3, "")),
         (between(2.0, 2.0, math.inf), (2.0, 2.0, None, 1.0, 1, "rounding")),
-        (from_ends(2.0, 1.5, 2.5, "machines", 3, 0.9), (2.0, 1.5, 2.5, 0.9, 3, "machines")),
+        (from_ends(2.0, 1.5, 2.5, "between machines", 3, 0.9), (2.0, 1.5, 2.5, 0.9, 3, "between machines")),
     ],
 )
 def test_a_number_has_its_interval_and_null_for_what_is_not_known(number, fields):
-    names = ("value", "low", "high", "level", "n", "covers")
+    names = ("value", "low", "high", "level", "n", "variation")
     assert json.loads(documents.text(number)) == dict(zip(names, fields, strict=True))
 
 

@@ -58,7 +58,7 @@ def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
 def test_what_was_not_measured_is_marked_as_predicted_and_supports_nothing(results):
     (weak,) = new_proposal(results, to=(4, 16)).curves_in("weak")
     assert [row.nodes for row in weak.rows if row.predicted] == [16]
-    assert weak.rows[-1].efficiency.covers == "machines"
+    assert weak.rows[-1].efficiency.variation == "between machines"
     assert weak.supported == 8
 
 

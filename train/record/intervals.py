@@ -22,19 +22,19 @@ _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and bet
 _LARGEST_EXPONENT = 700.0  # of a double: few launches have ends beyond it at high levels
 
 Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of their measurement
-Covers = Literal["rounds", "launches"]  # how else the value could have come out: other rounds, or also other launches
+Variation = Literal["between rounds", "between launches"]  # that an interval allows for: the latter is wider
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value from n values with its interval at `level`, in the unit of the values, and what the interval covers."""
+    """A value from n values with its interval at `level`, in their unit, and the variation that it allows for."""
 
     value: float
     low: float
     high: float
     level: float
     n: int
-    covers: Covers = "rounds"
+    variation: Variation = "between rounds"
     another: tuple[float, float] | None = None  # where the value of another launch is expected
 
     @property
@@ -43,8 +43,8 @@ class Interval:
         return (self.high - self.low) / 2 / self.value
 
     def text(self) -> str:
-        """Return the value as a ratio with its interval, what that covers, and where another launch is expected."""
-        ends = f"{self.low:.3g} to {self.high:.3g}, covers {self.covers}"
+        """Return the value as a ratio with its interval, and where another launch is expected."""
+        ends = f"{self.low:.3g} to {self.high:.3g} {self.variation}"
         further = f"; another launch {self.another[0]:.3g} to {self.another[1]:.3g}" if self.another else ""
         return f"{self.value:.3g}x ({ends}{further})"
 
@@ -217,7 +217,7 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
     Two launches or more, or one and the spread between others, show what other launches give. The value is then the
     mean, on a logarithmic scale, of the launches' medians; the interval is Student's t with the variance between
     launches and that of their rounds. It is never narrower than that of the rounds alone, which is returned for one
-    launch without a spread: it covers other rounds of this launch.
+    launch without a spread: it allows for the variation between rounds.
 
     Launches of one value each, MIN_VALUES or more, have the interval of their median by order statistics.
     None for fewer than MIN_VALUES values.
@@ -227,7 +227,7 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
     filled, measured = [values for values in launches if values], _repeated(launches)
     whole = median_interval([value for values in filled for value in values], level)
     if whole is None or not measured:
-        return whole and replace(whole, covers="launches")
+        return whole and replace(whole, variation="between launches")
     spread = spread or launch_spread([measured])
     if spread.degrees == 0:
         return whole
@@ -242,7 +242,7 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
     other_half = times * math.sqrt(variance * (1 + 1 / len(measured)))
     low, high = min(whole.low, back(centre - half)), max(whole.high, back(centre + half))
     another = (min(low, back(centre - other_half)), max(high, back(centre + other_half)))
-    return Interval(back(centre), low, high, level, whole.n, "launches", another)
+    return Interval(back(centre), low, high, level, whole.n, "between launches", another)
 
 
 def is_precise(launches: Launches, fraction: float, spread: Spread | None = None) -> bool:

@@ -52,7 +52,7 @@ def test_a_study_in_a_file(command, json_output, tmp_path):
     assert "claims" not in output
     assert "line 4, column 'train_s': empty" in output
     document = json_output("audit", "--file", path)
-    assert (document["version"], document["claims"]) == (2, [])
+    assert (document["version"], document["claims"]) == (3, [])
     assert "audits this study alone" in command("audit", "--file", path, "results", status=2).err
 
 

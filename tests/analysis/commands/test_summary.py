@@ -54,7 +54,7 @@ def test_what_is_emulated_is_reported_with_the_size_of_the_images(results, summa
 def test_one_launch_in_rounds_is_reported(results, summary, launches, reported):
     for repeat in range(launches):
         save(make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat), results.folder)
-    line = "one launch: the interval covers rounds within it (repeatability), not other launches"
+    line = "one launch: its interval is for the variation between rounds (repeatability), not between launches"
     assert (line in summary("weak_scaling").out.splitlines()) is reported
 
 

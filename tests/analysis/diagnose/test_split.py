@@ -107,8 +107,8 @@ def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
 def test_intervals_of_rounds_cover_rounds_and_those_of_six_repeats_cover_launches():
     turns = [paired_windows(exchange=0.1 + 0.01 * k) for k in range(6)]
     rounds, (_, repeats) = splits(curve(turns))[-1], arm("a", turns)
-    assert rounds.measured.covers == "rounds"
-    assert repeats[-1].measured.covers == "launches"
+    assert rounds.measured.variation == "between rounds"
+    assert repeats[-1].measured.variation == "between launches"
     assert repeats[-1].measured.interval == rounds.measured.interval
 
 

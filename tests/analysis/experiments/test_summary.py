@@ -27,10 +27,10 @@ def as_json(table):
 
 
 def number(value, low=None, high=None, n=1, **more):
-    level, covers = (None, "") if low is None else (0.95, "launches")
+    level, variation = (None, "") if low is None else (0.95, "between launches")
     ends = {"value": value, "low": low, "high": high}
     return {name: end and pytest.approx(end, abs=1e-4) for name, end in ends.items()} | {
-        "level": level, "n": n, "covers": covers, **more,
+        "level": level, "n": n, "variation": variation, **more,
     }  # fmt: skip
 
 
@@ -136,10 +136,11 @@ def test_the_speedups_of_a_curve_fit_a_hundred_columns(results):
     curve_in_rounds(results.folder, "inceptionv3")
     first, second, *lines = summary.speedup_rows(results.table())
     assert [" ".join(filter(None, both)) for both in zip(first, second, strict=True)] == [
-        "model", "nodes", "images/s", "speedup", "covers", "effi- ciency", "without allreduce", "another launch",
+        "model", "nodes", "images/s", "speedup", "variation between", "effi- ciency", "without allreduce",
+        "another launch",
     ]  # fmt: skip
-    [(model, nodes, rates, speedup, covers, efficiency, alone, another)] = lines
-    assert (model, nodes, covers, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
+    [(model, nodes, rates, speedup, variation, efficiency, alone, another)] = lines
+    assert (model, nodes, variation, efficiency, alone) == ("Inception v3", "1 to 2", "launches", "0.79", "1.90")
     assert speedup == "1.58 (1.27 to 1.96)"
     assert rates.startswith("9.14 to ")
     low, high = map(float, another.split(" to "))

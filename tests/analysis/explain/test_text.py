@@ -91,7 +91,7 @@ def test_a_number_with_an_interval_has_its_level_and_n():
     assert document["decided_by"].startswith("One run would decide, 4 times the steps on 32 ranks")
     fixed_s = document["fixed_s"]
     assert (fixed_s["value"], fixed_s["level"], fixed_s["n"]) == (pytest.approx(4), 0.95, 5)
-    assert document["points"][-1]["speedup_without_fixed"]["covers"] == "fit"
+    assert document["points"][-1]["speedup_without_fixed"]["variation"] == "about the fit"
 
 
 def test_what_is_not_known_is_null():

@@ -73,7 +73,7 @@ def test_json_has_no_number_that_is_not_known():
     assert (near["model"], near["ranks"], near["nodes"], near["why"]) == ("resnet50", 16, 8, "")
     assert (near["supported"], far["supported"]) == (True, False)
     assert near["images_per_s"]["level"] == near["speedup"]["level"] == 0.9
-    assert far["images_per_s"] == {"value": None, "low": None, "high": None, "level": None, "n": 3, "covers": ""}
+    assert far["images_per_s"] == {"value": None, "low": None, "high": None, "level": None, "n": 3, "variation": ""}
     assert far["why"].startswith("6 doublings beyond 4 ranks")
     assert "speedup" not in far
 

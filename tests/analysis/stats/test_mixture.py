@@ -15,7 +15,7 @@ def test_one_component_is_students_t():
     result = mixture([10.0], [2.0], [1.0])
     number = result.number()
     assert (number.value, number.low, number.high) == pytest.approx((10, 10 - 5.553, 10 + 5.553), abs=1e-3)
-    assert (number.n, number.covers) == (6, "fit")
+    assert (number.n, number.variation) == (6, "about the fit")
     assert result.p(6.0) == pytest.approx(0.1161, abs=1e-4)
     assert result.p(6.0, within=4.0) == 1
     assert result.below(10.0) == pytest.approx(0.5)

@@ -11,9 +11,9 @@ SIX = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 def test_an_interval_covers_rounds_of_few_launches_and_launches_of_six():
     # the smallest and the largest of six values enclose the median with 1 - 2 / 64
     result = repeats.median([SIX])
-    assert (result.value, result.low, result.high, result.n, result.covers) == (3.5, 1, 6, 6, "rounds")
+    assert (result.value, result.low, result.high, result.n, result.variation) == (3.5, 1, 6, 6, "between rounds")
     assert all(math.isnan(end) for end in result.ends(0.97))
-    assert repeats.median(singles(SIX)).covers == "launches"
+    assert repeats.median(singles(SIX)).variation == "between launches"
     assert repeats.median(singles(SIX)).interval == result.interval
     five = repeats.median(singles(SIX[:5]))
     assert (five.value, five.n, five.has_interval) == (3, 5, False)
@@ -24,7 +24,7 @@ def test_an_interval_covers_rounds_of_few_launches_and_launches_of_six():
 def test_launches_in_rounds_cover_other_launches():
     result = repeats.median([[1.0] * 3, [4.0] * 3])
     # Mean of the logarithms: log 2; variance (log 4)^2 / 2; Student's t of one degree 12.706.
-    assert (result.value, result.n, result.covers) == (pytest.approx(2), 6, "launches")
+    assert (result.value, result.n, result.variation) == (pytest.approx(2), 6, "between launches")
     assert result.high == pytest.approx(2 * math.exp(12.7062 * math.log(4) / 2), rel=1e-3)
 
 

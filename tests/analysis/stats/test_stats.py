@@ -1,11 +1,10 @@
 import math
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.stats import COVERS, Covers, between, combined, common_covers, exact, from_ends, rounded, unknown
+from analysis.stats import between, combined, common_variation, exact, from_ends, rounded, unknown
 from analysis.stats.repeats import around, proportion
 from analysis.stats.student import exponential, student
 
@@ -38,7 +37,7 @@ def test_scaling_scales_both_ends_and_is_undone(number, factor):
     assert sorted((number.low * factor, number.high * factor)) == [scaled.low, scaled.high]
     back = scaled.scaled(1 / factor)
     assert (back.value, back.low, back.high) == pytest.approx((number.value, number.low, number.high), abs=1e-3)
-    assert (back.n, back.covers, back.level) == (number.n, number.covers, number.level)
+    assert (back.n, back.variation, back.level) == (number.n, number.variation, number.level)
 
 
 def test_an_exponential_is_taken_end_by_end():
@@ -55,7 +54,7 @@ def test_an_exponential_is_taken_end_by_end():
         (between(2.0, 2.0, math.inf), "2 or more"),
         (between(2.0, -math.inf, 2.0), "2 or less"),
         (around(0.25, [[0.25] * 6]), "0.25 (0.25 to 0.25)"),  # measured: that they agree is a result
-        (from_ends(6.0, 5.0, math.nan, "fit"), "6 (5 or more)"),
+        (from_ends(6.0, 5.0, math.nan, "about the fit"), "6 (5 or more)"),
     ],
 )
 def test_the_text_of_a_number(number, text):
@@ -64,18 +63,17 @@ def test_the_text_of_a_number(number, text):
 
 
 def test_an_interval_of_one_level_has_no_ends_at_a_higher_one():
-    number = from_ends(2.0, 1.5, 2.5, "fit")
+    number = from_ends(2.0, 1.5, 2.5, "about the fit")
     assert number.ends(0.9) == number.ends(0.95) == (1.5, 2.5)
     assert all(map(math.isnan, number.ends(0.99)))
 
 
 def test_what_follows_from_several_numbers_covers_the_least_of_them():
-    launches, fit = student(1.0, 0.1, 3, 4), student(1.0, 0.1, 3, 4, "fit")
-    assert common_covers([launches, fit]) == "fit"
-    assert common_covers([launches, exact(2.0)]) == "launches"
-    assert common_covers([launches, unknown(2.0)]) == ""
-    assert common_covers([]) == ""
-    assert tuple(COVERS) == get_args(Covers)
+    launches, fit = student(1.0, 0.1, 3, 4), student(1.0, 0.1, 3, 4, "about the fit")
+    assert common_variation([launches, fit]) == "about the fit"
+    assert common_variation([launches, exact(2.0)]) == "between launches"
+    assert common_variation([launches, unknown(2.0)]) == ""
+    assert common_variation([]) == ""
 
 
 def test_a_value_is_within_an_interval_or_not():
@@ -93,7 +91,7 @@ def test_a_formula_of_rounded_numbers_is_between_the_ends():
     # 11 +- 0.5 and 5 +- 0.5: 1 - 5.5 / 10.5 to 1 - 4.5 / 11.5
     outcome = combined(lambda old, new: (old - new) / old, {"old": rounded(11, 0.5), "new": rounded(5, 0.5)})
     assert (outcome.low, outcome.value, outcome.high) == pytest.approx((5 / 10.5, 6 / 11, 7 / 11.5))
-    assert (outcome.covers, outcome.level, outcome.n) == ("rounding", 1.0, 1)
+    assert (outcome.variation, outcome.level, outcome.n) == ("rounding", 1.0, 1)
     outcome = combined(lambda a, b: a + b, {"a": rounded(1, 0.5), "b": unknown(2)})
     assert outcome.value == 3
     assert math.isnan(outcome.low)

@@ -14,10 +14,10 @@ positive = st.floats(1e-3, 1e6)
 def test_the_interval_of_a_mean_is_students():
     result = student.mean([10.0, 11.0, 12.0])
     # s = 1, so 1/sqrt(3); t(0.975, 2) = 4.3027 from the printed tables
-    assert (result.value, result.n, result.degrees, result.covers) == (11, 3, 2, "launches")
+    assert (result.value, result.n, result.degrees, result.variation) == (11, 3, 2, "between launches")
     assert result.interval == pytest.approx((11 - 2.4841, 11 + 2.4841), rel=1e-4)
     result = student.mean([10.0])
-    assert (result.value, result.n, result.has_interval, result.covers) == (10, 1, False, "")
+    assert (result.value, result.n, result.has_interval, result.variation) == (10, 1, False, "")
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
@@ -83,7 +83,7 @@ def test_the_noise_of_both_runs_widens_a_quotient():
     wide = with_noise(between(2.0, 1.99, 2.01), runs)
     factor = math.exp(2.3334 * 0.01 * 2**0.5)
     assert (wide.low, wide.high) == pytest.approx((1.99 / factor, 2.01 * factor), rel=1e-5)
-    assert wide.covers == "launches"
+    assert wide.variation == "between launches"
     assert math.isnan(with_noise(between(2.0, 1.99, 2.01), [(Noise(0.01, 3), 1.0), (None, -1.0)]).low)
     # Two measurements of one group have one estimate of their noise: t(0.975, 3) = 3.182
     wide = with_noise(exact(2.0), [(Noise(0.01, 3), 1.0), (Noise(0.01, 3), -1.0)])

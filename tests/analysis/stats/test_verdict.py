@@ -43,7 +43,7 @@ ACROSS = ("undecided", "across a bound", False)
         (between(1.01, 0.99, 1.03), [AT_MOST, Bounds(high=1.05)], INSIDE),
         (between(1.01, 0.97, 1.06), [AT_MOST, Bounds(high=1.05)], ACROSS),
         (between(1.02, 1.01, 1.03), [AT_MOST, Bounds(high=1.05)], ABOVE),
-        (from_ends(1.2, 1.1, 1.3, "machines", level=0.9), [AT_MOST], ACROSS),  # at 95 % it has no interval
+        (from_ends(1.2, 1.1, 1.3, "between machines", level=0.9), [AT_MOST], ACROSS),  # at 95 % it has no interval
     ],
 )
 def test_a_number_is_within_bounds_outside_or_undecided(number, bounds, expected):
@@ -56,7 +56,7 @@ def test_a_number_is_within_bounds_outside_or_undecided(number, bounds, expected
     ("bounds", "outcome"), [(AT_MOST, "outside"), (Bounds(low=1.0), "inside"), (Bounds(low=1.2), "undecided")]
 )
 def test_an_interval_of_one_level_is_judged_at_that_level(bounds, outcome):
-    number = from_ends(1.2, 1.1, 1.3, "machines", level=0.9)
+    number = from_ends(1.2, 1.1, 1.3, "between machines", level=0.9)
     assert verdict.judge_at(number, bounds).outcome == outcome
 
 

@@ -108,7 +108,7 @@ def logs(*launches):
 def test_two_launches_have_the_interval_of_student_with_one_degree():
     # Medians 0 and 0.2: mean 0.1, variance 0.02; t of one degree 12.706, of the mean of two sqrt(0.02 / 2) = 0.1.
     result = launches_interval(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
-    assert (result.covers, result.n, result.value) == ("launches", 12, pytest.approx(math.exp(0.1)))
+    assert (result.variation, result.n, result.value) == ("between launches", 12, pytest.approx(math.exp(0.1)))
     assert [math.log(end) for end in ends(result)] == pytest.approx([0.1 - 1.2706, 0.1 + 1.2706], abs=1e-4)
     # Another launch: variance 0.02 (1 + 1 / 2).
     further = 12.706 * math.sqrt(0.03)
@@ -140,11 +140,11 @@ def test_variance_that_rounds_explain_is_not_between_launches():
 def test_one_launch_covers_launches_only_where_the_differences_of_others_are_known():
     values = logs([-0.01, 0.0, 0.01] * 4)
     alone = launches_interval(values)
-    assert (alone, alone.covers, alone.another) == (median_interval(values[0]), "rounds", None)
+    assert (alone, alone.variation, alone.another) == (median_interval(values[0]), "between rounds", None)
     result = launches_interval(values, spread=Spread(0.0004, 4))
     # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
     half = 2.77645 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
-    assert (result.covers, math.log(result.high)) == ("launches", pytest.approx(half, rel=1e-4))
+    assert (result.variation, math.log(result.high)) == ("between launches", pytest.approx(half, rel=1e-4))
     assert math.log(result.another[1]) == pytest.approx(math.sqrt(2) * half, rel=1e-4)
 
 
@@ -171,7 +171,7 @@ def test_differences_have_no_logarithms():
 
 def test_launches_of_one_value_have_the_interval_of_their_median():
     result = launches_interval([[value] for value in SIX])
-    assert (result.value, *ends(result), result.n, result.covers) == (3.5, 1, 6, 6, "launches")
+    assert (result.value, *ends(result), result.n, result.variation) == (3.5, 1, 6, 6, "between launches")
     assert launches_interval([[1.0], [2.0], [3.0]]) is None
     assert launches_interval([[1.0, 2.0], []]) is None
 

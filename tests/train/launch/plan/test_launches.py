@@ -34,7 +34,7 @@ def test_launches_that_agree_are_precise(add_launches):
     assert set(result) == {"nodes2-batch_per_rank1", "nodes2-batch_per_rank1-without-allreduce"}
     two_nodes = result["nodes2-batch_per_rank1"]
     assert two_nodes.value == pytest.approx(1.6, rel=1e-4)
-    assert (two_nodes.n, two_nodes.covers) == (16, "launches")
+    assert (two_nodes.n, two_nodes.variation) == (16, "between launches")
 
 
 def test_launches_must_be_precise_without_the_last_one_too(tmp_path, add_launches):
@@ -56,11 +56,11 @@ def test_a_result_names_what_its_interval_covers_and_the_gain_of_more_time(tmp_p
     point = curve(tmp_path)
     run = Run(point, 0)
     assert launches.result(run, [add(point, 0, [1.6] * 6)], None, is_last=False) == (
-        "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6, covers rounds), "
-        "2 nodes without-allreduce 1.6x (1.6 to 1.6, covers rounds)"
+        "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6 between rounds), "
+        "2 nodes without-allreduce 1.6x (1.6 to 1.6 between rounds)"
     )
     output = launches.result(run, add_launches(1.5, 1.7, first=1), None, is_last=True)
-    assert ", covers launches; another launch " in output
+    assert " between launches; another launch " in output
     assert "; for ± 5 % about " in output
     assert output.endswith("with a larger measure.budget_s the same command goes on")
     too_few = launches.result(run, [add(point, 3, [1.6])], None, is_last=True)

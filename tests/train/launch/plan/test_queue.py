@@ -108,4 +108,4 @@ def test_if_all_is_measured_again_earlier_launches_only_give_their_spread(runs):
     curves.add(first, add(first.point, 0, [1.6] * 6))
     assert len(curves.records(first)) == 1
     assert curves.spread(first).degrees == 3
-    assert "covers launches" in curves.result(first, is_last=False)
+    assert "between launches" in curves.result(first, is_last=False)
