@@ -26,6 +26,7 @@ from benchmarks import faulty_studies
 from benchmarks.common import Rng, options, show
 from tests.helpers import noisy_records
 from tests.helpers.tidy_rows import row, table
+from train.record import affinity
 from train.record.record import RunRecord
 
 SEED = 14
@@ -77,7 +78,7 @@ def cases() -> list[Case]:
 
 def study_power(selection: Sequence[Case], runs: int) -> Iterator[list[object]]:
     """Yield the false alarms on clean studies, and how often a rule of each fault finds it."""
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
         jobs = [pool.submit(_study_alarms, fault, truth, runs) for _, fault, truth in selection]
         for (name, _, _), job in zip(selection, jobs, strict=True):
             rules, alarms = job.result()

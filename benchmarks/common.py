@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tabulate import tabulate
 
-from train.record import intervals
+from train.record import affinity, intervals
 
 ROOT = Path(__file__).resolve().parent.parent
 Rng = np.random.Generator
@@ -72,4 +72,4 @@ def timed(command: Sequence[str], folder: Path = ROOT) -> Times:
 
 def keep_cores(count: int) -> None:
     """Bind this process, and those that it starts, to so many of its cores."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    os.sched_setaffinity(0, affinity.usable_cores()[:count])

@@ -8,7 +8,6 @@ truth: the interval over all rounds must hold it, and be the wider one. docs/sta
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import launches
 from benchmarks.common import in_words, options
-from train.record import protocol, record, rounds
+from train.record import affinity, protocol, record, rounds
 from train.record.parts import read_part
 
 _ROUNDS_IN_TURN = 4  # with the loop, then without
@@ -50,7 +49,7 @@ def disturb(job: subprocess.Popen, results: Path) -> set[int]:
             number = finished(results)
             is_due = number is not None and number // _ROUNDS_IN_TURN % 2 == 1
             if loop is None and is_due:
-                loop = busy_loop(max(os.sched_getaffinity(0)))
+                loop = busy_loop(max(affinity.usable_cores()))
             elif loop is not None and not is_due:
                 loop = end(loop)
             if loop is not None and number is not None:

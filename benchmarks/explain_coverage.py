@@ -23,6 +23,7 @@ import pandas as pd
 
 from analysis import explain
 from benchmarks.common import Rng, Row, options, show
+from train.record import affinity
 
 FIXED_S, SPEED, BATCH, STEPS = 7.0, 170.0, 64, 500
 
@@ -173,7 +174,7 @@ def main() -> None:
     parser = options("explain_coverage", __doc__, curves=(200, "of each line and kind of noise"))
     parser.add_argument("--only", default="", help="the designs whose name contains this text")
     arguments = parser.parse_args()
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
         jobs = [
             pool.submit(simulate, design, kinds, arguments.curves, np.random.default_rng([0, number]))
             for number, (design, kinds) in enumerate(LINES)

@@ -20,6 +20,7 @@ import numpy as np
 from analysis import history
 from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, merged, options, show
+from train.record import affinity
 
 SEED = 19
 POINTS = 6
@@ -107,7 +108,7 @@ TRUTHS = (
 def main() -> None:
     """Print the table; studies that differ in the number of launches alone share a row."""
     studies = options("history_power", __doc__, studies=(2000, "studies a line")).parse_args().studies
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
         lines = pool.map(line, TRUTHS, [studies] * len(TRUTHS))
         show(merged(lines, by=[name for name in TRUTHS[0].cells() if name != "launches"]))
 

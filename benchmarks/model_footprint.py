@@ -19,6 +19,8 @@ import time
 
 from scipy.stats import linregress
 
+from train.record import affinity
+
 CLASSES = 1000
 
 
@@ -97,7 +99,7 @@ def main() -> None:
         parser.error(f"--batches {arguments.batches}: a slope needs at least two different batches of 1 image or more")
     # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it is up to three times faster.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    os.sched_setaffinity(0, affinity.usable_cores()[:1])
     points = []
     for batch in [0, *arguments.batches]:
         points.append(peak_of(arguments.repeats, batch))

@@ -22,7 +22,7 @@ from benchmarks import launches
 from benchmarks.common import in_words, options
 from train.config.schema import PRETRAINED
 from train.rank import placement
-from train.record import record
+from train.record import affinity, record
 from train.record.summary import throughput
 
 _MODELS = ("resnet50", "vgg16", "vgg19")  # at 224 x 224 pixels, the size of its images
@@ -104,7 +104,7 @@ def script_rate(setting: Setting) -> float:
 
 def cores(ranks: int) -> str:
     """Return the cores of each rank, as the kit's launcher divides those of this machine among so many nodes."""
-    available = placement.usable_cores()
+    available = affinity.usable_cores()
     each = placement.share(len(available), ranks)
     cores_by_rank = [placement.cores_of_rank(available, rank, 1, each, each) for rank in range(ranks)]
     return ":".join(",".join(map(str, rank_cores)) for rank_cores in cores_by_rank)

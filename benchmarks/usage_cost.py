@@ -20,6 +20,7 @@ from benchmarks.common import options
 from train.config.compose import load
 from train.rank import placement
 from train.rank.sampler import Sampler
+from train.record import affinity
 
 PERIOD_S = 1.0  # as in conf/measure
 Step = Callable[[], object]
@@ -37,7 +38,7 @@ class Block:
 def make_step() -> Step:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    placement.bind(placement.usable_cores()[-1:])
+    placement.bind(affinity.usable_cores()[-1:])
     import tensorflow as tf
 
     from train.tools.input_bench import training_step

@@ -20,7 +20,7 @@ from pathlib import Path
 from train.config.program import filled, host_slots
 from train.config.schema import RunConfig
 from train.rank import environment, placement, process
-from train.record import logs, protocol
+from train.record import affinity, logs, protocol
 from train.record.parts import PartWriter
 from train.record.record import Failure, Host
 from train.task import Task, assigned
@@ -70,7 +70,7 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
 
     This process, and so the program, is bound to the cores of all ranks.
     """
-    available, hostname = placement.usable_cores(), socket.gethostname()
+    available, hostname = affinity.usable_cores(), socket.gethostname()
     this_host = environment.host(available)
     local = set(hosts) == {"localhost"}
     cores = placement.cores_of_ranks(config, available) if local else [[]] * config.ranks

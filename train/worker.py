@@ -22,7 +22,7 @@ from train.rank import counters, environment, gpus, placement, process, roll_cal
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
-from train.record import files, predictions, protocol
+from train.record import affinity, files, predictions, protocol
 from train.record.parts import PartWriter
 from train.record.record import Failure
 from train.standalone import Standalone
@@ -49,7 +49,7 @@ def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list
     A process with several towers has the cores of all of them; no tower is bound to its own. The returned configuration
     has cores per node and threads per rank, even if no launcher has set them.
     """
-    available = placement.usable_cores()
+    available = affinity.usable_cores()
     nodes_here = max(1, placement.local_size() * config.towers // config.ranks_per_node)
     per_node = config.system.cores_per_node or placement.share(len(available), nodes_here)
     config = config.on_cores(per_node, placement.share(per_node, config.ranks_per_node))
@@ -165,7 +165,7 @@ class Worker:
         self._config = identity.config_of(task.config, placement.rank_group())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(values(task.config), files.source_files(), environment.versions())
-        self._cores = placement.usable_cores()  # before this process is bound
+        self._cores = affinity.usable_cores()  # before this process is bound
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
 
     def work(self) -> Distribution:

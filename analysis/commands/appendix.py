@@ -27,7 +27,7 @@ from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
 from analysis.study import Study
-from train.record import files
+from train.record import affinity, files
 
 
 class _Measured(msgspec.Struct):
@@ -204,7 +204,7 @@ def _machine() -> tuple[str, int]:
     """Return the processor of this machine, and its cores."""
     cpu = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), "unknown processor")  # fmt: skip
-    return cpu, len(os.sched_getaffinity(0))
+    return cpu, len(affinity.usable_cores())
 
 
 def _commit() -> str:

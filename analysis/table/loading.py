@@ -18,7 +18,7 @@ from analysis import PUBLISHED, TableError
 from analysis.table import controls, schema
 from analysis.table.identity import identify
 from analysis.table.runs import Measured, Notice, Run, tabulate
-from train.record import record
+from train.record import affinity, record
 from train.record.record import RecordError, RunRecord
 
 # Up to so many bytes of records, one process reads them faster than several start.
@@ -154,7 +154,7 @@ def _read_elsewhere(path: str) -> Read:
 
 
 def _read_all(paths: list[str]) -> list[Read]:
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = len(affinity.usable_cores())
     if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
         return [_read(path) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles

@@ -12,7 +12,7 @@ import numpy as np
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.input import image_ops
-from train.rank import placement
+from train.record import affinity
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -303,7 +303,7 @@ class Reader:
         import tensorflow as tf
 
         load, finish = self._traced[part_name]
-        threads = len(placement.usable_cores())
+        threads = len(affinity.usable_cores())
         options = tf.data.Options()
         # TensorFlow's own pool has one thread: it does not disturb the training step, but decodes one image at a time.
         options.threading.private_threadpool_size = threads

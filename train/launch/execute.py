@@ -24,8 +24,8 @@ from train.launch.start import containers
 from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
 from train.launch.supervise.signals import Interrupted, interrupts_raised
-from train.rank import placement, process
-from train.record import files
+from train.rank import process
+from train.record import affinity, files
 from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
@@ -42,7 +42,7 @@ def launch(options: Options, console: Console) -> int:
 def this_machine() -> Machine:
     """Return this machine, with its usable cores, and whether quotas are available."""
     method = quota_method()
-    return Machine(len(placement.usable_cores()), method if isinstance(method, str) else None)
+    return Machine(len(affinity.usable_cores()), method if isinstance(method, str) else None)
 
 
 def show(plan: Plan, console: Console) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from train.config import identity
 from train.config.schema import Container, RunConfig
 from train.rank import environment, placement, process
-from train.record import protocol
+from train.record import affinity, protocol
 from train.record.files import ROOT
 from train.record.record import NodeQuota
 
@@ -184,7 +184,7 @@ def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | No
 
 def _cores(config: RunConfig) -> tuple[int, ...]:
     """Return the cores that a container may use here: all for ranks, which bind themselves; for a program its own."""
-    usable = placement.usable_cores()
+    usable = affinity.usable_cores()
     if not config.program:
         return tuple(usable)
     return tuple(sorted({core for cores in placement.cores_of_ranks(config, usable) for core in cores}))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from train.rank import placement
 from train.rank.gpus import NOT_COUNTED, GpuCount
+from train.record import affinity
 from train.record.record import CoreUse
 from train.record.summary import known_mean
 
@@ -128,7 +128,7 @@ def read(meter: Meter) -> Reading | None:
     """Return the counters of this process, its cores, and energy; None if the kernel has none."""
     if not STAT.exists():
         return None
-    busy_s, steal_s = core_times(STAT.read_text(), placement.usable_cores())
+    busy_s, steal_s = core_times(STAT.read_text(), affinity.usable_cores())
     return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, thread_times(), meter.read())
 
 
@@ -142,8 +142,8 @@ def since(begin: Reading | None, meter: Meter) -> CoreUse | None:
         own_s=end.own_s - begin.own_s,
         busy_s=end.busy_s - begin.busy_s,
         steal_s=end.steal_s - begin.steal_s,
-        delay_s=delay_s(begin.threads_s, end.threads_s, len(placement.usable_cores())),
-        frequency_mhz=frequency_mhz(placement.usable_cores()),
+        delay_s=delay_s(begin.threads_s, end.threads_s, len(affinity.usable_cores())),
+        frequency_mhz=frequency_mhz(affinity.usable_cores()),
         energy_j=processors_j(begin.energy.processors, end.energy.processors),
         gpu_energy_j=gpu_j(begin.energy.gpu.energy_j, end.energy.gpu.energy_j),
         gpu_clock_mhz=end.energy.gpu.clock_mhz,

@@ -77,11 +77,6 @@ def size() -> int:
     return _first_integer(_SIZE_VARIABLES, 1)
 
 
-def usable_cores() -> list[int]:
-    """Return the cores that this process may run on, ascending."""
-    return sorted(os.sched_getaffinity(0))
-
-
 def share(cores: int, sharers: int) -> int:
     """Return the cores of each sharer, at least one: nodes of a machine, or ranks of a node."""
     return max(1, cores // sharers)

@@ -19,7 +19,7 @@ from train.config.compose import load
 from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input import reader
-from train.rank import placement
+from train.record import affinity
 from train.tools import tensorflow_main
 
 _SIZE = 32  # pixels: decoding reads the whole file whatever the size, and a small one costs less
@@ -56,7 +56,7 @@ def unreadable(part: reader.DatasetSplit) -> Iterator[str]:
             return f"{part.name(position)}: {reader.failure(part, position, numbers)}"
 
     printed_at = time.monotonic()
-    with ThreadPoolExecutor(len(placement.usable_cores())) as pool:
+    with ThreadPoolExecutor(len(affinity.usable_cores())) as pool:
         for begin in range(0, part.samples, _CHUNK):
             end = min(begin + _CHUNK, part.samples)
             yield from (text for text in pool.map(failure, range(begin, end)) if text)

@@ -196,7 +196,9 @@ def check_gpus(visible: int) -> Check:
 
 def check_cores(ranks: int) -> Check:
     """Check whether every rank has its own core, or quotas can emulate nodes."""
-    cores = len(os.sched_getaffinity(0))
+    from train.record import affinity
+
+    cores = len(affinity.usable_cores())
     text = f"{cores} usable, {ranks} ranks asked for"
     if cores >= ranks:
         return Check("cores", OK, text)

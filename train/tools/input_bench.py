@@ -27,6 +27,7 @@ from train.config.compose import load
 from train.config.identity import resolved
 from train.config.schema import RunConfig
 from train.rank import placement
+from train.record import affinity
 from train.tools import tensorflow_main
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def measure(config: RunConfig) -> Rates:
 
 def run(overrides: list[str]) -> int:
     """Measure on one core, print the table, and write it with the configuration and the host; returns 0."""
-    placement.bind(placement.usable_cores()[-1:])
+    placement.bind(affinity.usable_cores()[-1:])
     generated = not any(item.startswith("dataset=") for item in overrides)
     with tempfile.TemporaryDirectory() as folder:
         if generated:

@@ -1,6 +1,8 @@
 import base64
 import csv
 import io
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import matplotlib as mpl
@@ -58,6 +60,25 @@ def test_without_a_row_there_are_no_data(tmp_path):
     entries = [Entry("one", lambda _: None, published={}), Entry("none", lambda _: None)]
     files.write_data(entries, make_study(empty.local, published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
+
+
+def test_as_many_processes_draw_as_there_are_cores_left(monkeypatch, tmp_path):
+    """A batch system or a container may leave 4 of 128 cores."""
+    sizes = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, workers=None, **_):
+            sizes.append(workers or os.cpu_count())
+            super().__init__(1)
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 5, 6, 7})
+    monkeypatch.setattr(files, "ProcessPoolExecutor", Pool)
+    published = table(row("images_per_s", 100.0, 1))
+    entries = [Entry(id, lambda _: figure("one", "normal"), published={}) for id in ("a", "b")]
+    assert files.draw(entries, make_study(published.iloc[:0], published), tmp_path) == ["a", "b"]
+    assert (tmp_path / "b.pdf").exists()
+    assert sizes == [4]
 
 
 def figure(text, weight):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train.rank import placement
+from train.record import affinity
 
 
 def rank_cores(available, nodes, ranks_per_node, ranks=None):
@@ -55,7 +56,7 @@ def test_the_local_rank_is_read_from_any_launcher(monkeypatch, variable):
 
 
 def test_all_threads_of_a_process_move():
-    before, at_rest, done = placement.usable_cores(), threading.Event(), threading.Event()
+    before, at_rest, done = affinity.usable_cores(), threading.Event(), threading.Event()
     result = []
 
     def wait_and_read_cores():
@@ -68,7 +69,7 @@ def test_all_threads_of_a_process_move():
     at_rest.wait(240)
     try:
         placement.move(before[-1:])
-        assert placement.usable_cores() == before[-1:]
+        assert affinity.usable_cores() == before[-1:]
     finally:
         done.set()
         thread.join()

@@ -20,7 +20,7 @@ from train.launch.launchers.base import Machine
 from train.launch.launchers.local import Local
 from train.launch.start import commands
 from train.rank import placement
-from train.record import protocol
+from train.record import affinity, protocol
 from train.record.protocol import LinkRate
 from train.record.record import NodeQuota
 from train.record.recorded_config import ASYNCHRONOUS, TOWERS
@@ -60,7 +60,7 @@ class QuotaEnforcer:
             if all(protocol.ready_path(folder, rank).exists() for rank in ranks):
                 self._groups.limit(pids_of_nodes(self._job.nodes, processes()), job_pid, self._cpus)
                 if self._method.keeps_awake:
-                    self._awake = cgroups.start_spinning(placement.usable_cores())
+                    self._awake = cgroups.start_spinning(affinity.usable_cores())
                     self._groups.put_behind([process.pid for process in self._awake])
                 if self._job.limits.separate_networks:
                     networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)

@@ -23,9 +23,10 @@ import psutil
 
 from train.config.checks import ConfigError
 from train.launch.start.commands import ssh_command
-from train.rank import environment, gpus, placement
+from train.rank import environment, gpus
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
+from train.record import affinity
 from train.record.files import ROOT
 
 _TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
@@ -174,7 +175,7 @@ def main() -> None:
     image = arguments.image
     answer = {
         "hostname": socket.gethostname(),
-        "cores": len(placement.usable_cores()),
+        "cores": len(affinity.usable_cores()),
         "gpus": gpus.names(),
         "free_bytes": psutil.virtual_memory().available,
         "cpu_model": environment.cpu_model(),

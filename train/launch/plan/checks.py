@@ -16,6 +16,7 @@ from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.runs import Point
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable
+from train.record import affinity
 from train.record.files import ROOT
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
@@ -104,7 +105,7 @@ def shares_cores(config: RunConfig, available: list[int]) -> bool:
 
 def shared_core_warnings(points: Sequence[Point], machine: Machine) -> list[str]:
     """Return a warning if nodes of this machine share cores; empty if none do."""
-    available = placement.usable_cores()
+    available = affinity.usable_cores()
     names = [point.name for point in points if shares_cores(point.config, available)]
     if not names:
         return []

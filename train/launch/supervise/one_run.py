@@ -23,7 +23,7 @@ from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement, process
 from train.rank.host import folded
-from train.record import files, parts, protocol
+from train.record import affinity, files, parts, protocol
 from train.record.files import digest, write_once
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps
@@ -169,7 +169,7 @@ def job_end(
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
     else:
-        cores_shared = checks.shares_cores(config, placement.usable_cores())
+        cores_shared = checks.shares_cores(config, affinity.usable_cores())
     return JobEnd(
         started_at=outcome.started_at,
         job_s=outcome.job_s,

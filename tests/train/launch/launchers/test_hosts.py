@@ -7,7 +7,7 @@ import pytest
 from train.config.checks import ConfigError
 from train.launch.launchers import hosts
 from train.launch.launchers.hosts import Host, problem_lines, same_hosts, unfit
-from train.rank import placement
+from train.record import affinity
 
 GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
             cpu_flags=["avx2"])  # fmt: skip
@@ -47,6 +47,6 @@ def test_a_host_answers_all_questions(tmp_path, monkeypatch, capsys, present):
     monkeypatch.setenv("PATH", str(tmp_path))
     hosts.main()
     answer = Host(name="here", **json.loads(capsys.readouterr().out))
-    assert answer.cores == len(placement.usable_cores())
+    assert answer.cores == len(affinity.usable_cores())
     assert answer.free_bytes > 0
     assert (answer.sees_results, answer.has_image, answer.has_singularity) == (present, present, present)

@@ -39,7 +39,7 @@ def test_too_few_gpus_are_an_error(monkeypatch):
 
 
 def test_shared_cores_are_warned_of(monkeypatch):
-    monkeypatch.setattr(checks.placement, "usable_cores", lambda: [0, 1])
+    monkeypatch.setattr(checks.affinity, "usable_cores", lambda: [0, 1])
     points = plan_points(*WEAK, "nodes=4")
     (warning,) = checks.shared_core_warnings(points, Machine(2))
     assert warning.startswith("2 cores are too few for tiny-nodes4:")
