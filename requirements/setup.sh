@@ -37,6 +37,15 @@ for group; do
 done
 [ "$missing" ] || exit 0
 [ ! -h "$venv" ] || fail "$venv is a link, and not as uv.lock has it; run make setup in the folder of the environment"
+mkdir -p "$venv"
+exec 9>"$venv/.setting-up" # the lock: kept as long as this process and what it started run
+if ! command -v flock >/dev/null; then
+    echo "warning: no flock (package util-linux): let no other set-up of $venv run meanwhile" >&2
+elif ! flock -n 9; then
+    echo "Another set-up of $venv is running: waiting for it"
+    flock 9
+    exec "$0" "$venv" "$@" # it may have installed all of this
+fi
 ls /etc/ssl/certs/ca-*.crt >/dev/null 2>&1 && export UV_SYSTEM_CERTS=1 # those of a site are there
 trap 'echo "interrupted: nothing is lost, the same command resumes" >&2; exit 130' INT TERM
 

@@ -111,6 +111,32 @@ def test_an_interrupted_installation_begins_with_an_empty_environment(kit):
     assert not (kit / ".venv/.installed-analysis").exists()
 
 
+def test_of_two_set_ups_at_once_the_second_waits_and_says_so(kit):
+    """The first holds until the second waits."""
+    uv = (kit / "bin/uv").read_text()
+    hold = '"pip install"*) touch "$LOG.installs"; while [ ! -e "$LOG.waits" ]; do sleep 0.1; done;'
+    write_program(kit / "bin/uv", uv.replace('"pip install"*)', hold))
+    (kit / "log").touch()
+    command = ["requirements/setup.sh", ".venv", "cpu"]
+    with (
+        subprocess.Popen(command, cwd=kit, text=True, stdout=subprocess.PIPE) as first,
+        subprocess.Popen([*command, "dev"], cwd=kit, text=True, stdout=subprocess.PIPE) as second,
+    ):
+        running = {child.stdout.readline(): child for child in (first, second)}
+        waiting = running.pop("Another set-up of .venv is running: waiting for it\n")
+        [(line, holding)] = running.items()
+        assert line.startswith("Setting up .venv with Python")
+        assert waiting.poll() is None
+        (kit / "log.waits").touch()
+        assert holding.wait(60) == 0
+        assert waiting.wait(60) == 0
+    log = (kit / "log").read_text().splitlines()
+    assert log.count("venv") == 1  # one made the environment, the other added to it
+    assert log.count("horovod") == 1
+    groups = [line.split(" --only-group ")[1:] for line in log if line.startswith("install ")]
+    assert groups == ([["cpu"], ["dev"]] if holding is first else [["cpu", "dev"]])
+
+
 @pytest.mark.parametrize("version", ["3.6", "3.10", "3.14"])
 def test_a_python_that_the_lock_is_not_for_is_refused(kit, version):
     name = python(kit, version)
