@@ -235,7 +235,7 @@ test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)
-	@$(KIT) tests/helpers/simcluster.py shell --hosts "$${NODES:-4}"
+	@$(KIT) -m tests.helpers.simcluster shell --hosts "$${NODES:-4}"
 
 .PHONY: test-pythons
 test-pythons: ## set up and run the fast tests with each Python of 3.11 to 3.13 that is on PATH, in .venv-3.11 and so on

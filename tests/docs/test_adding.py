@@ -80,7 +80,6 @@ def test_a_program_is_an_experiment(kit):
     assert points(kit, "mine", "nodes=2") == {"nodes1": [1, 32, 32], "nodes2": [2, 32, 64]}
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")
 def test_every_file_is_a_target(kit):
     for text in FILES:
         name = yaml.safe_load(text)["experiment"]

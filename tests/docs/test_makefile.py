@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -11,10 +10,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.helpers.programs import write_program
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)"),
-]
+pytestmark = pytest.mark.slow
 
 # It replaces the environment's Python and logs its arguments and variables.
 STUB = f"""#!{sys.executable}

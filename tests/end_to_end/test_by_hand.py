@@ -1,6 +1,5 @@
 """`python -m train`, started by hand. With horovodrun: test_datasets.py. With srun: test_clusters.py."""
 
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kit import QUICK, TIMEOUT_S, gloo, in_phase, ranks, records, run, start, succeed, wait_for
+from tests.helpers.needs import needs
 from train.record import parts
 
 pytestmark = pytest.mark.end_to_end
@@ -17,7 +17,7 @@ SHORT = (*TRAIN, "measure.timed_steps=2")
 DIGITS = ("model=digits_plain", "dataset=digits", "batch_per_rank=16", "nodes=2")
 
 
-@pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun on this machine")
+@needs("mpirun")
 def test_two_ranks_of_mpirun_write_one_record(tmp_path: Path):
     launcher = ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")
     succeed(*launcher, *SHORT, f"results={tmp_path}", "nodes=2")

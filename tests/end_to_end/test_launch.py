@@ -23,6 +23,7 @@ from tests.helpers.kit import (
     succeed,
     wait_for,
 )
+from tests.helpers.needs import needs
 from tests.helpers.patched_ranks import Hold
 from train.record import record as run_record
 from train.record.parts import read_part
@@ -163,12 +164,15 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     assert "the loss is not finite at step 2" in output
 
 
+@needs(root=True)
 def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_continues(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, text=True
+    )
     if mount.returncode:
-        pytest.skip("cannot mount a small file system here: that needs root")
+        pytest.skip(f"cannot mount a small file system here: {mount.stderr.strip()}")
     hold = Hold(tmp_path / "patch", "train.loop.step.synchronize_devices", after=3, ranks=[0])
     command = launch_command(disk, "nodes=1", "distribution=none", "measure.timed_steps=5")
     try:
@@ -227,7 +231,7 @@ def test_a_rank_that_stands_still_is_named_without_mention_of_memory(tmp_path: P
     assert command_lines(tmp_path) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a launch a separate /dev/shm")
+@needs(root=True)
 def test_a_full_shared_memory_is_reported(tmp_path: Path):
     script = 'mount -t tmpfs -o size=4k tmpfs /dev/shm; head -c 8k /dev/zero >/dev/shm/full 2>/dev/null; exec "$@"'
     command = launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2")

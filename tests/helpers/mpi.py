@@ -1,8 +1,6 @@
 """Whether runs with MPI can be tested on this machine."""
 
-import shutil
-
-from tests.helpers.kit import environment
+from tests.helpers import needs
 from train.config.compose import compose_config
 
 _FIX = "apt-get install openmpi-bin libopenmpi-dev, then make clean-env, make setup"
@@ -10,8 +8,8 @@ _FIX = "apt-get install openmpi-bin libopenmpi-dev, then make clean-env, make se
 
 def missing() -> str | None:
     """Return why `distribution.controller=mpi` does not work here, and the fix; None if it does."""
-    if not shutil.which("mpirun", path=environment()["PATH"]):
-        return f"no mpirun on the PATH ({_FIX})"
+    if reason := needs.missing("mpirun"):
+        return reason
     # The experiment measures the controllers that Horovod was built with.
     controllers = compose_config(["experiment=allreduce_bench"]).sweep["distribution.controller"]
     return None if "mpi" in controllers.split(",") else f"Horovod was built without MPI ({_FIX})"

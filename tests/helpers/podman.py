@@ -3,8 +3,6 @@
 The real engine runs them. Its settings and its storage are in the folder of a test.
 """
 
-import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import shell
+from tests.helpers import needs, shell
 
 IMAGE = "localhost/kit-in-a-test:other"
 KIT = "/opt/kit"  # in the image
 
-_PACKAGES = {"podman": "podman", "runc": "runc"}  # command -> Debian package
 _EMPTY = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "var")
 _MERGED = ("bin", "lib", "lib64", "sbin")  # links to folders in usr
 
@@ -41,11 +38,8 @@ events_logger = "file"
 
 
 def missing() -> str | None:
-    """Return why this machine cannot run such images, and the fix; None if nothing is missing."""
-    if os.geteuid() != 0:
-        return "Podman's runtime runc needs root here"
-    absent = [package for command, package in _PACKAGES.items() if not shutil.which(command)]
-    return f"no Podman: apt-get install --no-install-recommends {' '.join(absent)}" if absent else None
+    """Return what this machine lacks to run such images; None if nothing is missing."""
+    return needs.missing("podman", "runc", root=True)
 
 
 def make_image(folder: Path, kit: Path, variables: Mapping[str, str]) -> dict[str, str]:

@@ -5,10 +5,10 @@ share one folder, like a parallel file system, and the programs of this machine.
 host crashes, its link goes silent, all links become slow. Several clusters can run at the same time, each with its own
 folder and network. A cluster ends when the program that started it ends.
 
-    python tests/helpers/simcluster.py shell --hosts 4       opens a shell on n0; leaving it ends the cluster
-    python tests/helpers/simcluster.py crash n2              from another terminal; boot n2 restarts the host
-    python tests/helpers/simcluster.py link n2 down          packets vanish; link n2 up restores the link
-    python tests/helpers/simcluster.py rate 100              limits every link to 100 Mbit/s; rate none: no limit
+    python -m tests.helpers.simcluster shell --hosts 4       opens a shell on n0; leaving it ends the cluster
+    python -m tests.helpers.simcluster crash n2              from another terminal; boot n2 restarts the host
+    python -m tests.helpers.simcluster link n2 down          packets vanish; link n2 up restores the link
+    python -m tests.helpers.simcluster rate 100              limits every link to 100 Mbit/s; rate none: no limit
 """
 
 from __future__ import annotations
@@ -23,21 +23,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.helpers import needs
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_suffix(".sh")
 # The shared folder of a user's cluster by default. Not below /tmp, because each host has its own /tmp.
 DEFAULT_FOLDER = Path("/var/tmp/simcluster")
 
-_PACKAGES = {  # command -> Debian package
-    "ip": "iproute2",
-    "unshare": "util-linux",
-    "sshd": "openssh-server",
-    "ssh": "openssh-client",
-    "slurmctld": "slurmctld",
-    "slurmd": "slurmd",
-    "sbatch": "slurm-client",
-    "pgrep": "procps",  # tests look for processes with it
-}
+_PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "sbatch", "slurmctld", "slurmd", "pgrep")
 # The command lines of ranks, for pgrep and pkill.
 RANKS = "python.* -m train .*--run-dir"
 _NONE: Mapping[str, str] = {}
@@ -96,12 +89,9 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
 
 
 def missing() -> str | None:
-    """Return why this machine cannot run a cluster, and the fix; None if it can."""
-    if os.geteuid() != 0:
-        return "simulated hosts need root"
-    absent = sorted({package for command, package in _PACKAGES.items() if not shutil.which(command, path=_path())})
-    if absent:
-        return f"simulated hosts need Debian packages: apt-get install --no-install-recommends {' '.join(absent)}"
+    """Return why this machine cannot run a cluster; None if it can."""
+    if reason := needs.missing(*_PROGRAMS, root=True, path=_path()):
+        return reason
     if problem := _namespace_error("ip link add br0 type bridge && ip link add v0 type veth peer name v1"):
         return f"this machine cannot create the namespaces of simulated hosts: {problem}"
     return None

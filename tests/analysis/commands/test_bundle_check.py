@@ -8,6 +8,7 @@ import pytest
 
 from analysis.archive import manifest
 from analysis.commands import bundle
+from tests.helpers.needs import needs
 
 FILES = {"README.txt": "read me", "results/a/record.json": "{}", "figures/one.svg": "<svg/>"}
 
@@ -59,6 +60,7 @@ def test_each_file_that_differs_is_missing_or_extra_is_named(packed, command):
 
 
 @pytest.mark.slow
+@needs("ssh-keygen")
 def test_who_signed_it(packed, command, tmp_path):
     mine, other = key(tmp_path), key(tmp_path, "other")
     path = packed(mine)
@@ -99,6 +101,7 @@ def sign_again(folder, sign_key):
 
 
 @pytest.mark.slow
+@needs("ssh-keygen")
 @pytest.mark.parametrize(
     ("change", "message"),  # without the key of the author
     [

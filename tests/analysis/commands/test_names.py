@@ -16,6 +16,7 @@ from tests.helpers import ROOT
 from tests.helpers.composition_cache import cache_compositions  # noqa: F401  a reproduction composes each experiment
 from tests.helpers.drawn_figures import experiment_figures
 from tests.helpers.kit import run
+from tests.helpers.programs import write_program
 from tests.helpers.run_records import make_record, save
 from train.make import Variables, steps
 
@@ -61,6 +62,8 @@ def target(tmp_path, monkeypatch, capfd):
     They run in this process where possible, and draw the figures of the records alone: all else takes minutes.
     """
     monkeypatch.setattr(registry, "figures", experiment_figures)
+    podman = write_program(tmp_path / "programs/podman", "echo 'Error: no such image' >&2; exit 125")
+    monkeypatch.setenv("PATH", f"{podman.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "kit").mkdir()
     monkeypatch.chdir(tmp_path / "kit")
 
@@ -95,7 +98,7 @@ def test_a_nasty_name_goes_through_all_targets(target, tmp_path):
         assert "Traceback" not in output
         assert NASTY in output, (case, output)
     assert not {"b", "c"} & {path.name for folder in (tmp_path, tmp_path / "kit") for path in folder.iterdir()}
-    assert {path.name for path in tmp_path.iterdir()} == {"kit", NASTY, f"{NASTY}.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"kit", "programs", NASTY, f"{NASTY}.csv"}
 
 
 def test_bytes_that_are_no_text_are_no_traceback(target):

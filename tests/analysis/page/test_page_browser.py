@@ -1,7 +1,5 @@
 """The page in a real Chromium: no complaint, no request, no sideways scrolling on a phone, no figure cut on paper."""
 
-import shutil
-
 import pytest
 
 from analysis.figures import files, registry
@@ -9,16 +7,13 @@ from analysis.page import Scope, about, analyse
 from analysis.page import page as page_text
 from analysis.study import Study
 from tests.helpers.browser import Browser
+from tests.helpers.needs import needs
 from tests.helpers.run_records import Results
 from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 from train.record.reproduction import Outcome, Reproduction
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)"),
-]
+pytestmark = [pytest.mark.slow, needs("chromium")]
 
 A4_PX = (297 - 2 * 14) / 25.4 * 96  # the height between the margins, in CSS pixels
 _FIGURES = ("own-weak-scaling-phases", "000-explained", "003-efficiency", "004-gpu-use")
@@ -26,7 +21,7 @@ _FIGURES = ("own-weak-scaling-phases", "000-explained", "003-efficiency", "004-g
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    with Browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as started:
+    with Browser("chromium", tmp_path_factory.mktemp("profile")) as started:
         yield started
 
 

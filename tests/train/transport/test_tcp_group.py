@@ -1,5 +1,4 @@
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.needs import needs
 from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.record import protocol
@@ -188,7 +188,7 @@ time.sleep(60)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs to become another user")
+@needs(root=True)
 def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, monkeypatch):
     for parent in (folder, *folder.parents[:-2]):  # as results folders, which all users may list
         parent.chmod(0o755)

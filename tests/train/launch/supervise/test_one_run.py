@@ -70,7 +70,7 @@ def job(folder: Path) -> Job:
 
 
 def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path):
-    launcher = Lines("import os; print(os.environ['KIT_EXAMPLE'], os.environ['KIT_JOB_STARTED_AT']); os._exit(3)")
+    launcher = Lines("import os, sys; print(os.environ['KIT_EXAMPLE'], os.environ['KIT_JOB_STARTED_AT']); sys.exit(3)")
     outcome, interruption = JobRun(job(tmp_path), launcher, 60).run()
     assert interruption is None
     assert (outcome.exit_code, outcome.ended_by, outcome.node_quotas) == (3, None, QUOTAS)

@@ -1,0 +1,36 @@
+"""Skips tests that need a program or right which a bare machine lacks. The reason names what is missing."""
+
+import os
+import shutil
+
+import pytest
+
+_PACKAGES = {  # program -> Debian package
+    "chromium": "chromium",
+    "ip": "iproute2",
+    "mpirun": "openmpi-bin",
+    "pgrep": "procps",
+    "podman": "podman",
+    "runc": "runc",
+    "sbatch": "slurm-client",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "sshd": "openssh-server",
+}
+
+
+def missing(*programs: str, root: bool = False, path: str | None = None) -> str | None:
+    """Return which programs are not on the PATH (path: another one), or that root is needed; None if all is there."""
+    if root and os.geteuid() != 0:
+        return "needs root"
+    absent = [program for program in programs if not shutil.which(program, path=path)]
+    packages = " ".join(sorted({_PACKAGES[program] for program in absent}))
+    return f"no {', no '.join(absent)} on the PATH (Debian: apt-get install {packages})" if absent else None
+
+
+def needs(*programs: str, root: bool = False) -> pytest.MarkDecorator:
+    """Return the mark of a test that needs programs on the PATH, or root."""
+    reason = missing(*programs, root=root)
+    return pytest.mark.skipif(reason is not None, reason=str(reason))
