@@ -77,10 +77,11 @@ def differences(stated: Mapping[str, str], digests: Mapping[str, str]) -> list[s
 
 
 def signing_key(path: Path) -> Path:
-    """Return the absolute path of a key. Raises TableError if there is no such file."""
+    """Return the absolute path of a key. Raises TableError if there is no such file, or nothing can sign with it."""
     key = path.expanduser().absolute()
     if not key.is_file():
         raise TableError(f"SIGN_KEY={path}: no such file; give an SSH key, as ~/.ssh/id_ed25519")
+    fingerprint(key)
     return key
 
 

@@ -11,6 +11,7 @@ from analysis.archive import collect
 from analysis.commands import bundle
 from analysis.figures import registry, select
 from analysis.study import Study
+from tests.helpers.needs import needs
 from tests.helpers.run_records import run_with_names, save
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
@@ -50,6 +51,7 @@ def few_figures(monkeypatch):
 
 
 @pytest.mark.slow  # draws figures
+@needs("ssh-keygen")
 def test_the_whole_archive(few_figures, results, tmp_path, command):
     save(run_with_names(), results.folder)
     save(run_with_names(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
@@ -109,7 +111,7 @@ def test_a_user_without_a_name(results, monkeypatch):
     assert len(collect(results.folder, scrubbed=True).records) == 1
 
 
-def test_what_cannot_be_used_is_named_before_anything_is_drawn(results, tmp_path, command):
+def test_what_cannot_be_used_is_named_before_anything_is_drawn(results, tmp_path, command, monkeypatch):
     save(run_with_names(), results.folder)
     (tmp_path / "file").touch()  # root may write into any folder, but into no file
     into = tmp_path / "file" / "figures"
@@ -118,3 +120,9 @@ def test_what_cannot_be_used_is_named_before_anything_is_drawn(results, tmp_path
     out = ("--out", tmp_path / "b.tar.gz")
     error = command("bundle", "--results", results.folder, "--sign-key", tmp_path / "id", *out, status=2).err
     assert "id: no such file; give an SSH key" in error
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = command("bundle", "--results", results.folder, "--sign-key", tmp_path / "file", *out, status=2).err
+    assert (
+        error
+        == "python -m analysis bundle: ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)\n"
+    )
