@@ -1,7 +1,6 @@
 """Shared by outputs: the base of JSON objects, a number with its interval, counts as text, Markdown tables, CSV.
 
-The types of the documents are next to the code that fills them. `commands/schema.py` writes the schema and
-docs/json.md from them.
+The types of the documents are next to the code that fills them. `commands/schema.py` writes the schema from them.
 """
 
 import math
@@ -18,7 +17,7 @@ from analysis.stats import Variation
 
 
 def about(text: str) -> Meta:
-    """Return the description of a field for the schema and docs/json.md."""
+    """Return the description of a field for the schema."""
     return Meta(description=text)
 
 

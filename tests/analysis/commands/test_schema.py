@@ -1,4 +1,4 @@
-"""The schema and docs/json.md follow the types, and commands print valid documents over records of every kind."""
+"""The schema follows the types, and commands print valid documents over records of every kind."""
 
 import json
 
@@ -12,19 +12,10 @@ from tests.helpers.studies import fill
 WRITE = "run: python -m analysis.commands.schema"
 
 
-def test_the_schema_and_the_page_are_those_of_the_types():
+def test_the_schema_is_that_of_the_types():
     written = json.loads(schema.SCHEMA.read_text())
     jsonschema.Draft202012Validator.check_schema(written)
     assert written == schema.json_schema(), WRITE
-    page = schema.PAGE.read_text()
-    assert page == schema.page(page), WRITE
-
-
-def test_the_page_has_a_list_for_each_document():
-    page = schema.PAGE.read_text()
-    for document in (document for documents in schema.DOCUMENTS.values() for document in documents):
-        (kind,) = getattr(document, "__args__", [document])
-        assert f"<!-- {kind.__name__} -->\n- `" in page
 
 
 @pytest.fixture(scope="module")
