@@ -11,6 +11,7 @@ from analysis.documents import counted
 from analysis.table import controls
 from analysis.table.identity import PHRASES
 from train.record import intervals, recorded_config
+from train.record.disturbance import Selection, selection_text
 
 _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",
@@ -95,12 +96,26 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
         remarks.append("hollow, hatched: not valid as a scaling result")
     if local["backend"].isin(recorded_config.ASYNCHRONOUS).any():
         remarks.append("asynchronous: not synchronous SGD")
-    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(remarks), *assumptions(local)]
+    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(remarks)]
+    lines += [text] if scaling and (text := rounds_left_out(local)) else []
+    lines += assumptions(local)
     if emulated := controls.control_note(local, name):
         lines += [emulated, "images: " + image_sizes(local[local["cpus_per_node"].notna()])]
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
+
+
+def rounds_left_out(local: pd.DataFrame) -> str:
+    """Return how many rounds do not count because others disturbed them, and by how much; "" if all count."""
+    rows = local[local["round"].notna() & local["quantity"].isin(("images_per_s", "disturbance_fraction"))]
+    selections = []
+    for _, launch in rows.groupby("record", sort=False):
+        counting = launch.loc[launch["quantity"].eq("images_per_s"), "round"].unique().tolist()
+        disturbed = launch[launch["quantity"].eq("disturbance_fraction")].drop_duplicates("round")
+        known = dict(zip(disturbed["round"].tolist(), disturbed["value"].tolist(), strict=True))
+        selections.append(Selection(tuple(counting), dict.fromkeys(counting) | known))
+    return selection_text(selections)
 
 
 def assumptions(local: pd.DataFrame) -> list[str]:

@@ -18,10 +18,13 @@ from train.record.record import RECORD_NAME
 class Study:
     """The published numbers, and the records in some folders or files."""
 
-    def __init__(self, *paths: Path, every_generation: bool = False) -> None:
-        """Take the paths, and load nothing yet. every_generation: all repeated measurements, not the newest alone."""
+    def __init__(self, *paths: Path, every_generation: bool = False, all_rounds: bool = False) -> None:
+        """Take the paths, and load nothing yet.
+
+        every_generation: all repeated measurements, not the newest alone. all_rounds: also those that others disturbed.
+        """
         self._paths = paths
-        self._every_generation = every_generation
+        self._selected = {"every_generation": every_generation, "all_rounds": all_rounds}
 
     @cached_property
     def published(self) -> pd.DataFrame:
@@ -30,7 +33,7 @@ class Study:
 
     @cached_property
     def _loaded(self) -> Local:
-        return loading.local(*self._paths, every_generation=self._every_generation)
+        return loading.local(*self._paths, **self._selected)
 
     @property
     def local(self) -> pd.DataFrame:

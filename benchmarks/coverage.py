@@ -7,6 +7,9 @@ are not precise yet, the stop by precision or by time, and the interval at the e
 infinitely many rounds, and launches if these differ; under a disturbance it is the undisturbed one. After several
 launches one more is drawn, and compared with the range in which it is expected.
 
+The second table is of three curves beside another program on the cores, and of what the kernel counts of it. A launch
+then goes on until enough rounds count (`train.record.disturbance`), or twice as many have passed.
+
 Some lines draw blocks of the real rounds in benchmarks/rounds.csv; its first lines name their origin.
 """
 
@@ -23,9 +26,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import Rng, Row, merged, options, show
-from train.record import intervals
+from train.record import disturbance, intervals
+from train.record.record import CoreUse
 
 _BLOCK = 6  # rounds
+_LONGEST = 2  # times as many rounds as are to count, at most
 
 Noise = Callable[
     [Rng, int], np.ndarray
@@ -135,18 +140,92 @@ def real(drift: float = 0.0) -> Noise:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """Another program, which runs for a time on some cores, and then does not; both times are exponential."""
+
+    cores: tuple[int, ...]  # 0 is that of the base; the other arm also uses 1
+    on_s: float
+    off_s: float  # 0: it always runs
+    share: float = 0.5  # of a core, while it runs and the core is wanted
+    counted: float | None = 1.0  # share of its time that the kernel counts; None: the kernel counts nothing
+    only_idle: bool = False  # it wakes when ranks wait for each other, and delays nothing
+
+
+_WINDOW_S = 2.0
+_WAITING = 0.3, 0.05  # of a window with exchange: mean, and standard deviation, which its time has too
+
+
+def beside(neighbour: Neighbour, times: np.ndarray, rng: Rng) -> tuple[np.ndarray, list[float | None]]:
+    """Return the times of the arms of each round beside a neighbour, and the disturbances of the rounds."""
+    slowed, fractions, now_s = np.empty_like(times), [], rng.exponential(neighbour.on_s + neighbour.off_s)
+    bursts = _bursts(neighbour, now_s + 8 * _WINDOW_S * times.sum(), rng)
+    for number, arms in enumerate(times):
+        in_round = []
+        for arm in rng.permutation(2):
+            waiting = float(max(0.0, rng.normal(*_WAITING))) if neighbour.only_idle and arm == 0 else 0.0
+            work_s = _WINDOW_S * arms[arm] * (1 + (waiting - _WAITING[0] if waiting else 0.0))
+            uses = [_use(neighbour, core, bursts, now_s, work_s, waiting) for core in ((0, 1) if arm == 0 else (0,))]
+            wall_s = max(use.wall_s for use in uses)
+            in_round += [disturbance.window_disturbance(_count(neighbour, use), 1, False) for use in uses]
+            slowed[number, arm], now_s = wall_s / _WINDOW_S, now_s + wall_s
+        fractions.append(disturbance.largest(in_round))
+    return slowed, fractions
+
+
+def _bursts(neighbour: Neighbour, until_s: float, rng: Rng) -> list[tuple[float, float]]:
+    """Return when a neighbour runs, up to a time."""
+    if neighbour.off_s == 0:
+        return [(0.0, until_s)]
+    now_s, bursts = 0.0, []
+    while now_s < until_s:
+        begin_s = now_s + rng.exponential(neighbour.off_s)
+        now_s = begin_s + rng.exponential(neighbour.on_s)
+        bursts.append((begin_s, now_s))
+    return bursts
+
+
+def _use(
+    neighbour: Neighbour, core: int, bursts: list[tuple[float, float]], begin_s: float, work_s: float, waiting: float
+) -> CoreUse:
+    """Return the use of a core from this time on, until a rank has done so much work on it."""
+    taken_s, now_s, left_s = 0.0, begin_s, work_s
+    for on_s, off_s in bursts if core in neighbour.cores and not neighbour.only_idle else ():
+        if off_s <= now_s:
+            continue
+        if (alone_s := max(0.0, on_s - now_s)) >= left_s:
+            break
+        beside_s = min(off_s - now_s - alone_s, (left_s - alone_s) / (1 - neighbour.share))
+        taken_s += neighbour.share * beside_s
+        left_s -= alone_s + (1 - neighbour.share) * beside_s
+        now_s += alone_s + beside_s
+        if left_s <= 1e-9:
+            break
+    own_s = work_s * (1 - waiting)
+    return CoreUse(work_s + taken_s, own_s, own_s + taken_s + work_s * waiting, 0.0, delay_s=taken_s)
+
+
+def _count(neighbour: Neighbour, use: CoreUse) -> CoreUse | None:
+    """Return what the kernel counts, in ticks of 10 ms."""
+    if neighbour.counted is None:
+        return None
+    others_s = math.floor(100 * neighbour.counted * (use.busy_s - use.own_s)) / 100
+    return replace(use, busy_s=use.own_s + others_s)
+
+
+@dataclass(frozen=True)
 class Case:
     """One kind of noise, and how it is measured."""
 
     name: str
     noise: Noise
-    precision: float = 0.05
+    precision: float | None = 0.05  # None: all rounds count
     rounds: int = 24  # of a launch
     launches: int = 1  # of a curve, at least
     most: int = 0  # of a curve, by time; 0: `launches`
     between: float = 0.0  # lognormal spread of the ratio between launches
     others: tuple[float, ...] = ()  # the same of further curves of the command
     degrees: float = math.inf  # of Student's t, the distribution of launches
+    neighbour: Neighbour | None = None
 
 
 def _real_case(launches: int, between: float, drift: float) -> Case:
@@ -200,12 +279,41 @@ CASES = [
     *(_real_case(1, 0.0, drift) for drift in (0.0, 0.02)),
     *(_real_case(3, *case) for case in ((0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.0, 0.03), (0.02, 0.03))),
 ]  # fmt: skip
+NEIGHBOURS = {
+    "on one core, a quarter of the time": Neighbour((1,), 10, 30),
+    "on the core of the base, a quarter of the time": Neighbour((0,), 10, 30),
+    "on all cores, a quarter of the time": Neighbour((0, 1), 10, 30),
+    "on one core, half of the time": Neighbour((1,), 10, 10),
+    "on one core, a tenth of it, half of the time": Neighbour((1,), 10, 10, share=0.1),
+    "on one core, a quarter of the time, half counted": Neighbour((1,), 10, 30, counted=0.5),
+    "on all cores, a quarter of the time, half counted": Neighbour((0, 1), 10, 30, counted=0.5),
+    "on one core, a quarter of the time, not counted": Neighbour((1,), 10, 30, counted=None),
+    "that wakes when ranks wait": Neighbour((0, 1), 1, 0, only_idle=True),
+    "on all cores, 0.3 of them, always": Neighbour((0, 1), 1, 0, share=0.3),
+    "on all cores, half of the time, for 0.5 s": Neighbour((0, 1), 0.5, 0.5),
+}
+BESIDE = [
+    Case(name, proportional(0.03), **THREE_CURVES | {"neighbour": neighbour}) for name, neighbour in NEIGHBOURS.items()
+]
 
 
 def launch(case: Case, rng: Rng) -> list[float]:
-    times = case.noise(rng, case.rounds)
+    """Return the ratios of the rounds of a launch that count."""
+    times = case.noise(rng, case.rounds if case.neighbour is None else _LONGEST * case.rounds)
     away = rng.normal() if math.isinf(case.degrees) else _student(rng, case.degrees)
+    if case.neighbour:
+        times, disturbances = beside(case.neighbour, times, rng)
+        times = times[_counting(disturbances, case)]
     return (times[:, 0] / times[:, 1] * math.exp(case.between * away)).tolist()
+
+
+def _counting(disturbances: list[float | None], case: Case) -> list[int]:
+    """Return the rounds that count, once they are enough, or all have passed."""
+    for rounds in range(case.rounds, len(disturbances) + 1):
+        selection = disturbance.select(dict(enumerate(disturbances[:rounds])), case.precision)
+        if len(selection.counting) >= case.rounds:
+            break
+    return list(selection.counting)
 
 
 def measured(case: Case, rng: Rng) -> list[list[list[float]]]:
@@ -215,7 +323,7 @@ def measured(case: Case, rng: Rng) -> list[list[list[float]]]:
     for _ in range(case.most - case.launches):
         spread = intervals.launch_spread(curves)
         for curve_case, curve in zip(cases, curves, strict=True):
-            if not intervals.is_precise(curve, case.precision, spread):
+            if case.precision and not intervals.is_precise(curve, case.precision, spread):
                 curve.append(launch(curve_case, rng))
     return curves
 
@@ -227,12 +335,13 @@ def _student(rng: Rng, degrees: float) -> float:
 
 def simulate(case: Case, curves: int, rng: Rng) -> Row:
     """Return how often the intervals of one case hold the truth, and how wide they are."""
-    holding, predicted, widths, rounds = 0, 0, [], []
+    holding, predicted, widths, rounds, values = 0, 0, [], [], []
     for _ in range(curves):
         curves_of_command = measured(case, rng)
         interval = intervals.launches_interval(curves_of_command[0], spread=intervals.launch_spread(curves_of_command))
         assert interval is not None
         holding += interval.low <= 1.0 <= interval.high
+        values.append(interval.value)
         widths.append(interval.half_width_fraction)
         if interval.another:
             predicted += interval.another[0] <= statistics.median(launch(case, rng)) <= interval.another[1]
@@ -244,13 +353,25 @@ def simulate(case: Case, curves: int, rng: Rng) -> Row:
         "holds another launch": f"{predicted / curves:.3f}" if case.launches > 1 else "",
         "half width, median": f"{np.median(widths):.3f}",
         "rounds, median": f"{np.median(rounds):.0f}",
+        "off, median": f"{100 * (np.median(values) - 1):+.1f} %",
     }
+
+
+def simulate_beside(case: Case, curves: int, rng: Rng) -> Row:
+    """Return `simulate` of a case with a neighbour, and by how much the median launch is off if all rounds count."""
+    all_rounds = replace(case, precision=None)
+    off = np.median([statistics.median(launch(all_rounds, rng)) for _ in range(curves)]) - 1
+    return simulate(case, curves, rng) | {"off with all rounds": f"{100 * off:+.1f} %"}
 
 
 def main() -> None:
     curves = options("coverage", __doc__, curves=(2000, "simulated for each line")).parse_args().curves
     rng = np.random.default_rng(0)
-    show(merged((simulate(case, curves, rng) for case in CASES), by=["noise"]))
+    rows = merged((simulate(case, curves, rng) for case in CASES), by=["noise"])
+    show({name: text for name, text in row.items() if name != "off, median"} for row in rows)
+    print()
+    beside_rows = [simulate_beside(case, curves, rng) for case in BESIDE]
+    show({"neighbour" if name == "noise" else name: text for name, text in row.items()} for row in beside_rows)
     print(f"\nnominal {intervals.LEVEL:.0%}; {curves} curves a line, standard error at most {0.5 / curves**0.5:.3f}")
 
 

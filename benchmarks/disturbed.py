@@ -1,9 +1,10 @@
-"""The effect of a busy loop on the core of the last rank, in half of the rounds, on a speedup and its interval.
+"""The effect of a busy loop on one core, half of the time, on a speedup, with and without the rounds that do not count.
 
-python -m benchmarks.disturbed experiment=weak_scaling model=resnet50 nodes=2
+    python -m benchmarks.disturbed --runs 10 --budget-s 180 experiment=weak_scaling model=resnet50 nodes=2
 
-The loop runs on the last core in four rounds, and not in the next four. The rounds of the launch without it give the
-truth: the interval over all rounds must hold it, and be the wider one. docs/statistics.md has the result.
+The loop runs on the last core for 10 s, then not for 10 s, and so on. Beside a rank it gets half of the core. The
+rounds of the launch without it give the truth. The median of the rounds that count, which are selected by the kernel's
+counters alone, must lie in its interval. docs/statistics.md has the result.
 """
 
 from __future__ import annotations
@@ -12,52 +13,60 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import launches
-from benchmarks.common import in_words, options
-from train.record import affinity, protocol, record, rounds
+from benchmarks.common import Row, options, show
+from train.record import affinity, intervals, protocol, record, rounds
+from train.record.disturbance import run_selection
+from train.record.intervals import Interval
 from train.record.parts import read_part
+from train.record.record import RunRecord
 
-_ROUNDS_IN_TURN = 4  # with the loop, then without
-_EVERY_S = 0.5
+_IN_TURN_S = 10.0  # with the loop, then without
+_EVERY_S = 0.2
 
 
 def main() -> None:
-    parser = options("disturbed", __doc__, budget_s=(300.0, "of the curve"))
+    parser = options("disturbed", __doc__, runs=(10, "launches beside the loop"), budget_s=(180.0, "of each"))
     parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
     arguments = parser.parse_intermixed_args()
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder)
-        measure = {"design": "rounds", "budget_s": arguments.budget_s, "repeats": 1}
-        overrides = launches.overrides(results, arguments.overrides, **measure)
-        command = launches.command(overrides, only=launches.curve_of(overrides))
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
-            disturbed = disturb(job, results)
-        if job.returncode:
-            sys.exit(f"the launch failed with status {job.returncode}")
-        for line in compare(results, disturbed):
-            print(line)
+    rows = []
+    for number in range(arguments.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            results = Path(folder)
+            measure = {"design": "rounds", "budget_s": arguments.budget_s, "repeats": 1}
+            overrides = launches.overrides(results, arguments.overrides, **measure)
+            command = launches.command(overrides, only=launches.curve_of(overrides))
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
+                beside_loop = disturb(job, results)
+            if job.returncode:
+                sys.exit(f"the launch failed with status {job.returncode}")
+            rows += compare(record.load(next(iter(record.find(results)))), beside_loop)
+        print(f"run {number + 1} of {arguments.runs}", file=sys.stderr, flush=True)
+    show(rows)
+    print(f"\nwithin the interval of the truth: {sum(row['within'] == 'yes' for row in rows)} of {len(rows)}")
 
 
 def disturb(job: subprocess.Popen, results: Path) -> set[int]:
-    """Run the busy loop during half of the rounds of a job, until the job ends. Returns the numbers of these rounds."""
-    disturbed: set[int] = set()
+    """Run the busy loop in turns until the job ends. Returns the numbers of the rounds beside it."""
+    beside_loop: set[int] = set()
     loop: subprocess.Popen | None = None
+    begin = time.monotonic()
     try:
         while job.poll() is None:
-            number = finished(results)
-            is_due = number is not None and number // _ROUNDS_IN_TURN % 2 == 1
+            is_due = (time.monotonic() - begin) // _IN_TURN_S % 2 == 1
             if loop is None and is_due:
                 loop = busy_loop(max(affinity.usable_cores()))
             elif loop is not None and not is_due:
                 loop = end(loop)
-            if loop is not None and number is not None:
-                disturbed.add(number)
+            if loop is not None and (number := finished(results)) is not None:
+                beside_loop.add(number)
             time.sleep(_EVERY_S)
     finally:
         end(loop)
-    return disturbed
+    return beside_loop
 
 
 def finished(results: Path) -> int | None:
@@ -80,20 +89,33 @@ def end(loop: subprocess.Popen | None) -> None:
         loop.wait()
 
 
-def compare(results: Path, disturbed: set[int]) -> list[str]:
-    """Return a line an arm: its speedup over all rounds, and over those without the loop."""
-    run = record.load(next(iter(record.find(results))))
-    arms = rounds.arms(run.config)
-    base = rounds.base_of(arms)
-    rates = rounds.rates(arms, (rank.windows for rank in run.ranks))
-    lines = [f"{len(disturbed & set(range(len(rates))))} of {len(rates)} rounds beside a busy loop"]
+def compare(run: RunRecord, beside_loop: set[int]) -> Iterator[Row]:
+    """Yield a row for each arm: its speedup over the rounds without the loop, those that count, and all."""
+    base, rates = rounds.base_of(rounds.arms(run.config)), rounds.run_rates(run)
+    counting = run_selection(run).counting
     for index, arm in enumerate(run.config["rounds"]):
         if index == base:
             continue
-        quiet = [rate for number, rate in enumerate(rates) if number not in disturbed]
-        over_all, without = (in_words(rounds.ratios(values, index, base)) for values in (rates, quiet))
-        lines.append(f"{arm['name']}: speedup over all rounds {over_all}, over those without the loop {without}")
-    return lines
+        numbers = {
+            "without the loop": [number for number in range(len(rates)) if number not in beside_loop],
+            "that count": list(counting),
+            "all": list(range(len(rates))),
+        }
+        ratios = {name: rounds.ratios([rates[n] for n in chosen], index, base) for name, chosen in numbers.items()}
+        measured = {name: intervals.median_interval(values) for name, values in ratios.items()}
+        truth, selected = measured["without the loop"], measured["that count"]
+        within = truth is not None and selected is not None and truth.low <= selected.value <= truth.high
+        counts = f"{len(numbers['that count'])} of {len(rates)}, {len(beside_loop & {*numbers['all']})} beside the loop"
+        texts = {f"rounds {name}": _text(interval) for name, interval in measured.items()}
+        yield {"arm": arm["name"], "count": counts, **texts, "within": "yes" if within else "no"}
+
+
+def _text(interval: Interval | None) -> str:
+    """Return the median, its interval and half its width."""
+    if interval is None:
+        return "too few"
+    ends = f"{interval.low:.3f} to {interval.high:.3f}, ± {100 * interval.half_width_fraction:.1f} %"
+    return f"{interval.value:.3f} ({ends})"
 
 
 if __name__ == "__main__":

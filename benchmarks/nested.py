@@ -208,7 +208,7 @@ def take_turns(started: Sequence[Launch], turns: int, steps: int) -> None:
 
 def rates_of_arms(turns: Sequence[Turn], run: RunRecord) -> list[dict[int, float]]:
     """Return the rate of each arm with allreduce in each turn of a curve in rounds, by its nodes, in images/s."""
-    rates = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
+    rates = rounds.run_rates(run)
     nodes = {index: arm["nodes"] for index, arm in enumerate(run.config["rounds"]) if arm["allreduce"]}
     return [{nodes[index]: rate for index, rate in rates[turn.round].items() if index in nodes} for turn in turns]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
+from analysis import labels
 from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.study import Study, record_files
@@ -79,14 +80,20 @@ def origin(records: Sequence[RunRecord]) -> str:
     )
 
 
-def sections(study: Study) -> dict[str, str]:
-    """Return the section of each experiment and machine of a study, by title."""
-    by_title = {}
+def sections(study: Study, all_rounds: Study) -> dict[str, str]:
+    """Return the section of each experiment and machine of a study, by title.
+
+    all_rounds: the same with the rounds that do not count, which a second table shows.
+    """
+    by_title, whole = {}, all_rounds.local
     for (experiment, machine), rows in study.local.groupby(["experiment", "machine"], sort=True):
         records = [study.records[path] for path in rows["record"].unique()]
         emulation = str(machine).partition("; ")[2]
         title = f"{experiment} ({'; '.join(filter(None, [cpus(records), emulation]))})"
         by_title[title] = f"{origin(records)}\n\n{table(rows)}\n"
+        if left_out := labels.rounds_left_out(rows):
+            with_them = table(whole[whole["experiment"].eq(experiment) & whole["machine"].eq(machine)])
+            by_title[title] += f"\n{left_out}. With them:\n\n{with_them}\n"
     return by_title
 
 
@@ -102,7 +109,8 @@ def readme_table(study: Study) -> str:
     if rows.empty:
         return ""
     records = [study.records[path] for path in rows["record"].unique()]
-    return f"{table(rows)}\n\n{origin(records)}\n"
+    left_out = [text] if (text := labels.rounds_left_out(rows)) else []
+    return "\n\n".join([table(rows), origin(records), *left_out]) + "\n"
 
 
 def main() -> None:
@@ -110,8 +118,9 @@ def main() -> None:
     parser = options("results_page", __doc__)
     parser.add_argument("results", nargs="+", type=Path, help="folders of records")
     arguments = parser.parse_args()
-    study = Study(*(path for folder in arguments.results for path in record_files(folder)))
-    by_title = sections_of(PAGE.read_text()) | sections(study)
+    files = [path for folder in arguments.results for path in record_files(folder)]
+    study = Study(*files)
+    by_title = sections_of(PAGE.read_text()) | sections(study, Study(*files, all_rounds=True))
     PAGE.write_text("\n".join([HEAD, *(f"## {title}\n\n{by_title[title]}" for title in sorted(by_title))]))
     if rows := readme_table(study):
         README.write_text(_MARKED.sub(lambda match: f"{match[1]}{rows}{match[2]}", README.read_text()))

@@ -64,7 +64,7 @@ class Variables:
         options: list[str] = []
         for name in names:
             option = "--ranks" if name == "NODES" else f"--{name.lower().replace('_', '-')}"
-            if name in ("DRY_RUN", "FORCE", "SCRUB", "STRICT"):
+            if name in ("ALL_ROUNDS", "DRY_RUN", "FORCE", "SCRUB", "STRICT"):
                 options += [option] if self.is_on(name) else []
             else:
                 value = ",".join(self.items(name)) if name in ("MODELS", "ONLY", "TO") else self.text(name)
@@ -178,7 +178,7 @@ _SIMPLE = {
     "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
     "release": ("train.tools.release", (), ()),
     "report": ("analysis report", ("RESULTS",), ()),
-    "summary": ("analysis summary --draw", ("RESULTS",), ("EXPERIMENT", "weak_scaling")),
+    "summary": ("analysis summary --draw", ("ALL_ROUNDS", "RESULTS"), ("EXPERIMENT", "weak_scaling")),
     "status": ("train.launch.status", (), ("RESULTS", "results")),
     "table": ("analysis table", ("COLUMNS",), ("FILE",)),
     "tables": ("analysis tables", (), ()),

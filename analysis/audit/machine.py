@@ -38,7 +38,7 @@ def _rates(run: RunRecord) -> Iterator[tuple[str, float, dict[str, float]]]:
     arms = run.config.get("rounds") or []
     if not arms and run.status == "complete" and not run.epochs and (rate := throughput(run)):
         yield run.point, rate, throughput_bounds(run)
-    measured = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks)) if arms else []
+    measured = rounds.counting_rates(run) if arms else []
     for index, arm in enumerate(arms):
         if rates := [rates_by_arm[index] for rates_by_arm in measured if index in rates_by_arm]:
             yield arm["name"], repeats.median([rates]).value, throughput_bounds(run, index)

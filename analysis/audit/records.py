@@ -31,7 +31,7 @@ def ratios(run: RunRecord) -> dict[str, list[float]]:
     arms = run.config.get("rounds") or []
     if not arms:
         return {}
-    measured = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
+    measured = rounds.counting_rates(run)
     base = rounds.base_of(rounds.arms(run.config))
     return {
         arm["name"]: rounds.ratios(measured, index, base)

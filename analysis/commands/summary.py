@@ -28,12 +28,15 @@ def declare_summary(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add(parser, "experiment", "--format")
     parser.add_argument("--brief", action="store_true", help="only speedups over the nodes, in 100 columns")
+    parser.add_argument(
+        "--all-rounds", action="store_true", help="also those that other processes disturbed: they do not count else"
+    )
     arguments.add(parser, "--draw", "--out", "--results")
 
 
 def run_summary(options: argparse.Namespace) -> int:
     """Print the table, draw on request, and print where the figures are; returns 1 without a complete run."""
-    study = Study(options.results)
+    study = Study(options.results, all_rounds=options.all_rounds)
     arguments.print_notices(study.left_out)
     folder = options.results / options.experiment
     arguments.print_notices(notice for notice in study.failed if Path(notice.path).is_relative_to(folder))
@@ -61,6 +64,8 @@ def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[s
         "",
         tabulate(table, tablefmt="plain", disable_numparse=True),
     ]
+    if left_out := labels.rounds_left_out(rows):
+        lines += ["", left_out]
     if emulated := controls.control_note(rows, labels.name):
         lines += ["", emulated]
     if losses := _largest_losses(study, rows):
@@ -87,6 +92,8 @@ def _sections(experiment: str, rows: pd.DataFrame) -> list[str]:
         lines += ["", title, "", allreduce.by_size(rows)]
     if emulated := controls.control_note(rows, labels.name):
         lines += ["", emulated, f"images: {labels.image_sizes(rows)}"]
+    if left_out := labels.rounds_left_out(rows):
+        lines += ["", f"{left_out}; with them: ALL_ROUNDS=1"]
     if assumed := labels.assumptions(rows):
         lines += ["", *assumed]
     return lines

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from analysis import labels, speedups
 from train.record import recorded_config
+from train.record.disturbance import run_selection
 from train.record.record import Role, RunRecord, Window
 from train.record.rounds import windows_by_turn
 
@@ -181,7 +182,7 @@ def launch_of_rounds(run: RunRecord) -> LaunchWindows:
     windows = windows_by_turn(rank.windows for rank in run.ranks)
     exchanges = windows_by_turn(rank.exchanges for rank in run.ranks)
     rounds = []
-    for number in sorted({number for number, _ in windows}):
+    for number in run_selection(run).counting:
         measured = {index: windows[number, index] for index in range(len(arms)) if (number, index) in windows}
         if len(measured) < len(arms) - len(run.arms_left_out):
             continue  # the round of a launch that failed

@@ -111,10 +111,11 @@ def _without_collection() -> Iterator[None]:
 
 
 @_without_collection()
-def local(*sources: Path, every_generation: bool = False) -> Local:
+def local(*sources: Path, every_generation: bool = False, all_rounds: bool = False) -> Local:
     """Load the complete records in `sources` (results folders, record files) as a tidy table.
 
-    Only the newest generations count, unless `every_generation`, as a history needs them.
+    Only the newest generations count, unless `every_generation`, as a history needs them; and only rounds that others
+    did not disturb (`train.record.disturbance`), unless `all_rounds`.
 
     The table also has the columns of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows of each of its arms. A
     file is left out and named with the reason if it cannot be read, or its numbers cannot be right
@@ -123,7 +124,7 @@ def local(*sources: Path, every_generation: bool = False) -> Local:
     """
     unique = {path for source in sources for path in ([source] if source.is_file() else record.find(source))}
     paths = sorted(unique, key=lambda path: path.parts)  # the same order as of paths, for less work
-    files = dict(zip(map(str, paths), _read_all([str(path) for path in paths]), strict=True))
+    files = dict(zip(map(str, paths), _read_all([str(path) for path in paths], all_rounds), strict=True))
     contents = [file.content for file in files.values()]
     runs = [content for content in contents if isinstance(content, Run)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
@@ -139,27 +140,27 @@ def _newest(runs: list[Run]) -> list[Run]:
     return [*newest.values()]
 
 
-def _read(path: str) -> Read:
+def _read(path: str, all_rounds: bool) -> Read:
     try:
         text = record.read(path)
         run = record.loads(text, path)
     except RecordError as error:
         return Read(Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")))
-    return Read(tabulate(run, path), text, run)
+    return Read(tabulate(run, path, all_rounds), text, run)
 
 
-def _read_elsewhere(path: str) -> Read:
+def _read_elsewhere(path: str, all_rounds: bool) -> Read:
     """Read as `_read` does, for another process, which decodes a text faster than a record passes between processes."""
-    return _read(path)._replace(run=None)
+    return _read(path, all_rounds)._replace(run=None)
 
 
-def _read_all(paths: list[str]) -> list[Read]:
+def _read_all(paths: list[str], all_rounds: bool) -> list[Read]:
     workers = len(affinity.usable_cores())
     if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
-        return [_read(path) for path in paths]
+        return [_read(path, all_rounds) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
-        return list(pool.map(_read_elsewhere, paths, chunksize=chunk))
+        return list(pool.map(_read_elsewhere, paths, itertools.repeat(all_rounds), chunksize=chunk))
 
 
 def _size_bytes(path: str) -> int:

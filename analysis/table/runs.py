@@ -19,6 +19,7 @@ from analysis.table import checks, hardware, schema
 from analysis.table.identity import Facts, flat
 from train.record import record as records
 from train.record import recorded_config, rounds, summary
+from train.record.disturbance import run_selection
 from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 from train.record.recorded_config import PROGRAM
 
@@ -72,15 +73,18 @@ class Notice:
         return f"{self.path}: {self.reason}{rounds}"
 
 
-def tabulate(run: RunRecord, path: str) -> Run | Notice:
-    """Return the run in the record from the file `path`, or a notice of why it is left out."""
+def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> Run | Notice:
+    """Return the run in the record from the file `path`, or a notice of why it is left out.
+
+    all_rounds: also those that do not count, because others disturbed them.
+    """
     failed = run.status == "failed"
     notice = Notice(True, path, _failed(run.failure)) if failed else None
     if notice and not run.config.get("rounds"):
         return notice
     try:
         faults = checks.faults(run)
-        points = [] if faults or has_timeline(run) else list(_points(run, path))
+        points = [] if faults or has_timeline(run) else list(_points(run, path, all_rounds))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         return notice or Notice(False, path, f"a complete run must have it: {type(error).__name__} {error}")
     if faults:
@@ -88,7 +92,7 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
     if wrong := [text for point in points for text in _impossible(point)]:
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
-        notice = replace(notice, rounds=len({*points[0].values["round"]}))
+        notice = replace(notice, rounds=points[0].values["quantity"].count("images_per_s"))
     return Run(_key(run), run.generation, points, notice)
 
 
@@ -111,10 +115,10 @@ def _key(run: RunRecord) -> tuple[str, str, str, int, int]:
     return run.experiment, run.point, run.config_hash, run.repeat, run.generation if run.status == "failed" else -1
 
 
-def _points(run: RunRecord, path: str) -> Iterator[Measured]:
+def _points(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
     """Yield the point of a launch, or each point of a launch in rounds."""
     if run.config.get("rounds"):
-        yield from _arms(run, path)
+        yield from _arms(run, path, all_rounds)
     else:
         machine = _machine(run)
         yield _measured(run, machine, _columns(run, path, machine), _values(run))
@@ -124,16 +128,18 @@ def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: 
     return Measured(_facts(run, machine), tuple(map(columns.get, schema.LOCAL_NAMES)), _in_columns(values))
 
 
-def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
-    """Yield the arms of a launch in rounds, with the throughputs of whole rounds. Raises ValueError without any.
+def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
+    """Yield the arms of a launch in rounds, with the throughputs of whole rounds that count, or of all of them.
+
+    Raises ValueError without any. Each arm also has the disturbance of all rounds, also of those that do not count.
 
     On emulated nodes a point of one rank is a control too: it exchanges nothing. If images are read, arms with a batch
     in memory are left out: they only serve to split a step.
     """
     machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
-    arms = rounds.arms(run.config)
-    measured = rounds.rates(arms, (rank.windows for rank in run.ranks))
-    whole = rounds.complete_rounds(measured, len(arms) - len(run.arms_left_out))
+    arms, selection = rounds.arms(run.config), run_selection(run)
+    complete = rounds.complete_rounds(rounds.run_rates(run), len(arms) - len(run.arms_left_out))
+    whole = {number: rates for number, rates in complete.items() if all_rounds or number in selection.counting}
     if not whole:
         raise ValueError("no whole round")
     joules = hardware.window_energy_per_image(run)
@@ -142,7 +148,8 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
         stated = run.config["rounds"][index]
         if stated["name"] in run.arms_left_out or (reading and not stated["reads"]):
             continue
-        values = []
+        disturbances = selection.disturbances.items()
+        values = [Value("disturbance_fraction", d, round=number) for number, d in disturbances if d is not None]
         for number, rates in whole.items():
             values.append(Value("images_per_s", rates[index], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))

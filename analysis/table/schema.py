@@ -133,7 +133,8 @@ _NAMES = {
     # An efficiency is above 1 if the speedup is beyond ideal.
     Quantity("fraction"): """
         efficiency_throughput efficiency_wall_time efficiency_job_time median_efficiency_throughput""",
-    Quantity("fraction", zero=True): "cpu_use_fraction",  # a clock's ticks can make it a little more than 1
+    # A clock's ticks can make the first a little more than 1. The second is of one core, where others may take several.
+    Quantity("fraction", zero=True): "cpu_use_fraction disturbance_fraction",
     Quantity("1"): "learning_rate_per_rank",
     Quantity("1", zero=True): "train_loss validation_loss step_loss",
     Quantity("classes", zero=True): "validation_mean_absolute_error",  # years, if a class is a year of age

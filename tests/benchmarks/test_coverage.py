@@ -44,3 +44,20 @@ def test_cases_of_one_kind_share_a_row():
         {"noise": "a", "differ by": "1, 2", "held": "x"},
         {"noise": "b", "differ by": "1", "held": "x"},
     ]
+
+
+@pytest.mark.slow
+def test_rounds_beside_a_neighbour_do_not_count_and_the_others_are_not_off():
+    [case] = [case for case in coverage.BESIDE if case.name == "on one core, half of the time"]
+    row = coverage.simulate_beside(case, 100, np.random.default_rng(1))
+    assert float(row["holds the truth"]) > 0.9
+    assert abs(float(row["off, median"].removesuffix(" %"))) < 1
+    assert float(row["off with all rounds"].removesuffix(" %")) > 5
+
+
+@pytest.mark.parametrize(("counted", "fraction"), [(1.0, 0.5), (0.5, 0.25), (None, None)])
+def test_a_neighbour_that_always_runs_slows_a_core_by_its_share_and_is_counted(counted, fraction):
+    neighbour = coverage.Neighbour((1,), 1, 0, share=0.5, counted=counted)
+    times, disturbances = coverage.beside(neighbour, np.ones((3, 2)), np.random.default_rng(2))
+    assert times.tolist() == [[2.0, 1.0]] * 3  # the base has only the other core
+    assert disturbances == [None if fraction is None else pytest.approx(fraction, abs=0.01)] * 3

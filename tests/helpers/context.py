@@ -39,6 +39,7 @@ def make_context(config: RunConfig, distribution: Distribution | None = None, **
         "core_sets": [],
         "gate": QuotaGate(),
         "meter": Meter(),
+        "enough_rounds": None,
         "folder": None,
         "checkpoints": None,
         "key": lambda: b"k" * 64,

@@ -1,6 +1,6 @@
 """Run records with given step times, in the layout of the launcher."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -201,6 +201,17 @@ def make_rounds(
             if rank.rank < arm.nodes
         ]
     run.job_s = sum(run.ranks[0].phases_s.values())
+    return run
+
+
+def disturb(run: RunRecord, fractions: Mapping[int, float], ranks: Sequence[int] = (0, 1)) -> RunRecord:
+    """Count what others took of a core in the windows of these rounds on some ranks, and else nothing."""
+    run.config["measure"] = run.config["measure"] | {"precision_fraction": 0.05}
+    for rank in run.ranks:
+        for window in rank.windows:
+            busy_s = round(0.9 * window.window_s, 2)
+            others_s = window.window_s * fractions.get(window.round, 0.0) if rank.rank in ranks else 0.0
+            window.cores = record.CoreUse(window.window_s, busy_s - others_s, busy_s, 0.0)
     return run
 
 

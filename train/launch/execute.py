@@ -156,7 +156,7 @@ def run_all(
                 continue
             if force:  # it begins again, and does not resume from a checkpoint of an earlier generation
                 shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
-            record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds_end_s(run))
+            record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run))
             queue.add(run, record, problem)
             screen.end(run, record, problem)
     return queue.failed

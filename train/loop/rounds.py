@@ -10,7 +10,7 @@ images are read from files, each point with one batch in memory.
 import math
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from train.config.checks import check
@@ -19,7 +19,9 @@ from train.loop import roofline
 from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
 from train.loop.windows import ArmSet, Length, WindowRunner
+from train.rank import placement
 from train.record import intervals, rounds
+from train.record.disturbance import largest, select, window_disturbance
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
@@ -37,10 +39,20 @@ _FIRST_STEP_S = 0.005  # at most, by which a first step is longer than others
 
 
 @dataclass(frozen=True)
+class _Seat:
+    """Where a rank runs, for all others."""
+
+    rank_group: int
+    host: str
+    cores: list[int]
+
+
+@dataclass(frozen=True)
 class _Report:
     """A rank's results of a round, for all others."""
 
     finite: bool  # all its losses are
+    disturbance: float | None  # the largest of its windows
     began_s: float  # the rounds, since the launch of the job
     elapsed_s: float  # now
 
@@ -67,12 +79,15 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         steps = {arms: _steps(config, step_s) for arms, step_s in times_s.items()}
         longest_s = max(step_s * steps[arms].timed for arms, step_s in times_s.items())
         _check_stall_shutdown(longest_s)
-        _limit_waits(context.all_ranks, longest_s)
+        seats = context.all_ranks.gather(
+            _Seat(placement.rank_group(), socket.gethostname(), list(_cores(context))), _Seat
+        )
+        _limit_waits(context.all_ranks, [seat.host for seat in seats], longest_s)
         _measure_rooflines(context, runner)
         clock.announce("timed")
         context.all_ranks.barrier()
         clock.enter("timed")
-        _measure(context, runner, steps)
+        _measure(context, runner, steps, _ranks_share_cores(config, seats))
         clock.enter("evaluate")
         _measure_rooflines(context, runner)
         runner.limited = False
@@ -106,15 +121,28 @@ def _check_stall_shutdown(longest_s: float) -> None:
     )
 
 
-def _limit_waits(all_ranks: AllRanks, longest_s: float) -> None:
+def _limit_waits(all_ranks: AllRanks, hosts: Sequence[str], longest_s: float) -> None:
     """Limit the waits for ranks that do not come to a window; the error names the rank.
 
-    longest_s: of a window. In an exchange Horovod's Gloo waits as long as its variable says.
+    hosts: of all ranks. longest_s: of a window. In an exchange Horovod's Gloo waits as long as its variable says.
     """
     if isinstance(all_ranks, TcpGroup):
-        hosts = all_ranks.gather(socket.gethostname(), str)
         limit_s = max(float(os.environ.get(_GLOO_TIMEOUT, IMPORT_WITHIN_S)), _STALL_FACTOR * longest_s)
         all_ranks.on_wait = time_limit(limit_s, all_ranks.rank, hosts, "come to the next window")
+
+
+def _cores(context: Context) -> Sequence[int]:
+    """Return the cores of this rank."""
+    return context.part.part.cores
+
+
+def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
+    """Return whether other ranks are most of what else runs on a rank's cores. seats: of all ranks.
+
+    Rank groups may have the same cores, as they take turns.
+    """
+    own = [(seat.host, seat.cores, 1) for seat in seats if seat.rank_group == placement.rank_group()]
+    return config.system.cpus_per_node is not None or placement.shared_on_a_host(own)
 
 
 def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
@@ -184,19 +212,30 @@ def end_s(config: RunConfig) -> float:
     return config.measure.budget_s
 
 
-def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length]) -> None:
-    """Measure and record rounds until the time is over, one at least. steps: of each window. Raises NotFinite."""
+def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
+    """Measure and record rounds until enough of them count, or the time is over; one at least.
+
+    steps: of each window. Raises NotFinite.
+    """
     config, measured = context.config, list(steps)
-    begin_s = context.clock.elapsed_s()
+    begin_s, disturbances = context.clock.elapsed_s(), dict[int, float | None]()
     for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(measured))):
         results = [runner.run_window(measured[n], number, steps[measured[n]]) for n in order]
         windows = [window for window, _ in results if window]
         exchanges = [runner.exchange(index, number) for index in runner.exchanges]
         context.part.add(windows=windows, exchanges=[window for window in exchanges if window])
-        report = _Report(all(finite for _, finite in results), begin_s, context.clock.elapsed_s())
+        fractions = (window_disturbance(w.cores, len(_cores(context)), ranks_share_cores) for w in windows)
+        finite = all(finite for _, finite in results)
+        report = _Report(finite, largest(fractions), begin_s, context.clock.elapsed_s())
         reports = context.all_ranks.gather(report, _Report)
+        disturbances[number] = largest(report.disturbance for report in reports)
+        if context.all_ranks.rank == 0:
+            context.part.add(disturbances=[disturbances[number]])
         if not all(rank_report.finite for rank_report in reports):
             raise NotFinite(1 + max(length.timed for length in steps.values()))
+        counting = select(disturbances, config.measure.precision_fraction).counting
+        if context.enough_rounds is not None and len(counting) >= context.enough_rounds:
+            return
         # All ranks decide alike, by the time of rank 0. Half of the next round may be beyond the end.
         elapsed_s = reports[0].elapsed_s
         if elapsed_s + (elapsed_s - reports[0].began_s) / (number + 1) / 2 >= end_s(config):

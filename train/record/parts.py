@@ -50,6 +50,7 @@ class RankPart:
     transfers: list[records.Transfer] = field(default_factory=list)
     windows: list[records.Window] = field(default_factory=list)
     exchanges: list[records.Window] = field(default_factory=list)
+    disturbances: list[float | None] = field(default_factory=list)  # of each round, on the rank where it was largest
     timed_cores: records.CoreUse | None = None
     matrix_products: list[records.MatrixProduct] = field(default_factory=list)
     timeline: records.RankTimeline | None = None

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from train.record import intervals, protocol, rounds
+from train.record.disturbance import select, selection_text
 from train.record.parts import PartReader, RankPart
 from train.record.summary import throughput
 
@@ -151,17 +152,21 @@ def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) 
     # Only one rank of each arm is read, so an arm is taken as one rank with the batch of all.
     arms = [rounds.Arm(1, arm.ranks * arm.step_batch, arm.role) for arm in rounds.arms(config)]
     measured = rounds.rates(arms, [first.windows for first in firsts])
+    # Rank 0 writes the disturbance of a round after its windows; without it a round counts.
+    disturbances = dict.fromkeys(range(len(measured))) | dict(enumerate(part.disturbances))
+    selection = select(disturbances, config["measure"].get("precision_fraction"))
+    counting = [measured[number] for number in selection.counting if number < len(measured)]
     largest = max(range(len(arms)), key=lambda arm: (arms[arm].step_batch, config["rounds"][arm]["allreduce"]))
     rates = [rate[largest] for rate in measured if largest in rate]
     base, points = rounds.base_of(arms), [index for index, arm in enumerate(arms) if arm.role == "point"]
     labels = rounds.labels(config)
-    speedups = ", ".join(_speedup(measured, arm, base, labels[config["rounds"][arm]["name"]]) for arm in points)
+    speedups = ", ".join(_speedup(counting, arm, base, labels[config["rounds"][arm]["name"]]) for arm in points)
     return RunProgress(
         part.phase,
         _since(part),
         stage=f"round {len(measured) + 1}" if part.phase == "timed" else "",
         images_per_s=rates[-1] if rates else None,
-        speedups=speedups if measured else "",
+        speedups="; ".join(filter(None, [speedups, selection_text([selection])])) if counting else "",
         ends_at=None if "timed" in part.phases_s else launched_at(part) + config["measure"]["budget_s"],
         at_most=True,
     )

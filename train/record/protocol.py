@@ -37,6 +37,7 @@ class Assignment:
     source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/files.py)
     hosts_apart: bool  # each node is a separate host
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
+    enough_rounds: int | None = None  # a launch ends once so many rounds count; None: it ends with its time alone
 
 
 def _file(name: str) -> Callable[[Path], Path]:

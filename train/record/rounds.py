@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from train.record import recorded_config
-from train.record.record import Role, Window
+from train.record.disturbance import run_selection
+from train.record.record import Role, RunRecord, Window
 from train.record.summary import throughput
 
 
@@ -100,6 +101,17 @@ def rates(arms: Sequence[Arm], windows_by_rank: Iterable[Sequence[Window]]) -> R
             steps = len(windows[0].step_times_s)
             by_round[number][index] = throughput(arm.ranks * arm.step_batch, steps, slowest_s)
     return by_round
+
+
+def run_rates(run: RunRecord) -> Rates:
+    """Return the throughput of each arm in each round of a launch, as `rates`."""
+    return rates(arms(run.config), (rank.windows for rank in run.ranks))
+
+
+def counting_rates(run: RunRecord) -> Rates:
+    """Return the throughput of each arm in each round of a launch that counts, in their order, as `rates`."""
+    measured = run_rates(run)
+    return [measured[number] for number in run_selection(run).counting]
 
 
 def complete_rounds(by_round: Rates, measured: int) -> dict[int, dict[int, float]]:

@@ -1,7 +1,9 @@
+import json
+
 import pytest
 
 from analysis import labels
-from tests.helpers.run_records import QUOTA, make_record, make_rounds, save
+from tests.helpers.run_records import QUOTA, disturb, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 
@@ -114,3 +116,20 @@ def test_a_program_reads_the_ranking(tune, json_output, results):
 def test_without_a_contest_it_says_so(tune):
     errors = tune("--models", "vgg16", status=1).err
     assert "no complete runs of the base and of another arm of tune" in errors
+
+
+def test_disturbed_rounds_are_left_out_unless_all_are_wanted_and_the_summary_says_how_many(results, summary):
+    for repeat in range(2):  # speedups of 2 x 0.5 / 0.8, and 2 x 0.5 / 1.6 in the disturbed round
+        times = [(0.5, 0.8, 0.55)] * 4 + [(0.5, 1.6, 1.1)] + [(0.5, 0.8, 0.55)] * 2
+        save(disturb(make_rounds(times, repeat=repeat), {4: 0.48 - 0.1 * repeat}), results.folder)
+    line = "2 of 14 rounds left out: others took 38 to 48 % of a core"
+    text = summary("weak_scaling").out
+    assert f"{line}; with them: ALL_ROUNDS=1" in text.splitlines()
+    assert line in summary("weak_scaling", "--brief").out.splitlines()
+    assert line in labels.figure_note(results.table()).replace("\n", " ")
+    two_nodes = json.loads(summary("weak_scaling", "--format", "json").out)[1]
+    with_them = json.loads(summary("weak_scaling", "--format", "json", "--all-rounds").out)[1]
+    assert (two_nodes["rounds"], with_them["rounds"]) == (12, 14)
+    assert two_nodes["speedup_throughput"]["low"] == pytest.approx(1.25)
+    assert with_them["images_per_s"]["value"] < two_nodes["images_per_s"]["value"]
+    assert "left out" not in summary("weak_scaling", "--all-rounds").out

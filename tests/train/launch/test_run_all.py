@@ -12,6 +12,7 @@ from train.launch import execute, screen
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
+from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Durations, Run, runs_of, time_left
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
@@ -94,8 +95,9 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
 
 def test_a_launch_in_rounds_records_when_they_had_to_end(runs):
     in_rounds = Run(curve(), 0)
-    assignment = one_run.make_assignment(in_rounds, Ranks(), 41.5)
+    assignment = one_run.make_assignment(in_rounds, Ranks(), RoundsBudget(41.5, 17))
     assert one_run.identity(in_rounds, 1, assignment).rounds_end_s == assignment.config["measure"]["budget_s"] == 41.5
+    assert assignment.enough_rounds == 17
     assert one_run.identity(runs[0], 1, one_run.make_assignment(runs[0], Ranks())).rounds_end_s is None
 
 

@@ -14,6 +14,7 @@ from statistics import fmean
 from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
 from train.record import files, intervals, rounds
+from train.record.disturbance import run_selection, selection_text
 from train.record.intervals import Interval, Spread
 from train.record.progress import duration
 from train.record.record import RunRecord
@@ -55,9 +56,8 @@ def _largest(record: RunRecord) -> int:
 
 def _ratios(records: Sequence[RunRecord], arm: int) -> list[list[float]]:
     """Return the speedups of an arm over the base in the rounds of each launch."""
-    arms = rounds.arms(records[0].config)
-    base = rounds.base_of(arms)
-    return [rounds.ratios(rounds.rates(arms, (rank.windows for rank in record.ranks)), arm, base) for record in records]
+    base = rounds.base_of(rounds.arms(records[0].config))
+    return [rounds.ratios(rounds.counting_rates(record), arm, base) for record in records]
 
 
 def _arms(records: Sequence[RunRecord]) -> dict[str, list[list[float]]]:
@@ -98,11 +98,12 @@ def result(run: Run, records: Sequence[RunRecord], spread: Spread | None, is_las
     settings, measured = run.point.config.measure, speedups(records, spread)
     labels = rounds.labels(records[-1].config) if records else {}
     texts = [f"{labels[name]} {i.text() if i else 'too few rounds for an interval'}" for name, i in measured.items()]
+    disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     reasons = records[-1].arms_left_out if records else {}
     left_out = [f"left out: {labels[name]}, {why}" for name, why in reasons.items()]
     more = filter(None, [_more(settings, records, measured)]) if is_last else ()
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
-    return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *more, *left_out])}"
+    return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *more, *left_out])}"
 
 
 def _more(settings: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:

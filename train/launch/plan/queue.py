@@ -25,12 +25,20 @@ _MIN_SCATTER = 0.01  # of ratios, so that a few rounds that agree by chance do n
 
 
 @dataclass(frozen=True)
+class RoundsBudget:
+    """The time for the rounds of a launch, and how many are enough; None: they go on to the end of that time."""
+
+    end_s: float  # after the start of the launch
+    enough_rounds: int | None = None  # that count
+
+
+@dataclass(frozen=True)
 class Cost:
     """The times of a launch in rounds, in s, and its scatter: the largest standard deviation of log ratios."""
 
     before_s: float  # from its start to its rounds
     after_s: float  # from its rounds to its end
-    round_s: float
+    round_s: float  # for each round that counts
     scatter: float
 
     @property
@@ -49,8 +57,7 @@ def launch_cost(record: RunRecord) -> Cost:
     slowest = max(record.ranks, key=lambda rank: rank.phases_s["timed"])
     before_s = sum(slowest.phases_s.get(name, 0.0) for name in PHASES[: PHASES.index("timed")])
     timed_s = slowest.phases_s["timed"]
-    arms = rounds.arms(record.config)
-    rates = rounds.rates(arms, (rank.windows for rank in record.ranks))
+    arms, rates = rounds.arms(record.config), rounds.counting_rates(record)
     base = rounds.base_of(arms)
     ratios = [rounds.ratios(rates, arm, base) for arm in range(len(arms)) if arm != base]
     logs = [[math.log(ratio) for ratio in arm_ratios] for arm_ratios in ratios if len(arm_ratios) > 1]
@@ -79,18 +86,18 @@ class Budget:
         else:
             self.singles_s.append(record.job_s)
 
-    def rounds_end_s(self, run: Run, later: Sequence[Run]) -> float:
-        """Return when the rounds of a launch are to end, in s after its start, so that later launches have time."""
+    def rounds(self, run: Run, later: Sequence[Run]) -> RoundsBudget:
+        """Return the time for the rounds of a launch, so that later launches have time, and how many are enough."""
         curves = [launch for launch in (run, *later) if launch.point.config.launch.rounds]
         for_rounds_s = self.left_s - sum(map(self._fixed_s, (run, *later)))
         weights = [self._weight(curve) for curve in curves]
         share_s = max(0.0, for_rounds_s) * weights[0] / sum(weights)
         cost = self.costs.get(run.point.name)
         if cost is None:
-            return self._fixed_s(run) + share_s
-        if run.point.config.measure.repeats > 1:
-            share_s = min(share_s, max(cost.fixed_s, _ENOUGH_ROUNDS * cost.round_s))
-        return cost.before_s + max(share_s, _least_rounds(run) * cost.round_s)
+            return RoundsBudget(self._fixed_s(run) + share_s)
+        is_single = run.point.config.measure.repeats == 1
+        enough = None if is_single else max(_ENOUGH_ROUNDS, math.ceil(cost.fixed_s / cost.round_s))
+        return RoundsBudget(cost.before_s + max(share_s, _least_rounds(run) * cost.round_s), enough)
 
     def is_enough_for(self, *runs: Run) -> bool:
         """Return whether the remaining time is enough for these launches with few rounds."""
@@ -252,9 +259,9 @@ class Queue:
             return ""
         return "the time is over; with a larger measure.budget_s the same command makes it"
 
-    def rounds_end_s(self, run: Run) -> float | None:
-        """Return when the rounds of a launch are to end, in s after its start; None for a single point."""
-        return self._budget.rounds_end_s(run, self.later) if self._budget and _in_rounds(run) else None
+    def rounds(self, run: Run) -> RoundsBudget | None:
+        """Return the time for the rounds of a launch, and how many are enough; None for a single point."""
+        return self._budget.rounds(run, self.later) if self._budget and _in_rounds(run) else None
 
     def add(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
         """Take the outcome of a run; after the last one add launches of curves that are not precise yet."""

@@ -17,6 +17,7 @@ from train.config.schema import RunConfig
 from train.launch.job import Job, Outcome, Setting, make_job
 from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
+from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Run
 from train.launch.start import containers
 from train.launch.supervise import failure, presence
@@ -121,15 +122,12 @@ class JobRun:
                 print(f"{folded(silent)}: did not answer; processes of the job may be left there", file=log)
 
 
-def make_assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = None) -> protocol.Assignment:
-    """Return the assignment of the ranks of a run.
-
-    rounds_end_s: of a launch in rounds, when these end, in s after its start.
-    """
+def make_assignment(run: Run, launcher: Launcher, budget: RoundsBudget | None = None) -> protocol.Assignment:
+    """Return the assignment of the ranks of a run. budget: of a launch in rounds."""
     config = run.point.config
     if config.launch.rounds:
-        measure = replace(config.measure, budget_s=rounds_end_s or config.measure.curve_budget_s)
-        config = replace(config, measure=measure)
+        budget = budget or RoundsBudget(config.measure.curve_budget_s)
+        config = replace(config, measure=replace(config.measure, budget_s=budget.end_s))
     return protocol.Assignment(
         config=values(config),
         config_hash=config_hash(config),
@@ -137,6 +135,7 @@ def make_assignment(run: Run, launcher: Launcher, rounds_end_s: float | None = N
         source=dict(files.source_files()),
         hosts_apart=launcher.hosts_apart,
         quotas=launcher.quotas,
+        enough_rounds=budget.enough_rounds if budget else None,
     )
 
 
@@ -185,20 +184,20 @@ def measure(
     launcher: Launcher,
     hosts: tuple[str, ...] = (),
     watches: Sequence[Watch] = (),
-    rounds_end_s: float | None = None,
+    budget: RoundsBudget | None = None,
 ) -> RunRecord:
     """Make one run and write its record, complete or failed.
 
     hosts: as `Launcher.hosts` returns them.
     watches: each gets the run, and returns a function that is called often while the job runs.
-    rounds_end_s: as for `make_assignment`.
+    budget: as for `make_assignment`.
     Raises ConfigError if the image or an mpirun is missing, OSError if the folder or the record cannot be written, and
     Interrupted after the record of the interruption is written.
     """
     config = run.point.config
     setting = Setting(ordered_hosts(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
     folder, generation = files.new_run(run.home, run.repeat)
-    assignment = make_assignment(run, launcher, rounds_end_s)
+    assignment = make_assignment(run, launcher, budget)
     protocol.write_assignment(folder, assignment)
     secret = Secret(protocol.secret_folder(folder))
     secret.create()
@@ -251,11 +250,11 @@ def describe_failure(record: RunRecord) -> str:
 
 
 def attempt(
-    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch], rounds_end_s: float | None
+    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch], budget: RoundsBudget | None
 ) -> tuple[RunRecord | None, str | None]:
     """Make one run; return its record, if it has one, and the failure as text. Raises Interrupted."""
     try:
-        record = measure(run, launcher, hosts, watches, rounds_end_s)
+        record = measure(run, launcher, hosts, watches, budget)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tests.helpers.launched_curves import add, curve
-from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, launch_cost
+from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, launch_cost
 from train.launch.plan.runs import Run
 
 ALIKE = [1.6] * 4
@@ -35,23 +35,25 @@ def test_the_fixed_costs_of_later_launches_are_set_aside(runs, set_left_s):
     """Three launches take 13 s each besides their rounds, so that 61 s of 100 s are left for rounds."""
     set_left_s(300.0)
     budget = Budget(100.0)
-    assert budget.rounds_end_s(runs[0], runs[1:]) == pytest.approx(100)  # nothing is known: equal shares
+    assert budget.rounds(runs[0], runs[1:]).end_s == pytest.approx(100)  # nothing is known: equal shares
     budget.add(runs[0], add(runs[0].point, 0, ALIKE, job_s=33.0))
     set_left_s(100.0)
-    assert budget.rounds_end_s(runs[0], runs[1:]) == pytest.approx(10 + 61 / 3)
+    assert budget.rounds(runs[0], runs[1:]).end_s == pytest.approx(10 + 61 / 3)
     assert budget.is_enough_for(*runs)
     set_left_s(60.0)  # each takes 13 s and two rounds of 5 s
     assert not budget.is_enough_for(*runs)
     set_left_s(1.0)  # a launch that is made none the less has as many rounds as an interval needs
-    assert budget.rounds_end_s(runs[0], []) == pytest.approx(10 + 2 * 5)
+    assert budget.rounds(runs[0], []).end_s == pytest.approx(10 + 2 * 5)
 
 
-@pytest.mark.parametrize(("repeats", "end_s"), [(3, 10 + 17 * 5), (1, 10 + 1000 - 13)])
-def test_a_launch_ends_after_enough_rounds_where_others_can_follow(tmp_path, set_left_s, repeats, end_s):
+@pytest.mark.parametrize(("repeats", "enough"), [(3, 17), (1, None)])
+def test_a_launch_ends_after_enough_rounds_where_others_can_follow(tmp_path, set_left_s, repeats, enough):
     set_left_s(1000.0)
     point, budget = curve(tmp_path, f"measure.repeats={repeats}"), Budget(1000.0)
     budget.add(Run(point, 0), add(point, 0, ALIKE, job_s=33.0))
-    assert budget.rounds_end_s(Run(point, 1), []) == pytest.approx(end_s)
+    assert budget.rounds(Run(point, 1), []) == RoundsBudget(pytest.approx(10 + 1000 - 13), enough)
+    budget.costs[point.name] = Cost(before_s=150.0, after_s=50.0, round_s=5.0, scatter=0.01)
+    assert budget.rounds(Run(point, 1), []).enough_rounds == (enough and 200 / 5)  # as long as the fixed costs
 
 
 def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, set_left_s):
@@ -59,8 +61,8 @@ def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, set_
     first, second = (Run(curve(tmp_path, f"model={model}"), 1) for model in ("tiny", "digits_cnn"))
     set_left_s(47.0)
     budget = Budget(47.0, {first.point.name: Cost(10.0, 0.0, 4.0, 0.01), second.point.name: Cost(10.0, 0.0, 1.0, 0.04)})
-    assert budget.rounds_end_s(first, [second]) == pytest.approx(10 + 9)
-    assert budget.rounds_end_s(second, [first]) == pytest.approx(10 + 17)
+    assert budget.rounds(first, [second]).end_s == pytest.approx(10 + 9)
+    assert budget.rounds(second, [first]).end_s == pytest.approx(10 + 18)
 
 
 def test_only_missing_runs_are_made_unless_all_are_forced(runs, set_left_s):
