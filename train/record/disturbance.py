@@ -95,5 +95,5 @@ def selection_text(selections: Iterable[Selection]) -> str:
     least, most = (f"{100 * fraction:.2g}" for fraction in (min(left_out), max(left_out)))
     span = most if least == most else f"{least} to {most}"
     remaining = max(selection.remaining for selection in launches)
-    busy = f", and up to {100 * remaining:.2g} % in those that count" if remaining >= min(left_out) else ""
+    busy = f", and up to {100 * remaining:.2g} % in those that count" if remaining > min(left_out) / 2 else ""
     return f"{len(left_out)} of {rounds} rounds left out: others took {span} % of a core{busy}"

@@ -56,10 +56,13 @@ def test_the_threshold_follows_from_the_requested_precision():
 
 
 def test_the_text_says_how_many_rounds_are_left_out_and_why():
-    quiet, busy = Selection((0, 1), {0: 0.0, 1: 0.02, 2: 0.034, 3: 0.48}), Selection((0,), {0: 0.1, 1: 0.2})
+    quiet, busy = Selection((0, 1), {0: 0.0, 1: 0.015, 2: 0.034, 3: 0.48}), Selection((0,), {0: 0.11, 1: 0.2})
     assert selection_text([quiet]) == "2 of 4 rounds left out: others took 3.4 to 48 % of a core"
     assert selection_text([quiet, busy]) == (
-        "3 of 6 rounds left out: others took 3.4 to 48 % of a core, and up to 10 % in those that count"
+        "3 of 6 rounds left out: others took 3.4 to 48 % of a core, and up to 11 % in those that count"
+    )
+    assert selection_text([busy]) == (
+        "1 of 2 rounds left out: others took 20 % of a core, and up to 11 % in those that count"
     )
     assert selection_text([Selection((0,), {0: None})]) == selection_text([]) == ""
 
