@@ -11,13 +11,13 @@ import msgspec
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, finding, rule
 from analysis.audit.launches import Launch, grouped, plan_of
-from train.record import files, parts, protocol, record
+from train.record import files, kit, migrations, parts, protocol, record
 from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RunRecord
 
 _MEANING = "Both were written by the same launch: one of them was changed afterwards."
 _FILES_CHANGED = "The record was made from these files: it, or they, were changed afterwards."
-_NOT_WRITTEN = ("summary", "attachments", "started_at", "sha256")  # by the ranks
+_NOT_WRITTEN = ("summary", "attachments", "started_at", "schema_version", "kit_version", "sha256")  # by the ranks
 _DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError)  # raised on reading a damaged file
 # Settings that the launcher decides after the command.
 _DECIDED_LATER = ("results", "threads_per_rank", "measure.budget_s", "measure.curve_budget_s")
@@ -57,10 +57,11 @@ def record_and_assignment(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report a record that differs from `run.json` beside it, which its launcher gave to the ranks."""
     try:
         assignment = protocol.read_assignment(Path(path).parent)
-        end_s, digest = assignment.config["measure"].get("budget_s"), files.source_digest(assignment.source)
+        values = migrations.migrate({"config": assignment.config}, run.schema_version)["config"]
+        end_s, digest = values["measure"].get("budget_s"), files.source_digest(assignment.source)
     except _DAMAGED:
         return
-    config = _within(assignment.config, run.config) | {"measure": run.config["measure"]}
+    config = _within(values, run.config) | {"measure": run.config["measure"]}
     written = {"config": config, "source_digest": digest}
     written |= {name: getattr(assignment, name) for name in ("config_hash", "repeat")}
     written |= {"rounds_end_s": end_s} if run.rounds_end_s is not None else {}
@@ -119,7 +120,7 @@ def _settings(command: list[str]) -> dict[str, str]:
 
 def _named(section: str, file: str) -> str | None:
     """Return the name that a file of conf/ gives its section, as that of model=alexnet_67; None without one here."""
-    path = files.ROOT / "conf" / section / f"{Path(file).name}.yaml"
+    path = kit.ROOT / "conf" / section / f"{Path(file).name}.yaml"
     name = re.search(r"^name: *(\S+)", path.read_text(), re.M) if path.is_file() else None
     return name[1] if name else None
 

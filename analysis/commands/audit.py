@@ -26,7 +26,7 @@ JSON_VERSION = 3  # of all documents that --format json prints (docs/json.md)
 class Audit(Document):
     """The findings, and the claims with their verdicts."""
 
-    version: Annotated[int, about("3; raised when a name changes or is removed")]
+    version: Annotated[int, about("3; raised by each release that changes a document")]
     findings: Annotated[Sequence[Finding], about("by report, then the serious ones first")]
     claims: Annotated[Sequence[JudgedClaim], about("as `claims` prints them; empty for FILE")]
     notes: Annotated[Sequence[str], about("what was left out of FILE; rules that could not run on records")]

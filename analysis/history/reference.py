@@ -18,9 +18,9 @@ import msgspec
 from analysis import TableError
 from analysis.documents import about
 from analysis.history import UNITS, Change, Key, LaunchInfo, Session, Unit, Values, launch_mean
-from train.record import record
+from train.record import kit, migrations, record
 
-VERSION = 1
+OLDEST, VERSION = 1, 2  # 2 added `kit`
 FOLDER = Path("references")
 SCHEMA = Path(__file__).with_name("reference.schema.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -54,6 +54,11 @@ class Provenances:
     versions: Annotated[dict[str, list[str]], about("name of each package -> its versions")]
 
 
+class _Version(msgspec.Struct):
+    version: int
+    kit: str = ""
+
+
 @dataclass(frozen=True)
 class Reference:
     """The content of a reference file."""
@@ -66,6 +71,7 @@ class Reference:
     made: Provenances
     records: dict[str, str]  # path of each record when it was written -> its sha256
     version: int = VERSION
+    kit: str = ""  # the version of the kit that wrote the file; "" before version 2
     sha256: str = field(default=_NO_CHECKSUM)  # of this file with this field's digits set to 0
 
 
@@ -104,7 +110,8 @@ def provenances(launches: Iterable[LaunchInfo]) -> Provenances:
 
 def dumps(reference: Reference) -> bytes:
     """Return the text of the file, with its checksum."""
-    text = json.dumps(asdict(reference) | {"sha256": _NO_CHECKSUM}, indent=1, ensure_ascii=False).encode() + b"\n"
+    fields = asdict(reference) | {"version": VERSION, "kit": kit.version(), "sha256": _NO_CHECKSUM}
+    text = json.dumps(fields, indent=1, ensure_ascii=False).encode() + b"\n"
     return text.replace(_NO_CHECKSUM.encode(), record.digest(text, _NO_CHECKSUM).encode())
 
 
@@ -112,7 +119,10 @@ def load(file: Path) -> Reference:
     """Return the reference in a file. Raises TableError if there is none, or if it was edited."""
     try:
         text = file.read_bytes()
-        reference = msgspec.json.decode(text, type=Reference, strict=True)
+        header = msgspec.json.decode(text, type=_Version)
+        if reason := migrations.refusal(header.version, OLDEST, VERSION, header.kit):
+            raise TableError(f"{file}: {reason}")
+        reference = msgspec.json.decode(text, type=Reference)
     except OSError as error:
         names = ", ".join(sorted(path.stem for path in file.parent.glob("*.json"))) or "none yet"
         raise TableError(
@@ -120,8 +130,6 @@ def load(file: Path) -> Reference:
         ) from error
     except msgspec.DecodeError as error:
         raise TableError(f"{file}: not a reference: {error}") from error
-    if reference.version != VERSION:
-        raise TableError(f"{file}: version {reference.version}; this kit reads version {VERSION}")
     if record.digest(text, reference.sha256) != reference.sha256:
         raise TableError(
             f"{file}: its content does not match its sha256: edited after it was written; to change the tolerance, "

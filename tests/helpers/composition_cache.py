@@ -12,7 +12,7 @@ import omegaconf.base
 import pytest
 
 from train.config import compose
-from train.record import files
+from train.record import files, kit
 
 
 def cached_in(folder: Path, compose_files: Callable[..., bytes]) -> Callable[..., bytes]:
@@ -22,7 +22,7 @@ def cached_in(folder: Path, compose_files: Callable[..., bytes]) -> Callable[...
 
     @functools.cache
     def cached(conf: Path, *choices: str) -> bytes:
-        if conf != files.ROOT / "conf":
+        if conf != kit.ROOT / "conf":
             return compose_files(conf, *choices)
         name = hashlib.sha256(json.dumps([sources, versions, choices], sort_keys=True).encode()).hexdigest()
         path = folder / name

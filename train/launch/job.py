@@ -11,7 +11,7 @@ from train.config import identity
 from train.config.schema import Container, RunConfig
 from train.rank import environment, placement, process
 from train.record import affinity, protocol
-from train.record.files import ROOT
+from train.record.kit import ROOT
 from train.record.record import NodeQuota
 
 OPEN_MPI, MPICH = "openmpi", "mpich"  # implementations of mpirun

@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from train.record.kit import ROOT
 from train.record.record import RECORD_NAME, RecordError, RunRecord, load
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("train", "conf")
 SUFFIXES = (".py", ".yaml")
 DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart

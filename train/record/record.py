@@ -16,10 +16,10 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from train.record import recorded_config, ticks
+from train.record import kit, migrations, recorded_config, ticks
 from train.record.recorded_config import Count, Swept
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = migrations.VERSION
 RECORD_NAME = "record.json"
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
@@ -356,7 +356,8 @@ class RunRecord:
     cores_shared: bool  # ranks compete for cores; not if each node is held to its quota
     ranks: list[Rank]  # at the end of the job; of a failed run with what they had measured
     environment: Environment | None
-    schema_version: int  # without a default: a file must have it
+    schema_version: int  # of the file, which may be older; without a default: a file must have it
+    kit_version: str = ""  # of the kit that wrote the file
     source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/files.py)
     swept: Swept = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
@@ -392,6 +393,7 @@ class RunRecord:
 
 class _Version(msgspec.Struct):
     schema_version: int
+    kit_version: str = ""
 
 
 _version_decoder, _decoder = msgspec.json.Decoder(_Version), msgspec.json.Decoder(RunRecord)
@@ -419,7 +421,7 @@ def dumps(record: RunRecord) -> bytes:
     """Return the record as JSON text with its checksum. Raises ValueError if a number is not finite: JSON has none."""
     # Not asdict, which would copy each of a million times by itself. A number of NumPy becomes a plain one.
     fields = msgspec.to_builtins(record, enc_hook=lambda number: number.item())
-    fields["sha256"] = _NO_CHECKSUM
+    fields |= {"sha256": _NO_CHECKSUM, "schema_version": SCHEMA_VERSION, "kit_version": kit.version()}
     for rank in fields["ranks"]:
         for holder in (rank, *rank["windows"], *rank["exchanges"]):
             ticks.pack(holder)
@@ -429,19 +431,23 @@ def dumps(record: RunRecord) -> bytes:
 
 
 def _decoded(text: bytes, where: str) -> RunRecord:
-    """Return the record; of another version, whose keys differ, RecordError names that version first."""
+    """Return the record, migrated if its version is older. Raises RecordError for a version that cannot be migrated."""
     try:
         record = _decoder.decode(text)
     except msgspec.DecodeError:
-        _check_version(_version_decoder.decode(text), where)
-        raise
-    _check_version(record, where)
-    return record
-
-
-def _check_version(record: RunRecord | _Version, where: str) -> None:
-    if (version := record.schema_version) != SCHEMA_VERSION:
-        raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
+        if (file := _version_decoder.decode(text)).schema_version == SCHEMA_VERSION:
+            raise
+    else:
+        if record.schema_version == SCHEMA_VERSION:
+            return record
+        file = _Version(record.schema_version, record.kit_version)
+    if reason := migrations.refusal(file.schema_version, migrations.OLDEST, SCHEMA_VERSION, file.kit_version):
+        raise RecordError(f"{where}: {reason}")
+    try:
+        fields = migrations.migrate(msgspec.json.decode(text), file.schema_version)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise RecordError(f"{where}: not a record of version {file.schema_version}: {error!r}") from error
+    return msgspec.convert(fields, RunRecord)
 
 
 def loads(text: bytes, where: str) -> RunRecord:

@@ -7,10 +7,9 @@ import hashlib
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-from train.record.files import ROOT
+from train.record.kit import ROOT, version
 
 NEEDED = ("LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)
@@ -47,11 +46,6 @@ def build(kit: Path, folder: Path) -> list[Path]:
               if (kit / path).is_file() and not (kit / path).is_symlink()]  # fmt: skip
     sums.write_text("".join(lines))
     return [archive, sums]
-
-
-def version(kit: Path) -> str:
-    """Return the version of the kit."""
-    return tomllib.loads((kit / "pyproject.toml").read_text())["project"]["version"]
 
 
 def steps(kit: Path, archive: Path, sums: Path) -> str:

@@ -73,7 +73,7 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
     for nodes, old, new, reason in (
         (2, b"}", b"", "not a whole"),
         (4, b'"repeat":0', b'"repeat":7', "edited"),
-        (8, b'"schema_version":5', b'"schema_version":9', "version 9"),
+        (8, b'"schema_version":6', b'"schema_version":9', "version 9"),
     ):
         path = results.add(nodes=nodes)
         path.write_bytes(path.read_bytes().replace(old, new))

@@ -22,7 +22,7 @@ from train.config.schema import RunConfig, System
 from train.launch.job import OPEN_MPI, Job
 from train.launch.start import commands
 from train.rank import gpus, host, placement
-from train.record.files import ROOT
+from train.record.kit import ROOT
 from train.record.protocol import IN_ALLOCATION
 from train.record.record import NodeQuota
 

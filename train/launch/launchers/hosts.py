@@ -27,7 +27,7 @@ from train.rank import environment, gpus
 from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
 from train.record import affinity
-from train.record.files import ROOT
+from train.record.kit import ROOT
 
 _TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 _NAME = "<host>"  # in a message about several hosts

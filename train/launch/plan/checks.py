@@ -17,7 +17,7 @@ from train.launch.plan.runs import Point
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable
 from train.record import affinity
-from train.record.files import ROOT
+from train.record.kit import ROOT
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000

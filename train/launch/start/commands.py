@@ -12,7 +12,7 @@ from dataclasses import replace
 from train.config.program import host_slots
 from train.launch.job import MPICH, Job
 from train.launch.start import containers, rank_groups
-from train.record.files import ROOT
+from train.record.kit import ROOT
 
 # ssh gives up a host that does not answer for 10 s: without this it would wait for TCP, which takes minutes.
 SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2")

@@ -19,7 +19,8 @@ from omegaconf import DictConfig
 from train.config.checks import ConfigError, check
 from train.config.schema import Container, RunConfig, default_image
 from train.launch.job import MPICH, OPEN_MPI, Shared
-from train.record.files import ROOT, digest
+from train.record.files import digest
+from train.record.kit import ROOT
 
 # The messages of Docker and Podman for a missing image.
 _NO_IMAGE = re.compile("no such (image|object)|not known|failed to find image", re.IGNORECASE)

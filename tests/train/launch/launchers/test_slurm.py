@@ -15,7 +15,7 @@ from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, runs_of
-from train.record.files import ROOT
+from train.record.kit import ROOT
 
 SLURM = LAUNCHERS["slurm"]
 KIT = ("system=slurm", "system.cores_per_node=48")
