@@ -5,13 +5,15 @@ Variables: which are recorded, which a rank may see, which are sent to other hos
 """
 
 import ctypes
+import errno
 import os
 import re
 import resource
 import select
+import shutil
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import psutil
 
@@ -57,6 +59,26 @@ def allow_open_files(ranks: int) -> None:
     allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+# It asks for the signal, and becomes the program: between fork and exec of a process with threads no code of ours runs.
+_AS_CHILD = """
+import ctypes, os, sys
+parent, number, *program = sys.argv[1:]
+ctypes.CDLL(None).prctl(1, int(number))
+if os.getppid() == int(parent):
+    os.execvp(program[0], program)
+"""
+
+
+def ends_with_parent(signal_number: int, command: Sequence[str]) -> list[str]:
+    """Return a command that runs this one, which gets the signal when this process dies, however it dies.
+
+    Raises FileNotFoundError if the program does not exist.
+    """
+    if shutil.which(command[0]) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    return [sys.executable, "-ISc", _AS_CHILD, str(os.getpid()), str(int(signal_number)), *command]
 
 
 def end_with_parent(signal_number: int) -> None:

@@ -21,6 +21,7 @@ from train.record import protocol
 _POLL_S = 0.2
 GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
 _FORWARD_WITHIN_S = 5.0  # the last output of a group whose command has ended: a remaining process may print on
+_ended = threading.Event()  # one of the commands has
 _printing = threading.Lock()  # a line and its end are two writes, between which another group's line may come
 _FAILED = "group {group} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
@@ -85,6 +86,8 @@ def _forward(group: int, child: subprocess.Popen[str]) -> None:
     for line in child.stdout:
         with _printing:
             print(_prefix(group) + line.rstrip("\n"), flush=True)
+    child.wait()
+    _ended.set()
 
 
 def _wait(groups: Sequence[_GroupProcess]) -> int:
@@ -92,13 +95,16 @@ def _wait(groups: Sequence[_GroupProcess]) -> int:
     statuses: dict[int, int] = {}  # by group, in the order of failure, as a shell gives them
     end = math.inf
     while time.monotonic() < end and any(group.child.poll() is None for group in groups):
-        time.sleep(_POLL_S)
+        _ended.wait(_POLL_S)
+        _ended.clear()
         _note_failed(groups, statuses)
         if statuses and end == math.inf:
             end = time.monotonic() + GRACE_S
     _note_failed(groups, statuses)
+    for group in groups:
+        if group.child.poll() is not None:
+            group.forwarder.join(_FORWARD_WITHIN_S)
     for number, status in statuses.items():
-        groups[number].forwarder.join(_FORWARD_WITHIN_S)
         print(_FAILED.format(group=number, code=status), flush=True)
     return next(iter(statuses.values()), 0)
 

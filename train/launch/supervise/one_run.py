@@ -3,12 +3,12 @@
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -30,7 +30,7 @@ from train.record.parts import Identity, JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
-_POLL_S = 0.2
+_POLL_S = 0.2  # between looks at a running job; its end is noted at once
 GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
 
 _LOG_LINES = 12
@@ -49,7 +49,9 @@ class JobRun:
         self._job, self._launcher, self._timeout_s = job, launcher, timeout_s
         self._id = uuid.uuid4().hex
         self._child: subprocess.Popen | None = None
+        self._exited = threading.Event()
         self._started_at, self._begin = time.time(), time.perf_counter()
+        self._exited_at: float | None = None  # as _begin
 
     def run(self) -> tuple[Outcome, Interrupted | None]:
         """Run the job to its end; returns its outcome, and the interruption if SIGINT or SIGTERM ended it.
@@ -68,7 +70,7 @@ class JobRun:
             except Interrupted as caught:
                 interruption, ended_by = caught, caught.signal.name
             finally:
-                job_s = time.perf_counter() - self._begin
+                job_s = (self._exited_at or time.perf_counter()) - self._begin
                 with interrupts_deferred() as signals:
                     self._end()
                     setup.close()
@@ -83,25 +85,30 @@ class JobRun:
         self._started_at, self._begin = time.time(), time.perf_counter()  # the set-up before does not count
         job_variables = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
         self._child = subprocess.Popen(
-            self._launcher.launch_command(self._job),
+            process.ends_with_parent(signal.SIGTERM, self._launcher.launch_command(self._job)),
             env={**process.variables_for_ranks(self._launcher.secrets), **self._job.env, **job_variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches this program alone, which then shuts the job down
-            preexec_fn=partial(process.end_with_parent, signal.SIGTERM),
         )
+        threading.Thread(target=self._note_exit, args=(self._child,), daemon=True).start()
+
+    def _note_exit(self, child: subprocess.Popen) -> None:
+        """Note when the job has ended: the kernel wakes this thread at once."""
+        child.wait()
+        self._exited_at = time.perf_counter()
+        self._exited.set()
 
     def _wait(self, limiter: Limiter | None) -> str | None:
         """Wait for the job to end; returns "timeout" if it takes too long."""
         assert self._child is not None
-        while self._child.poll() is None:
+        while not self._exited.wait(_POLL_S):
             if limiter:
                 limiter.update(lambda: process.job_processes(self._id), self._child.pid)
             self._poll()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
-            time.sleep(_POLL_S)
         return None
 
     def _end(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.helpers import launches
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
+from train.launch.supervise import one_run
 from train.launch.supervise.one_run import JobRun
 from train.record.record import NodeQuota
 
@@ -105,3 +106,10 @@ def test_a_command_that_is_not_there_raises_after_all_is_removed(tmp_path):
     with pytest.raises(FileNotFoundError, match="no-such-command-of-the-kit"):
         JobRun(job(tmp_path), launcher, 60).run()
     assert launcher.calls[-1] == "removed"
+
+
+def test_the_end_of_a_job_is_noted_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(one_run, "_POLL_S", 600.0)
+    outcome, _ = JobRun(job(tmp_path), Lines("print('done')"), 60).run()
+    assert (outcome.exit_code, outcome.ended_by) == (0, None)
+    assert outcome.job_s < 60
