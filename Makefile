@@ -63,7 +63,7 @@ about.UNIT          := 1           test: only the fast tests
 about.PYTEST_ARGS   := "..."       test: more options for pytest
 
 VARIABLES := $(patsubst about.%,%,$(filter about.%,$(.VARIABLES)))
-GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
+export GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 # A variable that is not in the list is a typing error: it would silently have no effect.
 ifneq ($(filter-out $(VARIABLES),$(GIVEN)),)
 $(error $(filter-out $(VARIABLES),$(GIVEN)): no such variable; allowed are $(sort $(VARIABLES)))

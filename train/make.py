@@ -263,8 +263,12 @@ def main() -> int:
     """Run the target that the command line names; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m train.make", description=__doc__.splitlines()[0])
     parser.add_argument("target", help="as in the Makefile; one that is not in this file launches an experiment")
+    target, user = parser.parse_args().target, Variables(os.environ)
+    # Named in what the command advises. GIVEN: the names of the variables that the user set, from the Makefile.
+    given = (f"{name}={user.text(name)}" for name in user.items("GIVEN"))
+    os.environ["TYPED_COMMAND"] = shlex.join(["make", target, *given])
     try:
-        commands = steps(parser.parse_args().target, Variables(os.environ))
+        commands = steps(target, user)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return _WRONG_INPUT

@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,7 @@ from train.launch.launchers.emulated import quota_method
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.queue import Queue
-from train.launch.plan.runs import Run, remaining, runs_of, time_left
+from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.screen import Screen, show_lines, show_points
 from train.launch.start import containers
 from train.launch.supervise.one_run import Watch, attempt
@@ -29,6 +30,7 @@ from train.record import affinity, files
 from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
+COMMAND = "TYPED_COMMAND"  # the environment variable in which train/make.py names the command of the user
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
 
@@ -79,7 +81,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
         submit(runs, system, options, console)
         return 0
     if options.dry_run:
-        console.print(time_left(*remaining(runs, options.force)), highlight=False)
+        show_lines("", Queue(runs, options.force).remarks(), console)
         print_commands(plan)
         return 0
     # Jobs of a batch system share a results folder, each with its own points.
@@ -159,6 +161,9 @@ def run_all(
             record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run))
             queue.add(run, record, problem)
             screen.end(run, record, problem)
+    screen.less_precise(
+        shlex.split(os.environ.get(COMMAND, "")) or [sys.executable, "-m", "train.launch", *sys.argv[1:]]
+    )
     return queue.failed
 
 

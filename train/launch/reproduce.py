@@ -8,7 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import BatchLauncher, Machine
 from train.launch.plan import checks
 from train.launch.plan.make import Options, Plan, make
-from train.launch.plan.runs import Run, expected_s, remaining, runs_of
+from train.launch.plan.runs import Estimate, Run, estimate, remaining, runs_of
 from train.launch.screen import Terminal
 from train.launch.supervise.signals import Interrupted
 from train.record import reproduction
@@ -70,25 +70,6 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """The expected time of the remaining launches of an experiment, in s."""
-
-    known_s: float = 0.0  # from earlier runs, and from budgets
-    assumed_s: float = 0.0  # of launches unlike any earlier one: launcher.assumed_run_s each
-
-    @property
-    def all_s(self) -> float:
-        """Return the sum of both."""
-        return self.known_s + self.assumed_s
-
-    def text(self) -> str:
-        """Return the time as text: "about 12 min", or "14 min, assumed" if part of it was not measured yet."""
-        if not self.all_s:
-            return "nothing left"
-        return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, assumed"
-
-
-@dataclass(frozen=True)
 class Planned:
     """The plan of an experiment here, or why there is none."""
 
@@ -97,7 +78,7 @@ class Planned:
     why_not: str = ""
     runs: tuple[Run, ...] = ()
     to_do: int = 0
-    estimate: Estimate = Estimate()
+    estimate: Estimate = field(default_factory=Estimate)
 
     @property
     def left_out(self) -> list[str]:
@@ -155,10 +136,7 @@ def plan(part: ReportPart, overrides: Sequence[str], machine: Machine, force: bo
         checks.check_input([run.point for run in to_do], plan_here.launcher.hosts_apart)
     except ConfigError as error:
         return Planned(part, why_not=" ".join(str(error).split()))
-    expected = [expected_s(run, durations) for run in to_do]
-    known_s = math.fsum(s for s in expected if s is not None)
-    assumed = sum(run.point.config.launcher.assumed_run_s for run, s in zip(to_do, expected, strict=True) if s is None)
-    return Planned(part, plan_here, "", tuple(runs), len(to_do), Estimate(known_s, float(assumed)))
+    return Planned(part, plan_here, "", tuple(runs), len(to_do), estimate(to_do, durations))
 
 
 def show(planned: Sequence[Planned], console: Console) -> None:

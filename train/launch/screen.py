@@ -1,6 +1,7 @@
 """The output for the user: the plan before anything starts, the progress of runs, the result of each."""
 
 import contextlib
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
-from rich.progress import MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
@@ -162,6 +163,17 @@ def progress_reporter(folder: Path, config: Config, show: Callable[[str], None],
     return report
 
 
+def with_budget(command: Sequence[str], seconds: int) -> list[str]:
+    """Return a command, of make or of the launcher, with this budget of time and without what repeats measurements."""
+    setting = f"measure.budget_s={seconds}"
+    words = [word for word in command if word.partition("=")[0] not in ("FORCE", "--force", "measure.budget_s")]
+    if words[:1] != ["make"]:
+        return [*words, setting]
+    given = shlex.split(next((word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")), ""))
+    others = [key for key in given if not key.startswith("measure.budget_s=")]
+    return [*(word for word in words if not word.startswith("ARGS=")), f"ARGS={shlex.join([*others, setting])}"]
+
+
 class _RunColumn(TextColumn):
     """The column that is shortened on a narrow terminal, at its end: the table would wrap it instead."""
 
@@ -172,13 +184,18 @@ class _RunColumn(TextColumn):
         return text
 
 
+class _TimeColumn(ProgressColumn):
+    """The time that has passed, and the time that all runs are expected to take."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text of a task, as "33 s of 2 min"."""
+        elapsed_s, all_s = task.elapsed or 0.0, task.fields["all_s"]
+        return Text(duration(elapsed_s) + (f" of {duration(max(all_s, elapsed_s))}" if all_s else ""))
+
+
 def progress_line(console: Console, runs: int) -> Progress:
-    """Return the line at the bottom of a terminal: the current run, how many are made, the time passed and left."""
-    fixed = [
-        MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        TimeElapsedColumn(table_column=Column(no_wrap=True)),
-        TextColumn("{task.fields[time_left]}", table_column=Column(no_wrap=True)),
-    ]
+    """Return the line at the bottom of a terminal: the current run, how many are made, the time passed and expected."""
+    fixed = (MofNCompleteColumn(table_column=Column(no_wrap=True)), _TimeColumn(table_column=Column(no_wrap=True)))
     columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
     # Each refresh takes time from ranks that share the machine.
     return Progress(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
@@ -191,8 +208,9 @@ class Screen:
         """Show the remarks before the first run."""
         self._console, self._queue = console, queue
         self._line = progress_line(console, len(queue.runs))
-        self._bar = self._line.add_task("", total=len(queue.runs), time_left="")
+        self._bar = self._line.add_task("", total=len(queue.runs), all_s=None)
         self._notes: set[str] = set()
+        self._began = time.monotonic()
         for text in queue.remarks():
             self._say(text)
 
@@ -201,18 +219,16 @@ class Screen:
         """Show the line at the bottom of a terminal while the block runs."""
         with self._line:
             yield
-            self._line.update(self._bar, description="done", time_left="")
+            self._line.update(self._bar, description="done", all_s=None)
 
     def begin(self, run: Run) -> Watch:
         """Show the run that begins; return the watch that shows its progress."""
-        self._line.update(self._bar, description=run.label)
-        all_s = self._queue.expected_s() if self._queue.later else None
-        ends_at = None if all_s is None else time.monotonic() + all_s
+        all_s = time.monotonic() - self._began + self._queue.expected_s()
+        self._line.update(self._bar, description=run.label, all_s=all_s)
 
         def show(text: str) -> None:
             if self._console.is_interactive:
-                time_left = f"all {duration(max(0.0, ends_at - time.monotonic()))}" if ends_at else ""
-                self._line.update(self._bar, description=escape(f"{run.label}: {text}"), time_left=time_left)
+                self._line.update(self._bar, description=escape(f"{run.label}: {text}"))
             else:
                 self._say(f"{run.label}: {text}")
 
@@ -239,6 +255,18 @@ class Screen:
             self._say(result)
         self._line.update(self._bar, total=len(self._queue.runs))
         self._line.advance(self._bar)
+
+    def less_precise(self, command: Sequence[str]) -> None:
+        """Show the results that are less precise than asked for, why, and how to go on. command: as the user typed it.
+
+        Nothing is shown if runs failed: then the same command makes them again.
+        """
+        if self._queue.failed or not (shortfalls := self._queue.shortfalls()):
+            return
+        lines = ["", "less precise than asked for:", *(line for short in shortfalls for line in short.lines())]
+        seconds = self._queue.sufficient_s(shortfalls)
+        show_lines("", [*lines, f"to go on, up to {duration(seconds)} in all:"], self._console)
+        self._console.print(escape(shlex.join(with_budget(command, seconds))), highlight=False, soft_wrap=True)
 
     def _say(self, text: str) -> None:
         self._console.print(escape(text), highlight=False)

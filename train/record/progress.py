@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from train.record import intervals, protocol, rounds
+from train.record import protocol, rounds
 from train.record.disturbance import select, selection_text
 from train.record.parts import PartReader, RankPart
 from train.record.summary import throughput
@@ -167,15 +167,13 @@ def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) 
         stage=f"round {len(measured) + 1}" if part.phase == "timed" else "",
         images_per_s=rates[-1] if rates else None,
         speedups="; ".join(filter(None, [speedups, selection_text([selection])])) if counting else "",
-        ends_at=None if "timed" in part.phases_s else launched_at(part) + config["measure"]["budget_s"],
+        ends_at=launched_at(part) + config["measure"]["budget_s"] if part.phase == "timed" else None,
         at_most=True,
     )
 
 
 def _speedup(measured: rounds.Rates, arm: int, base: int, label: str) -> str:
     ratios = rounds.ratios(measured, arm, base)
-    if speedup := intervals.median_interval(ratios):
-        return f"{label} {speedup.text()}"
     return f"{label} {median(ratios):.3g}x so far" if ratios else label
 
 
@@ -207,7 +205,7 @@ def _step(progress: RunProgress, now: float) -> str:
 def _time_left(progress: RunProgress, seconds: float) -> str:
     if seconds >= 0:
         return f"{'at most' if progress.at_most else 'about'} {duration(seconds)} left"
-    return "ends with this round" if progress.at_most and progress.phase == "timed" else "longer than expected"
+    return "ends with this round" if progress.at_most else "longer than expected"
 
 
 def duration(seconds: float) -> str:

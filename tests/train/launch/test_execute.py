@@ -23,7 +23,7 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     assert ", or until each ratio is known to ± 5 %" in output
     effort = "measure.repeats=3 measure.design=rounds measure.precision_fraction=0.05 measure.curve_budget_s=220"
     assert f"MEASURE=quick is {effort}.0; ARGS changes each of them, measure.budget_s=SECONDS for the whole" in output
-    assert "time left: not known before the first launch of a single point" in output
+    assert "about 4 min for all launches" in output
     assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in output
 
 

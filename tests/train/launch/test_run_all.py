@@ -13,7 +13,7 @@ from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
 from train.launch.plan.queue import RoundsBudget
-from train.launch.plan.runs import Durations, Run, runs_of, time_left
+from train.launch.plan.runs import Durations, Run, estimate, runs_of
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
 from train.record import files, protocol
@@ -145,12 +145,12 @@ def test_an_interruption_is_raised_when_its_record_is_written(runs, tmp_path, mo
     assert record.failure.reason == "interrupted by SIGINT"
 
 
-def test_the_time_that_is_left_is_that_of_earlier_runs(runs):
-    assert time_left(runs, Durations()) == "time left: not known before the first launch of a single point"
+def test_the_time_of_launches_is_that_of_earlier_ones_or_assumed(runs):
+    assert estimate(runs, Durations()).text() == "2 min, assumed"  # two of launcher.assumed_run_s=60
     durations = Durations()
     durations.add(runs[0], 60.0)
     durations.add(runs[0], 80.0)
-    assert time_left(runs, durations) == "about 2 min 20 s left"  # 70 s each
+    assert estimate(runs, durations).text() == "about 2 min"  # 70 s each
 
 
 def test_in_rounds_each_launch_begins_with_another_host(runs):

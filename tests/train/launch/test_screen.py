@@ -1,3 +1,4 @@
+import shlex
 import time
 from unittest.mock import Mock
 
@@ -48,18 +49,18 @@ def test_progress_is_reported_and_read_each_at_its_interval(clock, tmp_path, mon
 
 
 @pytest.mark.parametrize("columns", [60, 140])
-@pytest.mark.parametrize("time_left", ["", "all 12 min"])
-def test_on_any_terminal_progress_is_one_line_that_is_cut_off_before_the_times(columns, time_left):
+@pytest.mark.parametrize(("all_s", "times"), [(None, "0 s"), (720.0, "0 s of 12 min")])
+def test_on_any_terminal_progress_is_one_line_that_is_cut_off_before_the_times(columns, all_s, times):
     console = Console(width=columns)
     progress = screen.progress_line(console, 3)
-    bar = progress.add_task("", total=3, time_left=time_left)
+    bar = progress.add_task("", total=3, all_s=all_s)
     progress.update(bar, description="nodes2 r0: " + "epoch 5 of 40, " * 6)
     with console.capture() as output:
         console.print(progress.get_renderable())
     [line] = output.get().rstrip("\n").splitlines()
     assert len(line) <= columns
     assert line.startswith("nodes2 r0: epoch 5 of 40")
-    assert line.rstrip().endswith(f"0/3 0:00:00 {time_left}".rstrip())
+    assert line.rstrip().endswith(f"0/3 {times}")
 
 
 @pytest.mark.parametrize(("columns", "left_out"), [(40, ["cores", "threads"]), (80, []), (160, [])])
@@ -74,3 +75,18 @@ def test_the_table_of_points_is_as_wide_as_the_terminal_and_folds_names(columns,
     words = ["ranks", "cores", "threads", "batch", "global", "steps"]
     assert [word for word in words if word not in table] == left_out
     assert "resnet50-nodes2-horovod" in "".join(line[:12].strip() for line in table.splitlines()) + table
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("make weak-scaling NODES=2 FORCE=1", "make weak-scaling NODES=2 ARGS=measure.budget_s=600"),
+        (
+            "make strong-scaling 'ARGS=measure.budget_s=20 seed=3'",
+            "make strong-scaling 'ARGS=seed=3 measure.budget_s=600'",
+        ),
+        ("python -m train.launch nodes=2 measure.budget_s=20", "python -m train.launch nodes=2 measure.budget_s=600"),
+    ],
+)
+def test_a_command_is_named_again_with_a_larger_budget(command, expected):
+    assert screen.with_budget(shlex.split(command), 600) == shlex.split(expected)

@@ -79,7 +79,7 @@ def test_resumed_training_counts_earlier_epochs(tmp_path):
     assert line(tmp_path, configured(*EPOCHS), 1010.0) == expected
 
 
-def test_the_speedup_of_the_rounds_so_far_is_reported_with_its_interval(tmp_path):
+def test_the_speedup_of_the_rounds_so_far_is_reported(tmp_path):
     config, part = configured("measure.budget_s=100", rounds=ARMS), writer(tmp_path)
     in_timed(part, 1010.0)
     # Two steps: 8 images of one rank in 2 s, 16 images of both, the largest batch, in 2.5 s.
@@ -89,8 +89,7 @@ def test_the_speedup_of_the_rounds_so_far_is_reported_with_its_interval(tmp_path
     part.add(windows=windows[:6])
     assert line(tmp_path, config, 1020.0) == "round 4, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
     part.add(windows=windows[6:])
-    expected = "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6 between rounds)"
-    assert line(tmp_path, config, 1020.0) == expected
+    assert line(tmp_path, config, 1020.0) == "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
     assert line(tmp_path, config, 1101.0).startswith("round 7, ends with this round, 6.4")
 
 
@@ -98,7 +97,7 @@ def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_pat
     config = configured("measure.budget_s=100", rounds=ARMS)
     part = writer(tmp_path)
     part.add(phase="warm_up", phases_s={"start": 2.0, "import": 3.0})
-    assert line(tmp_path, config, 1101.0) == "warm up, longer than expected"
+    assert line(tmp_path, config, 1101.0) == "warm up"
     part.add(phase="evaluate", phases_s={"start": 2.0, "import": 3.0, "warm_up": 1.0, "timed": 120.0})
     assert line(tmp_path, config, 1127.0) == "evaluate"
 
@@ -112,7 +111,7 @@ def test_the_first_rank_of_each_rank_group_is_read(tmp_path):
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
     config = configured("measure.budget_s=100", rounds=arms, rank_groups=groups)
-    assert "with 0.8x (0.8 to 0.8 between rounds)" in line(tmp_path, config, 1020.0)
+    assert "with 0.8x so far" in line(tmp_path, config, 1020.0)
 
 
 def test_the_round_of_a_sweep_is_reported(tmp_path):

@@ -8,15 +8,15 @@ how many launches each has.
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 from train.config.schema import Measure
 from train.launch.plan.runs import Point, Run
 from train.record import files, intervals, rounds
 from train.record.disturbance import run_selection, selection_text
 from train.record.intervals import Interval, Spread
-from train.record.progress import duration
 from train.record.record import RunRecord
 from train.record.summary import timed_summary
 
@@ -90,37 +90,82 @@ def is_precise(records: Sequence[RunRecord], fraction: float, spread: Spread | N
     )
 
 
-def result(run: Run, records: Sequence[RunRecord], spread: Spread | None, is_last: bool) -> str:
-    """Return the result of a curve as text: each speedup with its interval, and what would help if it is too wide.
+def result(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> str:
+    """Return the result of a curve as text: each speedup, from three launches like these on with its interval.
 
-    run: the last launch. is_last: no other follows.
+    run: the last launch.
     """
-    settings, measured = run.point.config.measure, speedups(records, spread)
+    measured = speedups(records, spread)
     labels = rounds.labels(records[-1].config) if records else {}
-    texts = [f"{labels[name]} {i.text() if i else 'too few rounds for an interval'}" for name, i in measured.items()]
+    enough = (spread.degrees if spread else len(records) - 1) >= MIN_LAUNCHES - 1
+    texts = [f"{labels[name]} {_text(ratios, measured[name], enough)}" for name, ratios in _arms(records).items()]
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     reasons = records[-1].arms_left_out if records else {}
     left_out = [f"left out: {labels[name]}, {why}" for name, why in reasons.items()]
-    more = filter(None, [_more(settings, records, measured)]) if is_last else ()
     launches = f"{len(records)} launch{'es' * (len(records) != 1)}"
-    return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *more, *left_out])}"
+    return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
 
 
-def _more(settings: Measure, records: Sequence[RunRecord], measured: Speedups) -> str:
-    """Return how many more launches would reach the configured precision, and how to get them; "" if it is reached."""
-    goal = f"± {100 * settings.precision_fraction:g} %"
-    widths = [i.half_width_fraction if i else math.inf for i in measured.values()]
-    worst = max(widths, default=0.0 if records else math.inf)  # without any, where all arms were left out
-    if math.isinf(worst):
-        return f"the time ended before {goal}: with a larger measure.budget_s the same command goes on"
-    if worst <= settings.precision_fraction:
-        return ""
-    needed = max(1, math.ceil(len(records) * (worst / settings.precision_fraction) ** 2) - len(records))
-    longer_s = needed * sum(record.job_s for record in records) / len(records)
-    return (
-        f"± {100 * worst:.2g} %; for {goal} about {needed} launch{'es' * (needed > 1)} more ({duration(longer_s)}): "
-        "with a larger measure.budget_s the same command goes on"
+def _text(launches: Sequence[Sequence[float]], interval: Interval | None, enough: bool) -> str:
+    """Return a speedup as text, with its interval if there are enough launches.
+
+    launches: its ratios in the rounds of each launch.
+    """
+    if interval and enough:
+        return interval.text()
+    ratios = [ratio for launch in launches for ratio in launch]
+    return f"{interval.value if interval else median(ratios):.3g}x" if ratios else "no complete round"
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A result that is less precise than asked for: what it is, why, and how much longer to measure it, in s."""
+
+    text: str
+    reasons: list[str]
+    more_s: float
+
+    def lines(self) -> list[str]:
+        """Return it as lines of text."""
+        return [self.text, *(f"  why: {reason}" for reason in self.reasons)]
+
+
+def _shortfall(name: str, goal: float, measured: Speedups, records: Sequence[RunRecord], few: list[str]) -> Shortfall:
+    """Return the shortfall of a result. records: its launches; few: of what there are too few."""
+    worst = max((i.half_width_fraction if i else math.inf for i in measured.values()), default=math.inf)
+    width = f"± {100 * worst:.2g} %" if math.isfinite(worst) else "no interval"
+    more = len(records) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(records)
+    disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
+    more_s = max(1, math.ceil(more)) * fmean(record.job_s for record in records)
+    return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*few, *disturbed], more_s)
+
+
+def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> Shortfall | None:
+    """Return how a curve is less precise than asked for; None if it is not, or not measured. run: its last launch."""
+    measured, goal = speedups(records, spread), run.point.config.measure.precision_fraction
+    if not records or all(i and i.half_width_fraction <= goal for i in measured.values()):
+        return None
+    made = min((sum(map(len, ratios)) for ratios in _arms(records).values()), default=0)
+    few = (
+        [f"an interval needs {intervals.MIN_VALUES} rounds, and there are {made}"]
+        if made < intervals.MIN_VALUES
+        else []
     )
+    if len(records) < MIN_LAUNCHES:
+        few.append(f"{MIN_LAUNCHES} launches show how they differ, and there are {len(records)}")
+    return _shortfall(run.point.name, goal, measured, records, few)
+
+
+def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
+    """Return how the speedups of a program are less precise than asked for; None if they are not."""
+    points, records = _program_points(planned), program_records(planned)
+    measured = program_speedups(points)
+    goal = planned[0].point.config.measure.precision_fraction
+    if not records or all(i and i.half_width_fraction <= goal for i in measured.values()):
+        return None
+    made = min(len(_rates(point)) for point in points)
+    few = [f"an interval needs {intervals.MIN_VALUES} launches of each size, and there are {made}"]
+    return _shortfall(", ".join(measured), goal, measured, records, few if made < intervals.MIN_VALUES else [])
 
 
 def program_budget_s(measure: Measure) -> float:
@@ -142,6 +187,11 @@ def _launches(point: Point) -> dict[int, RunRecord]:
 
 def _program_points(planned: Sequence[Run]) -> list[Point]:
     return list({run.home: run.point for run in planned if run.point.config.program}.values())
+
+
+def program_records(planned: Sequence[Run]) -> list[RunRecord]:
+    """Return the newest complete record of each launch of a program; empty for other runs."""
+    return [record for point in _program_points(planned) for record in _launches(point).values()]
 
 
 def more_program_launches(planned: Sequence[Run]) -> list[Run]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train.launch.plan import launches
-from train.launch.plan.runs import Run, left_s, remaining, time_left
+from train.launch.plan.launches import Shortfall
+from train.launch.plan.runs import Run, estimate, remaining
 from train.record import files, intervals, rounds
 from train.record.intervals import Spread
 from train.record.progress import duration
@@ -69,10 +70,11 @@ def launch_cost(record: RunRecord) -> Cost:
 class Budget:
     """The remaining time of a command, and the costs of its launches."""
 
-    total_s: float
+    total_s: float  # for launches that are still to be made
     costs: dict[str, Cost] = field(default_factory=dict)  # of the last launch of each curve, by its name
     singles_s: list[float] = field(default_factory=list)  # of launches of single points
     began: float = field(default_factory=time.monotonic)
+    given_s: float = 0.0  # with the time of launches that were made before
 
     @property
     def left_s(self) -> float:
@@ -104,8 +106,15 @@ class Budget:
         return self.left_s >= sum(self._shortest_s(run) for run in runs)
 
     def expected_s(self, runs: Sequence[Run]) -> float:
-        """Return how long these launches will take, in s: all the remaining time, or less if they are few."""
-        return max(0.0, min(self.left_s, sum(self._longest_s(run) for run in runs)))
+        """Return how long these launches will take, in s: all the remaining time, or less if they are few.
+
+        It is more if the first launch of each, which is always made, takes longer.
+        """
+        return max(self.least_s(runs), min(self.left_s, sum(self._longest_s(run) for run in runs)))
+
+    def least_s(self, runs: Sequence[Run]) -> float:
+        """Return the time of those of these launches that are made however small the budget is, in s."""
+        return sum(self._shortest_s(run) for run in runs if run.repeat == 0)
 
     def _shortest_s(self, run: Run) -> float:
         cost = self.costs.get(run.point.name)
@@ -167,9 +176,14 @@ class CurveLaunches:
         records = self._counting[run.home]
         return launches.pooled_spread(list(self._all.values()), records[-1]) if records else None
 
-    def result(self, run: Run, is_last: bool) -> str:
+    def result(self, run: Run) -> str:
         """Return the result of the curve of a run, as text."""
-        return launches.result(run, self.records(run), self.spread(run), is_last)
+        return launches.result(run, self.records(run), self.spread(run))
+
+    def shortfalls(self) -> list[Shortfall]:
+        """Return the curves that are less precise than asked for."""
+        found = (launches.shortfall(run, self._counting[home], self.spread(run)) for home, run in self._last.items())
+        return [short for short in found if short]
 
     def next_launches(self, budget: Budget) -> list[Run]:
         """Return one more launch of each curve that is not precise yet, as far as there is time."""
@@ -215,7 +229,8 @@ class Queue:
         if not by_curve:
             return None
         counting = [record for run in by_curve.values() for record in self._curves.records(run)]
-        budget = Budget(sum(run.point.config.measure.curve_budget_s for run in by_curve.values()))
+        given_s = sum(run.point.config.measure.curve_budget_s for run in by_curve.values())
+        budget = Budget(given_s, given_s=given_s)
         for run in self._planned:
             if record := files.completed(run.home, run.repeat):
                 budget.add(run, record)
@@ -236,20 +251,32 @@ class Queue:
 
     def remarks(self) -> list[str]:
         """Return remarks before the first run: how many runs are measured already, and how long the others take."""
-        skipped = f"{self._skipped} of {len(self._planned)} runs are measured already; FORCE=1 measures again"
-        expected = f"about {duration(self._budget.expected_s(self.runs))} for all launches" if self._budget else ""
-        return [*([skipped] if self._skipped else []), *([expected] if expected and self.runs else [])]
+        lines = []
+        if self._skipped:
+            lines.append(f"{self._skipped} of {len(self._planned)} runs are measured already; FORCE=1 measures again")
+        if self.runs:
+            is_assumed = not self._budget and estimate(self.runs, self._durations).assumed_s
+            why = "; assumed, as none like them was measured yet" if is_assumed else ""
+            lines.append(f"{self._time(self.runs)} for all launches{why}")
+        if self._budget and self._budget.left_s < (least_s := self._budget.least_s(self.runs)):
+            lines.append(
+                f"one launch of each takes about {duration(least_s)}, which is the least: more than the "
+                f"{duration(max(0.0, self._budget.total_s))} of measure.budget_s"
+            )
+        return lines
 
-    def expected_s(self) -> float | None:
-        """Return how long this run and all later ones will take, in s; None if unknown."""
+    def expected_s(self) -> float:
+        """Return how long this run and all later ones will take, in s."""
         runs = self.runs[self.number :]
-        return self._budget.expected_s(runs) if self._budget else left_s(runs, self._durations)
+        return self._budget.expected_s(runs) if self._budget else estimate(runs, self._durations).all_s
 
     def time_left(self) -> str:
         """Return how long all later runs will take, as text."""
-        if self._budget:
-            return f"about {duration(self._budget.expected_s(self.later))} left"
-        return time_left(self.later, self._durations)
+        return f"{self._time(self.later)} left"
+
+    def _time(self, runs: Sequence[Run]) -> str:
+        expected_s = self._budget.expected_s(runs) if self._budget else estimate(runs, self._durations).all_s
+        return f"about {duration(expected_s)}"
 
     def skip_reason(self, run: Run) -> str:
         """Return why a run is skipped: its arm is slower, or no time is left; "" if it is not."""
@@ -285,8 +312,20 @@ class Queue:
         """
         if run.point.config.program:
             return "" if self.later else launches.program_result(self._planned)
-        is_last = run.home not in {later.home for later in self.later}
-        return self._curves.result(run, is_last) if _in_rounds(run) else ""
+        return self._curves.result(run) if _in_rounds(run) else ""
+
+    def shortfalls(self) -> list[Shortfall]:
+        """Return the results that are less precise than asked for."""
+        if self._planned and self._planned[0].point.config.program:
+            return [short] if (short := launches.program_shortfall(self._planned)) else []
+        return self._curves.shortfalls()
+
+    def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:
+        """Return the budget with which the command would remove these shortfalls, in s: whole minutes."""
+        spent_s = sum(record.job_s for record in launches.program_records(self._planned))
+        if self._budget:
+            spent_s = self._budget.given_s - self._budget.left_s
+        return 60 * math.ceil((spent_s + sum(short.more_s for short in shortfalls)) / 60)
 
 
 def _in_rounds(run: Run) -> bool:

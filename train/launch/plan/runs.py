@@ -11,6 +11,7 @@ from train.config.identity import config_hash
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher
 from train.record import files
+from train.record.progress import duration
 from train.record.record import Order, Role
 
 LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
@@ -157,15 +158,30 @@ def expected_s(run: Run, durations: Durations) -> float | None:
     return sum(times) / len(times) if times else None
 
 
-def left_s(runs: Sequence[Run], durations: Durations) -> float | None:
-    """Return how long the runs will take, in s; None if unknown for one of them."""
-    expected = [s for run in runs if (s := expected_s(run, durations)) is not None]
-    return sum(expected) if len(expected) == len(runs) else None
+@dataclass(frozen=True)
+class Estimate:
+    """How long launches will take, in s."""
+
+    known_s: float = 0.0  # from earlier runs, and from budgets
+    assumed_s: float = 0.0  # of launches unlike any earlier one: launcher.assumed_run_s each
+
+    @property
+    def all_s(self) -> float:
+        """Return the sum of both."""
+        return self.known_s + self.assumed_s
+
+    def text(self) -> str:
+        """Return the time as text: "about 12 min", or "14 min, assumed" if part of it was not measured yet."""
+        if not self.all_s:
+            return "nothing left"
+        return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, assumed"
 
 
-def time_left(runs: Sequence[Run], durations: Durations) -> str:
-    """Return how long the runs will take, as text."""
-    seconds = left_s(runs, durations)
-    if seconds is None:
-        return "time left: not known before the first launch of a single point"
-    return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
+def estimate(runs: Sequence[Run], durations: Durations) -> Estimate:
+    """Return how long the runs will take."""
+    known_s = assumed_s = 0.0
+    for run in runs:
+        seconds = expected_s(run, durations)
+        known_s += seconds or 0.0
+        assumed_s += run.point.config.launcher.assumed_run_s if seconds is None else 0.0
+    return Estimate(known_s, assumed_s)

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from train.launch.plan.runs import Run
 from train.record import files
 from train.record.files import write_once
 from train.record.intervals import Spread
-from train.record.record import RECORD_NAME, PrintedRate, Rank, dumps
+from train.record.record import RECORD_NAME, CoreUse, PrintedRate, Rank, dumps
 
 
 @pytest.fixture
@@ -43,8 +44,7 @@ def test_launches_must_be_precise_without_the_last_one_too(tmp_path, add_launche
     assert all(i.half_width_fraction < 0.05 for i in launches.speedups(records).values())
     assert not launches.is_precise(records, 0.05)
     assert launches.is_precise(records, 0.05, spread=Spread(0.0, 4))
-    # the goal is reached, so no more time is asked for
-    assert "measure.budget_s" not in launches.result(Run(curve(tmp_path), 2), records, None, is_last=True)
+    assert launches.shortfall(Run(curve(tmp_path), 2), records, None) is None  # the goal is reached
 
 
 def test_launches_that_differ_are_not_precise(add_launches):
@@ -52,20 +52,36 @@ def test_launches_that_differ_are_not_precise(add_launches):
     assert not launches.is_precise([], 0.05)
 
 
-def test_a_result_names_what_its_interval_covers_and_the_gain_of_more_time(tmp_path, add_launches):
-    point = curve(tmp_path)
-    run = Run(point, 0)
-    assert launches.result(run, [add(point, 0, [1.6] * 6)], None, is_last=False) == (
-        "tiny-rounds, 1 launch: 2 nodes 1.6x (1.6 to 1.6 between rounds), "
-        "2 nodes without-allreduce 1.6x (1.6 to 1.6 between rounds)"
+def test_a_result_has_an_interval_from_three_launches_on(tmp_path, add_launches):
+    run = Run(curve(tmp_path), 0)
+    assert launches.result(run, add_launches(1.5), None) == (
+        "tiny-rounds, 1 launch: 2 nodes 1.5x, 2 nodes without-allreduce 1.5x"
     )
-    output = launches.result(run, add_launches(1.5, 1.7, first=1), None, is_last=True)
-    assert " between launches; another launch " in output
-    assert "; for ± 5 % about " in output
-    assert output.endswith("with a larger measure.budget_s the same command goes on")
-    too_few = launches.result(run, [add(point, 3, [1.6])], None, is_last=True)
-    assert "too few rounds for an interval" in too_few
-    assert "the time ended before ± 5 %" in too_few
+    assert "2 launches: 2 nodes 1.6x, 2 nodes" in launches.result(run, add_launches(1.5, 1.7, first=1), None)
+    assert " between launches; another launch " in launches.result(run, add_launches(1.5, 1.7, 1.6, first=3), None)
+
+
+def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer_it_takes(tmp_path, add_launches):
+    run = Run(curve(tmp_path), 0)
+    few = launches.shortfall(run, [add(run.point, 0, [1.6], job_s=30.0)], None)
+    assert few == launches.Shortfall(
+        "tiny-rounds: no interval, asked for ± 5 %",
+        [
+            "an interval needs 6 rounds, and there are 1",
+            "3 launches show how they differ, and there are 1",
+        ],
+        60.0,
+    )
+    records = add_launches(1.4, 1.6, 1.8, first=1)
+    [worst] = {i.half_width_fraction for i in launches.speedups(records).values()}
+    wide = launches.shortfall(run, records, None)
+    assert wide.text == f"tiny-rounds: ± {100 * worst:.2g} %, asked for ± 5 %"
+    assert wide.reasons == []
+    assert wide.more_s == 30.0 * math.ceil(3 * (worst / 0.05) ** 2 - 3)  # an interval narrows with the root of launches
+    for window in records[0].ranks[1].windows[:2]:  # of the first of four rounds
+        window.cores = CoreUse(wall_s=1.0, own_s=0.5, busy_s=0.9, steal_s=0.05)
+    [disturbed] = launches.shortfall(run, records, None).reasons
+    assert disturbed == "1 of 12 rounds left out: others took 44 % of a core"  # without a tick of 0.01 s
 
 
 def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_path, add_launches):

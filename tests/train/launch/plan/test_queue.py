@@ -77,6 +77,28 @@ def test_only_missing_runs_are_made_unless_all_are_forced(runs, set_left_s):
     assert [run.repeat for run in Queue(runs, force=True).runs] == [0, 1, 2]
 
 
+def test_a_budget_below_the_least_time_is_named_with_that_time(runs, set_left_s):
+    """One launch of a curve is always made: 30 s are assumed for what it takes besides its rounds."""
+    set_left_s(20.0)
+    assert Queue(runs, force=False).remarks()[0] == "about 30 s for all launches"
+    assert (
+        "one launch of each takes about 30 s, which is the least: more than the"
+        in Queue(runs, force=False).remarks()[1]
+    )
+
+
+def test_what_would_make_a_curve_precise_is_its_budget_and_the_launches_it_lacks(runs, set_left_s):
+    queue = Queue(runs, force=False)
+    assert queue.shortfalls() == []  # nothing is measured
+    for run, speedup in zip(runs, (1.4, 1.6, 1.8), strict=True):
+        queue.add(run, add(run.point, run.repeat, [speedup] * 3), None)
+    set_left_s(queue._budget.given_s - 90.0)
+    [short] = queue.shortfalls()
+    assert short.text.startswith("tiny-rounds: ± ")
+    assert short.text.endswith(" %, asked for ± 5 %")
+    assert queue.sufficient_s([short]) == 60 * math.ceil((90 + short.more_s) / 60)
+
+
 @pytest.mark.parametrize(
     ("speedups", "left_s", "fails", "expected"),
     [
@@ -110,4 +132,4 @@ def test_if_all_is_measured_again_earlier_launches_only_give_their_spread(runs):
     curves.add(first, add(first.point, 0, [1.6] * 6))
     assert len(curves.records(first)) == 1
     assert curves.spread(first).degrees == 3
-    assert "between launches" in curves.result(first, is_last=False)
+    assert "between launches" in curves.result(first)
