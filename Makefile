@@ -37,7 +37,9 @@ about.TO            := N,N         predict: numbers of ranks (default: 16,64,256
 about.UP_TO         := N           predict: use points of at most N ranks
 about.GLOBAL_BATCH  := N           keep that global batch (strong scaling); predict: predict with it
 about.COMMAND       := "..."       scaling: your own command, with placeholders as {ranks} (docs/program.md)
-about.RATE          := "..."       scaling: a regular expression whose first group is the rate that it prints
+about.RATE          := "..."       scaling: the line with the rate that it prints, as "samples/s: {rate}" (docs/program.md)
+about.TIME          := "..."       scaling: or the line with a time, as "step time {time} ms"
+about.PROGRAM       := FILE        scaling: a file that holds the command and how its output is read; WRITE=FILE writes a first one
 about.EXCHANGE      := NAME        predict FILE=: allreduce or server, if it is known how gradients were exchanged
 about.IMAGES        := N           predict, proposal: images of the job whose wall time is predicted
 about.EPOCHS        := N           predict, proposal: epochs of that job

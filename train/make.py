@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from train.config import quoted
+from train.config import program, quoted
 
 # A name in Hydra's grammar without quotes. Not true, null or 1e3, which would change their type.
 _NAME = re.compile(r"(?!(?:true|false|null|inf|nan)$)[A-Za-z][\w-]*", re.I)
@@ -80,14 +80,20 @@ def _quoted(text: str) -> str:
     return quoted(text) if text else ""
 
 
-def _program_name(command: str) -> str:
-    """Return the name of a command in tables: its script without .py, else its first word; "" without a command."""
-    script = re.search(r"([^\s/'\"]+)\.py\b", command)
-    return _quoted(script[1] if script else Path((command.split() or [""])[0]).name)
+def _program(user: Variables) -> dict[str, str]:
+    """Return the keys of the user's program: of the file PROGRAM=, then COMMAND=, RATE=, TIME=. Raises ValueError."""
+    keys = program.file_keys(Path(user.text("PROGRAM"))) if user.text("PROGRAM") else {}
+    given = {key: user.text(key.upper()) for key in ("command", "rate", "time") if user.text(key.upper())}
+    if keys.keys() | given.keys() >= {"rate", "time"}:
+        keys = {key: value for key, value in keys.items() if key in given or key not in ("rate", "time")}
+    keys |= given
+    if "command" in keys:
+        keys.setdefault("name", program.name(str(keys["command"])))
+    return {f"program.{key}": program.override_value(value) for key, value in keys.items()}
 
 
 def overrides(user: Variables) -> list[str]:
-    """Return the overrides of a launch. Raises ValueError if ARGS has an unmatched quote."""
+    """Return the overrides of a launch. Raises ValueError: ARGS has an unmatched quote, PROGRAM= cannot be read."""
     hosts = user.items("HOSTS")
     values = {
         "device": user.text("DEVICE", "cpu"),
@@ -105,9 +111,7 @@ def overrides(user: Variables) -> list[str]:
         "container": _name(user.text("CONTAINER")),
         "batch_per_rank": "null" if user.text("GLOBAL_BATCH") else "",
         "global_batch": user.text("GLOBAL_BATCH"),
-        "program.name": _program_name(user.text("COMMAND")),
-        "program.command": _quoted(user.text("COMMAND")),
-        "program.rate": _quoted(user.text("RATE")),
+        **_program(user),
         "container.image": _quoted(user.text("IMAGE")),
     }
     try:
@@ -206,6 +210,8 @@ def steps(target: str, user: Variables) -> list[Step]:
     """Return the commands of a target in their order. Raises ValueError as `overrides` does."""
     if command := _command(target, user):
         return [Step(tuple(command))]
+    if target == "scaling" and user.text("WRITE"):
+        return [Step(("train.config.program", user.path("WRITE")))]
     if target == "diagnose" and (experiment := user.text("EXPERIMENT")):
         return [_analysis("diagnose", experiment, *user.options("MODELS"), "--draw", *user.options("RESULTS"))]
     if target == "reproduce":

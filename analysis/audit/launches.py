@@ -84,7 +84,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         compete=measure.get("compete", False),
         began_at=_began_at(run),
         job_s=run.job_s,
-        model=(run.config["model"]["name"], run.config["model"].get("image_size", 0)),
+        model=(run.config.get("model", {}).get("name", ""), run.config.get("model", {}).get("image_size", 0)),
         work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
         batches=_batches(run),
     )

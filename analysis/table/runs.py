@@ -296,7 +296,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
 def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that a run without a model leaves blank; a user's program has only a name and batches."""
     if program := config.get("program"):
-        return {"model": program["name"], **{name: config[name] for name in ("batch_per_rank", "global_batch")}}
+        return {"model": program["name"]} | _program_batch(config, program.get("scaling"))
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
@@ -307,6 +307,14 @@ def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
         "image_size": config["model"].get("image_size"),
         "parameters": config["model"].get("parameters"),
     }
+
+
+def _program_batch(config: dict[str, Any], scaling: str | None) -> dict[str, Any]:
+    """Return the batches of a user's program; without one a rank's share of the work, or the work, counts as one."""
+    if "global_batch" in config:
+        return {name: config[name] for name in ("batch_per_rank", "global_batch")}
+    ranks = config["nodes"] * config["ranks_per_node"]
+    return {"batch_per_rank": 1, "global_batch": ranks} if scaling == "weak" else {"global_batch": 1}
 
 
 def _values(run: RunRecord) -> Iterator[Value]:

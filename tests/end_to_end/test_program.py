@@ -96,7 +96,8 @@ def launch(variables):
 
 @needs_setup
 def test_plain_processes_from_the_command_to_the_page(tmp_path):
-    rate, args = r"RATE=samples/s: ([0-9.]+)", "ARGS=measure.repeats=2 measure.budget_s=1 tracking=none"
+    rate, weak = "RATE=samples/s: {rate}", "tracking=none program.scaling=weak"
+    args = f"ARGS=measure.repeats=2 measure.budget_s=1 {weak}"
     variables = make_variables(tmp_path, PROCESSES, "{python} {script} {{ranks}}", rate, args)
     output = succeed(*make_command(tmp_path / "kit", "scaling", *variables))
     launches = records(tmp_path / "results")
@@ -104,6 +105,9 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     for record in launches:
         assert record.printed.value > 0
         assert record.printed.text.startswith("samples/s: ")
+        assert not {"model", "optimizer", "batch_per_rank"} & record.config.keys()  # the kit's, not the program's
+        assert str(tmp_path / "my_train.py") in record.program.files
+        assert 0 < record.program.cores.own_s <= record.program.cores.busy_s + 0.1
         assert len(record.ranks) == record.config["nodes"]
         assert sum(record.ranks[0].phases_s.values()) == pytest.approx(record.job_s, abs=0.01)
     assert "my_train" in output
@@ -111,6 +115,9 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     assert "own-scaling-efficiency" in output
     status, output = launch(variables)
     assert status == 0
+    assert "4 of 4 runs are measured already" in output
+    status, output = launch([*variables[:-2], "RATE=samples/s: ([0-9.]+)", args])
+    assert "4 launches were read again with another pattern, and not measured again" in output
     assert "4 of 4 runs are measured already" in output
     proposal = ("proposal", f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
     output = succeed(*make_command(tmp_path / "kit", *proposal))
@@ -130,13 +137,37 @@ def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):
 
 def test_a_launch_that_prints_no_rate_fails_and_shows_its_output(tmp_path):
     script = "import sys; print('some output'); sys.exit(3 if sys.argv[1] == '1' else 0)"
-    rate, args = "RATE=rate: ([0-9.]+)", "ARGS=measure.repeats=1 tracking=none"
+    rate, args = "RATE=rate: {rate}", "ARGS=measure.repeats=2 tracking=none program.scaling=strong"
     status, output = launch(make_variables(tmp_path, script, "{python} {script} {{ranks}}", rate, args))
     assert status != 0
     assert "the command ended with exit status 3" in output
     assert "no rate was printed" in output
     assert output.count("| some output") == 2
-    assert [record.status for record in records(tmp_path / "results")] == ["failed", "failed"]
+    assert [record.status for record in records(tmp_path / "results")] == ["failed", "failed"]  # one of each size
+
+
+def test_a_program_that_never_ends_is_ended_at_a_line_and_has_its_file(tmp_path):
+    script = tmp_path / "endless.py"
+    script.write_text("n = 0\nwhile True:\n    print('step', n, 'speed 1,234.5 cells/s')\n    n += 1\n")  # no flush
+    (tmp_path / "mine.yaml").write_text(
+        f"command: {sys.executable} {{here}}/endless.py {{ranks}}\nrate: 'step 3 speed {{rate}}'\nscaling: strong\n"
+        "until: ^step 9\nversion: echo endless 1.0\n"
+    )
+    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
+    variables = ["NODES=1", f"PROGRAM={tmp_path / 'mine.yaml'}", f"RESULTS={tmp_path / 'results'}", args]
+    status, output = launch(variables)
+    assert status == 0, output
+    (record,) = records(tmp_path / "results")
+    assert (record.printed.value, record.printed.unit, record.program.version) == (1234.5, "cells/s", "endless 1.0")
+    assert not command_lines(str(script))
+
+
+def test_a_mistyped_command_stops_before_anything_is_measured(tmp_path):
+    variables = make_variables(tmp_path, "", "no_such_program {{ranks}}", "ARGS=program.scaling=weak tracking=none")
+    status, output = launch(variables)
+    assert status == 2
+    assert "no program no_such_program on PATH" in output
+    assert not records(tmp_path / "results")
 
 
 @pytest.fixture
@@ -151,14 +182,14 @@ def settings(tmp_path):
 def command_in_container(folder, code, args):
     """Return the command of a launch of Python code in the container."""
     command = shlex.join([str(Path(sys.executable).resolve()), "-c", code, "{ranks}"])
-    container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: ([0-9.]+)")
+    container = ("CONTAINER=podman", f"IMAGE={podman.IMAGE}", "RATE=.*rate: {rate}")
     return launch_command(["NODES=2", f"COMMAND={command}", f"RESULTS={folder}", args, *container])
 
 
 def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(settings, tmp_path):
     values = "len(os.sched_getaffinity(0)), 'cores;', os.environ['OMP_NUM_THREADS'], 'rate:', sys.argv[1]"
     code = f"import os, sys; print({values})"
-    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none"
+    args = "ARGS=measure.repeats=1 measure.budget_s=1 tracking=none program.scaling=weak"
     succeed(*command_in_container(tmp_path / "results", code, args), variables=settings)
     first, second = sorted(records(tmp_path / "results"), key=lambda record: len(record.ranks))
     cores = len(os.sched_getaffinity(0)) // 2
@@ -171,7 +202,9 @@ def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(setting
 def test_a_program_in_a_container_that_ignores_signals_ends_with_its_launcher(settings, tmp_path):
     mark = f"sleeper-{os.getpid()}"  # the first process of a container ignores SIGTERM
     code = f"import time; print('{mark}', flush=True); time.sleep(900)"
-    launcher = start(*command_in_container(tmp_path / "results", code, "ARGS=tracking=none"), variables=settings)
+    launcher = start(
+        *command_in_container(tmp_path / "results", code, "ARGS=tracking=none program.scaling=weak"), variables=settings
+    )
     wait_for(lambda: any(mark in log.read_text() for log in (tmp_path / "results").rglob("rank-0.log")))
     launcher.kill()
     launcher.communicate(timeout=kit.TIMEOUT_S)
@@ -182,8 +215,9 @@ def over_hosts(results, start, *overrides):
     """Return the arguments of a launch whose program gets the names of its hosts, and prints their number."""
     command = shlex.join(["bash", "-c", f"echo hosts: $({start} | sort -u | wc -l)"])
     return [
-        "experiment=scaling", "nodes=2", f"program.command={quoted(command)}", "program.rate='hosts: ([0-9]+)'",
-        "measure.repeats=1", "measure.budget_s=0.1", "tracking=none", f"results={results}", *overrides,
+        "experiment=scaling", "nodes=2", f"program.command={quoted(command)}", "program.rate='hosts: {rate}'",
+        "program.scaling=weak", "measure.repeats=1", "measure.budget_s=0.1", "tracking=none", f"results={results}",
+        *overrides,
     ]  # fmt: skip
 
 

@@ -11,10 +11,14 @@ from typing import Any
 
 import msgspec
 
+from train.config import program
 from train.config.checks import ConfigError, check
 from train.config.schema import RunConfig
 from train.record import recorded_config
 from train.record.recorded_config import LAUNCH_PLAN, scaled_learning_rate
+
+_OF_TRAINING = frozenset({"model", "dataset", "optimizer", "precision", "weights", "assumed", "allreduce_sweep"})
+_BATCHES = frozenset({"batch_per_rank", "global_batch"})
 
 
 def values(config: RunConfig) -> dict[str, Any]:
@@ -40,6 +44,8 @@ def resolved(config: RunConfig) -> dict[str, Any]:
     recorded = values(config)
     if config.program is None:
         del recorded["program"]
+    else:
+        return _program_values(config, recorded)
     if not config.dataset.files:
         for key in ("data_dir", "on_damaged", "augmentation"):
             del recorded["dataset"][key]
@@ -51,6 +57,13 @@ def resolved(config: RunConfig) -> dict[str, Any]:
     for key in unused:
         del recorded["distribution"][key]
     return recorded
+
+
+def _program_values(config: RunConfig, recorded: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that mean something for a user's program: it has no model, data or exchange of the kit."""
+    unused = _OF_TRAINING if program.has_batch(config.program.command) else _OF_TRAINING | _BATCHES  # type: ignore[union-attr]
+    used = {key: value for key, value in recorded.items() if key not in unused}
+    return used | {"distribution": {"backend": recorded_config.PROGRAM, "controller": "", "allreduce": True}}
 
 
 def point_name(config: RunConfig, swept: Iterable[str], arm: str | None = None) -> str:
@@ -89,7 +102,7 @@ def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str
 def learning_rate(config: RunConfig) -> float | None:
     """Return the effective learning rate, scaled with the ranks and passes; None if nothing is trained."""
     settings = config.optimizer
-    if config.allreduce_sweep:
+    if config.allreduce_sweep or config.program:
         return None
     passes = config.distribution.backward_passes_per_step
     return scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, config.ranks * passes)

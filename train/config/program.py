@@ -1,8 +1,16 @@
-"""A user's own command, and its placeholders."""
+"""A user's own command, its placeholders, and the file that holds it.
+
+`python -m train.config.program FILE` writes a first file, with comments.
+"""
 
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from train.config import quoted
 
 # Placeholder -> its meaning. A command has them in braces.
 PLACEHOLDERS = {
@@ -15,7 +23,14 @@ PLACEHOLDERS = {
     "batch_per_rank": "images of a process in a step",
     "global_batch": "images of all processes in a step",
     "seed": "another for each launch",
+    "here": "the folder of PROGRAM=, else that of the kit",
 }
+BATCHES = ("batch_per_rank", "global_batch")
+# Programs that start another: their name says nothing about what is measured.
+_STARTERS = (
+    *("mpirun", "mpiexec", "orterun", "srun", "horovodrun", "torchrun", "deepspeed", "accelerate"),
+    *("python", "bash", "sh", "env", "taskset", "numactl", "time", "timeout", "nice"),
+)
 _BRACES = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -32,13 +47,36 @@ def command_problem(command: str) -> str:
     return f"no placeholder: {', '.join(unknown)}; allowed are {allowed}" if unknown else ""
 
 
-def rate_problem(rate: str | None) -> str:
-    """Return why an expression cannot find a rate; "" if it can, or there is none."""
+def pattern_problem(pattern: str | None) -> str:
+    """Return why a regular expression cannot be used; "" if it can, or there is none."""
     try:
-        expression = re.compile("()" if rate is None else rate)
+        re.compile(pattern or "")
     except re.error as error:
         return f"not a regular expression: {error}"
-    return "" if expression.groups else "its first group must be the rate, as RATE='rate: ([0-9.]+)'"
+    return ""
+
+
+def has_batch(command: str) -> bool:
+    """Return whether a command is given the batch: then its work is known, and how it changes with the ranks."""
+    return not {*BATCHES}.isdisjoint(_BRACES.findall(command))
+
+
+def name(command: str) -> str:
+    """Return the name of a command's program, for tables: without launchers, interpreters, their options and .py."""
+    for word in _words(command):
+        if word in (";", "&&") or word.startswith("-") or "=" in word or not re.search(r"[A-Za-z]{2}", word):
+            continue
+        path = Path(word)
+        if not path.name.startswith(_STARTERS) and (path.suffix or "/" in word or shutil.which(word)):
+            return path.stem
+    return Path((_words(command) or ["program"])[0]).name
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return [part for word in shlex.split(command) for part in word.split()]
+    except ValueError:
+        return []
 
 
 def filled(command: str, values: Mapping[str, object]) -> list[str]:
@@ -52,3 +90,79 @@ def host_slots(hosts: Sequence[str], ranks_per_node: int) -> str:
     for host in hosts:
         counts[host] = counts.get(host, 0) + ranks_per_node
     return ",".join(f"{host}:{count}" for host, count in counts.items())
+
+
+def file_keys(path: Path) -> dict[str, object]:
+    """Return the keys of a file of a user's program, with its folder as `here`. Raises ValueError naming the file."""
+    import yaml  # only here: every target of make starts with this module
+
+    try:
+        keys = yaml.safe_load(path.read_text())
+    except FileNotFoundError as error:
+        raise ValueError(f"PROGRAM={path}: no such file; make scaling WRITE={path} writes a first one") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"PROGRAM={path}: {' '.join(str(error).split())}") from error
+    if not isinstance(keys, dict):
+        raise ValueError(f"PROGRAM={path}: allowed are lines as  command: mpirun -np {{ranks}} ./solver")
+    if unknown := sorted(map(str, keys.keys() - FILE_KEYS.keys())):
+        raise ValueError(f"PROGRAM={path}: {', '.join(unknown)}: no such key; allowed are {', '.join(FILE_KEYS)}")
+    folder = path.resolve().parent
+    if keys.get("folder"):
+        keys["folder"] = str(folder / str(keys["folder"]))
+    return {key: value for key, value in keys.items() if value is not None} | {"here": str(folder)}
+
+
+def override_value(value: object) -> str:
+    """Return a value in Hydra's grammar."""
+    return quoted(value) if isinstance(value, str) else str(value).lower()
+
+
+# The keys of a file, and their meaning.
+FILE_KEYS = {
+    "command": "how one size is started; {ranks} and the other placeholders: docs/program.md",
+    "rate": "the line with the rate of the whole job, as  samples/s: {rate}",
+    "time": "or the line with a time, as  step time {time} ms",
+    "time_of": "the time is of a: step, run",
+    "unit": "of the rate, if the line does not say it, as tokens/s; of the time, as ms",
+    "scaling": "if the command has no batch: weak (each rank adds work), strong (all share one problem)",
+    "pick": "of several rates: last, median, mean, sum (one of each rank)",
+    "skip": "the first so many rates are warm-up",
+    "decimal": "the decimal mark, where 1,234 has two readings",
+    "each_rank": "true: what is printed is the rate of one rank",
+    "until": "end the program after a line that this regular expression matches",
+    "until_s": "or after so many seconds",
+    "folder": "where the program runs, seen from this file; else the folder of each launch",
+    "name": "in tables and figures",
+    "version": "a command that prints the version",
+    "problem": "what is computed, in words, for a proposal",
+}
+_FIRST = {
+    "command": "mpirun -np {ranks} {here}/my_solver --seed {seed}",
+    "rate": "steps/s: {rate}",
+    "scaling": "strong",
+}
+
+
+def main() -> int:
+    """Write a first file with comments; returns the exit status."""
+    path = Path(sys.argv[1])
+    lines = [
+        f"# {text}\n{'' if key in _FIRST else '# '}{key}: {_yaml(_FIRST.get(key, ''))}"
+        for key, text in FILE_KEYS.items()
+    ]
+    try:
+        with path.open("x") as file:
+            file.write(f"# make scaling NODES=4 PROGRAM={path}\n\n" + "\n".join(lines) + "\n")
+    except OSError as error:
+        print(f"error: WRITE={path}: {error.strerror}", file=sys.stderr)
+        return 2
+    print(f"{path}: written; edit it, then make scaling NODES=2 PROGRAM={path} DRY_RUN=1")
+    return 0
+
+
+def _yaml(text: str) -> str:
+    return f"'{text}'" if text else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

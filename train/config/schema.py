@@ -16,6 +16,7 @@ from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, Rule, allow, check, check_section
 from train.models import MODELS
 from train.models.applications import PRETRAINED
+from train.record import printed
 from train.record.recorded_config import ASYNCHRONOUS, STRATEGIES, TOWERS, is_measured
 
 STATED_ROLES = ("base", "control", "point")  # those that the file of an experiment can give an arm
@@ -267,17 +268,40 @@ class AllreduceSweep:
 
 @dataclass(frozen=True)
 class Program:
-    """A user's own command, which the kit starts and whose printed rate it records."""
+    """A user's own command, which the kit starts and whose printed rate it records (docs/program.md)."""
 
     name: str  # stands for a model in tables and figures
     command: str  # with placeholders (train/config/program.py); no shell reads it
-    rate: str | None = None  # a regular expression whose first group is the rate of the whole job; null: a known log
+    rate: str | None = None  # a pattern with {rate}, the rate of the whole job; null, and no time: a known log
+    time: str | None = None  # a pattern with {time}, of a step or of the whole run
+    time_of: str = field(default="step", metadata=allow(names=("step", "run")))
+    unit: str | None = None  # of the rate, as tokens/s; of the time, as ms, if none is printed after it
+    # Whether each rank adds work, or all share one problem; null: the batch in the command decides.
+    scaling: str | None = field(default=None, metadata=allow(names=("weak", "strong"), null="what its batch says"))
+    pick: str | None = field(default=None, metadata=allow(names=tuple(printed.PICKS), null="one rate is printed"))
+    skip: int = field(default=0, metadata=allow(minimum=0))  # the first rates, as warm-up
+    decimal: str | None = field(default=None, metadata=allow(names=(".", ","), null="as the number shows"))
+    each_rank: bool = False  # what is printed is the rate of one rank
+    until: str | None = None  # a regular expression: after a line that it matches the program is ended
+    until_s: float | None = field(default=None, metadata=allow(above=0, unit="s", null="its end"))
+    folder: str | None = None  # where it runs; null: the folder of the launch
+    version: str | None = None  # a command whose first line of output is recorded
+    problem: str | None = None  # what it computes, in words, for a proposal
+    here: str = ""  # the folder that {here} stands for; "": that of the kit
 
     def rules(self) -> Iterator[Rule]:
-        """Yield that the command and the expression have no problem."""
-        problems = {"command": program.command_problem(self.command), "rate": program.rate_problem(self.rate)}
-        for key, problem in problems.items():
-            yield not problem, key, problem
+        """Yield that the commands and the patterns have no problem, and that the kind of scaling is known."""
+        yield not (why := program.command_problem(self.command)), "command", why
+        if self.version is not None:
+            yield not (why := program.command_problem(self.version)), "version", why
+        key = "time" if self.rate is None else "rate"
+        yield not (why := printed.problem(self.rate, self.time)), key, why
+        yield not (why := program.pattern_problem(self.until)), "until", why
+        asked = (
+            "the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling=weak if each rank adds "
+            "work of its own, ARGS=program.scaling=strong if all ranks share one problem"
+        )
+        yield self.scaling is not None or program.has_batch(self.command), "scaling", asked
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from train.config.checks import check_results
+from train.config.program import filled
 from train.launch.batch import submit
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
@@ -24,7 +25,9 @@ from train.launch.screen import Screen, show_lines, show_points
 from train.launch.start import containers
 from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
+from train.launch.supervise.read_again import read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
+from train.program import values
 from train.rank import process
 from train.record import affinity, files
 from train.record.record import RECORD_NAME
@@ -88,6 +91,8 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     with ExitStack() as folders:
         for folder in {run.home for run in runs} if system else {Path(runs[0].point.config.results)}:
             folders.enter_context(alone(folder))
+        if not options.force and (again := read_again(plan.points)):
+            console.print(f"{again} launches were read again with another pattern, and not measured again")
         return measure(runs, plan, options.force, console) or int(bool(plan.too_large))
 
 
@@ -97,11 +102,16 @@ def check_machine(plan: Plan) -> None:
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)
+        checks.check_program(point.config)
 
 
 def print_commands(plan: Plan) -> None:
-    """Print the command of each point."""
+    """Print the command of each point; of a user's program its own, filled."""
     for point in plan.points:
+        if program := point.config.program:
+            hosts = plan.launcher.hosts(point.config) or ("localhost",) * point.config.nodes
+            print(shlex.join(filled(program.command, values(point.config, hosts[: point.config.nodes], 0))))
+            continue
         setting = Setting(plan.launcher.hosts(point.config), plan.launcher.mpirun(point.config))
         job = make_job(point.config, (Run(point, 0).home / "r0").resolve(), setting)
         print(shlex.join(plan.launcher.launch_command(job)))

@@ -1,4 +1,4 @@
-"""Known logs of training runs: one row a run, with the names of the kit; and the rate that a run printed.
+"""Known logs of training runs: one row a run, with the names of the kit.
 
 Known are Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and
 MLPerf's `:::MLLOG` lines.
@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from train.record.record import PrintedRate
 
 _NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
 _HOROVOD = re.compile(rf"Total img/sec on (\d+) (\w+)\(s\): {_NUMBER} \+-{_NUMBER}")
@@ -30,13 +28,14 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 Row = dict[str, Any]
 
 
-class RateError(ValueError):
-    """The output of a program has no rate: names the searched pattern, and the output."""
+def without_escapes(text: str) -> str:
+    """Return a text without the control sequences of a terminal."""
+    return _ANSI.sub("", text)
 
 
 def rows(text: str, where: str) -> tuple[str, list[Row]]:
     """Return the kind of a log and its runs; no run if the kind is unknown. where: the name of its file."""
-    text = _ANSI.sub("", text)
+    text = without_escapes(text)
     for name, read in (
         ("a log of Horovod's synthetic benchmark", _horovod),
         ("a log of tf_cnn_benchmarks", _tf_cnn_benchmarks),
@@ -46,48 +45,6 @@ def rows(text: str, where: str) -> tuple[str, list[Row]]:
         if runs := list(read(text, where)):
             return name, runs
     return "", []
-
-
-def printed_rate(text: str, pattern: str | None, global_batch: float) -> PrintedRate:
-    """Return the rate that a program printed: the number that `pattern` finds, else that of a known log.
-
-    global_batch: for logs that state the time of a step. Raises RateError if none is printed, or several that differ.
-    """
-    text = _ANSI.sub("", text)
-    if pattern:
-        rates = [(_number(match[1], match[0]), match[0].strip()) for match in re.finditer(pattern, text, re.MULTILINE)]
-        kind, hint = "RATE", f"RATE={pattern} matches no line of the output"
-    else:
-        kind, runs = rows(text, "")
-        rates = [rate for row in runs if (rate := _rate(row, global_batch))]
-        hint = "unknown log format: set RATE= to how it prints its rate"
-    values = sorted({value for value, _ in rates})
-    if not values:
-        raise RateError(f"no rate was printed: {hint}")
-    if len(values) > 1:
-        examples = ", ".join(f"{value:g}" for value in values[:6])
-        raise RateError(f"{len(values)} different rates were printed ({examples}): give a RATE= that matches one line")
-    if not 0 < values[0] < float("inf"):
-        raise RateError(f"a rate of {values[0]:g} was printed, must be above 0: {rates[0][1]}")
-    return PrintedRate(values[0], rates[0][1], kind)
-
-
-def _number(text: str | None, line: str) -> float:
-    try:
-        return float((text or "").replace(",", ""))
-    except ValueError as error:
-        raise RateError(
-            f"'{text}' is not a number, in '{line.strip()}': let the first group of RATE be the rate"
-        ) from error
-
-
-def _rate(row: Row, global_batch: float) -> tuple[float, str] | None:
-    """Return the rate of a row of a known log, and its origin as text."""
-    if speed := row.get("images_per_s"):
-        return float(str(speed).partition(" ")[0]), f"line {row['line']}: {speed} images/s"
-    if step_s := row.get("step_s"):
-        return global_batch / float(step_s), f"line {row['line']}: {step_s} s a step, {global_batch:g} images each"
-    return None
 
 
 def _line(text: str, at: int) -> int:

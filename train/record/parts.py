@@ -22,7 +22,7 @@ Process = TypeVar("Process", Rank, Server)
 
 # Fields of the whole job, from rank 0's part.
 _JOB_FIELDS = (
-    *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed"),
+    *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed", "program"),
     *("notes", "arms_left_out", "attachments"),
 )
 
@@ -61,6 +61,7 @@ class RankPart:
     weights_differ: bool | None = None
     work: records.Work | None = None
     printed: records.PrintedRate | None = None
+    program: records.ProgramFacts | None = None
     notes: list[str] = field(default_factory=list)
     arms_left_out: dict[str, str] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256

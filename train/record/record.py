@@ -331,11 +331,25 @@ class Resize:
 
 @dataclass
 class PrintedRate:
-    """The rate of the whole job that a user's program printed, in images (or whatever it counts) per second."""
+    """The rate of the whole job that a user's program printed."""
 
-    value: float
-    text: str  # the line with the rate
-    found_by: str  # RATE, a regular expression of the user; or the kind of a known log
+    value: float  # in `unit`
+    text: str  # the line with the rate, the last one of several
+    found_by: str  # RATE or TIME, a pattern of the user; or the kind of a known log
+    unit: str = ""  # as printed, or stated by the user; "": neither
+    count: Count = 1  # of the printed rates that count
+
+
+@dataclass
+class ProgramFacts:
+    """What a user's program was, for a reader who has only the record."""
+
+    command: list[str]  # with its placeholders filled
+    files: dict[str, str]  # each file that the command names -> its SHA-256
+    version: str  # the first line of the user's version command; "": none was given, or it printed nothing
+    libraries: list[str]  # files of well-known libraries that its processes had loaded on this host
+    exit_status: int
+    cores: CoreUse | None = None  # all those that it was bound to; `own_s` is of its processes that have ended
 
 
 @dataclass
@@ -376,6 +390,7 @@ class RunRecord:
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
     node_quotas: list[NodeQuota] = field(default_factory=list)  # if nodes are emulated
     printed: PrintedRate | None = None  # by a user's program, which the kit only started; its ranks have no step times
+    program: ProgramFacts | None = None  # of a user's program
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0

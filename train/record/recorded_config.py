@@ -39,6 +39,9 @@ NOT_MEASURED = frozenset(
         *("launcher.timeout_s", "launcher.by_hand", "launcher.cores_fraction", "launcher.flat_within_fraction"),
         *("launcher.hosts", "launcher.order", "launcher.split", "launcher.assumed_run_s", "launcher.time_limit_s"),
         *("container.image", "container.mpi_home"),
+        *("program.name", "program.rate", "program.time", "program.time_of", "program.unit", "program.scaling"),
+        *("program.pick", "program.skip", "program.decimal", "program.each_rank", "program.version"),
+        *("program.problem", "program.folder", "program.here"),
         *("system.name", "system.emulate", "system.account", "system.longest_s", "system.remark"),
     )
 )
@@ -91,6 +94,7 @@ class _Launcher(_Named):
 class _Program(_Named):
     command: str = ""
     rate: str | None = None
+    scaling: _Name | None = None
 
 
 class _System(_Named):

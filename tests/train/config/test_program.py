@@ -1,8 +1,11 @@
+from dataclasses import fields
+
 import pytest
 
 from train.config import program
 from train.config.checks import ConfigError
 from train.config.compose import load
+from train.config.schema import Program
 
 VALUES = {"ranks": 4, "hosts": "a b; rm -rf c", "seed": 7}
 
@@ -24,10 +27,8 @@ def test_hosts_with_their_processes():
         (program.command_problem, "", "give a command: make scaling COMMAND=..."),
         (program.command_problem, "run {rank} {nodes}", "no placeholder: rank; allowed are {ranks}, {nodes}"),
         (program.command_problem, "run 'a", "No closing quotation; it is split"),
-        (program.rate_problem, None, ""),
-        (program.rate_problem, "rate: ([0-9.]+)", ""),
-        (program.rate_problem, "rate: [0-9.]+", "its first group must be the rate"),
-        (program.rate_problem, "rate: ([0-9.]+", "not a regular expression"),
+        (program.pattern_problem, None, ""),
+        (program.pattern_problem, "done (", "not a regular expression"),
     ],
 )
 def test_a_command_that_cannot_run_and_an_expression_that_finds_no_rate_are_named(check, text, problem):
@@ -36,7 +37,68 @@ def test_a_command_that_cannot_run_and_an_expression_that_finds_no_rate_are_name
     assert bool(result) == bool(problem)
 
 
-@pytest.mark.parametrize(("key", "value"), [("command", "run {rank}"), ("rate", "[0-9]")])
-def test_the_configuration_names_the_key(key, value):
-    with pytest.raises(ConfigError, match=rf"program.{key}=.*: (no placeholder: rank|its first group)"):
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("command", "run {rank}", "no placeholder: rank"),
+        ("rate", "[0-9]", "put {rate} where the number is"),
+        ("command", "run {ranks}", r"the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling="),
+    ],
+)
+def test_the_configuration_names_the_key(key, value, problem):
+    with pytest.raises(ConfigError, match=rf"program.\w+=.*: {problem}"):
         load(["experiment=scaling", f"program.{key}='{value}'"])
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("mpirun -np 4 ./lmp -in in.lj", "lmp"),
+        ("horovodrun -np {ranks} python3 train/my_train.py --batch 3", "my_train"),
+        ("bash -c 'OMP_NUM_THREADS=2 /opt/bin/solver.x > log'", "solver"),
+        ("program {ranks}", "program"),
+    ],
+)
+def test_a_program_is_called_by_its_own_name_and_not_by_its_launchers(command, name):
+    assert program.name(command) == name
+
+
+def test_a_file_of_a_program_is_read_as_keys(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("command: mpirun ./solver\nskip: 3\nfolder: out\n")
+    folder = str(tmp_path)
+    assert program.file_keys(path) == {
+        "command": "mpirun ./solver", "skip": 3, "folder": f"{folder}/out", "here": folder,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "no such file; make scaling WRITE="),
+        ("comand: x", "comand: no such key; allowed are command, rate"),
+        ("just text", "allowed are lines as"),
+        ("a: [", "while parsing"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, text, problem):
+    path = tmp_path / "mine.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ValueError, match=rf"PROGRAM={path}: .*{problem}"):
+        program.file_keys(path)
+
+
+def test_the_keys_of_a_file_are_those_of_the_schema():
+    assert {*program.FILE_KEYS, "here"} == {item.name for item in fields(Program)}
+
+
+def test_a_first_file_can_be_used_as_it_is(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "mine.yaml"
+    monkeypatch.setattr("sys.argv", ["program", str(path)])
+    assert program.main() == 0
+    keys = {key: program.override_value(value) for key, value in program.file_keys(path).items()}
+    config = load(["experiment=scaling", *(f"program.{key}={value}" for key, value in keys.items())])
+    assert config.program.scaling == "strong"
+    assert program.main() == 2  # it replaces nothing
+    assert "File exists" in capsys.readouterr().err

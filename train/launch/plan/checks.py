@@ -4,6 +4,7 @@ Data and weights are checked in a process that loads TensorFlow.
 """
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -11,9 +12,11 @@ from pathlib import Path
 
 from train.config import identity
 from train.config.checks import ConfigError
+from train.config.program import filled
 from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.runs import Point
+from train.program import values
 from train.rank import host, placement
 from train.rank.process import is_launcher_variable
 from train.record import affinity
@@ -196,3 +199,23 @@ def check_input(points: Sequence[Point], hosts_apart: bool) -> list[str]:
             raise ConfigError("\n".join(lines if child.returncode == 2 else lines[-12:]))
         messages += [line for line in child.stdout.splitlines() if line]
     return messages
+
+
+def check_program(config: RunConfig) -> None:
+    """Raise ConfigError if a user's program or its folder is missing, or it is named as if it ran in another folder."""
+    program = config.program
+    if program is None:
+        return
+    folder = Path(program.folder) if program.folder else None
+    if folder and not folder.is_dir():
+        raise ConfigError(f"program.folder={folder}: no such folder")
+    if config.container.name != "none":
+        return
+    words = filled(program.command, values(config, ("localhost",) * config.nodes, 0))
+    names = [name for word in words for name in word.split()]
+    if folder is None and (here := next((name for name in names if Path(name).is_file() and name[0] != "/"), None)):
+        why = f"the command runs in the folder of each launch, where there is no {here}; write {{here}}/{here}, "
+        raise ConfigError(f"program.command={program.command}: {why}or ARGS=program.folder={Path.cwd()}")
+    if not shutil.which(words[0]) and not (folder and shutil.which(str(folder / words[0]))):
+        why = f"no program {words[0]} on PATH; give its path, or add its folder to PATH"
+        raise ConfigError(f"program.command={program.command}: {why}")

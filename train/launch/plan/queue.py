@@ -280,6 +280,8 @@ class Queue:
 
     def skip_reason(self, run: Run) -> str:
         """Return why a run is skipped: its arm is slower, or no time is left; "" if it is not."""
+        if run.point.config.program and any(failed.startswith(f"{run.point.name} r") for failed in self.failed):
+            return "an earlier launch of it failed, and another would fail alike"
         if slower := launches.slower_by(run, self._planned):
             return f"{run.point.name} is significantly slower, by about {100 * slower:.0f} %"
         if self._budget is None or run.repeat == 0 or self._budget.is_enough_for(run):

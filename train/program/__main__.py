@@ -10,38 +10,22 @@ import os
 import resource
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from train.config.program import filled, host_slots
+from train.config.program import filled
 from train.config.schema import RunConfig
-from train.rank import environment, placement, process
-from train.record import affinity, logs, protocol
+from train.program import facts, reading, values
+from train.program.child import Child
+from train.rank import environment, placement
+from train.record import affinity, protocol
 from train.record.parts import PartWriter
-from train.record.record import Failure, Host
+from train.record.printed import RateError, printed_rate
+from train.record.record import Failure, Host, ProgramFacts
 from train.task import Task, assigned
-
-_GRACE_S = 5.0  # less than the launcher's grace for this process
-_SEED_STEP = 1000  # seeds for each seed of the experiment, so that launches with different ones share none
-
-
-def values(config: RunConfig, hosts: tuple[str, ...], repeat: int) -> dict[str, object]:
-    """Return the values of the placeholders."""
-    return {
-        "ranks": config.ranks,
-        "nodes": config.nodes,
-        "ranks_per_node": config.ranks_per_node,
-        "hosts": host_slots(hosts, config.ranks_per_node),
-        "host_names": ",".join(dict.fromkeys(hosts)),
-        "threads": config.threads_per_rank or 1,
-        "batch_per_rank": config.batch_per_rank,
-        "global_batch": config.global_batch,
-        "seed": config.seed * _SEED_STEP + repeat,
-    }
 
 
 def main() -> int:
@@ -91,57 +75,50 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
         )
         for rank, name in enumerate(names)
     ]  # fmt: skip
-    parts[0].add(environment=environment.collect(descriptions, with_horovod=False))
+    here = environment.collect(descriptions, with_horovod=False)
+    parts[0].add(environment=replace(here, versions={}, nccl=None))  # those of the kit, which the program may not use
     return parts
 
 
 def _run(
     task: Task, container: list[str], folder: Path, hosts: tuple[str, ...], parts: list[PartWriter]
 ) -> Failure | None:
-    """Run the program and add its rate and times to the parts; returns the failure, None after a success."""
+    """Run the program and add its rate, times and libraries to the parts; returns the failure, None after a success."""
     config = task.config
-    assert config.program is not None
-    argv = container + filled(config.program.command, values(config, hosts, task.repeat))
-    log, failed = protocol.rank_log(folder, 0), partial(Failure, rank=0, host=socket.gethostname())
+    program = config.program
+    assert program is not None
+    fill = partial(filled, values=values(config, hosts, task.repeat))
+    argv, log = container + fill(program.command), protocol.rank_log(folder, 0)
+    failed = partial(Failure, rank=0, host=socket.gethostname())
+    cwd = Path(program.folder) if program.folder else folder
+    version = facts.first_line(container + fill(program.version), cwd) if program.version else ""
     started_at = time.time()
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
-    began = time.perf_counter()
+    counters, began = facts.Counters(), time.perf_counter()
+    child = Child(argv, cwd, log, program.until, program.until_s)
     try:
-        status = _wait(argv, log)
+        status = child.wait()
     except OSError as error:
         why = f"{argv[0]}: {error.strerror}; give its path, or add its folder to PATH (docs/program.md)"
         return failed(why, phase="start")
     for part in parts:
         part.add(phases_s={"timed": time.perf_counter() - began})
+    parts[0].add(
+        program=ProgramFacts(
+            fill(program.command), facts.digests(argv, cwd), version, child.libraries, status, counters.use()
+        ),
+    )
     if status:
         why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
         return failed(f"the command ended with {why}", phase="timed", exit_code=status)
     try:
-        rate = logs.printed_rate(log.read_text(errors="replace"), config.program.rate, config.global_batch or 1)
-    except logs.RateError as error:
+        rate = printed_rate(log.read_text(errors="replace"), reading(config))
+    except RateError as error:
         return failed(str(error), phase="timed")
     parts[0].add(printed=rate)
     return None
-
-
-def _wait(argv: list[str], log: Path) -> int:
-    """Run a command to its end, with its output in a file.
-
-    SIGTERM is passed on to it. The first process of a container ignores that by default: the remaining processes of the
-    job are killed after a while.
-    """
-    with log.open("wb") as output:
-        env = placement.without_rank()
-        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env)
-
-    def end(*_: object) -> None:
-        child.terminate()
-        threading.Timer(_GRACE_S, process.kill_job, [os.environ[protocol.JOB_ID]]).start()
-
-    signal.signal(signal.SIGTERM, end)
-    return child.wait()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+"""Read the rates of a user's program from the logs of earlier launches: another pattern needs no new measurement."""
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+
+from train.config.checks import ConfigError
+from train.config.identity import resolved
+from train.launch.plan.runs import Point, Run
+from train.program import reading
+from train.record import files, protocol, summary
+from train.record.parts import PartWriter
+from train.record.printed import RateError, printed_rate
+from train.record.record import RECORD_NAME, RecordError, RunRecord, dumps, load
+
+_PATTERNS = ("rate", "time", "time_of", "unit", "scaling", "pick", "skip", "decimal", "each_rank")
+
+
+def read_again(points: Iterable[Point]) -> int:
+    """Return how many launches of these points were read again. Raises ConfigError, OSError as `_read_again`."""
+    runs = [Run(point, 0) for point in points if point.config.program]
+    return sum(_read_again(Run(run.point, repeat)) for run in runs for repeat in files.repeats(run.home))
+
+
+def _read_again(run: Run) -> bool:
+    """Write a record of the next generation if a launch ended well and its rate was read in another way.
+
+    Raises ConfigError if the present patterns find no rate in its log, OSError.
+    """
+    config = resolved(run.point.config)
+    earlier = _newest(run)
+    if earlier is None or earlier.program is None or earlier.program.exit_status:
+        return False
+    if all(earlier.config["program"].get(key) == config["program"][key] for key in _PATTERNS):
+        return False
+    folder = files.run_folder(run.home, run.repeat, earlier.generation)
+    log = protocol.rank_log(folder, 0)
+    try:
+        rate = printed_rate(log.read_text(errors="replace"), reading(run.point.config))
+    except RateError as error:
+        raise ConfigError(f"{log}: {error}\nNothing was measured; FORCE=1 runs the command again") from error
+    made, generation = files.new_run(run.home, run.repeat)
+    for path in (log, protocol.assignment_path(folder), *protocol.part_paths(folder)):
+        shutil.copyfile(path, made / path.name)
+    for path in protocol.part_paths(made, 0):
+        PartWriter(path, printed=rate, failure=None, finished=True)
+    record = replace(earlier, config=config, printed=rate, status="complete", failure=None, generation=generation)
+    record.summary = summary.record_summary(record)
+    files.write_once(made / RECORD_NAME, dumps(record))
+    return True
+
+
+def _newest(run: Run) -> RunRecord | None:
+    """Return the newest readable record of a launch."""
+    for generation in reversed(files.generations(run.home, run.repeat)):
+        try:
+            return load(files.run_folder(run.home, run.repeat, generation) / RECORD_NAME)
+        except RecordError:
+            continue
+    return None

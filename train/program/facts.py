@@ -1,0 +1,82 @@
+"""What ran: the files and libraries of a program, its version, and the time that it took from its cores."""
+
+import contextlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from train.rank import placement
+from train.rank.counters import STAT, core_times
+from train.rank.process import job_processes
+from train.record import affinity, files
+from train.record.record import CoreUse
+
+_VERSION_S = 60.0
+# Libraries that decide how fast a parallel program is: of messages, GPUs, threads, languages, linear algebra.
+_LIBRARIES = re.compile(
+    r"lib(?:mpi|mpich|mpi_cxx|pmix|ucp|ucx|fabric|ibverbs|psm2|hcoll|cuda|cudart|cudnn|cublas|cufft|nccl|rccl|amdhip64"
+    r"|gomp|iomp5|omp|gfortran|ifcore|stdc\+\+|c|blas|openblas|mkl|blis|flexiblas|fftw3|tensorflow_framework|torch"
+    r"|horovod|xccl|ze_loader)[\w-]*\.so(?:\.[\d.]+)?"
+)
+
+
+def first_line(argv: list[str], cwd: Path) -> str:
+    """Return the first line that a command prints; "" if it cannot run or prints nothing."""
+    try:
+        done = subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=_VERSION_S, env=placement.without_rank())  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return next((line.strip() for line in done.stdout.decode(errors="replace").splitlines() if line.strip()), "")
+
+
+def digests(argv: list[str], cwd: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file that the command names: its programs, scripts and inputs."""
+    digests = {}
+    for word in argv:
+        for path in filter(None, (cwd / word, Path(shutil.which(word) or ""))):
+            with contextlib.suppress(OSError):
+                if path.is_file():
+                    digests[str(path)] = files.digest(path)
+    return digests
+
+
+class Counters:
+    """The kernel's counts on the cores of this process, from now on; of the program by the time of ended children."""
+
+    def __init__(self) -> None:
+        """Read them."""
+        self._cores = affinity.usable_cores()
+        self._began_s, self._busy_s, self._steal_s = self._read()
+        self._own_s = _children_s()
+
+    def _read(self) -> tuple[float, float, float]:
+        return time.perf_counter(), *core_times(STAT.read_text(), self._cores)
+
+    def use(self) -> CoreUse:
+        """Return the counts since the beginning."""
+        ended_s, busy_s, steal_s = self._read()
+        return CoreUse(
+            ended_s - self._began_s, _children_s() - self._own_s, busy_s - self._busy_s, steal_s - self._steal_s
+        )
+
+
+def _children_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def mapped_libraries(job_id: str) -> set[str]:
+    """Return the files of well-known libraries that the processes of a job on this host have loaded."""
+    libraries = set()
+    for child in job_processes(job_id):
+        with contextlib.suppress(OSError):  # it has ended
+            for line in Path(f"/proc/{child.pid}/maps").read_text().splitlines():
+                path = line.partition("/")[2]
+                if _LIBRARIES.fullmatch(os.path.basename(path)):
+                    libraries.add(os.path.realpath(f"/{path}"))
+    return libraries

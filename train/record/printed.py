@@ -1,0 +1,295 @@
+"""The rate that a user's program printed: what a pattern finds in its output, else the line of a known log.
+
+A pattern is a regular expression in which `{rate}` or `{time}` stands for a number as programs print it: 1,234.5, 1.2k,
+1.2e+03, 12,5 or, for a time, 0:01:30. Where a number has two readings, the error asks which one is right.
+"""
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from train.record import logs
+from train.record.record import PrintedRate
+
+PICKS: dict[str, Callable[[Sequence[float]], float]] = {
+    "last": lambda rates: rates[-1],
+    "median": statistics.median,
+    "mean": statistics.harmonic_mean,  # of rates over equal work
+    "sum": sum,  # of ranks that print a rate each
+}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_TIME_NAMES = {
+    "sec": "s",
+    "secs": "s",
+    "second": "s",
+    "seconds": "s",
+    "msec": "ms",
+    "milliseconds": "ms",
+    "mins": "min",
+}
+_TIME_NAMES |= {"minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h"}
+_TIMES = "|".join(sorted({*_SECONDS, *_TIME_NAMES}, key=len, reverse=True))
+# Atomic, and not after a digit: no expression around it can take a part of a number.
+_NUMBER = (
+    r"(?<![\d])(?<!\d[.,])(?>[-+]?(?:\d+(?:[.,]\d+)*|[.,]\d+)(?:[eE][-+]?\d+)?(?:\s?[kKMGT]\b(?!/))?|(?i:nan|inf)\b)"
+)
+_CLOCK = r"(?<![\d:])(?>(?:\d+:)?\d+:\d\d(?:\.\d+)?)"
+_TOKEN = re.compile(rf"{_CLOCK}|{_NUMBER}")
+PLACEHOLDERS = {"{rate}": f"(?P<rate>{_NUMBER})", "{time}": f"(?P<time>{_CLOCK}|{_NUMBER})"}
+_PREFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_UNIT = re.compile(
+    r"[ \t]*([^\W\d_]+(?:-[^\W\d_]+)*(?:[ ]?(?:/|per)[ ]?[^\W\d_]+)?)?"
+    r"(?:[ ]?(?:/|per)[ ]?(?P<each>rank|gpu|cpu|core|device|process|worker)\b)?",
+    re.I,
+)
+_IS_TIME = re.compile(rf"(?:{_TIMES})(?:\s?(?:/|per)\s?\w+)?", re.I)
+_COUNTS_STEPS = re.compile(r"(?:it|iters?|iterations?|(?:time)?steps?|batch|batches)/s", re.I)
+
+
+class RateError(ValueError):
+    """The output of a program has no rate, or several readings: says what was printed, and what to type."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the rate is read from the output of a program.
+
+    Attributes:
+        rate, time: the patterns, at most one of them; neither: the line of a known log.
+        unit: of the rate, or of the time if none is printed after it.
+        pick: one of `PICKS`, where several rates are printed.
+        skip: how many of the first ones are left out, as warm-up.
+        decimal: the decimal mark, which tells 1,234 from 1.234.
+        each_rank: what is printed is the rate of one rank.
+        ranks, step_work: the ranks of the job; and the work of one step, or of one run, of all of them.
+        work_unit: what `step_work` counts.
+    """
+
+    rate: str | None = None
+    time: str | None = None
+    unit: str | None = None
+    pick: str | None = None
+    skip: int = 0
+    decimal: str | None = None
+    each_rank: bool = False
+    ranks: int = 1
+    step_work: float = 1.0
+    work_unit: str = "steps"
+
+
+@dataclass(frozen=True)
+class _Found:
+    value: float
+    unit: str
+    text: str  # the line
+    of_step: bool = False  # a time, or a number of steps a second
+
+
+def problem(rate: str | None, time: str | None) -> str:
+    """Return why these patterns cannot find a rate; "" if they can, or there is none."""
+    if rate is not None and time is not None:
+        return "give RATE or TIME, not both"
+    for name, pattern in (("rate", rate), ("time", time)):
+        if pattern is None:
+            continue
+        try:
+            groups = re.compile(_expression(pattern)).groups
+        except re.error as error:
+            return f"not a regular expression: {error}"
+        if f"{{{name}}}" not in pattern and groups != 1:
+            return f"put {{{name}}} where the number is, as {name.upper()}='{name}: {{{name}}}'"
+    return ""
+
+
+def _expression(pattern: str) -> str:
+    for placeholder, expression in PLACEHOLDERS.items():
+        pattern = pattern.replace(placeholder, expression, 1)
+    return pattern
+
+
+def printed_rate(output: str, reading: Reading) -> PrintedRate:
+    """Return the rate of the whole job that a program printed. Raises RateError."""
+    text = logs.without_escapes(output)
+    pattern = reading.rate or reading.time
+    if pattern:
+        kind, every = ("RATE" if reading.rate else "TIME"), _matches(text, reading)
+    else:
+        kind, every = _known(text, reading)
+    if not every:
+        raise RateError(_no_rate(text, pattern))
+    found = every[reading.skip :]
+    if not found:
+        raise RateError(f"{_count(every)} printed, and program.skip={reading.skip} leaves out all of them")
+    if len(units := {one.unit for one in found}) > 1:
+        raise RateError(f"rates in different units were printed, {' and '.join(sorted(units))}; match one of them")
+    rates = [_rate(one, reading) for one in found]
+    value = _picked(rates, found, reading)
+    unit = reading.unit if reading.rate and reading.unit else _unit(found[0], reading)
+    return PrintedRate(value, found[-1].text, kind, unit=unit, count=len(rates))
+
+
+def _matches(text: str, reading: Reading) -> list[_Found]:
+    name = "rate" if reading.rate else "time"
+    found = []
+    for match in re.finditer(_expression(reading.rate or reading.time or ""), text, re.MULTILINE):
+        group: str | int = name if name in match.re.groupindex else 1
+        start, end = match.span(group)
+        if start < 0:
+            continue
+        line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
+        found.append(_one(text, start, end, line, reading))
+    return found
+
+
+def _one(text: str, start: int, end: int, line: str, reading: Reading) -> _Found:
+    """Return the number at text[start:end], whole and with its unit."""
+    begin = text.rfind("\n", 0, start) + 1
+    row = text[begin:].partition("\n")[0]
+    token = next((t for t in _TOKEN.finditer(row) if t.start() < end - begin and t.end() > start - begin), None)
+    if token is None:
+        raise RateError(f"'{text[start:end]}' is not a number, in '{line}'")
+    if token.start() < start - begin or token.end() > end - begin:
+        name = "{rate}" if reading.rate else "{time}"
+        raise RateError(
+            f"the pattern takes {text[start:end]} of {token[0]}, in '{line}': put {name} in place of its group"
+        )
+    after = _UNIT.match(row, token.end())
+    unit = (after[1] or "").replace(" ", "") if after else ""
+    if reading.time:
+        return _a_time(token[0], unit.partition("/")[0], line, reading)
+    if _IS_TIME.fullmatch(unit):
+        raise RateError(
+            f"a time is printed, not a rate: {token[0]} {unit}, in '{line}'; give TIME= with {{time}} in place of RATE="
+        )
+    if after and after["each"] and not reading.each_rank:
+        raise RateError(
+            f"the rate of one {after['each']} is printed, in '{line}'; "
+            "ARGS=program.each_rank=true multiplies it by the ranks"
+        )
+    unit = re.sub(r"(?i)(?<=/)(?:sec|seconds?)$", "s", re.sub(r"(?i)per", "/", unit))
+    return _Found(_number(token[0], line, reading.decimal), unit, line, bool(_COUNTS_STEPS.fullmatch(unit)))
+
+
+def _a_time(token: str, unit: str, line: str, reading: Reading) -> _Found:
+    if ":" in token:
+        *minutes, seconds = token.split(":")
+        whole = sum(int(part) * 60**power for power, part in enumerate(reversed(minutes), 1))
+        return _Found(whole + float(seconds), "s", line, of_step=True)
+    name = unit.lower() if unit.lower() in _SECONDS.keys() | _TIME_NAMES.keys() else reading.unit or ""
+    scale = _SECONDS.get(_TIME_NAMES.get(name, name))
+    if scale is None:
+        raise RateError(
+            f"no unit is printed after the time {token}, in '{line}'; add ARGS=program.unit=ms, or s, min, h"
+        )
+    return _Found(_number(token, line, reading.decimal) * scale, "s", line, of_step=True)
+
+
+def _number(token: str, line: str, decimal: str | None) -> float:
+    """Return the value of a printed number. Raises RateError if its marks have two readings, or none."""
+    if token.lower() in ("nan", "inf"):
+        return float(token)
+    factor = _PREFIXES.get(token[-1], 1.0)
+    body, exponent = re.fullmatch(r"(.*?)([eE][-+]?\d+)?", token.rstrip("kKMGT").strip()).groups()  # type: ignore[union-attr]
+    mark = _decimal_mark(body, token, line, decimal)
+    thousands = "," if mark == "." else "."
+    whole, _, fraction = body.partition(mark)
+    grouped = thousands not in whole or re.fullmatch(rf"[-+]?\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+", whole)
+    if not grouped or (fraction and not fraction.isdigit()):
+        raise RateError(f"'{token}' is not a number, in '{line}'")
+    return float(f"{whole.replace(thousands, '') or 0}.{fraction or 0}{exponent or ''}") * factor
+
+
+def _decimal_mark(body: str, token: str, line: str, decimal: str | None) -> str:
+    """Return the decimal mark of a number. Raises RateError if it may also separate thousands."""
+    marks = [character for character in body if character in ".,"]
+    if len(set(marks)) != 1:
+        return marks[-1] if marks else "."
+    mark = marks[0]
+    if len(marks) > 1:
+        return "," if mark == "." else "."
+    if not re.fullmatch(r"[-+]?[1-9]\d{0,2}[.,]\d{3}", body):
+        return mark
+    if mark == "," and decimal is None:
+        raise RateError(
+            f"{token} may be {body.replace(',', '')} or {body.replace(',', '.')}, in '{line}'; "
+            "add ARGS=\"program.decimal='.'\" or ARGS=\"program.decimal=','\""
+        )
+    return decimal or mark
+
+
+def _known(text: str, reading: Reading) -> tuple[str, list[_Found]]:
+    """Return the kind of a known log, and its rates and times."""
+    kind, rows = logs.rows(text, "")
+    found = []
+    for row in rows:
+        if speed := row.get("images_per_s"):
+            found.append(
+                _Found(float(str(speed).partition(" ")[0]), "images/s", f"line {row['line']}: {speed} images/s")
+            )
+        elif step_s := row.get("step_s"):
+            found.append(_Found(float(step_s), "s", f"line {row['line']}: {step_s} s a step", of_step=True))
+    return kind, found
+
+
+def _rate(found: _Found, reading: Reading) -> float:
+    if not 0 < found.value < float("inf"):
+        raise RateError(f"{found.value:g} was printed, must be above 0: {found.text}")
+    value = found.value
+    if found.of_step:
+        value = reading.step_work * (value if _COUNTS_STEPS.fullmatch(found.unit) else 1 / value)
+    return value * (reading.ranks if reading.each_rank else 1)
+
+
+def _unit(found: _Found, reading: Reading) -> str:
+    return f"{reading.work_unit}/s" if found.of_step else found.unit
+
+
+def _picked(rates: list[float], found: list[_Found], reading: Reading) -> float:
+    if reading.pick == "sum" and len(rates) != reading.ranks:
+        raise RateError(f"program.pick=sum adds a rate of each of {reading.ranks} ranks, and {_count(found)} printed")
+    if reading.pick:
+        return PICKS[reading.pick](rates)
+    if len(set(rates)) > 1:
+        lines = "\n".join(f"  {one.text}" for one in [*found[:3], *found[-1:]][: len(found)])
+        raise RateError(
+            f"{_count(found)} printed, and they differ:\n{lines}\n"
+            "add ARGS=program.pick=last (or median, mean; sum: one of each rank), and leave out the first ones by "
+            'ARGS="program.pick=median program.skip=10"'
+        )
+    return rates[0]
+
+
+def _count(found: Sequence[_Found]) -> str:
+    return f"{len(found)} {'rate was' if len(found) == 1 else 'rates were'}"
+
+
+def _no_rate(text: str, pattern: str | None) -> str:
+    why = f"{pattern} matches no line of the output" if pattern else "this log is not known"
+    lines = proposals(text)
+    advice = "\n".join(["these would match:", *(f"  {line}" for line in lines)]) if lines else (
+        "give RATE='text before the number {rate}', or TIME= with {time}"
+    )  # fmt: skip
+    return f"no rate was printed: {why}; {advice}"
+
+
+def proposals(text: str) -> list[str]:
+    """Return up to three settings, as RATE='speed: {rate}', for lines that look like rates or times; the best first."""
+    shapes: Counter[tuple[bool, str]] = Counter()
+    for row in text.splitlines():
+        for token in _TOKEN.finditer(row):
+            before = row[: token.start()]
+            unit = _UNIT.match(row, token.end())
+            name = ((unit[1] if unit else None) or "").replace(" ", "")
+            label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", before)
+            is_time = bool(_IS_TIME.fullmatch(name))
+            is_rate = bool(re.search(r"(?i)/s(ec|econds?)?$|/(?:day|h|hour)$", name))
+            named = re.search(r"(?i)throughput|per sec|/s\b|/sec|speed|rate\b|perf", label[0]) if label else None
+            if (is_rate or named or is_time) and (label or name):
+                placeholder = "{time}" if is_time and not named else "{rate}"
+                context = re.escape(label[0]).replace("\\ ", " ") if label else ""
+                after = "" if label or is_time else " ?" + re.escape(name)
+                shapes[(placeholder == "{time}", f"{context}{placeholder}{after}")] += 1
+    ranked = sorted(shapes, key=lambda shape: (shape[0], -shapes[shape]))
+    return [f"{'TIME' if is_time else 'RATE'}='{pattern}'" for is_time, pattern in ranked[:3] if "'" not in pattern]
