@@ -194,11 +194,11 @@ release: ## build the archive to deposit, with checksums, in release/; list the 
 
 .PHONY: image
 image: ## build the image kit:cpu with CONTAINER=docker, podman or buildah, or the first that works (VARIANT=mvapich2, VARIANT=cuda)
-	@$(ANY_PYTHON) containers/build.py image "$${VARIANT:-cpu}"
+	@$(ANY_PYTHON) -m containers.build image "$${VARIANT:-cpu}"
 
 .PHONY: sif
 sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: from the image that make image built)
-	@$(ANY_PYTHON) containers/build.py sif "$${VARIANT:-cpu}" $(if $(call on,FROM_OCI),--from-oci)
+	@$(ANY_PYTHON) -m containers.build sif "$${VARIANT:-cpu}" $(if $(call on,FROM_OCI),--from-oci)
 
 .PHONY: test-images
 test-images: SET := launch

@@ -1,8 +1,8 @@
 """Build an image of the kit: OCI from the Dockerfile, SIF from singularity.def or from an OCI image.
 
-    python containers/build.py image cpu            with docker, podman or buildah: CONTAINER=, or whichever works
-    python containers/build.py sif cpu              with singularity or apptainer only
-    python containers/build.py sif cpu --from-oci   from the image that `image` built
+    python -m containers.build image cpu            with docker, podman or buildah: CONTAINER=, or whichever works
+    python -m containers.build sif cpu              with singularity or apptainer only
+    python -m containers.build sif cpu --from-oci   from the image that `image` built
 
 Site-specific options (a proxy, a mirror, a certificate) go into BUILD_OPTIONS, for a SIF into SIF_OPTIONS; they are
 passed to the builder unchanged.
@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from train.record import kit
+from train.record.kit import ROOT
+
 VARIANTS = ("cpu", "mvapich2", "cuda")
 BUILDERS = ("docker", "podman", "buildah")
 BASE = "docker.io/library/debian:bookworm-slim"
@@ -43,7 +45,7 @@ class Build:
     base: str
     toolkit: str
     version: str
-    commit: str  # "<commit>", or "<commit> changed" if the tree differs from it
+    commit: str  # "<commit>", and " changed" if the code differs from it, " unchecked" if that is unknown; or ""
     base_digest: str
 
     def arguments(self) -> dict[str, str]:
@@ -119,11 +121,10 @@ def plan(variant: str, builder: str | None) -> Build:
     """Return the inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
     base = os.environ.get("BASE") or BASE
     toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
-    commit = output("git", "rev-parse", "HEAD")
-    changed = " changed" if output("git", "status", "--porcelain", "--untracked-files=no") else ""
-    version = output("git", "describe", "--tags", "--always", "--dirty") or "unknown"
+    commit, changed = kit.commit()
+    state = {True: " changed", False: "", None: " unchecked"}[changed]
     digest = base_digest(builder, base) if builder else "unknown"
-    return Build(variant, base, toolkit, version, f"{commit}{changed}", digest)
+    return Build(variant, base, toolkit, kit.version(), f"{commit}{state}" if commit else "", digest)
 
 
 def why_not(command: str) -> str | None:

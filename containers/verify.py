@@ -112,7 +112,7 @@ def _usable(search: Callable[[Sequence[str], str], str], commands: Sequence[str]
 
 def run_build(image_format: str, variant: str, *options: str, **variables: str) -> None:
     """Build an image, without a time limit, with the builder's output on the terminal. Raises AssertionError."""
-    command = [sys.executable, str(ROOT / "containers/build.py"), image_format, variant, *options]
+    command = [sys.executable, "-m", "containers.build", image_format, variant, *options]
     status = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, stdout=sys.stderr).returncode
     assert status == 0, f"{' '.join(command)}: exit status {status}; the builder's messages are above"
 

@@ -84,6 +84,15 @@ def dirty_tree(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 @rule(RECORD_RULES)
+def unknown_commit(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report code whose commit is not known: its copy was neither a repository of the kit nor an archive of one."""
+    if run.environment and run.environment.git_commit is None:
+        stated = f"no commit; digest of the code {run.source_digest[:12] or 'not recorded either'}"
+        meaning = "Measure in a clone of the kit, or in an archive that git or `make release` wrote."
+        yield finding(path, "note", stated, "the commit of the code", None, meaning)
+
+
+@rule(RECORD_RULES)
 def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
     """Report ranks on hosts of different kinds: the slowest sets the pace of all, and the result describes none."""
     hosts = run.environment.hosts if run.environment else []

@@ -27,7 +27,7 @@ from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
 from analysis.study import Study
-from train.record import affinity, files
+from train.record import affinity, files, kit
 
 
 class _Measured(msgspec.Struct):
@@ -208,5 +208,4 @@ def _machine() -> tuple[str, int]:
 
 
 def _commit() -> str:
-    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
+    return kit.commit()[0] or "unknown"

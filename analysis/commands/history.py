@@ -156,7 +156,7 @@ def run_reference(options: argparse.Namespace) -> int:
           f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in new.points):
         print("values of one launch: how far launches differ is not known; REPEATS=3 or more shows it")
-    print(f"keep it with the kit (git add {file}); after maintenance: measure with FORCE=1, then "
+    print(f"keep it with the kit (git add --force {file}); after maintenance: measure with FORCE=1, then "
           f"make check-reference NAME={options.name}")  # fmt: skip
     return 0
 

@@ -116,7 +116,7 @@ def test_what_is_not_known_is_refused_and_not_run(kit, arguments, error):
 
 def test_python_may_have_a_space_in_its_path(kit):
     write_program(kit / "my python", STUB)
-    assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["containers/build.py", "image", "cpu"]
+    assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["-m", "containers.build", "image", "cpu"]
 
 
 @pytest.mark.parametrize("value", ["a,b", "a b", " a, b ", "a,,b"])

@@ -91,7 +91,7 @@ def make_command(folder: Path, *arguments: str) -> list[str]:
     Its set-up does nothing, because it would change the environment that runs the tests.
     """
     folder.mkdir(exist_ok=True)
-    for part in ("Makefile", "analysis", "conf", "docs", "pyproject.toml", "train"):
+    for part in ("Makefile", "analysis", "conf", "docs", "train"):
         if not (folder / part).exists():
             (folder / part).symlink_to(ROOT / part)
     write_program(folder / ".venv/bin/python", f'exec "{sys.executable}" "$@"')

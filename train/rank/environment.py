@@ -5,9 +5,7 @@ import importlib.metadata
 import os
 import platform
 import re
-import shutil
 import socket
-import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,26 +16,10 @@ from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
 from train.rank import host as machine
 from train.rank import process
-from train.record import protocol
+from train.record import kit, protocol
 from train.record.record import Environment, Host
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
-
-_ANSWER_WITHIN_S = 60.0  # git reads every file, which is slow on a shared file system
-BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
-
-
-def output(*command: str) -> str | None:
-    """Return the standard output of a command; None if it is not installed or fails."""
-    if not shutil.which(command[0]):
-        return None
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, cwd=Path(__file__).parent
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None  # a measurement must not fail because a tool that describes the machine hangs
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def cpu_model() -> str:
@@ -112,20 +94,13 @@ def check_mpi(mpi_home: str | None) -> None:
 
 
 def git_state() -> tuple[str | None, bool | None]:
-    """Return the commit of the kit's code, and whether the tree differs from it; None if unknown.
+    """Return the commit of the kit's code, and whether its files differ from it; None if unknown.
 
-    An image has no git: there they come from the launcher's environment variables, or from a file of the image's build.
+    Ranks in a container get them from the launcher's environment variables, else from a file of the image's build.
     """
     if commit := os.environ.get(protocol.GIT_COMMIT):
         return commit, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
-    commit = output("git", "rev-parse", "HEAD")
-    if commit is None and BUILT_FROM.exists():
-        commit, _, changed = BUILT_FROM.read_text().strip().partition(" ")
-        return commit, changed != ""
-    if commit is None:
-        return None, None
-    changes = output("git", "status", "--porcelain")
-    return commit, None if changes is None else changes != ""
+    return kit.commit()
 
 
 def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:

@@ -7,11 +7,12 @@ import hashlib
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 from train.record.kit import ROOT, version
 
-NEEDED = ("LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
+NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)
 _STEPS = """\
 What only a person can do:
@@ -42,8 +43,9 @@ def build(kit: Path, folder: Path) -> list[Path]:
     archive, sums = folder / f"{name}.tar.gz", folder / f"{name}.SHA256SUMS"
     _git(kit, "archive", "--format=tar.gz", f"--prefix={name}/", f"--output={archive.absolute()}", "HEAD")
     lines = [_sum(archive.read_bytes(), archive.name)]
-    lines += [_sum((kit / path).read_bytes(), f"{name}/{path}") for path in sorted(filter(None, tracked))
-              if (kit / path).is_file() and not (kit / path).is_symlink()]  # fmt: skip
+    with tarfile.open(archive) as packed:  # not of the tree: git puts the commit into a file
+        members = sorted((member.name, packed.extractfile(member)) for member in packed if member.isfile())
+        lines += [_sum(file.read(), path) for path, file in members if file]
     sums.write_text("".join(lines))
     return [archive, sums]
 

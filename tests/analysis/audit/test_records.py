@@ -14,6 +14,12 @@ def steps(*times, nodes=1):
     return run
 
 
+def without_commit():
+    run = make_record()
+    run.environment.git_commit = run.environment.git_dirty = None
+    return run
+
+
 def dirty():
     run = make_record()
     run.environment.git_dirty = True
@@ -64,6 +70,8 @@ RISING = [1.60, 1.62, 1.61, 1.63, 1.62, 1.64, 1.63, 1.65, 1.66, 1.64]
 CASES = {
     "shared cores": ("cores_shared", replace(make_record(nodes=2), cores_shared=True), ("serious", None)),
     "a dirty tree": ("dirty_tree", dirty(), ("warning", None, "'commit 0000000000'")),
+    "no commit": ("unknown_commit", without_commit(), ("note", None, "'no commit; digest of the code 111111111111'")),
+    "a commit": ("unknown_commit", make_record(), ()),
     "two kinds of hosts": ("unequal_hosts", hosts("another CPU"), ("serious", None, "'2 hosts of 2 kinds'")),
     "hosts of one kind": ("unequal_hosts", hosts("AMD EPYC 9B45"), ()),
     "slow first": ("warm_up_drift", steps(*[0.6] * 3, *[0.5] * 17, nodes=3), ("warning", 0.2, "rank 2: first 3 st")),

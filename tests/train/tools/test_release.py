@@ -3,6 +3,8 @@ import tarfile
 
 import pytest
 
+from train.record.kit import IN_ARCHIVE
+from train.record.kit import commit as kit_commit
 from train.tools import release
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -14,7 +16,8 @@ def kit(tmp_path):
     folder = tmp_path / "kit"
     folder.mkdir()
     for name in release.NEEDED:
-        (folder / name).write_text(f"{name}\n")
+        (folder / name).write_text(f"{name}: $Format:%H$\n")
+    (folder / ".gitattributes").write_text(f"{IN_ARCHIVE} export-subst\n")
     (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     git(folder, "init", "-q")
     commit(folder)
@@ -36,9 +39,12 @@ def test_the_archive_has_all_files_of_the_commit_and_their_checksums(kit, tmp_pa
     with tarfile.open(archive) as packed:
         names = {name for name in packed.getnames() if packed.getmember(name).isfile()}
         packed.extractall(tmp_path / "out")
-    assert {f"horovod-scaling-kit-1.2.3/{name}" for name in (*release.NEEDED, "pyproject.toml")} == names
+    assert {
+        f"horovod-scaling-kit-1.2.3/{name}" for name in (*release.NEEDED, ".gitattributes", "pyproject.toml")
+    } == names
     subprocess.run(["sha256sum", "--check", "--quiet", sums.name], cwd=tmp_path / "out", check=True)
     assert len(sums.read_text().splitlines()) == 1 + len(names)
+    assert kit_commit(tmp_path / "out/horovod-scaling-kit-1.2.3") == (kit_commit(kit)[0], None)
 
 
 def test_the_same_commit_gives_the_same_bytes(kit, tmp_path):
