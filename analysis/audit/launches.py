@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from analysis import metrics
+from analysis.audit import hosts
 from analysis.audit.findings import EXPERIMENT_RULES, Finding, Severity, finding, graded, rule
-from analysis.audit.records import hardware, ratios
+from analysis.audit.records import ratios
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
@@ -27,7 +29,7 @@ class Launch:
     experiment: str
     point: str
     config_hash: str
-    machine: str
+    machine: hosts.Machine
     software: tuple[tuple[str, str], ...]
     curve: tuple[tuple[str, Any], ...]  # swept values except the nodes: launches in rounds and their points share them
     in_rounds: bool
@@ -67,7 +69,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         experiment=run.experiment,
         point=run.point,
         config_hash=run.config_hash,
-        machine="; ".join(sorted({hardware(host) for host in environment.hosts})) if environment else "",
+        machine=hosts.kinds(environment),
         software=tuple(sorted(software.items())),
         curve=tuple((key, value) for key, value in run.swept.items() if key != "nodes"),
         in_rounds=bool(run.config.get("rounds")),
@@ -199,30 +201,52 @@ def unequal_machines(runs: list[Launch]) -> Iterator[Finding]:
     The fewest are named: without them the others would have as many points and repeats as were planned.
     """
     for launches in grouped(runs, lambda run: run.curve).values():
-        machines = grouped(launches, lambda run: run.machine)
-        (usual_machine, usual_runs), *others = sorted(machines.items(), key=lambda item: -len(item[1]))
-        for machine, deviating in others:
+        usual, *others = sorted(_by_machine(launches), key=len, reverse=True)
+        for deviating in others:
             more = f", and {len(deviating) - 1} more runs" if len(deviating) > 1 else ""
-            own_parts, usual_parts = _differing(machine, usual_machine)
-            kernels = all(parts.startswith("kernel") for parts in (own_parts, usual_parts))
-            grade: Severity = "warning" if kernels else "serious"
+            differences = hosts.differences(deviating[0].machine, usual[0].machine)
+            own_parts, usual_parts = (
+                ", ".join(parts) for parts in zip(*(each[1:] for each in differences), strict=True)
+            )
+            grade = hosts.worst(differences)
             stated = f"{deviating[0].point} r{deviating[0].repeat} on {own_parts}"
-            follows = f"{usual_parts}, as {len(usual_runs)} other runs"
-            meaning = "It is no repeat of the others and no point of their curve: measure it again where they ran."
+            follows = f"{usual_parts}, as {len(usual)} other runs"
+            meaning = _MACHINE_MEANING[grade]
             yield finding(deviating[0].path + more, grade, stated, follows, None, meaning)
 
 
-def _differing(one: str, other: str) -> tuple[str, str]:
-    """Return the parts of two descriptions of machines that the other does not have."""
-    parts = [text.split(", ") for text in (one, other)]
-    apart = [", ".join(part for part in mine if part not in theirs) for mine, theirs in (parts, parts[::-1])]
-    return apart[0] or "an unknown machine", apart[1] or "an unknown machine"
+_MACHINE_MEANING: dict[Severity, str] = {
+    "serious": "It is no repeat of the others and no point of their curve: measure it again where they ran.",
+    "warning": "It may be no repeat of the others: measure it again where they ran, or as that was then.",
+    "note": "Whether that matters is not known.",
+}
 
 
-# The severity of a difference; it is serious in all other names. A commit may change files that no run uses, and the
-# digest of train/ and conf/ changes with a comment.
+def _by_machine(runs: list[Launch]) -> list[list[Launch]]:
+    """Return launches grouped by machines between which nothing differs, in their order."""
+    groups: list[list[Launch]] = []
+    for run in runs:
+        group = next((each for each in groups if hosts.alike(each[0].machine, run.machine)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(run)
+    return groups
+
+
+# A commit may change files that no run uses, and the digest of train/ and conf/ changes with a comment.
 _SOFTWARE: dict[str, Severity] = {"git commit": "note", "digest of the code": "warning"}
 _LIBRARIES = ("MPI", "NCCL")  # which launches without Horovod do not load
+
+
+def _software_severity(name: str, versions: list[str]) -> Severity:
+    """Return how bad it is that these versions differ: a patch level of Python, or an unnamed image, changes little."""
+    if name == "image":
+        digests = [version.startswith("sha256:") for version in versions if version != "none"]
+        if sum(digests) <= 1 and len(digests) - sum(digests) <= 1:  # one digest, one name: it may be one image
+            return "note"
+    if name == "python" and all(hosts.same_minor(versions[0], version) for version in versions):
+        return "note"
+    return _SOFTWARE.get(name, "serious")
 
 
 @rule(EXPERIMENT_RULES)
@@ -232,10 +256,12 @@ def unequal_software(runs: list[Launch]) -> Iterator[Finding]:
         versions = sorted({dict(run.software).get(name, "none") for run in runs})
         if len(versions) - (name in _LIBRARIES and "none" in versions) > 1:
             stated = f"{name}: {', '.join(version[:12] for version in versions)}"
+            grade = _software_severity(name, versions)
             meaning = (
                 "Points measured with different versions are not points of one curve; measure them again with one."
+                if grade != "note"
+                else "Whether that matters is not known."
             )
-            grade = _SOFTWARE.get(name, "serious")
             yield finding(runs[0].experiment, grade, stated, "one version", None, meaning)
 
 
@@ -246,11 +272,14 @@ def unequal_cores(runs: list[Launch]) -> Iterator[Finding]:
     Otherwise the smallest point has the whole machine to itself, and every speedup is wrong. Points that divide a node
     differently on purpose, because that is swept, are not compared with each other.
     """
-    for (machine, _), launches in grouped(runs, lambda run: (run.machine, run.divided)).items():
+    for launches in chain.from_iterable(
+        _by_machine(group) for group in grouped(runs, lambda run: run.divided).values()
+    ):
         cores = sorted({number for run in launches for number in run.cores_per_rank})
         if len(cores) > 1:
             stated = f"{', '.join(map(str, cores))} cores a rank"
-            meaning = f"On {machine or 'an unknown machine'}: a speedup between them compares cores."
+            machine = " and ".join(kind.cpu_model for kind in launches[0].machine) or "an unknown machine"
+            meaning = f"On {machine}: a speedup between them compares cores."
             yield finding(launches[0].experiment, "serious", stated, "one number", None, meaning)
 
 

@@ -8,22 +8,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 from analysis import metrics
+from analysis.audit import hosts
 from analysis.audit.findings import RECORD_RULES, Finding, finding, graded, rule
 from analysis.stats.repeats import MIN_VALUES
 from analysis.thresholds import limit
 from train.record import rounds
-from train.record.record import Host, Rank, RunRecord
-
-
-def hardware(host: Host) -> str:
-    """Return a description of a host's hardware and kernel, without its name."""
-    state = host.state
-    parts = [host.cpu_model, f"{host.cores} cores", f"{host.memory_bytes / 2**30:.0f} GiB", f"kernel {host.kernel}"]
-    if state:
-        parts += [f"{state.frequency_max_mhz:.0f} MHz"] if state.frequency_max_mhz else []
-        parts += ["several threads a core"] if state.smt else []
-        parts += [" ".join(sorted(state.cpu_flags))] if state.cpu_flags else []
-    return ", ".join([*parts, ", ".join(host.gpus) or "no GPU"])
+from train.record.record import Rank, RunRecord
 
 
 def ratios(run: RunRecord) -> dict[str, list[float]]:
@@ -94,12 +84,16 @@ def unknown_commit(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(RECORD_RULES)
 def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
-    """Report ranks on hosts of different kinds: the slowest sets the pace of all, and the result describes none."""
-    hosts = run.environment.hosts if run.environment else []
-    kinds = {hardware(host) for host in hosts}
-    if len(kinds) > 1:
-        stated = f"{len(hosts)} hosts of {len(kinds)} kinds"
-        yield finding(path, "serious", stated, "hosts of one kind", None, "; ".join(sorted(kinds)))
+    """Report ranks on hosts of different kinds: the slowest sets the pace of all, and the result describes none.
+
+    Another patch level of the kernel, or another amount of memory, is a note.
+    """
+    machine = hosts.kinds(run.environment)
+    differences = [each for kind in machine[1:] for each in machine[0].differences(kind)]
+    if differences and run.environment:
+        stated = f"{len(run.environment.hosts)} hosts of {len(machine)} kinds"
+        pairs = "; ".join(dict.fromkeys(f"{each.one} and {each.other}" for each in differences))
+        yield finding(path, hosts.worst(differences), stated, "hosts of one kind", None, pairs)
 
 
 @rule(RECORD_RULES)
