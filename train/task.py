@@ -5,7 +5,7 @@ A launcher assigns the task, or it is composed from the overrides of a rank that
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from train.config.checks import ConfigError, check_results
@@ -30,7 +30,7 @@ class Task:
     folder: Path | None = None  # of the run; None without a launcher
     repeat: int = 0  # number of the launch of this configuration
     quotas: bool = False  # the launcher limits the nodes to CPU quotas while they measure
-    enough_rounds: int | None = None  # as Assignment.enough_rounds
+    rounds: protocol.RoundsTask = field(default_factory=protocol.RoundsTask)
     sweep: Sequence[str] = ()  # the keys that the experiment sweeps, of a rank that was started by hand
 
 
@@ -47,7 +47,7 @@ class Context:
     gate: QuotaGate
     meter: Meter  # reads its energy counters
     repeat: int  # number of the launch of this configuration: it and the seed determine the order of rounds
-    enough_rounds: int | None  # as Assignment.enough_rounds
+    rounds: protocol.RoundsTask
     folder: Path | None  # of the run; None without a launcher
     checkpoints: Path | None  # their folder; None: without checkpoints
     key: Callable[[], bytes]  # returns the secret of the job, by which its processes authenticate each other
@@ -66,7 +66,7 @@ def assigned(folder: Path) -> Task:
         config_hash=assignment.config_hash,
         launcher=roll_call.Details(assignment.config, assignment.source),
     )
-    return Task(config, expected, folder, assignment.repeat, assignment.quotas, assignment.enough_rounds)
+    return Task(config, expected, folder, assignment.repeat, assignment.quotas, assignment.rounds)
 
 
 def composed(overrides: Sequence[str]) -> Task:

@@ -213,7 +213,7 @@ class Worker:
             clock=self._clock,
             part=self._part,
             repeat=task.repeat,
-            enough_rounds=task.enough_rounds,
+            rounds=task.rounds,
             core_sets=self._core_sets,
             meter=counters.Meter(ranks.local_rank == 0, gpus.count_reader(gpu.identity) if gpu else None),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),

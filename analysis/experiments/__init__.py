@@ -25,13 +25,13 @@ ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
 
 
 def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the roofline bounds of one point [images/s], by quantity: means over its launches.
+    """Return the roofline bounds of one point [images/s], by quantity: the largest of its launches.
 
     runs: the runs of the point, as from `speedups.rates`.
     """
     rows = speedups.rows_of_point(local, runs)
     values = {name: rows.loc[rows["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
-    return {name: float(bounds.mean()) for name, bounds in values.items() if len(bounds)}
+    return {name: float(bounds.max()) for name, bounds in values.items() if len(bounds)}
 
 
 def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:

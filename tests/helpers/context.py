@@ -8,6 +8,7 @@ from train.rank.counters import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
+from train.record.protocol import RoundsTask
 from train.task import Context
 
 
@@ -39,7 +40,7 @@ def make_context(config: RunConfig, distribution: Distribution | None = None, **
         "core_sets": [],
         "gate": QuotaGate(),
         "meter": Meter(),
-        "enough_rounds": None,
+        "rounds": RoundsTask(),
         "folder": None,
         "checkpoints": None,
         "key": lambda: b"k" * 64,

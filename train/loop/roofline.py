@@ -1,8 +1,9 @@
 """The roofline of a job, measured within it: speed of matrix products, bandwidth of links, and the work of a step.
 
 It is measured outside timed windows, with their threads, precision, quotas and links. It takes about half a second for
-each number of ranks that a launch measures. Elastic training, whose ranks change, has none. The operations of a step
-are counted from the layers of the model, forward and backward.
+each number of ranks that a launch measures; later launches of a curve on the same machine only check it. Elastic
+training, whose ranks change, has none. The operations of a step are counted from the layers of the model, forward and
+backward.
 """
 
 import math
@@ -29,20 +30,20 @@ _QUOTA_BURST_S = 0.4  # many quota periods: within one a rank may be faster than
 STREAM_S = 0.3
 
 
-def measure(context: Context, ranks: Distribution, arm: int | None = None) -> None:
+def measure(context: Context, ranks: Distribution, arm: int | None = None, brief: bool = False) -> None:
     """Record the roofline of these ranks, all of which call it, while no other rank works.
 
-    arm: the arm of these ranks, in a launch in rounds.
+    arm: the arm of these ranks, in a launch in rounds. brief: only one burst of products, and no link.
     """
     config = context.config
     burst_s = BURST_S if config.system.cpus_per_node is None else _QUOTA_BURST_S
     ranks.barrier()
     try:
-        product = multiply(config.precision, burst_s)
+        product = multiply(config.precision, burst_s, 1 if brief else _BURSTS)
         context.part.add(matrix_products=[replace(product, arm=arm)])
     except tf.errors.ResourceExhaustedError:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
-    if ranks.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
+    if not brief and ranks.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
         received, problems = links.ring(ranks, STREAM_S, context.key)
         context.part.add(transfers=[replace(transfer, arm=arm) for transfer in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in problems))
@@ -75,7 +76,7 @@ def record_work(context: Context, learner: Learner) -> None:
     context.part.add(work=Work(count, sum(sizes)))
 
 
-def multiply(precision: str, burst_s: float) -> MatrixProduct:
+def multiply(precision: str, burst_s: float, bursts: int = _BURSTS) -> MatrixProduct:
     """Multiply two square matrices, of a size at which that takes long enough, timed in bursts of `burst_s`."""
 
     @tf.function(autograph=False)  # which would leave a file in the temporary folder
@@ -89,7 +90,7 @@ def multiply(precision: str, burst_s: float) -> MatrixProduct:
         one_s = min(_time(product, a, b, 1) for _ in range(2))
         if rows >= _LARGEST or one_s >= _LONG_ENOUGH_S:
             count = max(1, round(burst_s / one_s))
-            return MatrixProduct(rows, [_time(product, a, b, count) / count for _ in range(_BURSTS)])
+            return MatrixProduct(rows, [_time(product, a, b, count) / count for _ in range(bursts)])
         rows *= 2
 
 

@@ -22,6 +22,7 @@ from train.loop.windows import ArmSet, Length, WindowRunner
 from train.rank import placement
 from train.record import intervals, rounds
 from train.record.disturbance import largest, select, window_disturbance
+from train.record.protocol import EarlierLaunch
 from train.task import Context
 from train.transport.rendezvous import IMPORT_WITHIN_S
 from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
@@ -68,41 +69,65 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     runner = WindowRunner(context, learner)
     runner.trace()
     clock.enter("warm_up")
+    earlier = _earlier_launch(context)
     with context.distribution.apart():
-        times_s = _affordable(context, runner)
+        times_s = _earlier_times(context, runner, earlier) if earlier else _affordable(context, runner)
         for index in runner.exchanges:
             runner.exchange(index, 0)  # traced, not measured
         context.gate.wait_for_quota()
         runner.limited = True
-        if config.system.cpus_per_node is not None:
+        if config.system.cpus_per_node is not None and not earlier:
             times_s = {arms: _step_s(runner, arms) for arms in times_s}
         steps = {arms: _steps(config, step_s) for arms, step_s in times_s.items()}
+        if context.all_ranks.rank == 0:
+            names = {config.launch.rounds[index].name: arms for arms in steps for index in arms}
+            context.part.add(untimed_steps={name: steps[arms].untimed for name, arms in names.items()})
         longest_s = max(step_s * steps[arms].timed for arms, step_s in times_s.items())
         _check_stall_shutdown(longest_s)
         seats = context.all_ranks.gather(
             _Seat(placement.rank_group(), socket.gethostname(), list(_cores(context))), _Seat
         )
         _limit_waits(context.all_ranks, [seat.host for seat in seats], longest_s)
-        _measure_rooflines(context, runner)
+        if not earlier:
+            _measure_rooflines(context, runner)
         clock.announce("timed")
         context.all_ranks.barrier()
         clock.enter("timed")
         _measure(context, runner, steps, _ranks_share_cores(config, seats))
         clock.enter("evaluate")
-        _measure_rooflines(context, runner)
+        _measure_rooflines(context, runner, brief=True)
         runner.limited = False
         context.gate.release()
         for group in range(max(1, len(config.launch.rank_groups))):
             runner.last_step_s((_largest_arm(config, group),), 1)
 
 
-def _measure_rooflines(context: Context, runner: WindowRunner) -> None:
-    """Measure the rooflines of the arms: before the rounds and after them, so that a disturbance spoils only one.
+def _earlier_launch(context: Context) -> EarlierLaunch | None:
+    """Return what an earlier launch of the same plan on these hosts measured; None if there was none."""
+    environment, earlier = context.part.part.environment, context.rounds.earlier
+    hosts = [(host.host, host.cpu_model, host.cores) for host in environment.hosts] if environment else []
+    alike = earlier is not None and sorted(hosts) == sorted(earlier.hosts)  # only rank 0 knows all hosts
+    return earlier if context.all_ranks.gather(alike, bool)[0] else None
 
-    On a virtual machine whose cores are threads of a busy host, products were seen at half their speed for seconds.
+
+def _earlier_times(context: Context, runner: WindowRunner, earlier: EarlierLaunch) -> dict[ArmSet, float]:
+    """Return the times of a step of the arms in an earlier launch; a step that has not run yet is traced."""
+    times_s = {}
+    for arms in _arm_sets(context.config):
+        if runner.is_untraced(arms):
+            runner.last_step_s(arms, 1)
+        times_s[arms] = max(earlier.step_times_s[index] for index in arms)
+    return times_s
+
+
+def _measure_rooflines(context: Context, runner: WindowRunner, brief: bool = False) -> None:
+    """Measure the rooflines of the arms: in the first launch on a machine; `brief` after the rounds of each launch.
+
+    A disturbance so spoils only one. On a virtual machine whose cores are threads of a busy host, products were seen at
+    half their speed for seconds.
     """
     for index in roofline.arms_to_measure(context.config):
-        runner.measure_roofline(context, index)
+        runner.measure_roofline(context, index, brief)
 
 
 def _check_stall_shutdown(longest_s: float) -> None:
@@ -148,10 +173,10 @@ def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
 def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
     """Return the time of a step of these arms, in s.
 
-    The first step does not count: it may trace, and allocate memory. The shorter of two other steps counts: after a
-    disturbed one, windows would be too short. Steps of _LONG_S or more are not repeated.
+    The first step of a compiled function does not count: it is traced, and allocates memory. The shorter of two other
+    steps counts: after a disturbed one, windows would be too short. Steps of _LONG_S or more are not repeated.
     """
-    step_s = runner.last_step_s(arms, 2)
+    step_s = runner.last_step_s(arms, 1 + runner.is_untraced(arms))
     return step_s if step_s >= _LONG_S else min(step_s, runner.last_step_s(arms, 1))
 
 
@@ -163,8 +188,7 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
     config = context.config
     times_s: dict[ArmSet, float] = {}
     round_s, step_s, before = 0.0, 0.0, None
-    indices = range(len(config.launch.rounds))
-    for arms in [tuple(indices)] if config.launch.rank_groups_at_once else [(index,) for index in indices]:
+    for arms in _arm_sets(config):
         arm = config.launch.rounds[arms[0]]
         larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
         if before and larger and len(times_s) >= _MIN_ARMS:
@@ -177,6 +201,12 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
         times_s[arms] = step_s = _step_s(runner, arms)
         round_s, before = round_s + _window_s(config, step_s), arm
     return times_s
+
+
+def _arm_sets(config: RunConfig) -> list[ArmSet]:
+    """Return the sets of arms that measure at the same time, in the order of the arms."""
+    indices = range(len(config.launch.rounds))
+    return [tuple(indices)] if config.launch.rank_groups_at_once else [(index,) for index in indices]
 
 
 def _largest_arm(config: RunConfig, group: int) -> int:
@@ -234,9 +264,11 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
         if not all(rank_report.finite for rank_report in reports):
             raise NotFinite(1 + max(length.timed for length in steps.values()))
         counting = select(disturbances, config.measure.precision_fraction).counting
-        if context.enough_rounds is not None and len(counting) >= context.enough_rounds:
+        enough = context.rounds.enough_rounds
+        if enough is not None and len(counting) >= enough:
             return
         # All ranks decide alike, by the time of rank 0. Half of the next round may be beyond the end.
-        elapsed_s = reports[0].elapsed_s
-        if elapsed_s + (elapsed_s - reports[0].began_s) / (number + 1) / 2 >= end_s(config):
+        elapsed_s, first_s = reports[0].elapsed_s, reports[0].began_s
+        last_s = max(end_s(config), first_s + context.rounds.rounds_s)
+        if elapsed_s + (elapsed_s - first_s) / (number + 1) / 2 >= last_s:
             return

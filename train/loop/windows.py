@@ -188,6 +188,7 @@ class WindowRunner:
         self._config_arms, self._join_in_turn = context.config.launch.rounds, context.config.launch.join_in_turn
         self.arms = local_arms(context, learner)
         self._restore = restoring(learner.variables())
+        self._traced: set[int] = set()  # the steps that have run, by their identity
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
         self._on_cpu = context.config.device == "cpu"
         self._meter = context.meter
@@ -210,6 +211,7 @@ class WindowRunner:
                 if arm and arm.local_step and config_arm.batch_per_rank == size:
                     with arm.batches() as batches:
                         run_steps(arm.local_step, batches, 1)
+                    self._traced.add(id(arm.local_step))
                     break
         self.all_ranks.barrier()
 
@@ -218,6 +220,11 @@ class WindowRunner:
         self._restore()
         synchronize_devices()
 
+    def is_untraced(self, arms: ArmSet) -> bool:
+        """Return whether the step of these arms has not run yet on some rank."""
+        arm = self._local_arm(arms)
+        return any(self.all_ranks.gather(arm is not None and id(arm.step) not in self._traced, bool))
+
     def last_step_s(self, arms: ArmSet, steps: int) -> float:
         """Run steps of these arms; returns the time of the last one on the slowest rank, in s."""
         arm, time_s = self._local_arm(arms), 0.0
@@ -225,6 +232,7 @@ class WindowRunner:
         if arm:
             with arm.group.joined(), arm.batches() as batches:
                 time_s = run_steps(arm.step, batches, steps).times_s[-1]
+            self._traced.add(id(arm.step))
         return max(self.all_ranks.gather(time_s, float))
 
     def run_window(self, arms: ArmSet, number: int, steps: Length) -> tuple[Window | None, bool]:
@@ -267,12 +275,12 @@ class WindowRunner:
             window_s = time.perf_counter() - begin
         return Window(number, index, window_s, times_s)
 
-    def measure_roofline(self, context: Context, index: int) -> None:
+    def measure_roofline(self, context: Context, index: int, brief: bool) -> None:
         """Measure the roofline of the ranks of an arm."""
         self._wait_until_ready((index,))
         if arm := self.arms[index]:
             with arm.group.joined():
-                roofline.measure(context, arm.group, index)
+                roofline.measure(context, arm.group, index, brief)
         self.all_ranks.barrier()
 
     def _prepare(self, arms: ArmSet) -> None:

@@ -23,7 +23,7 @@ Process = TypeVar("Process", Rank, Server)
 # Fields of the whole job, from rank 0's part.
 _JOB_FIELDS = (
     *("environment", "losses", "epochs", "resizes", "weights_differ", "work", "printed", "program"),
-    *("notes", "arms_left_out", "attachments"),
+    *("notes", "arms_left_out", "untimed_steps", "attachments"),
 )
 
 
@@ -64,6 +64,7 @@ class RankPart:
     program: records.ProgramFacts | None = None
     notes: list[str] = field(default_factory=list)
     arms_left_out: dict[str, str] = field(default_factory=dict)
+    untimed_steps: dict[str, int] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256
     failure: Failure | None = None
     finished: bool = False  # the rank has done all of its task
@@ -198,6 +199,7 @@ class Identity:
     arm_keys: Sequence[str] = ()
     order: records.Order | None = None
     rounds_end_s: float | None = None
+    enough_rounds: int | None = None
 
 
 @dataclass(frozen=True)

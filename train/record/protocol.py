@@ -5,7 +5,7 @@ Nothing else is shared: not the command line, not the output, not the ranks' own
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +28,23 @@ IN_ALLOCATION = "KIT_IN_ALLOCATION"
 
 
 @dataclass(frozen=True)
+class EarlierLaunch:
+    """What an earlier launch of the same plan measured, which a launch on the same machine does not measure again."""
+
+    hosts: list[tuple[str, str, int]]  # name, CPU model and cores of each
+    step_times_s: list[float]  # of each arm
+
+
+@dataclass(frozen=True)
+class RoundsTask:
+    """How long a launch in rounds goes on, beside the end in its configuration, and what is known beforehand."""
+
+    rounds_s: float = 0.0  # the time for its rounds, even if they begin late
+    enough_rounds: int | None = None  # it ends once so many rounds count; None: it ends with its time alone
+    earlier: EarlierLaunch | None = None
+
+
+@dataclass(frozen=True)
 class Assignment:
     """The task that a launcher gives its ranks."""
 
@@ -37,7 +54,7 @@ class Assignment:
     source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/files.py)
     hosts_apart: bool  # each node is a separate host
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
-    enough_rounds: int | None = None  # a launch ends once so many rounds count; None: it ends with its time alone
+    rounds: RoundsTask = field(default_factory=RoundsTask)
 
 
 def _file(name: str) -> Callable[[Path], Path]:

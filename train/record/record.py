@@ -380,6 +380,8 @@ class RunRecord:
     learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
     order: Order | None = None  # None: started by hand
     rounds_end_s: float | None = None  # when the launcher planned the end of the rounds, after the launch of the job
+    enough_rounds: int | None = None  # that count (train/record/disturbance.py): it may end before; None: it may not
+    untimed_steps: dict[str, int] = field(default_factory=dict)  # name of an arm -> steps before each of its windows
     servers: list[Server] = field(default_factory=list)  # on separate nodes
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)

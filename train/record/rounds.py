@@ -5,6 +5,7 @@ A round runs every arm once. A speedup is a ratio of two rates of one round, so 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from train.record import recorded_config
@@ -112,6 +113,19 @@ def counting_rates(run: RunRecord) -> Rates:
     """Return the throughput of each arm in each round of a launch that counts, in their order, as `rates`."""
     measured = run_rates(run)
     return [measured[number] for number in run_selection(run).counting]
+
+
+def step_times_s(run: RunRecord) -> dict[int, float]:
+    """Return the median time of a step of each arm that was measured, over the rounds that count, in s."""
+    measured = counting_rates(run)
+    rates_by_arm = {
+        index: [rates[index] for rates in measured if index in rates] for index in range(len(run.config["rounds"]))
+    }
+    return {
+        index: arm.ranks * arm.step_batch / median(rates_by_arm[index])
+        for index, arm in enumerate(arms(run.config))
+        if rates_by_arm[index]
+    }
 
 
 def complete_rounds(by_round: Rates, measured: int) -> dict[int, dict[int, float]]:

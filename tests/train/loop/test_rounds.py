@@ -5,11 +5,14 @@ import pytest
 from tests.helpers.configs import with_values
 from tests.helpers.context import FirstOfTwo, make_context
 from tests.helpers.lazy import Lazy
+from tests.helpers.run_records import make_record
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.models import build
 from train.rank.phases import PhaseClock
+from train.record.disturbance import select
+from train.record.protocol import EarlierLaunch, RoundsTask
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +34,7 @@ AT_ONCE = {"launch": LaunchPlan(rank_groups_at_once=True)}
 def rooflines(monkeypatch):
     """Replace the measurement of rooflines, which takes half a second each; return the arms that it gets."""
     arms = []
-    monkeypatch.setattr("train.loop.roofline.measure", lambda context, among, arm: arms.append(arm))
+    monkeypatch.setattr("train.loop.roofline.measure", lambda context, among, arm, brief: arms.append((arm, brief)))
     return arms
 
 
@@ -39,12 +42,13 @@ def rooflines(monkeypatch):
 def measure(rooflines):
     """Measure rounds; return the part of rank 0. Budgets are in ticks of the context's clock."""
 
-    def run(*overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), core_sets=()):
+    def run(*overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), core_sets=(), task=None, **measured):
         shortest = ("measure.precision_fraction=0.9", "measure.budget_s=0.001")
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", *shortest, *overrides])
         plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups))
         config = with_values(config, {"launch": plan})
-        context = make_context(config, FirstOfTwo(), core_sets=core_sets)
+        context = make_context(config, FirstOfTwo(), core_sets=core_sets, rounds=task or RoundsTask())
+        context.part.add(**measured)
         data = datasets.DATASETS[config.dataset.name](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
         learner = learners.Learner(config, context.distribution, data, model)
@@ -52,6 +56,19 @@ def measure(rooflines):
         return context.part.part
 
     return run
+
+
+@pytest.fixture
+def step_counts(monkeypatch):
+    """Return the numbers of steps that are run in succession."""
+    counts, run_steps = [], windows.run_steps
+
+    def run(step, batches, count):
+        counts.append(count)
+        return run_steps(step, batches, count)
+
+    monkeypatch.setattr("train.loop.windows.run_steps", run)
+    return counts
 
 
 @pytest.fixture
@@ -86,7 +103,8 @@ def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(me
     assert (exchange.round, exchange.arm) == (0, 1)
     assert len(exchange.step_times_s) == 2
     assert 0 < sum(exchange.step_times_s) <= exchange.window_s
-    assert rooflines == [0, 1, 0, 1]  # of each number of ranks, before the rounds and after them
+    # Of each number of ranks: before the rounds, and briefly after them.
+    assert rooflines == [(0, False), (1, False), (0, True), (1, True)]
 
 
 def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measure, monkeypatch):
@@ -229,3 +247,33 @@ def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measure
     monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0.001")
     with pytest.raises(ConfigError, match=r"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=0\.001: ranks wait while others"):
         measure()
+
+
+def test_rounds_end_once_enough_of_them_count(measure):
+    part = measure("measure.budget_s=600", task=RoundsTask(enough_rounds=3))
+    assert len(select(dict(enumerate(part.disturbances)), 0.9).counting) == 3
+    assert part.windows[-1].round + 1 == len(part.disturbances)
+
+
+def test_rounds_that_begin_late_have_their_time(measure):
+    """A reading of the clock is a second; the launch was to end after a thousandth of one."""
+    assert measure().windows[-1].round == 0
+    assert measure(task=RoundsTask(rounds_s=20.0)).windows[-1].round > 2
+
+
+@pytest.mark.parametrize("cores", [4, 8])
+def test_a_launch_on_the_machine_of_an_earlier_one_takes_its_step_times(measure, rooflines, step_counts, cores):
+    """Steps of half a second need no untimed step, and windows of two; those of the tiny model are far shorter."""
+    environment = make_record().environment
+    [host] = environment.hosts
+    earlier = EarlierLaunch([(host.host, host.cpu_model, cores)], [0.5, 0.5])
+    part = measure(task=RoundsTask(earlier=earlier), environment=environment)
+    windows = {len(window.step_times_s) for window in part.windows}
+    if host.cores == cores:
+        assert rooflines == [(0, True), (1, True)]
+        assert part.untimed_steps == dict.fromkeys(("", ""), 0)
+        assert windows == {2}
+        assert step_counts[:4] == [1, 1, 0, 2]  # each is traced, and the first window follows
+    else:
+        assert rooflines[:2] == [(0, False), (1, False)]
+        assert step_counts[:5] == [1, 1, 1, 2, 1]  # one is traced, and timed twice; so is the other

@@ -9,7 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from train.launch.plan import launches
@@ -18,6 +18,7 @@ from train.launch.plan.runs import Run, estimate, remaining
 from train.record import files, intervals, rounds
 from train.record.intervals import Spread
 from train.record.progress import duration
+from train.record.protocol import EarlierLaunch, RoundsTask
 from train.record.record import PHASES, RunRecord
 
 _ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
@@ -27,10 +28,10 @@ _MIN_SCATTER = 0.01  # of ratios, so that a few rounds that agree by chance do n
 
 @dataclass(frozen=True)
 class RoundsBudget:
-    """The time for the rounds of a launch, and how many are enough; None: they go on to the end of that time."""
+    """When the rounds of a launch end, after its start, unless its task says otherwise."""
 
-    end_s: float  # after the start of the launch
-    enough_rounds: int | None = None  # that count
+    end_s: float
+    task: RoundsTask = field(default_factory=RoundsTask)
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,15 @@ def launch_cost(record: RunRecord) -> Cost:
     return Cost(before_s, max(0.0, record.job_s - before_s - timed_s), timed_s / max(1, len(rates)), scatter)
 
 
+def earlier_launch(record: RunRecord) -> EarlierLaunch | None:
+    """Return what a complete launch in rounds measured; None if it left out an arm, or has no hosts."""
+    step_times_s = rounds.step_times_s(record)
+    if record.environment is None or len(step_times_s) < len(record.config["rounds"]):
+        return None
+    hosts = [(host.host, host.cpu_model, host.cores) for host in record.environment.hosts]
+    return EarlierLaunch(hosts, [step_times_s[index] for index in sorted(step_times_s)])
+
+
 @dataclass
 class Budget:
     """The remaining time of a command, and the costs of its launches."""
@@ -89,17 +99,21 @@ class Budget:
             self.singles_s.append(record.job_s)
 
     def rounds(self, run: Run, later: Sequence[Run]) -> RoundsBudget:
-        """Return the time for the rounds of a launch, so that later launches have time, and how many are enough."""
+        """Return the time for the rounds of a launch, so that later launches have time, and how many are enough.
+
+        As long as its fixed costs are not known, the rounds have their share even if they begin late.
+        """
         curves = [launch for launch in (run, *later) if launch.point.config.launch.rounds]
         for_rounds_s = self.left_s - sum(map(self._fixed_s, (run, *later)))
         weights = [self._weight(curve) for curve in curves]
         share_s = max(0.0, for_rounds_s) * weights[0] / sum(weights)
         cost = self.costs.get(run.point.name)
         if cost is None:
-            return RoundsBudget(self._fixed_s(run) + share_s)
+            return RoundsBudget(self._fixed_s(run) + share_s, RoundsTask(rounds_s=share_s))
         is_single = run.point.config.measure.repeats == 1
         enough = None if is_single else max(_ENOUGH_ROUNDS, math.ceil(cost.fixed_s / cost.round_s))
-        return RoundsBudget(cost.before_s + max(share_s, _least_rounds(run) * cost.round_s), enough)
+        end_s = cost.before_s + max(share_s, _least_rounds(run) * cost.round_s)
+        return RoundsBudget(end_s, RoundsTask(enough_rounds=enough))
 
     def is_enough_for(self, *runs: Run) -> bool:
         """Return whether the remaining time is enough for these launches with few rounds."""
@@ -289,8 +303,12 @@ class Queue:
         return "the time is over; with a larger measure.budget_s the same command makes it"
 
     def rounds(self, run: Run) -> RoundsBudget | None:
-        """Return the time for the rounds of a launch, and how many are enough; None for a single point."""
-        return self._budget.rounds(run, self.later) if self._budget and _in_rounds(run) else None
+        """Return the time for the rounds of a launch, and what is known of them; None for a single point."""
+        if not (self._budget and _in_rounds(run)):
+            return None
+        budget, records = self._budget.rounds(run, self.later), self._curves.records(run)
+        earlier = earlier_launch(records[-1]) if records else None
+        return replace(budget, task=replace(budget.task, earlier=earlier))
 
     def add(self, run: Run, record: RunRecord | None, problem: str | None) -> None:
         """Take the outcome of a run; after the last one add launches of curves that are not precise yet."""

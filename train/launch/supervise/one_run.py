@@ -142,7 +142,7 @@ def make_assignment(run: Run, launcher: Launcher, budget: RoundsBudget | None = 
         source=dict(files.source_files()),
         hosts_apart=launcher.hosts_apart,
         quotas=launcher.quotas,
-        enough_rounds=budget.enough_rounds if budget else None,
+        rounds=budget.task if budget else protocol.RoundsTask(),
     )
 
 
@@ -165,6 +165,7 @@ def identity(run: Run, generation: int, assignment: protocol.Assignment) -> Iden
         arm_keys=point.arm_keys,
         order=run.order,
         rounds_end_s=assignment.config["measure"]["budget_s"] if config.launch.rounds else None,
+        enough_rounds=assignment.rounds.enough_rounds,
     )
 
 

@@ -3,8 +3,10 @@ import math
 import pytest
 
 from tests.helpers.launched_curves import add, curve
-from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, launch_cost
+from tests.helpers.run_records import make_record
+from train.launch.plan.queue import Budget, Cost, CurveLaunches, Queue, RoundsBudget, earlier_launch, launch_cost
 from train.launch.plan.runs import Run
+from train.record.protocol import RoundsTask
 
 ALIKE = [1.6] * 4
 DIFFER = ([1.4] * 3, [1.6] * 3, [1.8] * 3)
@@ -35,7 +37,8 @@ def test_the_fixed_costs_of_later_launches_are_set_aside(runs, set_left_s):
     """Three launches take 13 s each besides their rounds, so that 61 s of 100 s are left for rounds."""
     set_left_s(300.0)
     budget = Budget(100.0)
-    assert budget.rounds(runs[0], runs[1:]).end_s == pytest.approx(100)  # nothing is known: equal shares
+    first = budget.rounds(runs[0], runs[1:])  # nothing is known: equal shares, without 30 s for each launch
+    assert (first.end_s, first.task.rounds_s) == pytest.approx((100, 70))
     budget.add(runs[0], add(runs[0].point, 0, ALIKE, job_s=33.0))
     set_left_s(100.0)
     assert budget.rounds(runs[0], runs[1:]).end_s == pytest.approx(10 + 61 / 3)
@@ -51,9 +54,9 @@ def test_a_launch_ends_after_enough_rounds_where_others_can_follow(tmp_path, set
     set_left_s(1000.0)
     point, budget = curve(tmp_path, f"measure.repeats={repeats}"), Budget(1000.0)
     budget.add(Run(point, 0), add(point, 0, ALIKE, job_s=33.0))
-    assert budget.rounds(Run(point, 1), []) == RoundsBudget(pytest.approx(10 + 1000 - 13), enough)
+    assert budget.rounds(Run(point, 1), []) == RoundsBudget(pytest.approx(10 + 1000 - 13), RoundsTask(0.0, enough))
     budget.costs[point.name] = Cost(before_s=150.0, after_s=50.0, round_s=5.0, scatter=0.01)
-    assert budget.rounds(Run(point, 1), []).enough_rounds == (enough and 200 / 5)  # as long as the fixed costs
+    assert budget.rounds(Run(point, 1), []).task.enough_rounds == (enough and 200 / 5)  # as long as the fixed costs
 
 
 def test_a_curve_with_longer_rounds_or_more_scatter_has_more_time(tmp_path, set_left_s):
@@ -133,3 +136,18 @@ def test_if_all_is_measured_again_earlier_launches_only_give_their_spread(runs):
     assert len(curves.records(first)) == 1
     assert curves.spread(first).degrees == 3
     assert "between launches" in curves.result(first)
+
+
+def test_a_launch_gets_what_an_earlier_one_of_its_curve_measured(runs, set_left_s):
+    """Two nodes do a step of two batches at 1.6 times the rate of one node's, so it takes 2 / 1.6 as long."""
+    set_left_s(300.0)
+    queue = Queue(runs, force=False)
+    assert queue.rounds(runs[0]).task.earlier is None
+    record = add(runs[0].point, 0, ALIKE)
+    assert earlier_launch(record) is None  # its hosts are not known
+    record.environment = make_record().environment
+    queue.add(runs[0], record, None)
+    earlier = queue.rounds(runs[1]).task.earlier
+    assert earlier.hosts == [(host.host, host.cpu_model, host.cores) for host in record.environment.hosts]
+    base_s, two_nodes_s, *_ = earlier.step_times_s
+    assert two_nodes_s / base_s == pytest.approx(2 / 1.6)
