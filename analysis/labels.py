@@ -100,7 +100,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
     lines += [text] if scaling and (text := rounds_left_out(local)) else []
     lines += assumptions(local)
     if emulated := controls.control_note(local, name):
-        lines += [emulated, "images: " + image_sizes(local[local["cpus_per_node"].notna()])]
+        lines += [emulated, "images: " + image_sizes(local[local["cpu_quota_per_node"].notna()])]
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)

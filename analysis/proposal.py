@@ -306,7 +306,7 @@ def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence
     """Return how these measurements differ from those on a cluster."""
     caveats: list[str] = []
     hosts = len({host.host for run in records if run.environment for host in run.environment.hosts})
-    if local["cpus_per_node"].notna().any():
+    if local["cpu_quota_per_node"].notna().any():
         emulated = "Nodes are emulated on one machine by CPU quotas: no network and no second machine was measured."
         caveats.append(emulated)
     elif hosts < max(row.nodes for curve in curves for row in curve.measured):

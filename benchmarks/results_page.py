@@ -105,7 +105,7 @@ def sections_of(page: str) -> dict[str, str]:
 def readme_table(study: Study) -> str:
     """Return the speedups of weak scaling on whole cores, and where they come from; "" without any."""
     local = study.local
-    rows = local[local["experiment"].eq("weak_scaling") & local["cpus_per_node"].isna()]
+    rows = local[local["experiment"].eq("weak_scaling") & local["cpu_quota_per_node"].isna()]
     if rows.empty:
         return ""
     records = [study.records[path] for path in rows["record"].unique()]

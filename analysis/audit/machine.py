@@ -67,7 +67,7 @@ def other_load(run: RunRecord, path: str) -> Iterator[Finding]:
     Their time is the core time of all processes less that of the rank. Launches whose ranks share cores, or whose nodes
     are emulated, are left out: there other ranks are most of it.
     """
-    if not run.cores_shared and run.config["system"].get("cpus_per_node") is None:
+    if not run.cores_shared and run.config["system"].get("cpu_quota_per_node") is None:
         yield from _taken(run, path, "other processes", lambda span: span.busy_s - span.own_s)
 
 
@@ -136,7 +136,7 @@ def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
     if "control_off" not in table:
         return
     emulated = measured(table, "images_per_s")
-    emulated = emulated[emulated["cpus_per_node"].notna()]
+    emulated = emulated[emulated["cpu_quota_per_node"].notna()]
     for experiment, rows in emulated.groupby("experiment", sort=False):
         beyond = rows[rows["control_off"].abs() > rows["flat_within_fraction"]]
         if not beyond.empty:

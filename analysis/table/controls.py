@@ -27,7 +27,7 @@ def attach(local: pd.DataFrame) -> pd.DataFrame:
     The control is on as many nodes, or on the next larger number that has one: fewer nodes disturb each other less. One
     node is not disturbed: 0.
     """
-    emulated = local[local["cpus_per_node"].notna()]
+    emulated = local[local["cpu_quota_per_node"].notna()]
     if not emulated["kind"].eq("control").any():
         return local
     controls = _row_dicts(deviations(emulated).dropna(subset="control_off"))
@@ -103,7 +103,9 @@ def why_invalid(local: pd.DataFrame) -> pd.Series:
         for nodes, off, bound in zip(*(local[name].fillna(0.0) for name in columns), strict=True)
     ]
     reasons = pd.Series(texts, local.index, dtype=object).where(_disturbed(local), "")
-    reasons = reasons.mask(local["cpus_per_node"].notna() & local["control_off"].isna(), "emulated without a control")
+    reasons = reasons.mask(
+        local["cpu_quota_per_node"].notna() & local["control_off"].isna(), "emulated without a control"
+    )
     return reasons.mask(_shared(local), "ranks shared cores")
 
 
@@ -117,7 +119,7 @@ def _disturbed(local: pd.DataFrame) -> pd.Series:
 
 def control_note(local: pd.DataFrame, name: Callable[[str], str]) -> str:
     """Return the result of the control of these rows as a note; "" without emulated nodes. name: of a model."""
-    rows = local[local["cpus_per_node"].notna()]
+    rows = local[local["cpu_quota_per_node"].notna()]
     if rows.empty:
         return ""
     disturbed = rows[_disturbed(rows)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from train.record.recorded_config import LAUNCH_PLAN, NOT_MEASURED
+from train.record.recorded_config import LAUNCH_PLAN, NOT_MEASURED, hashed_name
 
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")
@@ -147,6 +147,6 @@ def _columns(run: Facts, axis: str, varied: frozenset[str]) -> dict[str, Any]:
 
 def _digest(run: Facts, without: Iterable[str]) -> str:
     """Return a short digest of the configuration without these keys."""
-    values = {key: value for key, value in run.config.items() if key not in without}
+    values = {hashed_name(key): value for key, value in run.config.items() if key not in without}
     text = json.dumps([values, run.machine], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

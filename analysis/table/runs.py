@@ -136,7 +136,7 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
     On emulated nodes a point of one rank is a control too: it exchanges nothing. If images are read, arms with a batch
     in memory are left out: they only serve to split a step.
     """
-    machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
+    machine, emulated = _machine(run), run.config["system"].get("cpu_quota_per_node") is not None
     arms, selection = rounds.arms(run.config), run_selection(run)
     complete = rounds.complete_rounds(rounds.run_rates(run), len(arms) - len(run.arms_left_out))
     whole = {number: rates for number, rates in complete.items() if all_rounds or number in selection.counting}
@@ -171,7 +171,7 @@ def _whole_job(run: RunRecord) -> int | None:
     None if nodes are emulated, as they start without quotas, or if the launch failed.
     """
     arms = run.config["rounds"]
-    if run.status != "complete" or run.arm_keys or run.config["system"].get("cpus_per_node") is not None:
+    if run.status != "complete" or run.arm_keys or run.config["system"].get("cpu_quota_per_node") is not None:
         return None
     largest = (i for i, arm in enumerate(arms) if arm["allreduce"] and arm["nodes"] == run.config["nodes"])
     return next((i for i in largest if "nodes" in arms[i]["swept"] and arms[i]["role"] == "point"), None)
@@ -225,7 +225,7 @@ def _machine(run: RunRecord) -> str:
     host = run.environment.hosts[0]
     processor = host.gpus[0] if run.config["device"] == "gpu" and host.gpus else host.cpu_model
     name = f"{processor}, {counted(host.cores, 'core')}"
-    cpus = run.config["system"].get("cpus_per_node")
+    cpus = run.config["system"].get("cpu_quota_per_node")
     return name if cpus is None else f"{name}; emulated: {100 * cpus:.4g} % of a core a node"
 
 
@@ -254,7 +254,7 @@ def _gpu(run: RunRecord) -> str:
 
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     config = run.config
-    cpus = config["system"].get("cpus_per_node")
+    cpus = config["system"].get("cpu_quota_per_node")
     trained = _training_columns(config) if config.get("allreduce_sweep") is None else {}
     return trained | {
         "source": "local",
@@ -286,7 +286,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
         "gradients": config["distribution"].get("gradients", ""),
         "learning_rate": run.learning_rate,
-        "cpus_per_node": cpus,
+        "cpu_quota_per_node": cpus,
         "link_mbit_per_s": config["system"].get("link_mbit_per_s"),
         "assumed": ", ".join(config.get("assumed", [])),
         "flat_within_fraction": config["launcher"]["flat_within_fraction"] if cpus is not None else None,

@@ -93,7 +93,7 @@ LOCAL_COLUMNS = (
     Column("learning_rate", "number", minimum=0),  # of the whole job, scaled with its ranks
     Column("image_size", "integer", above=0),
     Column("parameters", "integer", above=0),
-    Column("cpus_per_node", "number", above=0),  # of an emulated node
+    Column("cpu_quota_per_node", "number", above=0),  # of an emulated node
     Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
     Column("flat_within_fraction", "number", above=0),  # the bound of control_off
     Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state

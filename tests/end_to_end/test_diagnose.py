@@ -128,7 +128,7 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
 def test_a_slow_link_is_named(tmp_path: Path):
     if isinstance(means := cgroups.find(), str):
         pytest.skip(means)
-    emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpus_per_node=0.8")
+    emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpu_quota_per_node=0.8")
     model = ("model=digits_cnn", "batch_per_rank=1", "--only=digits_cnn-rounds")
     measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")
     [record] = records(tmp_path)

@@ -13,7 +13,7 @@ from train.launch import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
-SWEEP = ("experiment=network_sweep", "nodes=2", "system.cpus_per_node=0.3", "system.link_mbit_per_s=1,null")
+SWEEP = ("experiment=network_sweep", "nodes=2", "system.cpu_quota_per_node=0.3", "system.link_mbit_per_s=1,null")
 ENDLESS = ("measure.design=rounds", "measure.budget_s=3600", "measure.repeats=1")
 
 
@@ -38,7 +38,7 @@ def test_one_node_alone_has_the_batch_of_the_largest_point_where_nobody_is_joine
     """Strong scaling: the control on one node shares a compiled step with the point on two, and runs before it."""
     strong = ("experiment=strong_scaling", "nodes=2", "batch_per_rank=null", "global_batch=8", "measure.design=rounds")
     short = ("measure.precision_fraction=0.9", "measure.budget_s=1")  # short windows, and no second launch
-    emulated = ("launcher=emulated", "system.cpus_per_node=0.4")
+    emulated = ("launcher=emulated", "system.cpu_quota_per_node=0.4")
     command = launch_command(tmp_path / "results", *strong, *emulated, *short)
     succeed(*command, variables=patch_ranks(tmp_path / "patch", rounds(1)))
     [curve] = records(tmp_path / "results")

@@ -170,7 +170,7 @@ class Arm:
 WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
 
 # The configuration of emulated nodes, each with a fifth of a core.
-QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
+QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpu_quota_per_node": 0.2, "link_mbit_per_s": None}}
 QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
 # The arguments of a control.
 NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}

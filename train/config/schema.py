@@ -195,7 +195,7 @@ class Measure:
     )
     curve_budget_s: float = field(default=220.0, metadata=allow(above=0, unit="s"))
     # The numbers of nodes with a control without allreduce: the largest, all, or none.
-    control: str = field(default="largest", metadata=allow(names=("largest", "all", "none")))
+    controls: str = field(default="largest", metadata=allow(names=("largest", "all", "none")))
     # Rounds also measure the parts of a step: each point's exchange alone, and each point with its batch in memory.
     split: bool = False
     # The arms compete (train/launch/plan/launches.py): those that are significantly slower are not launched again.
@@ -397,7 +397,7 @@ class System:
     # null: all cores of a host; if nodes share this machine, its cores // the largest number of nodes
     cores_per_node: int | None = field(metadata=allow(minimum=1, null="all cores of the node"))
     # CPU quota of a node, in cores.
-    cpus_per_node: float | None = field(default=None, metadata=allow(above=0, null="no limit"))
+    cpu_quota_per_node: float | None = field(default=None, metadata=allow(above=0, null="no limit"))
     # Bandwidth of a node's link in each direction.
     link_mbit_per_s: float | None = field(default=None, metadata=allow(above=0, unit="Mbit/s", null="no limit"))
     # Emulate nodes with CPU quotas, where possible, when they need more cores than this machine has.
@@ -514,7 +514,7 @@ class RunConfig:
         if self.program:
             yield self.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
             why = "the kit cannot limit a program to quotas; take as many nodes as there are cores at most"
-            yield self.system.cpus_per_node is None, "system.cpus_per_node", why
+            yield self.system.cpu_quota_per_node is None, "system.cpu_quota_per_node", why
         why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
         yield settings.backend != "none" or ranks == 1, "distribution.backend", why
         why = "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling"

@@ -61,7 +61,7 @@ class Group:
 class NodeLimits:
     """The limits of emulated nodes while they measure."""
 
-    cpus_per_node: float | None = None  # cores' worth of time; None: no limit
+    cpu_quota_per_node: float | None = None  # cores' worth of time; None: no limit
     separate_networks: bool = False  # each node has its own network
     link_mbit_per_s: float | None = None  # of each node's link, in each direction; None: no limit
 
@@ -141,7 +141,7 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
         container=config.container,
         shared=_shared(config, folder, (*process.recorded_variables(), *env), on_this_machine=not hosts),
         limits=NodeLimits(
-            config.system.cpus_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
+            config.system.cpu_quota_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),
         program=config.program is not None,
         groups=tuple(

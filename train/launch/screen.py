@@ -122,7 +122,7 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 def _cells(point: Point) -> list[str]:
     config = point.config
-    cores = config.system.cpus_per_node or config.system.cores_per_node
+    cores = config.system.cpu_quota_per_node or config.system.cores_per_node
     ranks, servers = config.ranks_of_job, config.distribution.server_nodes
     processes = f"{ranks - servers} + {servers} server{'s' * (servers > 1)}" if servers else str(ranks)
     numbers = [processes, str(cores), str(config.threads_per_rank)]

@@ -76,7 +76,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
             runner.exchange(index, 0)  # traced, not measured
         context.gate.wait_for_quota()
         runner.limited = True
-        if config.system.cpus_per_node is not None and not earlier:
+        if config.system.cpu_quota_per_node is not None and not earlier:
             times_s = {arms: _step_s(runner, arms) for arms in times_s}
         steps = {arms: _steps(config, step_s) for arms, step_s in times_s.items()}
         if context.all_ranks.rank == 0:
@@ -167,7 +167,7 @@ def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
     Rank groups may have the same cores, as they take turns.
     """
     own = [(seat.host, seat.cores, 1) for seat in seats if seat.rank_group == placement.rank_group()]
-    return config.system.cpus_per_node is not None or placement.shared_on_a_host(own)
+    return config.system.cpu_quota_per_node is not None or placement.shared_on_a_host(own)
 
 
 def _step_s(runner: WindowRunner, arms: ArmSet) -> float:
@@ -222,7 +222,7 @@ def _steps(config: RunConfig, step_s: float) -> Length:
     A window must be long compared with the barrier at its end. Long steps need no untimed step before them: the extra
     time of a first step does not matter then.
     """
-    barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _QUOTA_BARRIER_S
+    barrier_s = _BARRIER_S if config.system.cpu_quota_per_node is None else _QUOTA_BARRIER_S
     if config.launch.rank_groups_at_once:  # the barrier is Horovod's, which ends with a cycle
         barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction

@@ -24,7 +24,11 @@ def _from_4(fields: Fields) -> None:
 
 
 def _from_5(fields: Fields) -> None:
-    """Change nothing: version 6 has more fields."""
+    """Call the CPU quota of a node by that name, and the controls of a measurement."""
+    config = fields["config"]
+    for section, old, new in (("system", "cpus_per_node", "cpu_quota_per_node"), ("measure", "control", "controls")):
+        if old in config.get(section, {}):
+            config[section][new] = config[section].pop(old)
 
 
 OLDEST = 4

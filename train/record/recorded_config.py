@@ -35,7 +35,7 @@ NOT_MEASURED = frozenset(
         *("model.parameters", "model.activation_bytes_per_image", "dataset.ordered", "dataset.data_dir"),
         *("measure.name", "measure.repeats", "measure.batch_per_rank", "measure.global_batch", "measure.total_steps"),
         *("measure.usage_period_s", "measure.design", "measure.precision_fraction", "measure.budget_s"),
-        *("measure.control", "measure.curve_budget_s", "measure.compete"),
+        *("measure.controls", "measure.curve_budget_s", "measure.compete"),
         *("launcher.timeout_s", "launcher.by_hand", "launcher.cores_fraction", "launcher.flat_within_fraction"),
         *("launcher.hosts", "launcher.order", "launcher.split", "launcher.assumed_run_s", "launcher.time_limit_s"),
         *("container.image", "container.mpi_home"),
@@ -45,6 +45,8 @@ NOT_MEASURED = frozenset(
         *("system.name", "system.emulate", "system.account", "system.longest_s", "system.remark"),
     )
 )
+# Today's name of a key -> its name in hashes, which keep the first one: a new name is no other measurement.
+_HASHED_NAMES = {"system.cpu_quota_per_node": "system.cpus_per_node"}
 # Keys that a launcher adds to a configuration that measures several points in one launch.
 LAUNCH_PLAN = frozenset({"rounds", "rank_groups", "rank_groups_at_once", "join_in_turn"})
 # Keys that an allreduce sweep does not use.
@@ -99,7 +101,7 @@ class _Program(_Named):
 
 class _System(_Named):
     cores_per_node: Count | None = None
-    cpus_per_node: _Number | None = None
+    cpu_quota_per_node: _Number | None = None
     link_mbit_per_s: _Number | None = None
 
 
@@ -187,6 +189,11 @@ def is_measured(key: str) -> bool:
     return not any(key == listed or key.startswith(f"{listed}.") for listed in NOT_MEASURED)
 
 
+def hashed_name(key: str) -> str:
+    """Return the name of a dotted key in hashes."""
+    return _HASHED_NAMES.get(key, key)
+
+
 def values_hash(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:
     """Return the hexadecimal SHA-256 of the values of a resolved configuration that change what is measured.
 
@@ -202,5 +209,5 @@ def _without(value: Any, unused: frozenset[str], prefix: str = "") -> Any:
         return [_without(item, unused, prefix) for item in value]
     if not isinstance(value, Mapping):
         return value
-    used = {name: inner for name, inner in value.items() if f"{prefix}{name}" not in unused}
-    return {name: _without(inner, unused, f"{prefix}{name}.") for name, inner in used.items()}
+    used = {f"{prefix}{name}": inner for name, inner in value.items() if f"{prefix}{name}" not in unused}
+    return {hashed_name(key).rpartition(".")[2]: _without(inner, unused, f"{key}.") for key, inner in used.items()}

@@ -9,7 +9,7 @@ from tests.helpers.run_records import NO_ALLREDUCE, Arm, make_rounds, save
 
 
 def emulated(link: float | None, nodes: int = 4) -> dict:
-    system = {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.4, "link_mbit_per_s": link}
+    system = {"name": "laptop", "cores_per_node": 1, "cpu_quota_per_node": 0.4, "link_mbit_per_s": link}
     return {
         "experiment": "network_sweep", "model": "alexnet", "nodes": nodes, "batch_per_rank": 8, "system": system,
         "launcher": {"name": "emulated", "flat_within_fraction": 0.1},

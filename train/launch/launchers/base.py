@@ -85,8 +85,8 @@ class Launcher(ABC):
         if not self.quotas:
             separate = settings.separate_networks
             check(not separate, "launcher.separate_networks", separate, "needs launcher=emulated")
-            cpus = config.system.cpus_per_node
-            check(cpus is None, "system.cpus_per_node", cpus, "needs launcher=emulated")
+            cpus = config.system.cpu_quota_per_node
+            check(cpus is None, "system.cpu_quota_per_node", cpus, "needs launcher=emulated")
         elastic = config.distribution.elastic
         why = "needs launcher=ssh: hosts that can be lost and come back"
         check(self.elastic or not elastic, "distribution.elastic", elastic, why)
@@ -111,8 +111,8 @@ class Launcher(ABC):
         """
         return placement.share(machine.cores, max_nodes)
 
-    def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
-        """Return the quota of each node in cores' worth of time, if system.cpus_per_node is null; None: no quota."""
+    def cpu_quota_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
+        """Return the CPU quota of each node, in cores, if system.cpu_quota_per_node is null; None: no quota."""
         return None
 
     # ---- checks before anything starts ----

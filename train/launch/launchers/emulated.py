@@ -47,8 +47,8 @@ class QuotaEnforcer:
 
     def __init__(self, job: Job, method: QuotaMethod, name: str) -> None:
         """Limit nothing before `update`. name: of the job's networks if it has any."""
-        assert job.limits.cpus_per_node is not None
-        self._job, self._cpus, self._name = job, job.limits.cpus_per_node, name
+        assert job.limits.cpu_quota_per_node is not None
+        self._job, self._cpus, self._name = job, job.limits.cpu_quota_per_node, name
         self._method, self._groups = method, Groups(method, job.folder.name, len(job.nodes.hosts))
         self._awake: list[subprocess.Popen[bytes]] = []
         self.quotas: list[NodeQuota] = []
@@ -123,7 +123,7 @@ class Emulated(Local):
             raise ConfigError(f"launcher=emulated: nodes with separate networks need CPU quotas: {machine.no_quotas}")
         return Local.name
 
-    def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
+    def cpu_quota_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
         """Return the quota of a node: its share of launcher.cores_fraction of the machine, at the largest point."""
         return cgroups.per_node(machine.cores, max_nodes, experiment.launcher.cores_fraction)
 
@@ -134,7 +134,7 @@ class Emulated(Local):
 
     def notes(self, config: RunConfig) -> list[str]:
         """Return how the nodes are emulated."""
-        percent = 100 * (config.system.cpus_per_node or 0)
+        percent = 100 * (config.system.cpu_quota_per_node or 0)
         return [
             f"Nodes are emulated: each is limited to {percent:.4g} % of a core from its warm-up on. They are also "
             "measured without allreduce: nodes that do not disturb each other are then as fast as one alone."

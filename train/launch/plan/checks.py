@@ -103,7 +103,7 @@ def check_points(points: Sequence[Point], launcher: Launcher) -> None:
 
 def shares_cores(config: RunConfig, available: list[int]) -> bool:
     """Return whether ranks of this machine compete for cores; those that are limited to a quota do not."""
-    return config.system.cpus_per_node is None and placement.shared(placement.cores_of_ranks(config, available))
+    return config.system.cpu_quota_per_node is None and placement.shared(placement.cores_of_ranks(config, available))
 
 
 def shared_core_warnings(points: Sequence[Point], machine: Machine) -> list[str]:

@@ -63,7 +63,7 @@ def design(
             reasons[f"{curve.name}: its {curve.config.ranks_of_job} processes do not fit into memory together"] = None
         else:
             curves.append(curve)
-            if _axis(group[0]) == _NODES and group[0].config.system.cpus_per_node is None:
+            if _axis(group[0]) == _NODES and group[0].config.system.cpu_quota_per_node is None:
                 smaller = [p for p in group if p.config.nodes < curve.config.nodes]
                 smaller = [p for p in smaller if p.config.distribution.allreduce]
                 single += [_with_measure(p, repeats=max(1, p.config.measure.repeats // 2)) for p in smaller]
@@ -127,12 +127,12 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         controller = point.config.distribution.controller
         if controller != "gloo":
             return f"distribution.controller={controller}: ranks that wait take time from those that work"
-        if point.config.system.cpus_per_node is not None and (why := _not_in_turn(point.config.distribution)):
+        if point.config.system.cpu_quota_per_node is not None and (why := _not_in_turn(point.config.distribution)):
             return f"{why}, and each arm of emulated nodes joins again"
     if len({_process(point.config) for point in group}) > 1:
         if hosts_apart:
             return f"launcher={config.launcher.name}: processes of different setups share a launch on one machine only"
-        if config.device == "gpu" or config.system.cpus_per_node is not None:
+        if config.device == "gpu" or config.system.cpu_quota_per_node is not None:
             return "processes of different setups share a launch where their nodes have whole cores, and no GPU"
     return ""
 
@@ -165,7 +165,7 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
         rounds=tuple(arms),
         rank_groups=_rank_groups(first.config, group_configs),
         rank_groups_at_once=bool(group_configs) and _fit_at_once(group_configs, cores),
-        join_in_turn=first.config.system.cpus_per_node is not None and first.config.ranks > 1,
+        join_in_turn=first.config.system.cpu_quota_per_node is not None and first.config.ranks > 1,
     )
     config = replace(first.config, launch=launch)
     swept = {key: value for key, value in first.swept.items() if key not in (axis, LINK)}
@@ -196,11 +196,11 @@ def _fit_at_once(configs: Sequence[RunConfig], cores: int) -> bool:
 def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
     """Return the arms of a curve over nodes, the smallest point first, as the base of all speedups.
 
-    They include the controls without allreduce that measure.control selects.
+    They include the controls without allreduce that measure.controls selects.
     """
     points = [p for p in group if p.role != "control"]
     largest = _largest(group)
-    control = largest.config.measure.control
+    control = largest.config.measure.controls
     controlled = [] if control == "none" else points if control == "all" else [largest]
     arms = arms + [
         msgspec.structs.replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)

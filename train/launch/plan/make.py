@@ -88,7 +88,7 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
     all_points = [point for point, _ in points.values()]
     if not experiment.config.arms:
-        all_points = _with_controls(list(points.values()), experiment.composed.measure.control)
+        all_points = _with_controls(list(points.values()), experiment.composed.measure.controls)
     all_points = with_bases(all_points) if experiment.config.arms else all_points
     return Plan(machine, launcher, tuple(all_points), left_out=tuple(left_out))
 
@@ -107,9 +107,9 @@ def _with_launcher(
 def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine) -> list[str]:
     """Return the overrides that give each node its cores, and its quota if it has one: the same at every point."""
     composed, overrides = experiment.composed, []
-    if composed.system.cpus_per_node is None:
-        cpus = launcher.cpus_per_node(composed, machine, experiment.max_nodes)
-        overrides += [f"system.cpus_per_node={cpus}"] if cpus is not None else []
+    if composed.system.cpu_quota_per_node is None:
+        cpus = launcher.cpu_quota_per_node(composed, machine, experiment.max_nodes)
+        overrides += [f"system.cpu_quota_per_node={cpus}"] if cpus is not None else []
     if composed.system.cores_per_node is None:
         cores = launcher.cores_per_node(composed, machine, experiment.max_nodes)
         overrides.append(f"system.cores_per_node={cores}")
@@ -139,7 +139,7 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
 
 
 def _with_controls(points: Sequence[tuple[Point, ArmSpec]], control: str) -> list[Point]:
-    """Return the points, and the controls that measure.control selects, with the single nodes that these need."""
+    """Return the points, and the controls that measure.controls selects, with the single nodes that these need."""
     largest = max(point.config.nodes for point, _ in points)
     counts = {"none": (0,), "largest": (0, 1, largest)}.get(control)
     return [point for point, arm in points if counts is None or arm.controlled_nodes in counts]

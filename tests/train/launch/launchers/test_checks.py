@@ -22,7 +22,7 @@ TIMED = "launcher=emulated: its quotas hold for timed training steps"
     [
         (["distribution.elastic=true", "measure.epochs=1"], "distribution.elastic=True: needs launcher=ssh"),
         (["launcher.separate_networks=true"], "launcher.separate_networks=True: needs launcher=emulated"),
-        (["system.cpus_per_node=0.5"], "system.cpus_per_node=0.5: needs launcher=emulated"),
+        (["system.cpu_quota_per_node=0.5"], "system.cpu_quota_per_node=0.5: needs launcher=emulated"),
         (["launcher.hosts=[a,b]"], "launcher.hosts=a,b: launcher=local takes none; choose launcher=ssh"),
         (["launcher=slurm", "launcher.hosts=[a]"], "launcher.hosts=a: launcher=slurm takes none; choose launcher=ssh"),
         (["launcher=ssh"], "launcher.hosts=none: 1 node needs a host: make ... LAUNCHER=ssh HOSTS=a,b,c"),

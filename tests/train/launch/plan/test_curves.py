@@ -29,7 +29,7 @@ OVER_NODES = ["base 1x1", "point 2x1", "point 4x1", "control 4x1 alone"]
     ("overrides", "expected"),
     [
         ("weak_scaling nodes=4", [OVER_NODES]),
-        ("weak_scaling nodes=4 measure.control=none", [OVER_NODES[:3]]),
+        ("weak_scaling nodes=4 measure.controls=none", [OVER_NODES[:3]]),
         (  # the global batch is kept: each arm has its share
             "strong_scaling nodes=4 global_batch=8",
             [["base 1x8", "point 2x4", "point 4x2", "control 4x2 alone"]],
@@ -114,7 +114,7 @@ def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reas
 
 
 def test_precision_and_budget_make_no_other_curve():
-    changes = ("seed=0", "measure.precision_fraction=0.01", "measure.control=none")
+    changes = ("seed=0", "measure.precision_fraction=0.01", "measure.controls=none")
     first, same, different = (curves.config_hash(planned(*WEAK, change).curves[0].config) for change in changes)
     assert first == same != different
 

@@ -266,7 +266,7 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     for config in (point.config for point in points):
         assert (config.launcher.name, config.threads_per_rank) == ("emulated", 1)
         assert config.batch_per_rank == {"alexnet": 16, "googlenet": 8}[config.model.name]
-        assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also for a single one
+        assert config.system.cpu_quota_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also for a single one
     assert all(p.config.distribution.allreduce == (p.arm != "without-allreduce") for p in points)
     assert {point.arm_keys for point in points} == {()}
     explicit = plan_points("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
@@ -291,7 +291,7 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
 )
 def test_where_nodes_are_not_emulated(overrides, cores, no_quotas):
     points = plan_points(*f"experiment={overrides} model=tiny".split(), cores=cores, no_quotas=no_quotas)
-    assert {(p.config.launcher.name, p.config.system.cpus_per_node) for p in points} == {("local", None)}
+    assert {(p.config.launcher.name, p.config.system.cpu_quota_per_node) for p in points} == {("local", None)}
 
 
 def test_the_network_sweep_measures_its_controls_once():
@@ -312,7 +312,7 @@ def test_the_network_sweep_measures_its_controls_once():
     ]
     assert all(p.swept["system.link_mbit_per_s"] == p.config.system.link_mbit_per_s for p in points)
     assert points[0].arm_keys == ("distribution.allreduce", "system.link_mbit_per_s", "nodes")
-    assert {p.config.system.cpus_per_node for p in points} == {0.4}  # of four nodes, also for a single one
+    assert {p.config.system.cpu_quota_per_node for p in points} == {0.4}  # of four nodes, also for a single one
 
 
 def strong_points(*overrides):
@@ -329,8 +329,8 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
     on_4 = [("nodes4", 4, 4), ("nodes4-without-allreduce", 4, 4), ("nodes1-alone-as-1-of-4", 1, 4)]
     assert strong_points() == [*on_1, on_2[0], *on_4]
     assert strong_points("nodes=1,4,6") == [*on_1, *on_4]  # six nodes cannot share 16 images: the largest is four
-    assert strong_points("measure.control=all") == [*on_1, *on_2, *on_4]
-    assert strong_points("measure.control=none") == [on_1[0], on_2[0], on_4[0]]
+    assert strong_points("measure.controls=all") == [*on_1, *on_2, *on_4]
+    assert strong_points("measure.controls=none") == [on_1[0], on_2[0], on_4[0]]
 
 
 @pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
