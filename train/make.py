@@ -83,7 +83,8 @@ def _quoted(text: str) -> str:
 def _program(user: Variables) -> dict[str, str]:
     """Return the keys of the user's program: of the file PROGRAM=, then COMMAND=, RATE=, TIME=. Raises ValueError."""
     keys = program.file_keys(Path(user.text("PROGRAM"))) if user.text("PROGRAM") else {}
-    given = {key: user.text(key.upper()) for key in ("command", "rate", "time") if user.text(key.upper())}
+    variables = {"command": user.text("COMMAND"), "rate": user.text("RATE"), "time": user.text("TIME")}
+    given = {key: value for key, value in variables.items() if value}
     if keys.keys() | given.keys() >= {"rate", "time"}:
         keys = {key: value for key, value in keys.items() if key in given or key not in ("rate", "time")}
     keys |= given

@@ -77,6 +77,8 @@ def commands(kit, *arguments):
 @pytest.mark.parametrize("target", [name for name in help_targets() if name not in ("help", "clean-env")])
 def test_no_value_is_run(kit, monkeypatch, target):
     values = dict.fromkeys(sorted(variables() - {"ARGS", "DEVICE", "PYTHON"}), NASTY) | dict.fromkeys(SWITCHES, "0")
+    (kit / NASTY).write_text("name: x")
+    values["PROGRAM"] = str(kit / NASTY)
     monkeypatch.setenv("PYTHON", str(kit / ".venv/bin/python"))
     half = dict(list(values.items())[::2])  # on the command line; the others are in the environment
     for name in values.keys() - half.keys():

@@ -8,7 +8,8 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from train.record import logs
 from train.record.record import PrintedRate
@@ -116,7 +117,7 @@ def printed_rate(output: str, reading: Reading) -> PrintedRate:
     if pattern:
         kind, every = ("RATE" if reading.rate else "TIME"), _matches(text, reading)
     else:
-        kind, every = _known(text, reading)
+        kind, every, reading = _known(text, reading)
     if not every:
         raise RateError(_no_rate(text, pattern))
     found = every[reading.skip :]
@@ -219,8 +220,28 @@ def _decimal_mark(body: str, token: str, line: str, decimal: str | None) -> str:
     return decimal or mark
 
 
-def _known(text: str, reading: Reading) -> tuple[str, list[_Found]]:
-    """Return the kind of a known log, and its rates and times."""
+# Logs whose line with the rate of the whole job is known: a pattern, and what else is known of it. Their own rows are
+# found in each log, so the last or the median of the later ones counts.
+_LINES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("LAMMPS", {"rate": r"^Performance: .*?{rate} timesteps/s"}),
+    ("GROMACS", {"rate": r"^Performance: +{rate} +[\d.]+$", "unit": "ns/day"}),
+    ("HPCG", {"rate": r"HPCG result is VALID with a GFLOP/s rating of[=:] ?{rate}", "unit": "GFLOP/s"}),
+    ("nccl-tests", {"rate": r"^# Avg bus bandwidth *: {rate}", "unit": "GB/s"}),
+    ("Hugging Face's Trainer", {"rate": r"'train_samples_per_second': '?{rate}", "unit": "samples/s"}),
+    ("DeepSpeed", {"rate": r"RunningAvgSamplesPerSec={rate}", "unit": "samples/s", "pick": "last"}),
+    ("timm", {"rate": r"^Train: \d+ \[.*, +[\d.]+/s +\([\d.]+s, +{rate}/s\)", "unit": "images/s", "pick": "last"}),
+    ("nanoGPT", {"time": r"^iter \d+: loss [\d.]+, time {time}ms", "pick": "median", "skip": 1}),
+    ("Lightning", {"rate": r"^Epoch \d+:.*100%.*, +{rate}it/s", "pick": "last"}),
+)  # fmt: skip
+
+
+def _known(text: str, reading: Reading) -> tuple[str, list[_Found], Reading]:
+    """Return the kind of a known log, its rates and times, and how they are read."""
+    for kind, settings in _LINES:
+        stated = {name: value for name, value in vars(reading).items() if value != getattr(Reading(), name)}
+        own = replace(reading, **settings | stated)
+        if found := _matches(text, own):
+            return f"a log of {kind}", found, own
     kind, rows = logs.rows(text, "")
     found = []
     for row in rows:
@@ -230,7 +251,7 @@ def _known(text: str, reading: Reading) -> tuple[str, list[_Found]]:
             )
         elif step_s := row.get("step_s"):
             found.append(_Found(float(step_s), "s", f"line {row['line']}: {step_s} s a step", of_step=True))
-    return kind, found
+    return kind, found, reading
 
 
 def _rate(found: _Found, reading: Reading) -> float:

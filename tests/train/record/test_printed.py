@@ -35,6 +35,17 @@ Loop time of 1.98 on 4 procs for 100 steps with 4000 atoms
 
 Performance: 21835.6 tau/day, 50.5 timesteps/s, 202.1 katom-step/s
 """
+GROMACS = """\
+               Core t (s)   Wall t (s)        (%)
+       Time:       22.258       11.139      199.8
+                 (ns/day)    (hour/ns)
+Performance:        3.118        7.697
+"""
+TRAINER = "{'train_runtime': 12.3, 'train_samples_per_second': 8.125, 'train_steps_per_second': 1.0, 'epoch': 1.0}\n"
+TIMM = """\
+Train: 0 [   0/1251 (  0%)]  Loss: 6.95 (6.95)  Time: 2.004s,  127.77/s  (2.004s,  127.77/s)  LR: 1.000e-05
+Train: 0 [  50/1251 (  4%)]  Loss: 6.94 (6.95)  Time: 0.246s, 1040.65/s  (0.280s,  914.29/s)  LR: 1.000e-05
+"""
 OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batch of 64
 
 
@@ -47,6 +58,14 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         ("total images/sec: 75.21\n", {}, 75.21, "images/s"),  # tf_cnn_benchmarks
         (KERAS, {}, 256, "images/s"),  # 64 images in 0.25 s: the first epoch traces
         (MLPERF, {}, 123.5, "images/s"),
+        (LAMMPS, {}, 50.5 * 64, "images/s"),
+        (GROMACS, {}, 3.118, "ns/day"),
+        (TRAINER, {}, 8.125, "samples/s"),
+        (TIMM, {}, 914.29, "images/s"),
+        (NANOGPT, {}, (640 + 800) / 2, "images/s"),  # the median of all rates but the first
+        (NANOGPT, {"pick": "last"}, 64 / 0.08, "images/s"),
+        ("# Avg bus bandwidth    : 12.25 \n", {}, 12.25, "GB/s"),
+        ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
         ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)"}, 1234.5, ""),  # by two ranks, the same
         ("speed: 1,234.5 tokens/sec", {"rate": "speed: {rate}"}, 1234.5, "tokens/s"),
         ("speed: 1.2k tok/s", {"rate": "speed: {rate}"}, 1200, "tok/s"),
@@ -103,7 +122,7 @@ def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, 
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        (LAMMPS, "RATE='Performance: {rate}'"),
+        (LAMMPS.replace("timesteps/s", "moves/s"), "RATE='Performance: {rate}'"),
         (NANOGPT, "TIME='time {time}'"),
         ("samples: 3\nthroughput 12.5 samples/s\n", "RATE='throughput {rate}'"),
     ],

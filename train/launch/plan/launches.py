@@ -234,13 +234,33 @@ def program_speedups(points: Sequence[Point]) -> dict[str, Interval | None]:
 
 def program_result(planned: Sequence[Run]) -> str:
     """Return the result of the launches of a program as text; "" for other runs."""
+    points = _program_points(planned)
+    ranks, speedups_by_point = {point.name: point.config.ranks for point in points}, program_speedups(points)
     texts = [
         f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few launches for an interval"
-        for name, i in program_speedups(_program_points(planned)).items()
+        for name, i in speedups_by_point.items()
     ]
-    return "; ".join(texts)
+    smallest = min(ranks.values(), default=1)
+    above = [name for name, i in speedups_by_point.items() if i and i.low > ranks[name] / smallest]
+    if above:
+        texts.append(
+            f"warning: the efficiency of {', '.join(above)} is above 1 in its whole interval; check that each size "
+            "does the work that program.scaling says, and that the number is a rate (RATE=) or a time (TIME=)"
+        )
+    return "; ".join(filter(None, [*texts, _others_text(program_records(planned))]))
 
 
+def _others_text(records: Sequence[RunRecord]) -> str:
+    """Return how much of a program's cores other processes took; "" if that is little, or not known."""
+    used = [facts.cores for record in records if (facts := record.program) and facts.cores]
+    shares = [max(0.0, cores.busy_s - cores.own_s + cores.steal_s) / cores.wall_s for cores in used]
+    if not shares or max(shares) < _LITTLE:
+        return ""
+    least, most = (f"{100 * share:.2g}" for share in (min(shares), max(shares)))
+    return f"others took {most if least == most else f'{least} to {most}'} % of a core meanwhile"
+
+
+_LITTLE = 0.03  # of a core: below it, the kernel's count is that of an idle machine
 MIN_LAUNCHES = 3  # of every arm that is not dropped
 _MIN_DEGREES = 4
 _RISK = 0.05  # that an arm as fast as the leading one is dropped, over all launches

@@ -15,7 +15,7 @@ from train.launch.plan.runs import Run
 from train.record import files
 from train.record.files import write_once
 from train.record.intervals import Spread
-from train.record.record import RECORD_NAME, CoreUse, PrintedRate, Rank, dumps
+from train.record.record import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def program(tmp_path):
     return [Run(point, repeat) for repeat in range(6) for point in points]
 
 
-def add_printed(runs, rates, job_s=1.0):
+def add_printed(runs, rates, job_s=1.0, program=None):
     """The records of launches that printed these rates, by the number of nodes."""
     for run in runs:
         config = run.point.config
@@ -115,6 +115,7 @@ def add_printed(runs, rates, job_s=1.0):
             repeat=run.repeat,
             job_s=job_s,
             printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
+            program=program,
         )
         folder, _ = files.new_run(run.home, run.repeat)
         write_once(folder / RECORD_NAME, dumps(record))
@@ -125,6 +126,18 @@ def test_a_program_is_launched_until_its_speedups_are_precise(program):
     add_printed(program, {1: [10.0] * 6, 2: [18.0] * 6})
     assert launches.more_program_launches(program) == []
     assert launches.program_result(program) == "nodes2 1.8x (1.8 to 1.8)"
+
+
+def test_an_efficiency_above_1_is_doubted(program):
+    add_printed(program, {1: [10.0] * 6, 2: [31.0] * 6})
+    assert "warning: the efficiency of nodes2 is above 1 in its whole interval" in launches.program_result(program)
+
+
+def test_a_program_beside_others_is_reported(program):
+    used = CoreUse(wall_s=10.0, own_s=8.0, busy_s=12.0, steal_s=0.0)
+    facts = ProgramFacts(["run"], {}, "", [], 0, used)
+    add_printed(program, {1: [10.0] * 6, 2: [18.0] * 6}, program=facts)
+    assert launches.program_result(program).endswith("; others took 40 % of a core meanwhile")
 
 
 def test_a_program_that_scatters_is_launched_again_until_the_budget_ends(program):
