@@ -79,7 +79,7 @@ def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
     return rows.drop(index=in_rounds.index[launch.cumcount() > 0])
 
 
-def in_rounds(row: Row) -> bool:
+def measured_in_rounds(row: Row) -> bool:
     """Return whether a row from `measured` is of a launch in rounds."""
     return not pd.isna(row.get("round"))
 
@@ -210,7 +210,7 @@ def rates(curve: pd.DataFrame) -> pd.Series:
     quantity = curve["quantity"].iloc[0]
     if quantity in TIMES:
         return metrics.rate(1.0, curve["value"])
-    return metrics.whole_job(curve["value"], curve["ranks"].astype(float)) if quantity in PER_RANK else curve["value"]
+    return metrics.job_total(curve["value"], curve["ranks"].astype(float)) if quantity in PER_RANK else curve["value"]
 
 
 def times_as_fast(row: Row, base: Row, value: float, base_value: float) -> float:
@@ -221,7 +221,7 @@ def times_as_fast(row: Row, base: Row, value: float, base_value: float) -> float
     if row["unit"] == "s":
         return metrics.speedup(metrics.rate(1.0, value), metrics.rate(1.0, base_value))
     if row["quantity"] in PER_RANK:
-        value, base_value = metrics.whole_job(value, row["ranks"]), metrics.whole_job(base_value, base["ranks"])
+        value, base_value = metrics.job_total(value, row["ranks"]), metrics.job_total(base_value, base["ranks"])
     return metrics.speedup(value, base_value)
 
 

@@ -109,7 +109,7 @@ def _rate(point: Row, steps: Sequence[Row]) -> float:
     """Return the work per second of all ranks: images, or equal work for a time without printed steps."""
     if point["unit"] == "s":
         return metrics.rate(steps[0]["value"] * point["global_batch"] if steps else 1.0, point["value"])
-    return metrics.whole_job(point["value"], point["ranks"] if point["quantity"] in PER_RANK else 1)
+    return metrics.job_total(point["value"], point["ranks"] if point["quantity"] in PER_RANK else 1)
 
 
 def _number(row: Row, quantity: str, value: float, unit: str, off: float) -> dict:

@@ -31,7 +31,7 @@ def per_rank(images_per_s: Value, ranks: Value | int) -> Value:
     return images_per_s / ranks
 
 
-def whole_job(images_per_s_per_rank: Value, ranks: Value | int) -> Value:
+def job_total(images_per_s_per_rank: Value, ranks: Value | int) -> Value:
     """Return the images/s of a whole job from those of each of its ranks."""
     return images_per_s_per_rank * ranks
 

@@ -31,10 +31,10 @@ from analysis.curves import (
     bases,
     cached_by_table,
     curves,
-    in_rounds,
     keeps_global_batch,
     lookup,
     measured,
+    measured_in_rounds,
     noises,
     other_points_noise,
     over_smallest,
@@ -105,7 +105,7 @@ def _ideal(row: Row, stated: pd.DataFrame) -> float:
 def _alleged(numbers: list[Number], row: Row, bounds: Bounds) -> list[bool]:
     """Return whether each number of a curve is outside the bounds; `few_rounds` names curves of too few rounds."""
     return [
-        is_outside and (number.has_interval or not in_rounds(row))
+        is_outside and (number.has_interval or not measured_in_rounds(row))
         for number, is_outside in zip(numbers, outside(numbers, bounds), strict=True)
     ]
 
@@ -116,7 +116,7 @@ def _with_scatter(curve: pd.DataFrame, shares: list[Number]) -> list[Number]:
     The scatter is that of all other points except the first. It is used if the interval then lies above 1.
     """
     base, *points = row_dicts(curve)
-    if in_rounds(base) or all(share.has_interval for share in shares):
+    if measured_in_rounds(base) or all(share.has_interval for share in shares):
         return shares
     scattered = []
     for row in points:
@@ -131,7 +131,7 @@ def _with_scatter(curve: pd.DataFrame, shares: list[Number]) -> list[Number]:
 def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Number]:
     """Return the speedup of each point of a curve over the first one, with its interval."""
     base, *points = row_dicts(curve)
-    if in_rounds(base):
+    if measured_in_rounds(base):
         paired = over_smallest(curve, table)
         return [paired[float(row["ranks"])]["speedup"] for row in points]
     return [speedup(row, base, noisy) for row in points]

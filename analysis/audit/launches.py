@@ -15,7 +15,7 @@ from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
 from analysis.thresholds import limit
-from train.record.record import Order, RunRecord
+from train.record.record import PlanPosition, RunRecord
 
 _ENOUGH_LAUNCHES = 3  # of a curve, to estimate how much they differ
 _DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that determine the cores of a rank
@@ -41,7 +41,7 @@ class Launch:
     rounds: int  # the fewest of an arm
     speedups: dict[str, Number] = field(compare=False)  # of each arm in rounds, in this launch
     cores: frozenset[tuple[str, int]]  # to which its ranks were bound, with their hosts
-    order: Order | None  # its position in the plan of the launcher, which makes one run after the other
+    order: PlanPosition | None  # its position in the plan of the launcher, which makes one run after the other
     planned: int  # launches of its point; 0: not known
     compete: bool  # launches of a point that is significantly slower are not made
     began_at: float | None  # seconds since the epoch; None: not known

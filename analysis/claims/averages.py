@@ -222,7 +222,7 @@ def _last_doubling(curve: Curve, at: int, share: bool, in_time: bool) -> Number:
     power = math.log(curve.images_per_s[-1] / curve.images_per_s[-2]) / math.log(curve.ranks[-1] / curve.ranks[-2])
     rate = float(curve.images_per_s[-1] * (at / curve.ranks[-1]) ** power)
     if share:
-        rate /= metrics.whole_job(float(curve.images_per_s[curve.base] / curve.ranks[curve.base]), at)
+        rate /= metrics.job_total(float(curve.images_per_s[curve.base] / curve.ranks[curve.base]), at)
     return unknown(metrics.rate(1.0, rate) if in_time else rate, n=2)
 
 
@@ -244,7 +244,7 @@ def _rate_bounds(curve: Curve, bounds: Bounds, at: int, share: bool, in_time: bo
     if share:
         if not len(curve.ranks):
             return Bounds()
-        ideal = metrics.whole_job(float(curve.images_per_s[curve.base] / curve.ranks[curve.base]), at)
+        ideal = metrics.job_total(float(curve.images_per_s[curve.base] / curve.ranks[curve.base]), at)
         return Bounds(low * ideal, high * ideal)
     if in_time:
         return Bounds(metrics.rate(1.0, high), metrics.rate(1.0, low) if low else float("inf"))

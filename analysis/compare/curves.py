@@ -145,7 +145,7 @@ def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) 
 def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[ComparedCurve]:
     rows = measured(table, *RATES, *PER_RANK)
     rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
-    job_rates = metrics.whole_job(rows["value"], rows["ranks"].astype(float))
+    job_rates = metrics.job_total(rows["value"], rows["ranks"].astype(float))
     yield from _curves(rows.assign(rate=rows["value"].mask(rows["quantity"].isin(PER_RANK), job_rates)), table, swept)
 
 

@@ -283,8 +283,8 @@ def with_fit(points: pd.DataFrame, fit: Fit) -> pd.DataFrame:
     fitted_s = fit.predicted_s(points)
     share = ((points["wall_s"] - cost.value) / (fitted_s - cost.value)).clip(lower=0)
     base = points.sort_values(["used", "ranks", "images_per_rank"], ascending=[False, True, False]).index[0]
-    images = metrics.whole_job(points["images_per_rank"], ranks).mask(points["impossible"])
-    by_speed = metrics.whole_job(points[SPEED], ranks)
+    images = metrics.job_total(points["images_per_rank"], ranks).mask(points["impossible"])
+    by_speed = metrics.job_total(points[SPEED], ranks)
     by_time = metrics.rate(images, points["wall_s"])
     return points.assign(
         fitted_s=fitted_s,

@@ -41,8 +41,8 @@ class Points:
 
 
 Draw = Callable[[Points], "Figure"]
-Where = Mapping[str, Any]  # column -> value, or a tuple of values
-WITH_CONTROL: Where = {"kind": ("measured", "control")}
+Selection = Mapping[str, Any]  # column -> value, or a tuple of values
+WITH_CONTROL: Selection = {"kind": ("measured", "control")}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Kind:
     key: str  # of its texts
     name: str
     draw: Draw
-    where: Where = field(default_factory=dict)
+    where: Selection = field(default_factory=dict)
     reads_records: bool = False  # it draws numbers that are in the records and not in the table
 
 
@@ -66,8 +66,8 @@ class Entry:
 
     id: str
     draw: Draw
-    published: Where | None = None
-    local: Where | None = None
+    published: Selection | None = None
+    local: Selection | None = None
     reads_records: bool = False
     texts: str = ""
 
@@ -95,7 +95,7 @@ class Entry:
         return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
 
 
-def select(table: pd.DataFrame, where: Where | None) -> pd.DataFrame:
+def select(table: pd.DataFrame, where: Selection | None) -> pd.DataFrame:
     """Return the rows whose columns have the value, or one of the values, in `where`; None gives no row."""
     if where is None:
         return table.iloc[:0]

@@ -286,7 +286,7 @@ def ideal(curve: Curve, at: Sizes) -> np.ndarray:
     """Return images/s if each rank were as fast as at the base of the speedups."""
     base = curve.base
     rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
-    return metrics.whole_job(np.full(len(at.ranks), rate), at.ranks)
+    return metrics.job_total(np.full(len(at.ranks), rate), at.ranks)
 
 
 def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
@@ -310,7 +310,7 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
 
     def rate(ln_s: np.ndarray) -> np.ndarray:
         step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
-        return metrics.whole_job(metrics.rate(at.batch, step_s), at.ranks)
+        return metrics.job_total(metrics.rate(at.batch, step_s), at.ranks)
 
     return Prediction(at, rate(value), rate(slowest), rate(fastest))
 

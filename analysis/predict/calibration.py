@@ -83,7 +83,7 @@ class Check:
     def measured(self) -> np.ndarray:
         """Images/s that were measured at each size beyond."""
         at = self.holdout.beyond
-        return metrics.whole_job(metrics.rate(at.batch, self.holdout.measured_s), at.ranks)
+        return metrics.job_total(metrics.rate(at.batch, self.holdout.measured_s), at.ranks)
 
     @property
     def error(self) -> np.ndarray:

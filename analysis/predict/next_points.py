@@ -99,7 +99,7 @@ def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
         batch *= float(curve.ranks[curve.base]) / ranks
     at = Sizes(np.array([ranks]), np.array([batch]))
     step_s = float(np.exp(extrapolated(curve, at, learned).ln_s[0]))
-    rate = metrics.whole_job(metrics.rate(batch, step_s), ranks)
+    rate = metrics.job_total(metrics.rate(batch, step_s), ranks)
     row = {"ranks": ranks, "batch": batch, "images_per_s": rate, "spread": math.nan}
     row |= {"repeats": float(np.median(curve.repeats))}
     order = np.argsort(np.append(curve.ranks, ranks), kind="stable")

@@ -163,7 +163,7 @@ def tidy(rows: pd.DataFrame) -> list[Curve]:
 def _points(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of a tidy table with the columns of `_curve`."""
     ranks, batch, per_node = (rows[name].astype(float) for name in ("ranks", "batch_per_rank", "ranks_per_node"))
-    rate = rows["value"].where(~rows["quantity"].isin(PER_RANK), metrics.whole_job(rows["value"], ranks))
+    rate = rows["value"].where(~rows["quantity"].isin(PER_RANK), metrics.job_total(rows["value"], ranks))
     return rows.assign(
         ranks=ranks, batch_per_rank=batch, ranks_per_node=per_node, images_per_s=rate, spread=math.nan, n=1.0
     )

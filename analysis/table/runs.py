@@ -156,7 +156,7 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
             values += [Value(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
         values += starmap(Value, hardware.throughput_bounds(run, index).items())
         point = _alone(run, index)
-        if index == _whole_job(run):
+        if index == _full_size_arm(run):
             values += _job(point, metrics.rate(1.0, statistics.fmean(1.0 / rates[index] for rates in whole.values())))
         yield _measured(point, machine, _columns(point, path, machine), values)
         if emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
@@ -165,7 +165,7 @@ def _arms(run: RunRecord, path: str, all_rounds: bool) -> Iterator[Measured]:
             yield _measured(control, machine, _columns(control, path, machine), values)
 
 
-def _whole_job(run: RunRecord) -> int | None:
+def _full_size_arm(run: RunRecord) -> int | None:
     """Return the arm that starts like the job of a launch in rounds: the largest point of a curve over nodes.
 
     None if nodes are emulated, as they start without quotas, or if the launch failed.

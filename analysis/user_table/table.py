@@ -478,7 +478,7 @@ def _derived(assembly: _Assembly) -> None:
         assembly.put("images_per_s_per_rank", runs["images_per_s"] / ranks, rounding["images_per_s"] / ranks)
     elif "images_per_s_per_rank" in runs:
         half = rounding["images_per_s_per_rank"] * ranks
-        assembly.put("images_per_s", metrics.whole_job(runs["images_per_s_per_rank"], ranks), half)
+        assembly.put("images_per_s", metrics.job_total(runs["images_per_s_per_rank"], ranks), half)
         for end in {"low", "high"} & {*runs}:
             runs[end] = runs[end] * ranks
     assembly.values = runs.drop(columns=[name for name in _UNSCOPED if name in runs])

@@ -11,7 +11,7 @@ def test_formulas_worked_by_hand():
     assert metrics.faster_fraction(319, 205) == pytest.approx(0.556, abs=0.0005)
     assert metrics.throughput(64, 10, 4.0) == 160
     assert metrics.per_rank(160.0, 4) == 40
-    assert metrics.whole_job(40.0, 4) == 160
+    assert metrics.job_total(40.0, 4) == 160
     assert [metrics.hops(members) for members in (1, 2, 4)] == [0, 1, 1.5]
     assert metrics.bus_bandwidth(1e9, 0.5, 4) == 3e9
 

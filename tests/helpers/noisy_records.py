@@ -11,7 +11,7 @@ import numpy as np
 from tests.helpers.run_records import WEAK, make_record, make_rounds
 from train.record import rounds as in_rounds
 from train.record.parts import Identity, JobEnd, RankPart, assemble
-from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, Order, RunRecord, Window
+from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, PlanPosition, RunRecord, Window
 
 CYCLE_S = 0.02
 _STARTED_AT = 1_764_000_000.0
@@ -202,7 +202,7 @@ def study(rng: Rng) -> list[RunRecord]:
             repeat_runs.append(rounds(rng, number=12, repeat=repeat, generation=1, **{"measure.repeats": 2}))
         runs += [repeat_runs[index] for index in rng.permutation(len(repeat_runs))]
     for position, run in enumerate(runs):
-        run.order = Order(0, position, len(runs))
+        run.order = PlanPosition(0, position, len(runs))
     again = next(run for run in runs if (run.point, run.repeat) == ("resnet50_nodes=2", 1))
     failed = make_record(nodes=2, steps=20, repeat=1, generation=1, failure=Failure("killed by signal 9", rank=1))
     again.generation, failed.order = 2, again.order

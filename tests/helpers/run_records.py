@@ -19,12 +19,12 @@ from train.record.record import (
     Host,
     HostState,
     MatrixProduct,
+    Operations,
     Rank,
     Role,
     RunRecord,
     Transfer,
     Usage,
-    Work,
 )
 
 # Seconds. The step times give 'timed' and 'warm_up'.
@@ -342,7 +342,7 @@ def with_roofline(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRe
 
     At 20 GFLOP an image that is 5 images/s a rank. The gradients are 0.1 GB.
     """
-    run.work = Work(operations_per_image=20 * 10**9, gradient_bytes=10**8)
+    run.work = Operations(operations_per_image=20 * 10**9, gradient_bytes=10**8)
     for rank in run.ranks:
         rank.matrix_products = [MatrixProduct(1000, [0.03, 0.02, 0.025], arm) for arm in arms]
         rank.transfers = [Transfer("tcp_ring", "127.0.0.1", 10**9, 1.0, arm) for arm in arms]

@@ -17,7 +17,7 @@ from train.distribution.horovod import ElasticHorovod, State
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.record.predictions import Predictions
-from train.record.record import Resize
+from train.record.record import GroupChange
 from train.task import Context
 
 
@@ -26,7 +26,7 @@ class _Values(TypedDict):
 
     progress: Progress
     hosts: tuple[str, ...]
-    resizes: tuple[Resize, ...]
+    resizes: tuple[GroupChange, ...]
 
 
 _Exchanged = _Values | tuple[int, int, int]  # or the latest change of the hosts, from rank 0
@@ -44,7 +44,7 @@ class Committed(State):
         self._ranks, self._variables = ranks, variables
         self.progress = Progress()
         self.hosts: tuple[str, ...] = ()
-        self.resizes: tuple[Resize, ...] = ()
+        self.resizes: tuple[GroupChange, ...] = ()
         self._copy()
         super().__init__(
             lambda value: ranks.from_rank_0(value, _Exchanged),
@@ -90,11 +90,11 @@ def change(before: Sequence[str], after: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def resized(state: Committed, hosts: tuple[str, ...], at_s: float) -> tuple[Resize, ...]:
+def resized(state: Committed, hosts: tuple[str, ...], at_s: float) -> tuple[GroupChange, ...]:
     """Return all changes of the ranks until they are on these hosts, `at_s` seconds after the launch of the job."""
     if not state.hosts or hosts == state.hosts:
         return state.resizes
-    latest = Resize(
+    latest = GroupChange(
         at_s=at_s,
         epoch=len(state.progress.epochs) + 1,
         step=state.progress.steps_before,

@@ -18,7 +18,7 @@ from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.loop.learner import Learner
 from train.loop.step import synchronize_devices
-from train.record.record import MatrixProduct, Work
+from train.record.record import MatrixProduct, Operations
 from train.task import Context
 
 _DTYPES = {"fp32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
@@ -73,7 +73,7 @@ def record_work(context: Context, learner: Learner) -> None:
     except NotCounted as error:
         _note(context, f"the compute limit is not known: {error}")
     sizes = [math.prod(variable.shape) * variable.dtype.size for variable in learner.model.trainable_variables]
-    context.part.add(work=Work(count, sum(sizes)))
+    context.part.add(work=Operations(count, sum(sizes)))
 
 
 def multiply(precision: str, burst_s: float, bursts: int = _BURSTS) -> MatrixProduct:

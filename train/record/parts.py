@@ -57,9 +57,9 @@ class RankPart:
     samples: list[summary.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: records.Environment | None = None
-    resizes: list[records.Resize] = field(default_factory=list)
+    resizes: list[records.GroupChange] = field(default_factory=list)
     weights_differ: bool | None = None
-    work: records.Work | None = None
+    work: records.Operations | None = None
     printed: records.PrintedRate | None = None
     program: records.ProgramFacts | None = None
     notes: list[str] = field(default_factory=list)
@@ -197,7 +197,7 @@ class Identity:
     arm: str | None = None
     role: records.Role | None = "point"
     arm_keys: Sequence[str] = ()
-    order: records.Order | None = None
+    order: records.PlanPosition | None = None
     rounds_end_s: float | None = None
     enough_rounds: int | None = None
 

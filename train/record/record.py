@@ -71,7 +71,7 @@ class Failure:
 
 
 @dataclass
-class Order:
+class PlanPosition:
     """The position of a run in the order of the runs of its experiment."""
 
     seed: int | None  # that the order was drawn from; None: a fixed order
@@ -112,7 +112,7 @@ class MatrixProduct:
 
 
 @dataclass
-class Work:
+class Operations:
     """The work of a training step of the model."""
 
     operations_per_image: int | None  # multiplications and additions, forward and backward; None: not known
@@ -318,7 +318,7 @@ class Epoch:
 
 
 @dataclass
-class Resize:
+class GroupChange:
     """Elastic training went on with other ranks than before."""
 
     at_s: float  # after the launch of the job: when training went on
@@ -378,17 +378,17 @@ class RunRecord:
     role: Role | None = "point"  # of its arm; None: in rounds each arm has a role, in the configuration
     arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
     learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
-    order: Order | None = None  # None: started by hand
+    order: PlanPosition | None = None  # None: started by hand
     rounds_end_s: float | None = None  # when the launcher planned the end of the rounds, after the launch of the job
     enough_rounds: int | None = None  # that count (train/record/disturbance.py): it may end before; None: it may not
     untimed_steps: dict[str, int] = field(default_factory=dict)  # name of an arm -> steps before each of its windows
     servers: list[Server] = field(default_factory=list)  # on separate nodes
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
-    resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
+    resizes: list[GroupChange] = field(default_factory=list)  # of elastic training, in order
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # for a reader of the numbers
-    work: Work | None = None  # None: not counted, as in elastic training
+    work: Operations | None = None  # None: not counted, as in elastic training
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
     node_quotas: list[NodeQuota] = field(default_factory=list)  # if nodes are emulated
     printed: PrintedRate | None = None  # by a user's program, which the kit only started; its ranks have no step times

@@ -33,7 +33,7 @@ def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """Return a speedup of the report: GPUs x speed in parallel / in serial, or time in serial / in parallel."""
     rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
     times = quantity == "wall_s"
-    rate = metrics.rate(1.0, rows["value"]) if times else metrics.whole_job(rows["value"], rows["ranks"])
+    rate = metrics.rate(1.0, rows["value"]) if times else metrics.job_total(rows["value"], rows["ranks"])
     return speedups.curve(speedups.points(rows["ranks"].tolist(), rate.tolist()), "size")
 
 

@@ -5,7 +5,7 @@ import pytest
 from analysis.audit.machine import emulated_nodes_disturbed
 from tests.helpers.findings import check, record_findings
 from tests.helpers.run_records import NO_ALLREDUCE, QUOTA, make_record, make_rounds
-from train.record.record import CoreUse, HostState, MatrixProduct, Transfer, Work
+from train.record.record import CoreUse, HostState, MatrixProduct, Operations, Transfer
 
 
 def rounds(others=0.0, stolen=0.0, clocks=lambda number: None, gpu=lambda number: None, **run):
@@ -93,14 +93,14 @@ def test_controls_of_emulated_nodes(results, points, controls, expected):
 def test_no_rate_beyond_what_the_processors_multiply(rows, alleged):
     """16 images/s of 10^8 operations. A product of 1000 x 1000 in 0.1 s: 2 x 10^10 a second, 200 images/s."""
     run = make_record(batch_per_rank=8, step_s=0.5)
-    run.work = Work(10**8, 4)
+    run.work = Operations(10**8, 4)
     run.ranks[0].matrix_products = [MatrixProduct(rows, [0.1])]
     assert bool(record_findings("beyond_limits", run)) is alleged
 
 
 def test_the_limit_of_the_links_counts_too():
     run = make_record(nodes=2)
-    run.work = Work(None, 10**6)
+    run.work = Operations(None, 10**6)
     for rank in run.ranks:
         rank.transfers = [Transfer("tcp_ring", "x", 1000, 1.0)]
     (finding,) = record_findings("beyond_limits", run)

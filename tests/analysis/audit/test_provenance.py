@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit import launches, provenance
 from tests.helpers.run_records import make_record, record_path
-from train.record.record import Order
+from train.record.record import PlanPosition
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def write(folder, positions, plan=PLAN, failed=(), **run):
     complete = []
     for position in positions:
         record = make_record(nodes=plan[position][0], repeat=plan[position][1], **run)
-        record.order = Order(0, position, len(plan))
+        record.order = PlanPosition(0, position, len(plan))
         path = folder / record_path(record)
         path.parent.mkdir(parents=True)
         path.touch()

@@ -7,7 +7,7 @@ from analysis.audit.findings import RECORD_RULES
 from tests.helpers.run_records import make_record, make_rounds, update_derived
 from train.record import files, parts, protocol, record
 from train.record.parts import Identity, JobEnd, assemble
-from train.record.record import CoreUse, Order, Work
+from train.record.record import CoreUse, Operations, PlanPosition
 
 SOURCE = {"train/a.py": "12"}
 DIGEST = f"{files.source_digest(SOURCE)[:57]}..."
@@ -129,9 +129,9 @@ def test_arms_and_points_are_called_after_their_settings():
 def test_a_model_has_the_same_gradients_everywhere():
     runs = [make_record(repeat=repeat) for repeat in range(3)]
     for run in runs:
-        run.work = Work(10, 4000)
+        run.work = Operations(10, 4000)
     assert not [*redundancy.unequal_models([launches.launch(run, "path") for run in runs])]
-    runs[0].work = Work(10, 4004)
+    runs[0].work = Operations(10, 4004)
     (finding,) = redundancy.unequal_models([launches.launch(run, f"r{n}") for n, run in enumerate(runs)])
     assert finding.place == "r0"
 
@@ -150,7 +150,7 @@ def planned(*runs):
     """Return the findings about launches at successive positions of one plan, each with its repeat."""
     plan = []
     for position, (run, repeat) in enumerate(runs):
-        run.order, run.repeat = Order(0, position, len(runs)), repeat
+        run.order, run.repeat = PlanPosition(0, position, len(runs)), repeat
         plan.append(launches.launch(update_derived(run), f"launch {position}"))
     return [(finding.stated, finding.follows) for finding in redundancy.one_plan(plan)]
 
@@ -164,5 +164,5 @@ def test_launches_of_one_plan_have_one_configuration_of_a_point():
     # A point and the arm that measures it.
     expected = [("the batch of a rank at model=resnet50, nodes=1, point: 32", "8, as in launch 0")]
     assert planned((make_rounds(curve), 0), (larger, 0)) == expected
-    two_plans = [replace(run, order=Order(0, 0, 2)) for run in (make_record(), larger)]
+    two_plans = [replace(run, order=PlanPosition(0, 0, 2)) for run in (make_record(), larger)]
     assert not [*redundancy.one_plan([launches.launch(run, "launch") for run in two_plans])]

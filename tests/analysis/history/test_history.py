@@ -8,7 +8,7 @@ from analysis.stats.student import ratio_of_means
 from analysis.study import Study, record_files
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
-from train.record.record import HostState, Resize
+from train.record.record import GroupChange, HostState
 
 
 def sessions_in(folder, **assigned):
@@ -64,7 +64,7 @@ def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
 
 def test_elastic_training_has_no_time_to_compare(tmp_path):
     run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
-    run.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
+    run.resizes = [GroupChange(9.0, 1, 20, 2, 1, "lost n2")]
     save(run, tmp_path)
     assert values_in(tmp_path) == {}
 

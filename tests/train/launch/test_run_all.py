@@ -17,7 +17,7 @@ from train.launch.plan.runs import Durations, Run, estimate, runs_of
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
 from train.record import files, protocol
-from train.record.record import Order, find
+from train.record.record import PlanPosition, find
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -78,7 +78,7 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
     assert second.learning_rate == second.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
     assert second.source_digest == files.source_digest(files.source_files())
     assert {record.order.position for record in (first, second)} == {0, 1}
-    assert first.order == Order(0, first.order.position, 2)
+    assert first.order == PlanPosition(0, first.order.position, 2)
     assert "nodes=2" in second.command
     assert second.ranks[1].phases_s["exit"] == pytest.approx(second.job_s - 0.008)
     assert not any(folder.exists() for folder in checkpoints)

@@ -8,7 +8,7 @@ from tests.helpers.learners import Learner, losses
 from train.config.compose import load
 from train.distribution import Single
 from train.record.protocol import HostsChange
-from train.record.record import Epoch, Resize
+from train.record.record import Epoch, GroupChange
 from train.transport import PeerLost, connections
 
 pytestmark = pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_resize_has_its_epoch_and_step():
     before = SimpleNamespace(hosts=("n1", "n2"), resizes=(), progress=elastic.Progress(epochs=(epoch,), steps=3))
     assert elastic.resized(before, ("n1", "n2"), 9.0) == ()
     # The second epoch, after 5 + 3 steps.
-    lost = Resize(at_s=9.0, epoch=2, step=8, ranks_before=2, ranks_after=1, cause="lost n2")
+    lost = GroupChange(at_s=9.0, epoch=2, step=8, ranks_before=2, ranks_after=1, cause="lost n2")
     assert elastic.resized(before, ("n1",), 9.0) == (lost,)
     first = SimpleNamespace(hosts=(), resizes=(), progress=elastic.Progress())
     assert elastic.resized(first, ("n1",), 1.0) == ()

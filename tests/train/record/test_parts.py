@@ -5,11 +5,21 @@ import pytest
 
 from train.record import parts, protocol, summary
 from train.record.parts import Identity, JobEnd, PartWriter, RankPart, assemble, final_ranks
-from train.record.record import CoreUse, Environment, Epoch, Failure, Order, RankTimeline, Resize, Server, Usage
+from train.record.record import (
+    CoreUse,
+    Environment,
+    Epoch,
+    Failure,
+    GroupChange,
+    PlanPosition,
+    RankTimeline,
+    Server,
+    Usage,
+)
 
 EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
 _HASHES = {"config_hash": "0" * 64, "source_digest": "1" * 64}
-_FACTS = {"repeat": 0, "generation": 1, "command": ["python"], "learning_rate": 0.02, "order": Order(0, 1, 2)}
+_FACTS = {"repeat": 0, "generation": 1, "command": ["python"], "learning_rate": 0.02, "order": PlanPosition(0, 1, 2)}
 IDENTITY = Identity("weak_scaling", "tiny-nodes2", config={"global_batch": 8}, swept={"nodes": 2}, **_HASHES, **_FACTS)
 JOB_END = JobEnd(started_at=1_767_323_045.0, job_s=10.0, cores_shared=False)
 
@@ -93,7 +103,7 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
     assert (record.status, record.started_at) == ("complete", "2026-01-02T03:04:05+00:00")
     # 8 images a step, 2 steps, in the 5 s of the slowest rank.
     assert record.summary["images_per_s"] == pytest.approx(8 * 2 / 5.0)
-    assert (record.swept, record.order, record.learning_rate) == ({"nodes": 2}, Order(0, 1, 2), 0.02)
+    assert (record.swept, record.order, record.learning_rate) == ({"nodes": 2}, PlanPosition(0, 1, 2), 0.02)
 
 
 def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted():
@@ -157,7 +167,7 @@ def test_a_run_without_any_part_is_still_a_record():
 def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
     survivor = part(0, 4.0)
     assert final_ranks([survivor], 2) == 2
-    survivor.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
+    survivor.resizes = [GroupChange(9.0, 1, 20, 2, 1, "lost n2")]
     assert final_ranks([survivor, RankPart(rank=1)], 2) == 1
     record = assemble([survivor, part(1, 2.0)], IDENTITY, JOB_END)
     assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost

@@ -12,7 +12,7 @@ from train.config.schema import RunConfig
 from train.launch.launchers.base import Launcher
 from train.record import files
 from train.record.progress import duration
-from train.record.record import Order, Role
+from train.record.record import PlanPosition, Role
 
 LINK = "system.link_mbit_per_s"  # can change between rounds: points that differ in it can share a launch
 
@@ -76,7 +76,7 @@ class Run:
 
     point: Point
     repeat: int
-    order: Order | None = None
+    order: PlanPosition | None = None
 
     @property
     def home(self) -> Path:
@@ -122,7 +122,7 @@ def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
     for repeat in range(repeats):
         due = [point for point in points if repeat < point.config.measure.repeats]
         ordered += [(point, repeat) for point in _ordered(due, seed, repeat)]
-    return [Run(point, repeat, Order(seed, i, len(ordered))) for i, (point, repeat) in enumerate(ordered)]
+    return [Run(point, repeat, PlanPosition(seed, i, len(ordered))) for i, (point, repeat) in enumerate(ordered)]
 
 
 def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:

@@ -3,7 +3,7 @@ import pytest
 from tests.helpers.launches import make_plan, plan_points
 from train.launch.plan import curves
 from train.launch.plan.runs import Durations, Run, differing_keys, expected_s, runs_of
-from train.record.record import Order
+from train.record.record import PlanPosition
 
 WEAK = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
 
@@ -19,7 +19,7 @@ def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
     orders = [tuple(run.point.config.nodes for run in ordered[first : first + 4]) for first in (0, 4, 8)]
     assert all(sorted(order) == [1, 2, 3, 4] for order in orders)
     assert len({*orders}) > 1
-    assert [run.order for run in ordered] == [Order(7, position, 12) for position in range(12)]
+    assert [run.order for run in ordered] == [PlanPosition(7, position, 12) for position in range(12)]
     labels = [[run.label for run in runs(f"seed={seed}")] for seed in (7, 0)]
     assert labels[0] == [run.label for run in ordered] != labels[1]
 
@@ -38,7 +38,7 @@ def test_curves_take_turns_and_come_before_single_points():
 def test_under_slurm_the_order_is_fixed(first, nodes):
     ordered = runs("launcher=slurm", "system.cores_per_node=4", "measure.repeats=2", f"launcher.order={first}_first")
     assert [run.point.config.nodes for run in ordered] == nodes * 2
-    assert ordered[5].order == Order(None, 5, 8)
+    assert ordered[5].order == PlanPosition(None, 5, 8)
 
 
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():

@@ -10,7 +10,7 @@ from train.launch.job import Exchange, Group, Job, Nodes, Outcome
 from train.launch.launchers import LAUNCHERS
 from train.launch.supervise import failure
 from train.record.parts import RankPart
-from train.record.record import Failure, Resize
+from train.record.record import Failure, GroupChange
 
 
 def gloo(*exits: tuple[int, int]) -> str:
@@ -246,7 +246,7 @@ def test_ranks_of_several_rank_groups_are_counted_over_all(tmp_path, exit_code, 
 def test_all_ranks_done_is_no_failure_whatever_follows(tmp_path):
     for ended_by in (None, "SIGTERM"):
         assert find(job(tmp_path), [done(0), done(1)], ended_by=ended_by) is None
-    resized = replace(done(0), resizes=[Resize(3.0, 1, 10, 2, 1, "lost n2")])
+    resized = replace(done(0), resizes=[GroupChange(3.0, 1, 10, 2, 1, "lost n2")])
     assert find(job(tmp_path, "elastic"), [resized, running(1)], launcher="ssh") is None  # done at its end
     assert find(side_by_side(tmp_path), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), [done(0), done(1)]).reason
