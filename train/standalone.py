@@ -5,6 +5,7 @@ writes the record. After a failure the first rank that fails writes it, from all
 srun then end the other ranks. Rank 0 also writes it if it is ended itself.
 """
 
+import itertools
 import os
 import signal
 import threading
@@ -40,9 +41,8 @@ def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -
     """
     digest, point = config_hash(config), point_name(config, sweep)
     home = files.point_folder(Path(config.results), config.experiment, point, digest)
-    repeat = 0
-    while files.completed(home, repeat):
-        repeat += 1
+    complete = files.completed(home)
+    repeat = next(number for number in itertools.count() if number not in complete)
     folder, generation = files.new_run(home, repeat)
     Secret(protocol.secret_folder(folder)).create()
     return Run(

@@ -27,24 +27,22 @@ from train.record.printable import printable_output
 STATES = ("done", "running", "queued", "failed", "to do")
 
 
-def state_of(home: Path, repeat: int, job: str | None) -> str:
-    """Return the state of one repeat of a point.
+def state_of(runs: Sequence[Path], job: str | None) -> str:
+    """Return the state of one repeat of a point, whose generations are in these folders, the newest last.
 
     A run is in progress if its launcher says so, in any terminal, or if its batch job runs and it has begun.
 
     job: the state of the batch job that runs this point, None if it has none.
     """
-    if files.completed(home, repeat):
+    if any(map(files.outcome, runs)):
         return "done"
-    last = files.generations(home, repeat)[-1:]
-    if any(presence.is_on(files.run_folder(home, repeat, number)) for number in last):
+    if any(map(presence.is_on, runs[-1:])):
         return "running"
-    recorded = [(files.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
     if job == RUNNING:
-        return "running" if recorded == [False] else "queued"
+        return "running" if runs and not (runs[-1] / record.RECORD_NAME).exists() else "queued"
     if job:
         return "queued"
-    return "failed" if last else "to do"
+    return "failed" if runs else "to do"
 
 
 def homes(results: Path) -> list[Path]:
@@ -72,8 +70,9 @@ def counts(results: Path, submitted: Sequence[Submission], queue: Mapping[str, s
     planned = {home: job.repeats for job in submitted for home in job.homes}
     by_point = {}
     for home in sorted({*homes(results), *map(Path, planned)}):
-        repeats = max([planned.get(str(home), 0), *(number + 1 for number in files.repeats(home))])
-        by_point[home] = Counter(state_of(home, repeat, in_queue.get(home)) for repeat in range(repeats))
+        runs = files.runs(home)
+        repeats = max([planned.get(str(home), 0), *(number + 1 for number in runs)])
+        by_point[home] = Counter(state_of(runs.get(repeat, []), in_queue.get(home)) for repeat in range(repeats))
     return by_point
 
 
@@ -102,9 +101,8 @@ def settled_failures(homes: Iterable[Path]) -> int:
     """Return how many launches of these points failed whose run is complete all the same."""
     failures = 0
     for home in homes:
-        for repeat in files.repeats(home):
-            folders = [files.run_folder(home, repeat, number) for number in files.generations(home, repeat)]
-            if len(folders) > 1 and (complete := len([*files.all_completed(home, repeat)])):
+        for folders in files.runs(home).values():
+            if len(folders) > 1 and (complete := sum(map(bool, map(files.outcome, folders)))):
                 failures += len(folders) - complete - sum(map(presence.is_on, folders))
     return failures
 

@@ -12,14 +12,17 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from train.record.kit import ROOT
-from train.record.record import RECORD_NAME, RecordError, RunRecord, load
+from train.record.record import RECORD_NAME, Outcome, RecordError, load_outcome
 
 FOLDERS = ("train", "conf")
 SUFFIXES = (".py", ".yaml")
+_RUN = re.compile(r"r(\d+)(?:\.(\d+))?")  # the folder of a run: repeat, generation
 DIGITS = 12  # hexadecimal, of each file: enough to tell copies apart
 
 
@@ -30,7 +33,11 @@ def point_folder(results: Path, experiment: str, point: str, config_hash: str) -
 
 def run_folder(point: Path, repeat: int, generation: int) -> Path:
     """Return the folder of one run. The first generation carries no number: most runs have no second."""
-    return point / (f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}")
+    return point / _name(repeat, generation)
+
+
+def _name(repeat: int, generation: int) -> str:
+    return f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}"
 
 
 def checkpoints(run: Path) -> Path:
@@ -38,31 +45,55 @@ def checkpoints(run: Path) -> Path:
     return run.with_name(f"checkpoints-{run.name.split('.')[0]}")
 
 
-def repeats(point: Path) -> list[int]:
-    """Return the repeats of a point that have a folder, ascending."""
-    return sorted({int(path.name[1:].partition(".")[0]) for path in point.glob("r*") if path.is_dir()})
+def _numbers(point: Path) -> list[tuple[int, int]]:
+    """Return the repeat and the generation of each run of a point that has a folder, ascending."""
+    try:
+        matches = [_RUN.fullmatch(entry.name) for entry in os.scandir(point) if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted((int(match[1]), int(match[2] or 1)) for match in matches if match)
+
+
+def runs(point: Path) -> dict[int, list[Path]]:
+    """Return the folders of the generations of each repeat of a point, both ascending."""
+    by_repeat = groupby(_numbers(point), itemgetter(0))
+    return {repeat: [run_folder(point, *numbers) for numbers in group] for repeat, group in by_repeat}
 
 
 def generations(point: Path, repeat: int) -> list[int]:
     """Return the generations of a repeat that have a folder, ascending."""
-    matches = [re.fullmatch(rf"r{repeat}(?:\.(\d+))?", path.name) for path in point.glob(f"r{repeat}*")]
-    return sorted(int(match[1] or 1) for match in matches if match)
+    return [generation for number, generation in _numbers(point) if number == repeat]
 
 
-def completed(point: Path, repeat: int) -> RunRecord | None:
-    """Return the newest complete record of a repeat, or None if there is none."""
-    return next(all_completed(point, repeat), None)
+_complete: dict[str, Outcome] = {}  # of this process, by the folder of the run: a record is never replaced
 
 
-def all_completed(point: Path, repeat: int) -> Iterator[RunRecord]:
-    """Yield the complete records of a repeat, the newest first."""
-    for generation in reversed(generations(point, repeat)):
-        try:
-            record = load(run_folder(point, repeat, generation) / RECORD_NAME)
-        except RecordError:
-            continue  # the analysis reports it; here it only means that there is no measurement
-        if record.status == "complete":
-            yield record
+def outcome(run: Path | str) -> Outcome | None:
+    """Return the outcome of the run in a folder if its record is complete, else None. That record is read once."""
+    if found := _complete.get(str(run)):
+        return found
+    try:
+        found = load_outcome(f"{run}/{RECORD_NAME}")
+    except RecordError:
+        return None  # the analysis reports it; here it only means that there is no measurement
+    if found.status == "complete":
+        return _complete.setdefault(str(run), found)
+    return None
+
+
+def completed(point: Path) -> dict[int, list[Path]]:
+    """Return the folders of the complete runs of each repeat of a point, the newest first; none: it is not in it."""
+    complete = {repeat: [*filter(outcome, reversed(folders))] for repeat, folders in runs(point).items()}
+    return {repeat: folders for repeat, folders in complete.items() if folders}
+
+
+def outcomes(point: Path) -> dict[int, Outcome]:
+    """Return the outcome of the newest complete run of each repeat of a point."""
+    by_repeat: dict[int, Outcome] = {}
+    for repeat, generation in _numbers(point):  # without a Path for each: a queue calls it before each launch
+        if found := outcome(f"{point}/{_name(repeat, generation)}"):
+            by_repeat[repeat] = found
+    return by_repeat
 
 
 def new_run(point: Path, repeat: int) -> tuple[Path, int]:

@@ -413,7 +413,18 @@ class _Version(msgspec.Struct):
     kit_version: str = ""
 
 
+class Outcome(_Version, kw_only=True):
+    """The few fields of a record by which launches are planned and counted: reading them skips the others."""
+
+    status: Literal["complete", "failed"]
+    job_s: float
+    sha256: str
+    summary: dict[str, float] = {}
+    program: ProgramFacts | None = None
+
+
 _version_decoder, _decoder = msgspec.json.Decoder(_Version), msgspec.json.Decoder(RunRecord)
+_outcome_decoder = msgspec.json.Decoder(Outcome)
 
 
 def json_schema() -> dict[str, Any]:
@@ -458,13 +469,34 @@ def _decoded(text: bytes, where: str) -> RunRecord:
         if record.schema_version == SCHEMA_VERSION:
             return record
         file = _Version(record.schema_version, record.kit_version)
-    if reason := migrations.refusal(file.schema_version, migrations.OLDEST, SCHEMA_VERSION, file.kit_version):
-        raise RecordError(f"{where}: {reason}")
+    _check_version(file, where)
     try:
         fields = migrations.migrate(msgspec.json.decode(text), file.schema_version)
     except (LookupError, TypeError, AttributeError) as error:
         raise RecordError(f"{where}: not a record of version {file.schema_version}: {error!r}") from error
     return msgspec.convert(fields, RunRecord)
+
+
+def _check_version(file: _Version, where: str) -> None:
+    if reason := migrations.refusal(file.schema_version, migrations.OLDEST, SCHEMA_VERSION, file.kit_version):
+        raise RecordError(f"{where}: {reason}")
+
+
+def _check_digest(text: bytes, sha256: str, where: str) -> None:
+    if digest(text, sha256) != sha256:
+        raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
+
+
+def load_outcome(path: Path | str) -> Outcome:
+    """Return the outcome of the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
+    text = read(path)
+    try:
+        outcome = _outcome_decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise RecordError(f"{path}: not a whole run record: {error}") from error
+    _check_version(outcome, str(path))
+    _check_digest(text, outcome.sha256, str(path))
+    return outcome
 
 
 def loads(text: bytes, where: str) -> RunRecord:
@@ -474,8 +506,7 @@ def loads(text: bytes, where: str) -> RunRecord:
         recorded_config.check(record.config)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:  # ValidationError names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
-    if digest(text, record.sha256) != record.sha256:
-        raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
+    _check_digest(text, record.sha256, where)
     for rank in record.ranks:
         rank.warm_up_step_times_s = ticks.seconds(rank.warm_up_step_times_s)
         holders: list[Rank | Window] = [rank, *rank.windows, *rank.exchanges]

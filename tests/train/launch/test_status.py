@@ -28,11 +28,12 @@ from train.record.record import Failure
     ],
 )
 def test_the_state_of_a_run_follows_from_its_files_and_the_queue(tmp_path, begun, recorded, job, state):
+    folder = tmp_path / "r0"
     if begun:
-        (tmp_path / "r0").mkdir()
+        folder.mkdir()
     if recorded:
-        (tmp_path / "r0" / "record.json").write_text("{}")
-    assert state_of(tmp_path, 0, job) == state
+        (folder / "record.json").write_text("{}")
+    assert state_of([folder] * begun, job) == state
 
 
 def test_runs_of_the_folder_and_of_jobs_in_the_queue_are_counted(tmp_path):
@@ -94,9 +95,9 @@ def begin(folder: Path, *overrides: str) -> None:
 def test_a_run_of_a_launcher_at_work_is_running_and_reports_its_progress(home):
     folder = home / "r0.2"
     (home / "r0").mkdir(parents=True)
-    assert state_of(home, 0, None) == "failed"
+    assert state_of([home / "r0", folder], None) == "failed"
     begin(folder, "nodes=1")
-    assert state_of(home, 0, None) == "running"
+    assert state_of([home / "r0", folder], None) == "running"
     assert under_way([home], 1010.0) == ["weak_scaling tiny-nodes1 r0.2: starting"]
     part = PartWriter(protocol.part_path(folder, 0, "n1", 7), began_at=1002.0, warm_up_step_times_s=[0.5])
     part.add(phase="timed", phases_s={"start": 2.0})
@@ -107,7 +108,7 @@ def test_a_run_of_a_launcher_at_work_is_running_and_reports_its_progress(home):
     assert "its files cannot be read" in output
     presence.end(folder)
     assert under_way([home], 1012.0) == []
-    assert state_of(home, 0, None) == "failed"
+    assert state_of([home / "r0", folder], None) == "failed"
 
 
 def test_a_run_of_1024_ranks_is_reported_in_one_line(home):

@@ -16,11 +16,25 @@ def test_generations_add_and_replace_nothing(tmp_path):
 
 
 def test_only_a_complete_readable_record_counts_as_measured(tmp_path):
-    assert files.completed(tmp_path, 0) is None
+    assert files.completed(tmp_path) == files.completed(tmp_path / "nowhere") == {}
     for text in (dumps(bare_record(job_s=7.0)), dumps(bare_record(status="failed")), b"{"):
         (files.new_run(tmp_path, 0)[0] / RECORD_NAME).write_bytes(text)
-    assert files.completed(tmp_path, 0).job_s == 7.0
-    assert files.completed(tmp_path, 1) is None
+    assert files.completed(tmp_path) == {0: [tmp_path / "r0"]}
+    assert files.outcomes(tmp_path)[0].job_s == 7.0
+    (files.new_run(tmp_path, 0)[0] / RECORD_NAME).write_bytes(dumps(bare_record(job_s=8.0)))
+    assert files.completed(tmp_path) == {0: [tmp_path / "r0.4", tmp_path / "r0"]}
+    edited = dumps(bare_record()).replace(b'"job_s":5.0', b'"job_s":4.0')
+    (files.new_run(tmp_path, 1)[0] / RECORD_NAME).write_bytes(edited)
+    newer = dumps(bare_record()).replace(b'"schema_version":6', b'"schema_version":9')
+    (files.new_run(tmp_path, 2)[0] / RECORD_NAME).write_bytes(newer)
+    assert [*files.completed(tmp_path)] == [0]
+
+
+def test_a_record_is_read_once_in_a_process(tmp_path, monkeypatch):
+    (files.new_run(tmp_path, 0)[0] / RECORD_NAME).write_bytes(dumps(bare_record()))
+    assert files.outcome(tmp_path / "r0")
+    monkeypatch.setattr(files, "load_outcome", None)
+    assert files.outcome(tmp_path / "r0")
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):

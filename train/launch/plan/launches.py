@@ -17,8 +17,7 @@ from train.launch.plan.runs import Point, Run
 from train.record import files, intervals, rounds
 from train.record.disturbance import run_selection, selection_text
 from train.record.intervals import Interval, Spread
-from train.record.record import RunRecord
-from train.record.summary import timed_summary
+from train.record.record import RECORD_NAME, Outcome, RunRecord, load
 
 Speedups = Mapping[str, Interval | None]
 
@@ -27,8 +26,9 @@ def curve_records(results: Path, experiment: str) -> dict[Path, list[RunRecord]]
     """Return the complete records in rounds of an experiment, of every generation, by the folder of their curve."""
     by_curve: dict[Path, list[RunRecord]] = {}
     for home in sorted((results / experiment).glob("*rounds/*")):
-        if records := [record for repeat in files.repeats(home) for record in files.all_completed(home, repeat)]:
-            by_curve[home] = records
+        folders = [folder for repeats in files.completed(home).values() for folder in repeats]
+        if folders:
+            by_curve[home] = [load(folder / RECORD_NAME) for folder in folders]
     return by_curve
 
 
@@ -130,14 +130,15 @@ class Shortfall:
         return [self.text, *(f"  why: {reason}" for reason in self.reasons)]
 
 
-def _shortfall(name: str, goal: float, measured: Speedups, records: Sequence[RunRecord], few: list[str]) -> Shortfall:
-    """Return the shortfall of a result. records: its launches; few: of what there are too few."""
+def _shortfall(
+    name: str, goal: float, measured: Speedups, times_s: Sequence[float], reasons: Sequence[str]
+) -> Shortfall:
+    """Return the shortfall of a result. times_s: of its launches."""
     worst = max((i.half_width_fraction if i else math.inf for i in measured.values()), default=math.inf)
     width = f"± {100 * worst:.2g} %" if math.isfinite(worst) else "no interval"
-    more = len(records) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(records)
-    disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
-    more_s = max(1, math.ceil(more)) * fmean(record.job_s for record in records)
-    return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*few, *disturbed], more_s)
+    more = len(times_s) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(times_s)
+    more_s = max(1, math.ceil(more)) * fmean(times_s)
+    return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*reasons], more_s)
 
 
 def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> Shortfall | None:
@@ -153,19 +154,20 @@ def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> 
     )
     if len(records) < MIN_LAUNCHES:
         few.append(f"{MIN_LAUNCHES} launches show how they differ, and there are {len(records)}")
-    return _shortfall(run.point.name, goal, measured, records, few)
+    disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
+    return _shortfall(run.point.name, goal, measured, [record.job_s for record in records], [*few, *disturbed])
 
 
 def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
     """Return how the speedups of a program are less precise than asked for; None if they are not."""
-    points, records = _program_points(planned), program_records(planned)
+    points, times_s = _program_points(planned), [launch.job_s for launch in program_launches(planned)]
     measured = program_speedups(points)
     goal = planned[0].point.config.measure.precision_fraction
-    if not records or all(i and i.half_width_fraction <= goal for i in measured.values()):
+    if not times_s or all(i and i.half_width_fraction <= goal for i in measured.values()):
         return None
     made = min(len(_rates(point)) for point in points)
     few = [f"an interval needs {intervals.MIN_VALUES} launches of each size, and there are {made}"]
-    return _shortfall(", ".join(measured), goal, measured, records, few if made < intervals.MIN_VALUES else [])
+    return _shortfall(", ".join(measured), goal, measured, times_s, few if made < intervals.MIN_VALUES else [])
 
 
 def program_budget_s(measure: Measure) -> float:
@@ -175,23 +177,22 @@ def program_budget_s(measure: Measure) -> float:
 
 def _rates(point: Point) -> dict[int, float]:
     """Return the images/s, or the rate that its program printed, of each complete launch of a point, by repeat."""
-    numbers = {repeat: timed_summary(record) for repeat, record in _launches(point).items()}
+    numbers = {repeat: outcome.summary for repeat, outcome in _launches(point).items()}
     return {repeat: values["images_per_s"] for repeat, values in numbers.items() if "images_per_s" in values}
 
 
-def _launches(point: Point) -> dict[int, RunRecord]:
-    """Return the newest complete record of each repeat of a point."""
-    home = Run(point, 0).home
-    return {repeat: record for repeat in files.repeats(home) if (record := files.completed(home, repeat))}
+def _launches(point: Point) -> dict[int, Outcome]:
+    """Return the outcome of the newest complete launch of each repeat of a point."""
+    return files.outcomes(Run(point, 0).home)
 
 
 def _program_points(planned: Sequence[Run]) -> list[Point]:
     return list({run.home: run.point for run in planned if run.point.config.program}.values())
 
 
-def program_records(planned: Sequence[Run]) -> list[RunRecord]:
-    """Return the newest complete record of each launch of a program; empty for other runs."""
-    return [record for point in _program_points(planned) for record in _launches(point).values()]
+def program_launches(planned: Sequence[Run]) -> list[Outcome]:
+    """Return the outcome of each complete launch of a program; empty for other runs."""
+    return [outcome for point in _program_points(planned) for outcome in _launches(point).values()]
 
 
 def more_program_launches(planned: Sequence[Run]) -> list[Run]:
@@ -247,12 +248,12 @@ def program_result(planned: Sequence[Run]) -> str:
             f"warning: the efficiency of {', '.join(above)} is above 1 in its whole interval; check that each size "
             "does the work that program.scaling says, and that the number is a rate (RATE=) or a time (TIME=)"
         )
-    return "; ".join(filter(None, [*texts, _others_text(program_records(planned))]))
+    return "; ".join(filter(None, [*texts, _others_text(program_launches(planned))]))
 
 
-def _others_text(records: Sequence[RunRecord]) -> str:
+def _others_text(launches: Sequence[Outcome]) -> str:
     """Return how much of a program's cores other processes took; "" if that is little, or not known."""
-    used = [facts.cores for record in records if (facts := record.program) and facts.cores]
+    used = [facts.cores for launch in launches if (facts := launch.program) and facts.cores]
     shares = [max(0.0, cores.busy_s - cores.own_s + cores.steal_s) / cores.wall_s for cores in used]
     if not shares or max(shares) < _LITTLE:
         return ""

@@ -19,7 +19,7 @@ from train.record import files, intervals, rounds
 from train.record.intervals import Spread
 from train.record.progress import duration
 from train.record.protocol import EarlierLaunch, RoundsTask
-from train.record.record import PHASES, RunRecord
+from train.record.record import PHASES, RECORD_NAME, RunRecord, load
 
 _ASSUMED_S = 30.0  # the fixed cost of a launch, before any is measured
 _ENOUGH_ROUNDS = 17  # of a launch: more would narrow the interval less than another launch
@@ -242,14 +242,16 @@ class Queue:
         by_curve = {run.home: run for run in self._planned if _in_rounds(run)}
         if not by_curve:
             return None
-        counting = [record for run in by_curve.values() for record in self._curves.records(run)]
+        counting_s = [record.job_s for run in by_curve.values() for record in self._curves.records(run)]
+        complete = {run.home: files.completed(run.home) for run in self._planned}
         given_s = sum(run.point.config.measure.curve_budget_s for run in by_curve.values())
         budget = Budget(given_s, given_s=given_s)
         for run in self._planned:
-            if record := files.completed(run.home, run.repeat):
+            if folders := complete[run.home].get(run.repeat):
+                record = load(folders[0] / RECORD_NAME)
                 budget.add(run, record)
-                counting += [] if force or run.home in by_curve else [record]
-        budget.total_s -= sum(record.job_s for record in counting)
+                counting_s += [] if force or run.home in by_curve else [record.job_s]
+        budget.total_s -= sum(counting_s)
         return budget
 
     def __iter__(self) -> Iterator[Run]:
@@ -342,7 +344,7 @@ class Queue:
 
     def sufficient_s(self, shortfalls: Sequence[Shortfall]) -> int:
         """Return the budget with which the command would remove these shortfalls, in s: whole minutes."""
-        spent_s = sum(record.job_s for record in launches.program_records(self._planned))
+        spent_s = sum(launch.job_s for launch in launches.program_launches(self._planned))
         if self._budget:
             spent_s = self._budget.given_s - self._budget.left_s
         return 60 * math.ceil((spent_s + sum(short.more_s for short in shortfalls)) / 60)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ class Run:
     repeat: int
     order: PlanPosition | None = None
 
-    @property
+    @cached_property  # it takes the hash of the configuration
     def home(self) -> Path:
         """Return the folder of this point in this configuration."""
         config = self.point.config
@@ -137,8 +138,9 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Durations]:
     """Return the runs that are still to be made, all with `force`, and the durations of the completed ones."""
     to_do: list[Run] = []
     durations = Durations()
+    outcomes = {home: files.outcomes(home) for home in dict.fromkeys(run.home for run in runs)}
     for run in runs:
-        done = files.completed(run.home, run.repeat)
+        done = outcomes[run.home].get(run.repeat)
         if done:
             durations.add(run, done.job_s)
         if force or not done:

@@ -19,7 +19,7 @@ _PATTERNS = ("rate", "time", "time_of", "unit", "scaling", "pick", "skip", "deci
 def read_again(points: Iterable[Point]) -> int:
     """Return how many launches of these points were read again. Raises ConfigError, OSError as `_read_again`."""
     runs = [Run(point, 0) for point in points if point.config.program]
-    return sum(_read_again(Run(run.point, repeat)) for run in runs for repeat in files.repeats(run.home))
+    return sum(_read_again(Run(run.point, repeat)) for run in runs for repeat in files.runs(run.home))
 
 
 def _read_again(run: Run) -> bool:

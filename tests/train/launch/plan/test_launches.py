@@ -8,11 +8,11 @@ from tests.helpers.bare_record import bare_record
 from tests.helpers.configs import with_values
 from tests.helpers.launched_curves import add, curve
 from tests.helpers.launches import plan_points
-from tests.helpers.run_records import make_record
+from tests.helpers.run_records import make_record, update_derived
 from train.config.identity import config_hash, resolved
 from train.launch.plan import launches
 from train.launch.plan.runs import Run
-from train.record import files
+from train.record import files, summary
 from train.record.files import write_once
 from train.record.intervals import Spread
 from train.record.record import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
@@ -117,6 +117,7 @@ def add_printed(runs, rates, job_s=1.0, program=None):
             printed=PrintedRate(rates[config.nodes][run.repeat % 6], "", "RATE"),
             program=program,
         )
+        record.summary = summary.record_summary(record)
         folder, _ = files.new_run(run.home, run.repeat)
         write_once(folder / RECORD_NAME, dumps(record))
 
@@ -195,7 +196,7 @@ def runs(tmp_path):
     runs = [Run(point, repeat) for repeat in range(6) for point in points if point.arm in arms]
     scatter = np.random.default_rng(0).uniform(0.99, 1.01, len(runs))
     for run, factor in zip(runs[:9], scatter, strict=False):
-        record = make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat)
+        record = update_derived(make_record(nodes=2, step_s=arms[run.point.arm] * factor, repeat=run.repeat))
         write_once(run.home / f"r{run.repeat}" / RECORD_NAME, dumps(record))
     return runs
 
