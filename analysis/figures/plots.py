@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,8 +30,8 @@ _NOTE_CHARACTERS = 78
 _LEGEND_MM = 16  # of the height of a figure
 
 _DOTS_OFFSET = 4  # points: from a marker to the single values on its left
-SPACING = 1.045  # times x: from one line to the next at the same x
-_SIDE_BY_SIDE = 8  # lines; with more of them they move closer together
+_APART = 8.0  # points: from one line to the next where markers would hide each other
+_NEAR = 0.08  # of the larger of two values, which a marker is high
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -47,8 +47,8 @@ _FAMILIES = {
     "googlenet": (ORANGE, "P"),
 }
 COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INDIGO, OLIVE)
-# Local points: the first series of a model, and those after it. No point of a report has one of these markers.
-MARKERS = ("D", "p", "h", ">", "<", "8", "d")
+# Local points: a model's first series has the marker of its family's position. No point of a report has one of these.
+MARKERS = ("D", ">", "h", "<", "p", "8", "d")
 STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
@@ -60,6 +60,12 @@ def colour(model: object) -> str:
 def marker(model: object) -> str:
     """Return the marker of a model's family, for published points."""
     return next((m for family, (_, m) in _FAMILIES.items() if str(model).startswith(family)), "X")
+
+
+def local_marker(model: object, nth: int) -> str:
+    """Return the marker of the nth series of a model's local points: in grey too, models differ."""
+    position = next((n for n, family in enumerate(_FAMILIES) if str(model).startswith(family)), len(_FAMILIES))
+    return nth_marker(position + nth)
 
 
 @dataclass(frozen=True)
@@ -92,23 +98,56 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
 
 
 def draw(axes: Axes, lines: Iterable[Line]) -> None:
-    """Draw the lines, with intervals where they are known; points that shared cores are hollow."""
+    """Draw the lines, with intervals where they are known; points that shared cores are hollow.
+
+    Lines that have points near each other at one x are moved apart.
+    """
     from matplotlib import transforms
 
-    for line in lines:
+    figure, lines = axes.get_figure(root=True), list(lines)
+    assert figure is not None
+    for line, offset in zip(lines, offsets(lines, 72 * figure.get_figwidth()), strict=True):
+        moved: dict[str, Any] = {"transform": transforms.offset_copy(axes.transData, figure, x=offset, units="points")}
         style = line.style if line.joined else "none"
         if len(line.raw[0]):
-            offset = transforms.offset_copy(axes.transData, axes.get_figure(root=True), x=-_DOTS_OFFSET, units="points")
-            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=offset)
+            dots = transforms.offset_copy(axes.transData, figure, x=offset - _DOTS_OFFSET, units="points")
+            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=dots)
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
+        axes.update_datalim(np.column_stack([x, y]))  # Matplotlib does not find them where lines are moved
         if np.isfinite(line.low).any():
             ends = np.array([y - np.asarray(line.low, float), np.asarray(line.high, float) - y])
-            axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8)
-        axes.plot(x, y, linestyle=style, color=line.colour)
+            axes.update_datalim(np.column_stack([[*x, *x], [*line.low, *line.high]]))
+            axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8, **moved)
+        axes.plot(x, y, linestyle=style, color=line.colour, **moved)
         shared = np.asarray(line.shared, bool) if len(line.shared) else np.zeros(len(x), bool)
         for mask, face in ((~shared, line.colour), (shared, "white")):
-            axes.plot(x[mask], y[mask], line.marker, mfc=face, mec=line.colour, mew=0.8)
+            axes.plot(x[mask], y[mask], line.marker, mfc=face, mec=line.colour, mew=0.8, **moved)
         axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
+
+
+def offsets(lines: Sequence[Line], width: float) -> list[float]:
+    """Return by how much each line is moved to the right so that no marker hides another, in points.
+
+    width: of the figure. Lines stay in their order, and within half of the distance between two x.
+    """
+    groups: list[list[int]] = []
+    for nth, line in enumerate(lines):
+        near = [group for group in groups if any(_is_near(line, lines[other]) for other in group)]
+        groups = [group for group in groups if group not in near] + [[*(n for group in near for n in group), nth]]
+    moved = [0.0] * len(lines)
+    for group in groups:
+        positions = len({x for nth in group for x in lines[nth].x})
+        step = min(_APART, width / 2 / max(1, positions) / max(1, len(group) - 1))
+        for place, nth in enumerate(sorted(group)):
+            moved[nth] = step * (place - (len(group) - 1) / 2)
+    return moved
+
+
+def _is_near(line: Line, other: Line) -> bool:
+    """Return whether two lines have points at the same x that are near each other."""
+    values = dict(zip(other.x, other.y, strict=True))
+    pairs = [(y, values[x]) for x, y in zip(line.x, line.y, strict=True) if x in values]
+    return any(abs(a - b) <= _NEAR * max(abs(a), abs(b)) for a, b in pairs)
 
 
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
@@ -132,29 +171,13 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
             Line(
                 ", ".join([f"{labels.name(model)}, local", measured, *labels.distinctions(points, runs)]),
                 curve["size"].tolist(), curve[value].tolist(), colour_of[str(model), str(series)],
-                nth_marker(nth), nth_style(nth),
+                local_marker(model, nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
                 (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
                 curve["n"].min() > 1,
             )
         )  # fmt: skip
     return lines
-
-
-def side_by_side(lines: Sequence[Line], spacing: float = SPACING) -> list[Line]:
-    """Return lines for a logarithmic x axis, those with a point at the same x moved side by side, in their order.
-
-    spacing: times x, from one to the next.
-    """
-    moved = []
-    for line in lines:
-        neighbours = [neighbour for neighbour in lines if set(neighbour.x) & set(line.x)]
-        nth = next(n for n, neighbour in enumerate(neighbours) if neighbour is line)
-        closer = min(1.0, (_SIDE_BY_SIDE - 1) / max(1, len(neighbours) - 1))
-        times = spacing ** (closer * (nth - (len(neighbours) - 1) / 2))
-        raw = ([x * times for x in line.raw[0]], line.raw[1])
-        moved.append(replace(line, x=[x * times for x in line.x], raw=raw))
-    return moved
 
 
 def are_arms(runs: pd.DataFrame) -> bool:
@@ -307,8 +330,8 @@ _HIGHEST_BOUND = 3.0  # times the highest point: an axis does not stretch to a b
 def draw_bounds(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, prefix: str = "") -> None:
     """Draw the bounds of each series over a column, as lines without markers in the colour of its model.
 
-    A bound is the mean over launches. Arms share the highest of theirs. The axis does not stretch to a bound far above
-    the points; its label says that it is off scale. Call this after all else is drawn.
+    A bound is the largest of its launches. Arms share the highest of theirs. The axis does not stretch to a bound far
+    above the points; its label says that it is off scale. Call this after all else is drawn.
 
     colour: of all lines, not of the model. prefix: of the labels, "local" next to points that have other bounds.
     """
@@ -335,8 +358,7 @@ def _bounds_by_series(measured: pd.DataFrame, quantity: str, over: str) -> Itera
     for (model, _, _), alike in rows.groupby(["model", "arms", "precision"], sort=False):
         series = alike["series"].unique()
         common = GREY if are_arms(measured) else colour(model)
-        means = alike.groupby(["series", over])["value"].mean()
-        highest = means.groupby(level=over).max()
+        highest = alike.groupby(over)["value"].max()
         yield highest, colour_of[str(model), series[0]] if len(series) == 1 else common
 
 

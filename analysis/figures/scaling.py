@@ -33,9 +33,6 @@ _PHASES = {
 }
 
 
-_CONTROL_SHIFT = 1.05  # times x: from a point to its control, on a logarithmic axis
-
-
 def _over(local: pd.DataFrame) -> str:
     """Return the column of the x axis: that of the swept key."""
     return str(local["axis"].iloc[0]) if len(local) else "nodes"
@@ -43,11 +40,6 @@ def _over(local: pd.DataFrame) -> str:
 
 def _axis_label(over: str) -> str:
     return over.replace("_", " ")
-
-
-def _apart(lines: list[Line], local: pd.DataFrame) -> list[Line]:
-    """Return the lines; those of arms side by side, as many have a point at the same x."""
-    return plots.side_by_side(lines) if local["arm"].nunique() > 1 else lines
 
 
 def _throughput(points: Points) -> Figure:
@@ -59,7 +51,7 @@ def _throughput(points: Points) -> Figure:
     # an arm that is only on more nodes shares the ideal of the others
     for line in (line for line in lines if line.x[0] == first):
         axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
-    plots.draw(axes, _apart(lines, points.local))
+    plots.draw(axes, lines)
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _axis_label(over))
     plots.logarithmic(axes, "throughput [images/s]")
@@ -74,9 +66,8 @@ def _efficiency(points: Points) -> Figure:
     timed = bool(local["quantity"].eq("wall_s").any())
     count = 1 + timed + emulated
     fig, panels = plots.canvas(count, 1, height_mm=44 + 32 * count, sharex=True)
-    plots.draw(panels[0], _apart(plots.local_lines(local, "throughput", "efficiency", over), local))
-    if not emulated:
-        _without_allreduce(panels[0], points.local, over)
+    lines = plots.local_lines(local, "throughput", "efficiency", over)
+    plots.draw(panels[0], lines + ([] if emulated else _without_allreduce(points.local, over)))
     plots.fraction(panels[0], "efficiency by throughput")
     if timed:
         _by_wall_time(panels[1], local, over)
@@ -89,26 +80,26 @@ def _efficiency(points: Points) -> Figure:
 
 def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
     """Draw the efficiencies by wall time, without labels, whose counts would be those of the throughput."""
-    lines = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
+    lines = plots.local_lines(local, "wall time", "efficiency", over)
     plots.draw(axes, (replace(line, label="") for line in lines))
     launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
     plots.fraction(axes, f"efficiency by wall time\n({labels.n_range(launches)})")
+    if launches.min() == 1:
+        plots.write(axes, 0.03, 0.06, "points of one launch: no interval, and no line between them")
 
 
-def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
-    """Draw the efficiencies of the controls of curves in rounds, with their intervals."""
+def _without_allreduce(local: pd.DataFrame, over: str) -> list[Line]:
+    """Return the efficiencies of the controls of curves in rounds, with their intervals."""
     runs = speedups.rates(local)
     runs = runs[runs["round"].notna()]
     control_series = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
-    for nth, ((model, _), rows) in enumerate(control_series, 1):
+    lines = [Line("without allreduce", [], [], plots.GREY, "x", joined=False)] if len(control_series) else []
+    for (model, _), rows in control_series:
         spread = speedups.spread_between_launches(rows, runs, over)
         curve = speedups.curve(rows, over, speedups.base_of(rows, runs), spread)
         y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
-        colour = plots.colour(model)
-        shifted = (curve["size"] * _CONTROL_SHIFT**nth).tolist()
-        plots.draw(axes, [Line("", shifted, y, colour, "x", "-", low, high, joined=False)])
-    if runs["kind"].eq("control").any():
-        axes.plot([], [], "x", color=plots.GREY, label="without allreduce")
+        lines.append(Line("", curve["size"].tolist(), y, plots.colour(model), "x", "-", low, high, joined=False))
+    return lines
 
 
 def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
@@ -119,7 +110,7 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
     for (model, _), rows in local.groupby(["model", "series"], sort=False):
         measured = rows[rows["control_nodes"].eq(rows["nodes"])]
         at = 1 + measured.groupby(over)["control_off"].first().dropna()
-        style = (plots.colour(model), plots.MARKERS[0], "-")
+        style = (plots.colour(model), plots.local_marker(model, 0), "-")
         lines.append(Line("", at.index.tolist(), at.tolist(), *style, joined=False))  # there may be two, far apart
     plots.draw(axes, lines)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))

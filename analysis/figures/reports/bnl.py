@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 EXPERIMENT = "strategies"
-_SPACING = 1.07  # for `plots.side_by_side`: the axes of the reports have many doublings
 
 
 def split_strategies(local: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -36,7 +35,7 @@ def strategy_lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> li
     """
     series = plots.local_lines(rows, value=value)
     alone = min((x for line in series for x in line.x), default=0)
-    several = plots.side_by_side([line for line in series if max(line.x) > alone], _SPACING)
+    several = [line for line in series if max(line.x) > alone]
     drawn = [
         replace(line, colour=colours[n % len(colours)], marker=plots.nth_marker(n), style=plots.nth_style(n))
         for n, line in enumerate(several)

@@ -11,15 +11,15 @@ from tests.helpers.run_records import make_record, save, with_roofline
 from tests.helpers.studies import strategies
 
 
-def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
-    positions = ([1.0], [2.0, 4.0], [2.0, 4.0], [4.0])
-    alone, a, b, c = plots.side_by_side([plots.Line("", x, x, raw=(x, x)) for x in positions])
-    assert (alone.x, b.x) == ([1.0], [2.0, 4.0])
-    assert (a.x, a.raw[0]) == (pytest.approx([2 / 1.045, 4 / 1.045]), a.x)
-    assert (a.y, a.raw[1]) == ([2.0, 4.0], [2.0, 4.0])
-    assert c.x == pytest.approx([4 * 1.045])
-    many = plots.side_by_side([plots.Line("", [1.0], [1.0]) for _ in range(15)], spacing=1.1)
-    assert many[-1].x[0] / many[0].x[0] == pytest.approx(1.1**7)  # as far apart as eight
+def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
+    """On an axis with two x the lines may take a quarter of the width each: 50 points of 200."""
+    first, near, far = (plots.Line("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
+    alone, control = plots.Line("", [4.0], [1.0]), plots.Line("", [2.0], [0.97])
+    assert plots.offsets([first, near, far, alone, control], 200.0) == [-8.0, 0.0, 8.0, 0.0, 0.0]
+    assert plots.offsets([control, first], 200.0) == [0.0, 0.0]
+    many = plots.offsets([first] * 15, 200.0)
+    assert many == sorted(many)
+    assert many[-1] - many[0] == pytest.approx(50.0)
 
 
 @pytest.mark.slow
