@@ -89,9 +89,10 @@ $(error DEVICE=$(DEVICE): allowed are cpu gpu)
 endif
 endif
 PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
-# If ranks run in a container, this machine needs neither TensorFlow nor Horovod, and no compiler. LAUNCHER=ssh is the
-# exception, because it uses Horovod's launcher to reach other hosts.
-SET := $(if $(filter-out none,$(CONTAINER)),$(if $(filter ssh,$(LAUNCHER)),$(PACKAGES),launch),$(PACKAGES))
+# For a dry run, and if ranks run in a container, this machine needs neither TensorFlow nor Horovod, and no compiler.
+# LAUNCHER=ssh needs Horovod's launcher to start ranks in containers of other hosts.
+IN_CONTAINER := $(and $(filter-out none,$(CONTAINER)),$(filter-out ssh,$(or $(LAUNCHER),local)))
+SET := $(if $(or $(call on,DRY_RUN),$(IN_CONTAINER)),launch,$(PACKAGES))
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
 
@@ -103,7 +104,7 @@ EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERI
 # What these run, with which variables, is in train/make.py. `diagnose EXPERIMENT=NAME` reads records, and measures nothing.
 MEASURING := $(EXPERIMENTS) tune timeline reproduce doctor status wandb-sync data-fetch data-check input-bench
 ANALYSING := summary figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check appendix proposal release
-$(MEASURING): setup
+$(filter-out scaling,$(MEASURING)): setup
 $(ANALYSING): setup-analysis
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 evaluate: $(if $(ONLY),setup,setup-analysis)
@@ -141,6 +142,12 @@ help: ## show the first commands; ALL=1: all targets and variables
 .PHONY: setup
 setup: ## create the virtual environment, with Horovod compiled or from uv's cache (not with CONTAINER=); other targets do it first
 	@$(SETUP) $(SET)
+
+# A user's own program needs neither TensorFlow nor Horovod.
+.PHONY: setup-launch
+setup-launch:
+	@$(SETUP) launch
+scaling: setup-launch
 
 doctor: ## is this machine ready? a table of checks, each with its fix
 
@@ -201,13 +208,11 @@ sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: fr
 	@$(ANY_PYTHON) -m containers.build sif "$${VARIANT:-cpu}" $(if $(call on,FROM_OCI),--from-oci)
 
 .PHONY: test-images
-test-images: SET := launch
-test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one; CONTAINER=docker or podman)
+test-images: setup-launch ## build all images, test what each is for, and print a table of results (VARIANT=: only that one; CONTAINER=docker or podman)
 	@$(KIT) containers/verify.py $${VARIANT:+"$$VARIANT"}
 
 .PHONY: test-gpu
-test-gpu: SET := launch
-test-gpu: setup ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
+test-gpu: setup-launch ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
 	@$(KIT) containers/verify_gpu.py
 
 ##@ Check

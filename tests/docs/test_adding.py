@@ -108,7 +108,7 @@ def test_the_model_is_measured_in_the_experiment(kit):
     assert record.work.gradient_bytes == 4 * (864 + 18_432 + 73_728 + 2 * 224 + 129_000)
     assert "mymodel" in output
     assert "by throughput" in output
-    assert "ranks-on-a-node  " in run(*make_command(kit, "help"))[1]
+    assert "ranks-on-a-node  " in run(*make_command(kit, "help", "ALL=1"))[1]
     assert {"own-ranks-on-a-node", "own-ranks-on-a-node-efficiency"} <= drawn(kit)
 
 

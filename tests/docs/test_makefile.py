@@ -116,6 +116,26 @@ def test_what_is_not_known_is_refused_and_not_run(kit, arguments, error):
     assert not (kit / "b").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["weak-scaling"], ".venv cpu"),
+        (["weak-scaling", "DEVICE=gpu"], ".venv-gpu cuda"),
+        (["weak-scaling", "DEVICE=gpu", "DRY_RUN=1"], ".venv-gpu launch"),
+        (["reproduce", "REPORT=001", "DRY_RUN=1"], ".venv launch"),
+        (["weak-scaling", "CONTAINER=podman"], ".venv launch"),
+        (["weak-scaling", "CONTAINER=podman", "LAUNCHER=ssh"], ".venv cpu"),
+        (["data-check", "CONTAINER=podman"], ".venv cpu"),
+        (["scaling", "COMMAND=mpirun -np {ranks} ./solver"], ".venv launch"),
+        (["scaling", "DEVICE=gpu"], ".venv-gpu launch"),
+        (["summary"], ".venv analysis"),
+    ],
+)
+def test_a_target_sets_up_what_it_needs_and_no_more(kit, arguments, environment):
+    process = subprocess.run(["make", "-n", *arguments], cwd=kit, capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[0] == f"requirements/setup.sh {environment}"
+
+
 def test_python_may_have_a_space_in_its_path(kit):
     write_program(kit / "my python", STUB)
     assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["-m", "containers.build", "image", "cpu"]
