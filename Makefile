@@ -79,6 +79,12 @@ export $(1)
 endef
 $(foreach name,$(VARIABLES),$(if $(filter-out undefined,$(origin $(name))),$(eval $(call text,$(name)))))
 
+# Settings of other programs: the Python of a module system, pip.conf with user = true, an encoding in which not every
+# name can be written.
+unexport PYTHONHOME
+export PIP_USER := 0
+export PYTHONUTF8 := 1
+
 # FORCE=0 means no.
 on = $(filter-out 0 no false,$($(1)))
 

@@ -5,6 +5,7 @@ defines figures imports Matplotlib in the functions that draw, so that they can 
 """
 
 import functools
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from train.record.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+os.environ["MPLBACKEND"] = "agg"  # that of a notebook is not installed here, and Matplotlib refuses it when imported
 
 
 # Figures of local records alone: own-<experiment>-<kind>.

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.kit import make_command, run
 from tests.helpers.programs import write_program
+from tests.helpers.run_records import make_record, save
 
 pytestmark = pytest.mark.slow
 
@@ -134,6 +136,35 @@ def test_what_is_not_known_is_refused_and_not_run(kit, arguments, error):
 def test_a_target_sets_up_what_it_needs_and_no_more(kit, arguments, environment):
     process = subprocess.run(["make", "-n", *arguments], cwd=kit, capture_output=True, text=True, check=True)
     assert process.stdout.splitlines()[0] == f"requirements/setup.sh {environment}"
+
+
+# Of a module system, a notebook, pip.conf with `user = true`, and an encoding without German letters.
+OTHERS = {
+    "PYTHONHOME": "/opt/modules/python3.9",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "PIP_USER": "1",
+    "LC_ALL": "POSIX",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+}
+
+
+def test_set_up_gets_no_setting_of_another_program(kit, monkeypatch):
+    for name, value in OTHERS.items():
+        monkeypatch.setenv(name, value)
+    [_, set_up], *_ = commands(kit, "summary")
+    assert "PYTHONHOME" not in set_up
+    assert (set_up["PIP_USER"], set_up["PYTHONUTF8"]) == ("0", "1")
+
+
+def test_settings_of_other_programs_change_no_result(tmp_path):
+    results = tmp_path / "größe"
+    save(make_record(results=str(results)), results)
+    for target in ("status", "summary", "audit"):
+        command = make_command(tmp_path / "kit", target, f"RESULTS={results}", "STRICT=1")
+        status, output = run(*command, variables=OTHERS)
+        assert status == 0, output
+        assert "Traceback" not in output
 
 
 def test_python_may_have_a_space_in_its_path(kit):
