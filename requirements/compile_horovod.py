@@ -44,7 +44,11 @@ sys.exit(not all(built[part] for part in sys.argv[1:]))
 
 
 def build_settings(site: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the build: Gloo always, MPI if there is mpicc, NCCL if `site` has it."""
+    """Return the variables of the build: Gloo always, MPI if there is mpicc, NCCL if `site` has it.
+
+    HOROVOD_WITHOUT_MPI=1 in the environment leaves MPI out.
+    """
+    has_mpi = environment.get("HOROVOD_WITHOUT_MPI") != "1" and shutil.which("mpicc", path=environment["PATH"])
     headers = site / "tensorflow/include/external"
     folders = [HERE / "include", headers / "highwayhash", headers / "farmhash_archive/src"]
     include = " ".join(shlex.quote(f"-I{folder}") for folder in folders)
@@ -53,7 +57,7 @@ def build_settings(site: Path, environment: Mapping[str, str]) -> dict[str, str]
         "HOROVOD_WITHOUT_PYTORCH": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITH_GLOO": "1",
-        "HOROVOD_WITH_MPI" if shutil.which("mpicc", path=environment["PATH"]) else "HOROVOD_WITHOUT_MPI": "1",
+        "HOROVOD_WITH_MPI" if has_mpi else "HOROVOD_WITHOUT_MPI": "1",
         "HOROVOD_CMAKE": str(HERE / "horovod-cmake.sh"),
         "MAKEFLAGS": f"-j{len(os.sched_getaffinity(0))}",  # not what make says to the commands it runs
         "CXXFLAGS": f"{include} -include newer_gcc.h {environment.get('CXXFLAGS', '')}",
@@ -74,7 +78,7 @@ def build_key(settings: Mapping[str, str], environment: Mapping[str, str]) -> st
     options = {**environment, **{name: value for name, value in settings.items() if name not in here}}
     cuda = "HOROVOD_NCCL_HOME" in settings
     parts = {
-        "files": [file.read_text() for file in sorted(HERE.rglob("*")) if file.suffix in (".h", ".sh", ".py")],
+        "files": [file.read_text() for file in (*sorted(HERE.rglob("*.h")), HERE / "horovod-cmake.sh", Path(__file__))],
         "packages": sorted(
             (name, one.version) for one in metadata.distributions() if (name := one.name.replace("_", "-")) in _TOOLS
         ),

@@ -29,6 +29,8 @@ def test_horovod_is_built_with_mpi_where_its_compiler_is(machine, tmp_path):
     both = compile_horovod.build_settings(tmp_path, machine)
     assert [settings.get("HOROVOD_WITH_MPI") for settings in (without, both)] == [None, "1"]
     assert [settings.get("HOROVOD_WITHOUT_MPI") for settings in (without, both)] == ["1", None]
+    left_out = compile_horovod.build_settings(tmp_path, machine | {"HOROVOD_WITHOUT_MPI": "1"})
+    assert ("HOROVOD_WITH_MPI" in left_out, left_out["HOROVOD_WITHOUT_MPI"]) == (False, "1")
     assert both["HOROVOD_WITH_GLOO"] == both["HOROVOD_WITH_TENSORFLOW"] == "1"
     assert not any("NCCL" in name for name in both)
 

@@ -7,6 +7,7 @@ anything is downloaded. `python -m train.tools.doctor` also checks the finished 
 from __future__ import annotations  # train/tools/doctor.py also runs under an older Python, and says so
 
 import argparse
+import ctypes
 import importlib.metadata
 import os
 import platform
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +34,11 @@ _CUDA_PROGRAM = """\
 #include <cuda_fp16.h>
 __global__ void kernel() {}
 int main() { kernel<<<1, 1>>>(); return cudaDeviceSynchronize(); }
+"""
+# An mpicxx may be there without the header or the library, as of Debian's openmpi-bin alone.
+_MPI_PROGRAM = """\
+#include <mpi.h>
+int main(int argc, char** argv) { return MPI_Init(&argc, &argv); }
 """
 _CUDA_TOOLKIT = """\
 install all of the CUDA toolkit 12.5 (NVIDIA's package cuda-toolkit-12-5), and put its bin/ on PATH
@@ -95,18 +102,36 @@ def check_cuda_toolkit() -> Check:
 
 def _nvcc_problem() -> str:
     """Return how nvcc fails with a program such as Horovod's, and its message; empty if it does not."""
+    links = {f"link a program with the {runtime} runtime": ["-cudart", runtime] for runtime in ("static", "shared")}
+    return _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links)
+
+
+def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[str, Sequence[str]]) -> str:
+    """Return how a compiler fails with a program, and its message; empty if it does not.
+
+    links: the options of each way to link it, by what that is called.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        source, compiled, linked = (f"{folder}/program{suffix}" for suffix in (".cu", ".o", ""))
-        Path(source).write_text(_CUDA_PROGRAM)
-        for action, options in (
-            ("compile a program", ["-c", source, "-o", compiled]),
-            ("link a program with the static runtime", [compiled, "-o", linked, "-cudart", "static"]),
-            ("link a program with the shared runtime", [compiled, "-o", linked, "-cudart", "shared"]),
-        ):
-            done = subprocess.run(["nvcc", *options], capture_output=True, text=True)
+        source, compiled, linked = (f"{folder}/program{end}" for end in (suffix, ".o", ""))
+        Path(source).write_text(program)
+        steps = {"compile a program": ["-c", source, "-o", compiled]}
+        steps |= {action: [compiled, "-o", linked, *options] for action, options in links.items()}
+        for action, options in steps.items():
+            done = subprocess.run([compiler, *options], capture_output=True, text=True)
             if done.returncode:
-                return f"nvcc does not {action}: {_error_line(done.stderr or done.stdout)}"
+                return f"{compiler} does not {action}: {_error_line(done.stderr or done.stdout)}"
     return ""
+
+
+def check_driver() -> Check:
+    """Check whether NVIDIA's driver is here. With LAUNCHER=slurm or ssh other hosts may have it, and the GPUs."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        elsewhere = os.environ.get("LAUNCHER") in ("slurm", "ssh")
+        fix = "install NVIDIA's driver; if the GPUs are on other hosts: LAUNCHER=slurm or LAUNCHER=ssh"
+        return Check("driver", WARNING if elsewhere else FAILURE, "no driver of NVIDIA here (libcuda.so.1)", fix)
+    return Check("driver", OK, "NVIDIA's driver is here")
 
 
 def _error_line(output: str) -> str:
@@ -118,7 +143,11 @@ def _error_line(output: str) -> str:
 
 def check_mpi() -> Check:
     """Check whether Horovod can be built with MPI; without it, with Gloo, which needs nothing else."""
-    if shutil.which("mpicc"):
+    if shutil.which("mpicc") and os.environ.get("HOROVOD_WITHOUT_MPI") != "1":
+        compiler = "mpicxx" if shutil.which("mpicxx") else "mpicc"
+        if problem := _compile_problem(compiler, _MPI_PROGRAM, ".cc", {"link a program": []}):
+            fix = "sudo apt-get install libopenmpi-dev (MPICH: libmpich-dev); without MPI: HOROVOD_WITHOUT_MPI=1"
+            return Check("MPI", FAILURE, problem, fix)
         return Check("MPI", OK, _first_line("mpirun", "--version") or "mpicc")
     fix = "sudo apt-get install libopenmpi-dev openmpi-bin; then make clean-env and set up again"
     return Check("MPI", WARNING, "no mpicc: Horovod is built with Gloo only", fix)
@@ -272,6 +301,8 @@ def before_setup(packages: str) -> list[Check]:
     """Check the needs of setting up the packages `packages` (analysis, launch, cpu, cuda)."""
     compiled = packages in ("cpu", "cuda")  # they have TensorFlow, and Horovod, which is compiled
     checks = [check_platform(), check_python()]
+    if packages == "cuda":
+        checks.append(check_driver())
     checks += [check_disk(_DISK_GIB[packages]), check_memory(_SETUP_MEMORY_GIB[packages])]
     if compiled:
         checks += [check_compiler(), check_mpi()]

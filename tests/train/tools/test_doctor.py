@@ -94,6 +94,41 @@ def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(m
     assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
 
 
+@pytest.mark.slow
+def test_an_mpi_without_its_header_is_refused_with_the_package_and_can_be_left_out(monkeypatch, tmp_path):
+    """As with Debian's openmpi-bin alone."""
+    for name in ("g++", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    for name in ("mpicc", "mpicxx"):
+        write_program(tmp_path / name, 'exec g++ "$@"')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check = doctor.before_setup("cpu")[-1]
+    assert (check.name, check.state) == ("MPI", doctor.FAILURE)
+    assert re.fullmatch(
+        "mpicxx does not compile a program: .*fatal error: mpi.h: No such file or directory", check.result
+    )
+    assert "sudo apt-get install libopenmpi-dev" in check.fix
+    monkeypatch.setenv("HOROVOD_WITHOUT_MPI", "1")
+    assert doctor.check_mpi().state == doctor.WARNING
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("launcher", "state"), [(None, doctor.FAILURE), ("local", doctor.FAILURE), ("slurm", doctor.WARNING)]
+)
+def test_a_machine_without_the_driver_is_not_set_up_for_gpus_unless_they_are_elsewhere(monkeypatch, launcher, state):
+    def no_library(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(doctor.ctypes, "CDLL", no_library)
+    monkeypatch.delenv("LAUNCHER", raising=False)
+    if launcher:
+        monkeypatch.setenv("LAUNCHER", launcher)
+    [check] = [check for check in doctor.before_setup("cuda") if check.name == "driver"]
+    assert (check.state, check.result) == (state, "no driver of NVIDIA here (libcuda.so.1)")
+    assert "LAUNCHER=slurm" in check.fix
+
+
 def test_a_host_that_cannot_resolve_its_own_name_is_a_warning(monkeypatch):
     monkeypatch.setattr(doctor.socket, "gethostname", lambda: "localhost")
     assert doctor.check_own_name()[1] == doctor.OK
