@@ -58,7 +58,8 @@ def record_and_assignment(run: RunRecord, path: str) -> Iterator[Finding]:
     try:
         assignment = protocol.read_assignment(Path(path).parent)
         values = migrations.migrate({"config": assignment.config}, run.schema_version)["config"]
-        end_s, digest = values["measure"].get("budget_s"), files.source_digest(assignment.source)
+        end_s = values.get("rounds_end_s", values["measure"].get("budget_s"))  # which kits before version 6 replaced
+        digest = files.source_digest(assignment.source)
     except _DAMAGED:
         return
     config = _within(values, run.config) | {"measure": run.config["measure"]}

@@ -42,6 +42,7 @@ def resolved(config: RunConfig) -> dict[str, Any]:
     chooses them itself.
     """
     recorded = values(config)
+    del recorded["rounds_end_s"]
     if config.program is None:
         del recorded["program"]
     else:

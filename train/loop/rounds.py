@@ -238,8 +238,7 @@ def _window_s(config: RunConfig, step_s: float) -> float:
 
 def end_s(config: RunConfig) -> float:
     """Return when the rounds end, in s after the start of the launch: the launcher divides the budget."""
-    assert config.measure.budget_s is not None
-    return config.measure.budget_s
+    return config.launch.rounds_end_s
 
 
 def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:

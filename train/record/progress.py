@@ -167,7 +167,7 @@ def rounds_progress(part: RankPart, firsts: Sequence[RankPart], config: Config) 
         stage=f"round {len(measured) + 1}" if part.phase == "timed" else "",
         images_per_s=rates[-1] if rates else None,
         speedups="; ".join(filter(None, [speedups, selection_text([selection])])) if counting else "",
-        ends_at=launched_at(part) + config["measure"]["budget_s"] if part.phase == "timed" else None,
+        ends_at=launched_at(part) + config["rounds_end_s"] if part.phase == "timed" else None,
         at_most=True,
     )
 

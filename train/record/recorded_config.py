@@ -31,7 +31,16 @@ Swept = dict[str, str | int | float | bool | list[Any] | None]
 # Names, paths, estimates, repeats: dotted keys (a section: all keys in it) that do not change what is measured.
 NOT_MEASURED = frozenset(
     (
-        *("experiment", "tracking", "results", "assumed", "derived", "distribution.port", "rounds.role"),
+        *(
+            "rounds_end_s",
+            "experiment",
+            "tracking",
+            "results",
+            "assumed",
+            "derived",
+            "distribution.port",
+            "rounds.role",
+        ),
         *("model.parameters", "model.activation_bytes_per_image", "dataset.ordered", "dataset.data_dir"),
         *("measure.name", "measure.repeats", "measure.batch_per_rank", "measure.global_batch", "measure.total_steps"),
         *("measure.usage_period_s", "measure.design", "measure.precision_fraction", "measure.budget_s"),

@@ -22,7 +22,7 @@ def launched(tmp_path):
     """Write the run folder of a launch of two ranks; return the path of its record."""
     planned = make_record(nodes=2)
     planned.source_digest = files.source_digest(SOURCE)
-    config = {**planned.config, "measure": {**planned.config["measure"], "budget_s": 60.0}, "program": None}
+    config = {**planned.config, "rounds_end_s": 60.0, "program": None}
     protocol.write_assignment(tmp_path, protocol.Assignment(config, planned.config_hash, 0, SOURCE, False, False))
     for rank in (0, 1):
         writer = parts.PartWriter(protocol.part_path(tmp_path, rank, "host0", 7), rank=rank, host="host0", cores=[rank])

@@ -96,7 +96,7 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
 def test_a_launch_in_rounds_records_when_they_had_to_end(runs):
     in_rounds = Run(curve(), 0)
     assignment = one_run.make_assignment(in_rounds, Ranks(), RoundsBudget(41.5, protocol.RoundsTask(0.0, 17)))
-    assert one_run.identity(in_rounds, 1, assignment).rounds_end_s == assignment.config["measure"]["budget_s"] == 41.5
+    assert one_run.identity(in_rounds, 1, assignment).rounds_end_s == assignment.config["rounds_end_s"] == 41.5
     assert assignment.rounds.enough_rounds == one_run.identity(in_rounds, 1, assignment).enough_rounds == 17
     assert one_run.identity(runs[0], 1, one_run.make_assignment(runs[0], Ranks())).rounds_end_s is None
 

@@ -40,12 +40,11 @@ def rooflines(monkeypatch):
 
 @pytest.fixture
 def measure(rooflines):
-    """Measure rounds; return the part of rank 0. Budgets are in ticks of the context's clock."""
+    """Measure rounds; return the part of rank 0. `end_s`: of the rounds, in ticks of the context's clock."""
 
-    def run(*overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), core_sets=(), task=None, **measured):
-        shortest = ("measure.precision_fraction=0.9", "measure.budget_s=0.001")
-        config = load(["model=tiny", "nodes=2", "batch_per_rank=2", *shortest, *overrides])
-        plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups))
+    def run(*overrides: str, arms=(ONE_NODE, TWO_NODES), groups=(), core_sets=(), task=None, end_s=0.001, **measured):
+        config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
+        plan = LaunchPlan(tuple(arms), tuple(groups), rank_groups_at_once=bool(groups), rounds_end_s=end_s)
         config = with_values(config, {"launch": plan})
         context = make_context(config, FirstOfTwo(), core_sets=core_sets, rounds=task or RoundsTask())
         context.part.add(**measured)
@@ -87,7 +86,7 @@ def step_times(monkeypatch):
 
 
 def test_a_round_has_a_window_of_every_arm_in_a_new_order(measure):
-    measurements = measure("measure.budget_s=60").windows
+    measurements = measure(end_s=60).windows
     count = max(window.round for window in measurements) + 1
     orders = [[window.arm for window in measurements if window.round == number] for number in range(count)]
     assert all(sorted(order) == [0, 1] for order in orders)
@@ -151,7 +150,7 @@ def test_windows_record_the_use_of_the_cores_and_the_budget_ends_the_rounds(meas
 
 def test_the_order_is_drawn_from_the_seed(measure):
     def order(seed):
-        return [window.arm for window in measure(seed, "measure.budget_s=16").windows]
+        return [window.arm for window in measure(seed, end_s=16).windows]
 
     assert order("seed=1") == order("seed=1") != order("seed=2")
 
@@ -197,7 +196,7 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     arms = [arm(name=f"batch{batch}", batch_per_rank=batch, role="base") for batch in (1, 2, 4, 64)]
     # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
     # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
-    part = measure("measure.budget_s=75", "measure.repeats=1", arms=arms)
+    part = measure("measure.repeats=1", arms=arms, end_s=75)
     assert part.arms_left_out == {"batch64": "a round with it would take 20 s; a launch has 75 s"}
     assert {window.arm for window in part.windows} == {0, 1, 2}
     part = measure(arms=[ONE_NODE, ONE_NODE, arm(allreduce=False)])  # of the same batch: always measured
@@ -250,7 +249,7 @@ def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measure
 
 
 def test_rounds_end_once_enough_of_them_count(measure):
-    part = measure("measure.budget_s=600", task=RoundsTask(enough_rounds=3))
+    part = measure(end_s=600, task=RoundsTask(enough_rounds=3))
     assert len(select(dict(enumerate(part.disturbances)), 0.9).counting) == 3
     assert part.windows[-1].round + 1 == len(part.disturbances)
 

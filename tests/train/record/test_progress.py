@@ -80,7 +80,7 @@ def test_resumed_training_counts_earlier_epochs(tmp_path):
 
 
 def test_the_speedup_of_the_rounds_so_far_is_reported(tmp_path):
-    config, part = configured("measure.budget_s=100", rounds=ARMS), writer(tmp_path)
+    config, part = configured(rounds_end_s=100, rounds=ARMS), writer(tmp_path)
     in_timed(part, 1010.0)
     # Two steps: 8 images of one rank in 2 s, 16 images of both, the largest batch, in 2.5 s.
     windows = [
@@ -94,7 +94,7 @@ def test_the_speedup_of_the_rounds_so_far_is_reported(tmp_path):
 
 
 def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_path):
-    config = configured("measure.budget_s=100", rounds=ARMS)
+    config = configured(rounds_end_s=100, rounds=ARMS)
     part = writer(tmp_path)
     part.add(phase="warm_up", phases_s={"start": 2.0, "import": 3.0})
     assert line(tmp_path, config, 1101.0) == "warm up"
@@ -110,7 +110,7 @@ def test_the_first_rank_of_each_rank_group_is_read(tmp_path):
         part = writer(tmp_path, rank)
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
-    config = configured("measure.budget_s=100", rounds=arms, rank_groups=groups)
+    config = configured(rounds_end_s=100, rounds=arms, rank_groups=groups)
     assert "with 0.8x so far" in line(tmp_path, config, 1020.0)
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from msgspec import structs
+
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
 from train.launch.job import Job, Outcome, Setting, make_job
@@ -134,7 +136,7 @@ def make_assignment(run: Run, launcher: Launcher, budget: RoundsBudget | None = 
     config = run.point.config
     if config.launch.rounds:
         budget = budget or RoundsBudget(config.measure.curve_budget_s)
-        config = replace(config, measure=replace(config.measure, budget_s=budget.end_s))
+        config = replace(config, launch=structs.replace(config.launch, rounds_end_s=budget.end_s))
     return protocol.Assignment(
         config=values(config),
         config_hash=config_hash(config),
@@ -164,7 +166,7 @@ def identity(run: Run, generation: int, assignment: protocol.Assignment) -> Iden
         role=point.role,
         arm_keys=point.arm_keys,
         order=run.order,
-        rounds_end_s=assignment.config["measure"]["budget_s"] if config.launch.rounds else None,
+        rounds_end_s=assignment.config["rounds_end_s"] if config.launch.rounds else None,
         enough_rounds=assignment.rounds.enough_rounds,
     )
 
