@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis import history
+from analysis.stats.verdict import ratio_verdict
 from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, merged, options, show
 from train.record import affinity
@@ -65,7 +66,7 @@ def study(rng: Rng, truth: Truth) -> list[history.VerdictName]:
     }
     decided = [at for at, ratio in ratios.items() if not np.isnan(ratio.low)]
     judged = history.judge_ratios([ratios[at] for at in decided], limit("same"))
-    return [history.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
+    return [ratio_verdict(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
 def line(truth: Truth, studies: int) -> Row:

@@ -29,8 +29,7 @@ from analysis.thresholds import limit
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
 
-VerdictName = Literal["within", "outside", "not decidable", "not judged", "for information"]
-VERDICTS: tuple[VerdictName, ...] = ("outside", "not decidable", "within", "not judged", "for information")
+VerdictName = Literal["outside", "not decidable", "within", "for information"]
 VERDICT_NAMES: dict[Outcome, VerdictName] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
 
 # Quantities of comparisons that the tidy table does not have, with their units.
@@ -231,7 +230,7 @@ def compare_number(
         local=local,
         allowed=filled(AllowedRange, allowed),
         p_value=None,
-        verdict="not judged" if tolerance else "for information",
+        verdict="not decidable" if tolerance else "for information",
         note="; ".join(filter(None, remarks)),
     ), judged
 

@@ -17,7 +17,7 @@ from analysis.documents import Document, NumberField, PValue, about, counted, fi
 from analysis.speedups import By
 from analysis.stats import Number, repeats, unknown
 from analysis.stats.student import pooled_ratio_of_means, ratio_of_means
-from analysis.stats.verdict import Bounds, Verdict, leaning
+from analysis.stats.verdict import Bounds, RatioVerdict, Verdict, leaning, ratio_verdict
 from analysis.study import Study, record_files
 from analysis.table import controls
 from analysis.user_table import table as user_table
@@ -25,8 +25,6 @@ from analysis.user_table.headers import TEXT
 from analysis.user_table.rates import rates
 from train.record.intervals import launch_spread
 from train.record.record import RECORD_NAME, RunRecord
-
-VerdictName = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
 # Keys on which no measurement depends, and the addresses of the ranks, which differ in each launch.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
@@ -51,14 +49,8 @@ class SetRatio(Document):
     b: NumberField
     ratio: Annotated[NumberField, about("B / A")]
     p_value: PValue
-    verdict: Annotated[VerdictName, about("on the ratio")]
+    verdict: Annotated[RatioVerdict, about("on B; of A and B alike that is not decidable, as no margin is given")]
     note: Annotated[str, about("why it is not judged, or where the spread between launches is from")]
-
-
-def _verdict_name(judged: Verdict) -> VerdictName:
-    if judged.outcome != "outside":
-        return "no difference shown"
-    return "B faster" if judged.above else "B slower"
 
 
 @dataclass(frozen=True)
@@ -298,15 +290,14 @@ def _ratio(
 
     sides: the values of A and B. invalid: why it is not judged.
     """
-    note = invalid or (remark if ratio.has_interval else "")
+    note = invalid or (remark if ratio.has_interval else "no interval")
     if not invalid and ratio.variation == "between rounds":
         invalid = note = "one launch on a side: how far launches differ is not known"
     judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not invalid else None
     if judged and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
-    verdict: VerdictName = "not judged" if note else "no interval"
     numbers = {"a": sides[0], "b": sides[1], "ratio": ratio, "p_value": None}
-    return filled(SetRatio, run, quantity=quantity, by=by, **numbers, verdict=verdict, note=note), judged
+    return filled(SetRatio, run, quantity=quantity, by=by, **numbers, verdict="not decidable", note=note), judged
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
@@ -350,7 +341,7 @@ def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
     pairs, alone = _pairs(runs_a, runs_b)
     paired = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
     return SetComparisons(
-        ratios=holm_corrected([ratio for pair in pairs for ratio in _ratios(*pair, scatter)], _verdict_name),
+        ratios=holm_corrected([ratio for pair in pairs for ratio in _ratios(*pair, scatter)], ratio_verdict),
         differences=differences(*paired),
         alone=alone,
         left_out=[f"A: {line}" for line in skipped_a] + [f"B: {line}" for line in skipped_b],

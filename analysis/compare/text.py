@@ -5,11 +5,12 @@ import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import get_args
 
 from tabulate import tabulate
 
 from analysis.compare.curves import SIZES
-from analysis.compare.published import VERDICTS, AllowedRange, Comparisons, ReportComparison
+from analysis.compare.published import AllowedRange, Comparisons, ReportComparison, VerdictName
 from analysis.compare.sets import SetComparisons
 from analysis.documents import tally
 from analysis.stats import Number
@@ -61,7 +62,7 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
 
     ordered = sorted(compared.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
     sections = [(name, [_cells(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
-    counts = tally([row.verdict for row in compared.rows], VERDICTS)
+    counts = tally([row.verdict for row in compared.rows], get_args(VerdictName))
     how = [
         "A number is within the allowed values if its 90 % interval is, outside if its whole 95 % interval is; p is "
         "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "

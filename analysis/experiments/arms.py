@@ -21,7 +21,7 @@ from analysis import labels, metrics, speedups
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES, Launches
-from analysis.stats.verdict import Bounds, judge_at
+from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
 from analysis.table import controls
 from analysis.table.identity import SCALING
 from train.record import recorded_config
@@ -145,7 +145,7 @@ def _interval(name: str, number: Number) -> dict[str, float]:
 
 
 WIDTH = 110
-ArmVerdict = Literal["base", "faster", "slower", "no difference", "dropped: significantly slower", "too few launches"]
+ArmVerdict = Literal[RatioVerdict, "base", "dropped: significantly slower"]
 
 
 @dataclass(frozen=True)
@@ -256,13 +256,11 @@ def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
 def _arm_verdict(ratio: Number, runs: pd.DataFrame, leading: pd.DataFrame) -> ArmVerdict:
     """Return the verdict on an arm; the launcher drops those that are significantly slower than the leading one."""
     verdict = judge_at(ratio, Bounds(1.0, 1.0))
-    if verdict.outcome == "outside":
-        return "faster" if verdict.above else "slower"
     if verdict.why != "no interval":
-        return "no difference"
+        return ratio_verdict(verdict)
     ratios = _ratios(runs, leading)
     fewer = runs["record"].nunique() < leading["record"].nunique()
-    return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "too few launches"
+    return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "not decidable"
 
 
 def as_json(contest: Contest) -> RankedContest:
@@ -298,9 +296,11 @@ def _conclusion(contest: Contest) -> str:
     best = contest.winner
     if best is None:
         none = f"No arm is significantly faster than {contest.base}"
-        if unsure := [arm.name for arm in contest.arms if arm.verdict == "too few launches"]:
+        if unsure := [
+            arm.name for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval
+        ]:
             return f"{none}; too few launches of {', '.join(unsure)}: REPEATS=."
-        return f"{none}: keep it. 'no difference' means that none is significant."
+        return f"{none}: keep it. 'not decidable': no difference is significant."
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
     also_faster = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
     also = f" Faster too, and perhaps as fast: {', '.join(also_faster)}." if also_faster else ""

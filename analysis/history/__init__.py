@@ -26,7 +26,7 @@ from analysis.compare import sets
 from analysis.documents import counted
 from analysis.experiments import allreduce
 from analysis.stats import Number, student, verdict
-from analysis.stats.verdict import Bounds, Verdict
+from analysis.stats.verdict import Bounds, RatioVerdict, Verdict, ratio_verdict
 from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
 from train.record.record import RunRecord
@@ -304,9 +304,9 @@ class Row:
     curves: int = 0  # other curves whose launches show how far launches differ
 
     @property
-    def verdict(self) -> VerdictName:
+    def verdict(self) -> RatioVerdict:
         """Return the name of the verdict; not decidable if it was not judged."""
-        return verdict_name(self.judged, self.change.key.quantity in COSTS) if self.judged else "not decidable"
+        return ratio_verdict(self.judged, self.change.key.quantity in COSTS) if self.judged else "not decidable"
 
     @property
     def note(self) -> str:
@@ -367,10 +367,6 @@ def session_states(sessions: Sequence[Session]) -> list[list[int]]:
     return [[s.number for s in alike] for _, alike in itertools.groupby(sessions, key=lambda s: s.provenance)]
 
 
-VerdictName = Literal["as before", "slower", "faster", "not decidable"]
-VERDICTS: tuple[VerdictName, ...] = ("slower", "not decidable", "as before", "faster")
-
-
 def launch_mean(values: Sequence[float]) -> Number:
     """Return the mean over launches with Student's interval on the logarithm; one launch has no interval."""
     return student.on_logarithm(student.mean(values))
@@ -394,10 +390,3 @@ def judge_ratios(ratios: Sequence[Number], fraction: float) -> list[Verdict]:
     Inside: its 90 % interval is within `fraction` of 1; outside: its whole 95 % interval is beyond.
     """
     return verdict.judge_all(ratios, Bounds(1 - fraction, 1 + fraction))
-
-
-def verdict_name(judged: Verdict, is_cost: bool) -> VerdictName:
-    """Return the name of a verdict. `is_cost`: the ratio is of times, which are larger if something is slower."""
-    if judged.outcome == "undecided":
-        return "not decidable"
-    return "as before" if judged.outcome == "inside" else "slower" if judged.above == is_cost else "faster"

@@ -4,7 +4,7 @@ import itertools
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, get_args
 
 from tabulate import tabulate
 
@@ -12,19 +12,18 @@ from analysis import labels
 from analysis.documents import Document, NumberField, PValue, about, filled, tally
 from analysis.history import (
     UNITS,
-    VERDICTS,
     Key,
     Quantity,
     Row,
     Session,
     Unit,
     Values,
-    VerdictName,
     changed,
     launch_mean,
 )
 from analysis.history.reference import Provenances, Reference
 from analysis.stats import unknown
+from analysis.stats.verdict import RatioVerdict
 
 WIDTH = 110
 # How tables and figures show each quantity: its name, its unit ("": none), and the factor to that unit.
@@ -117,7 +116,7 @@ def _mean(values: Sequence[float], quantity: Quantity) -> str:
 
 def counts(rows: Sequence[Row]) -> str:
     """Return how many values have each verdict."""
-    return f"{len(rows)} values: {tally([row.verdict for row in rows], VERDICTS)}"
+    return f"{len(rows)} values: {tally([row.verdict for row in rows], get_args(RatioVerdict))}"
 
 
 def explanation(within: float) -> str:
@@ -162,7 +161,7 @@ class PointChange(Document):
     now: Annotated[Sequence[float], about("one value a launch, of the newest session")]
     ratio: Annotated[NumberField, about("mean now over mean before")]
     p_value: PValue
-    verdict: Annotated[VerdictName, about("on the point")]
+    verdict: Annotated[RatioVerdict, about("on the point")]
     note: Annotated[str, about("why it was not judged")]
 
 

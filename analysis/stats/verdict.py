@@ -23,6 +23,10 @@ Outcome = Literal["inside", "outside", "undecided"]
 Why = Literal["", "no interval", "across a bound", "too many numbers"]
 
 
+# The verdict on a ratio of what is measured now to what it is compared with.
+RatioVerdict = Literal["slower", "not decidable", "as before", "faster"]
+
+
 @dataclass(frozen=True)
 class Bounds:
     """The allowed values: from `low` to `high`, and both ends unless `strict`."""
@@ -105,6 +109,13 @@ def leaning(number: Number, bounds: Bounds, with_margin: Bounds | None = None) -
     if outside < 1 and (outside <= inside or (with_margin and outside <= ALPHA)):  # a margin overlaps the outside
         return replace(_outside(number, bounds), p=outside)
     return Verdict("inside", p=inside) if inside < 1 else replace(_undecided(number), p=1.0)
+
+
+def ratio_verdict(verdict: Verdict, is_cost: bool = False) -> RatioVerdict:
+    """Return the verdict on a ratio of rates; `is_cost`: of times, which are larger if something is slower."""
+    if verdict.outcome == "outside":
+        return "slower" if verdict.above == is_cost else "faster"
+    return "as before" if verdict.outcome == "inside" else "not decidable"
 
 
 def is_above(number: Number, bound: float = 0.0) -> bool:

@@ -162,20 +162,22 @@ def test_shared_cores_decide_nothing(results):
     for nodes in (1, 8):
         save(replace(make_record(nodes=nodes), cores_shared=True), results.folder)
     result = compare(results.table()).rows
-    assert [row.quantity for row in result if row.verdict == "not judged"] == ["speedup_throughput"]
-    assert {row.verdict for row in result} == {"not judged", "for information"}
+    assert [row.quantity for row in result if row.verdict == "not decidable"] == ["speedup_throughput"]
+    assert {row.verdict for row in result} == {"not decidable", "for information"}
     assert all("shared cores" in row.note for row in result)
 
 
-@pytest.mark.parametrize(("control_off", "verdict"), [(-0.05, "within"), (-0.2, "not judged")])
+@pytest.mark.parametrize(("control_off", "verdict"), [(-0.05, "within"), (-0.2, "not decidable")])
 def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, control_off, verdict):
     rounds = [(0.5, 0.58 + 0.001 * (number % 3), 0.5 / (1 + control_off)) for number in range(12)]
     save(make_rounds(rounds, [Arm(1), Arm(8), Arm(8, allreduce=False)], **QUOTA), results.folder)
     speedup = only(results, "speedup_throughput")
     assert speedup.verdict == verdict
-    assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
+    assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (
+        verdict == "not decidable"
+    )
     # The audit names the same points.
-    assert bool(list(machine.emulated_nodes_disturbed(results.table()))) is (verdict == "not judged")
+    assert bool(list(machine.emulated_nodes_disturbed(results.table()))) is (verdict == "not decidable")
 
 
 @pytest.mark.slow

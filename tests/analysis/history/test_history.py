@@ -5,6 +5,7 @@ import pytest
 from analysis import history
 from analysis.history import Key
 from analysis.stats.student import ratio_of_means
+from analysis.stats.verdict import ratio_verdict
 from analysis.study import Study, record_files
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
@@ -169,7 +170,7 @@ HUNDRED = [100.0, 100.3, 99.8]
 
 
 def verdict_names(*ratios, within=0.05, is_cost=False):
-    return [history.verdict_name(verdict, is_cost) for verdict in history.judge_ratios(ratios, within)]
+    return [ratio_verdict(verdict, is_cost) for verdict in history.judge_ratios(ratios, within)]
 
 
 def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
