@@ -96,6 +96,9 @@ def _program(user: Variables) -> dict[str, str]:
 def overrides(user: Variables) -> list[str]:
     """Return the overrides of a launch. Raises ValueError: ARGS has an unmatched quote, PROGRAM= cannot be read."""
     hosts = user.items("HOSTS")
+    for name in ("NODES", "REPEATS", "GLOBAL_BATCH"):
+        if not re.fullmatch(r"-?\d*(,\d+)*", user.text(name)):
+            raise ValueError(f"{name}={user.text(name)}: must be a whole number")
     values = {
         "device": user.text("DEVICE", "cpu"),
         "nodes": user.text("NODES"),

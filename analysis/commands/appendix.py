@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -89,11 +90,12 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     appendix = contents.read()
     experiments = [_experiment(appendix, name) for name in options.only]
-    if bundle_check.run_bundle_check(options) != 0:
-        print(f"{options.file}: not evaluated: it was modified since it was packed", file=sys.stderr)
-        return 1
     with tempfile.TemporaryDirectory() as temporary:
-        folder = _unpack(options.file, Path(temporary))
+        file = _private(options.file, Path(temporary))
+        if bundle_check.run_bundle_check(argparse.Namespace(**vars(options) | {"file": file})) != 0:
+            print(f"{options.file}: not evaluated: it was modified since it was packed", file=sys.stderr)
+            return 1
+        folder = _unpack(file, Path(temporary))
         steps = _run_steps(appendix, Path(temporary) / "kit")
         archive = bundle.pack(collect(folder / "results", scrubbed=False))
         steps += [_run(experiment.command, (), {"RESULTS": str(options.results)}) for experiment in experiments]
@@ -115,12 +117,27 @@ def _experiment(appendix: Appendix, name: str) -> contents.Experiment:
     return labels[name]
 
 
+def _private(file: Path, folder: Path) -> Path:
+    """Return a copy in a folder of this user: nobody can exchange it between the check and its use.
+
+    Raises TableError if there is no such file, or it is neither an archive nor a folder.
+    """
+    copy = folder / f"checked-{file.name}"
+    if not (file.is_file() or file.is_dir()):
+        raise TableError(f"{file}: no such archive or folder; make bundle writes figures/bundle.tar.gz")
+    if file.is_dir():
+        shutil.copytree(file, copy, symlinks=True)
+    else:
+        shutil.copyfile(file, copy)
+    return copy
+
+
 def _unpack(file: Path, folder: Path) -> Path:
     """Return the folder of the unpacked archive, whose content was checked."""
     if file.is_dir():
         return file
     with tarfile.open(file) as packed:
-        packed.extractall(folder)  # run_bundle_check has found plain files within one folder, and nothing else
+        packed.extractall(folder, filter="data")
     return folder / manifest.ROOT
 
 

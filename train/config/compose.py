@@ -122,6 +122,8 @@ def parse(overrides: Sequence[str]) -> list[Override]:
     for override in overrides:
         if override.encode(errors="replace").decode() != override:  # the command line had bytes that are not UTF-8
             raise ConfigError(f"{override!a}: not UTF-8, as records are; give another value, or rename the folder")
+        if re.search(r"(?<!\\)\$\{\s*oc\.", override):
+            raise ConfigError(f"{override}: a value is not read from the environment or other keys; give it as it is")
         if "=" not in override and not override.startswith("~"):
             raise ConfigError(f"{override}: no value; give key=value")
     try:

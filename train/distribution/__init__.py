@@ -220,6 +220,8 @@ def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
     if config.distribution.is_strategy:
         from train.distribution import cluster
 
+        # gRPC would send what ranks say to each other through the site's proxy.
+        _set(dict.fromkeys(("grpc_proxy", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")))
         _prepared.append(cluster.connect(config.distribution, config.ranks, secret, folder))
         os.environ["TF_CONFIG"] = _prepared[-1].config()
 

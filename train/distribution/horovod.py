@@ -138,6 +138,10 @@ class HorovodGroup(Distribution):
         return exchanges()
 
 
+def _is_started_by_mpi() -> bool:
+    return not {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}.isdisjoint(os.environ)
+
+
 class Horovod(HorovodGroup):
     """All ranks of a job."""
 
@@ -153,7 +157,11 @@ class Horovod(HorovodGroup):
             raise ConfigError(
                 f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. "
                 + (
-                    "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
+                    "MPI started these processes, and this Horovod was compiled without MPI: install mpicc (Debian: "
+                    "libopenmpi-dev), then make clean-env and the same command again; or take "
+                    "distribution.controller=gloo"
+                    if self.size == 1 and _is_started_by_mpi() and not hvd.mpi_built()
+                    else "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
                     "that the MPI library was built for (srun --mpi=list), and without --cleanenv in a container"
                     if self.size == 1
                     else "Start as many processes as nodes x ranks_per_node, or change those"

@@ -35,6 +35,8 @@ _RECORDED = re.compile(
     "|SLURM_(CLUSTER_NAME|CPUS_ON_NODE|CPUS_PER_(TASK|GPU)|CPU_(BIND|FREQ).*|DISTRIBUTION|EXACT|GPUS.*|GPU_(BIND|FREQ)"
     "|HINT|JOB_(ACCOUNT|NAME|USER)|MEM_(BIND|PER).*|MPI_TYPE|NTASKS_PER_.+|RESTART_COUNT|THREADS_PER_CORE|TOPOLOGY_ADDR)"
 )
+# Terraform's, with TensorFlow's prefix: they may hold anything.
+_TERRAFORM = re.compile("TF_(CLI_.+|VAR_.+|LOG(_.+)?|DATA_DIR)")
 # Variables with which a process starts on another host as here: programs, libraries, languages, containers.
 _START_VARIABLES = re.compile(
     "PATH|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|LANG|LC_.+|TMPDIR|TZ|KIT_.+|(APPTAINER|SINGULARITY).+"
@@ -150,17 +152,18 @@ def variables_for_other_hosts() -> dict[str, str]:
 def variables_for_ranks(needed: Collection[str] = ()) -> dict[str, str]:
     """Return the variables of this process for the ranks that it launches.
 
-    Without those of another launcher, and without those that may hold a secret unless they are `needed`.
+    Without those of another launcher, those of Terraform, and those that may hold a secret unless they are `needed`.
     """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in needed or not (is_secret(name) or is_launcher_variable(name))
+        if name in needed or not (is_secret(name) or is_launcher_variable(name) or _TERRAFORM.fullmatch(name))
     }
 
 
 def _matching_variables(names: re.Pattern[str]) -> dict[str, str]:
-    return {name: value for name, value in sorted(os.environ.items()) if names.fullmatch(name) and not is_secret(name)}
+    others = {name for name in os.environ if is_secret(name) or _TERRAFORM.fullmatch(name)}
+    return {name: os.environ[name] for name in sorted(os.environ.keys() - others) if names.fullmatch(name)}
 
 
 if __name__ == "__main__":

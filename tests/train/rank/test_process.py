@@ -109,6 +109,7 @@ TUNE = {
 }
 # The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
 OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1"}
+TERRAFORM = dict.fromkeys(("TF_CLI_CONFIG_FILE", "TF_VAR_region", "TF_LOG", "TF_DATA_DIR"), "x")
 JOB_KEY = {"OMPI_MCA_orte_precondition_transports": "1-2"}
 
 
@@ -123,7 +124,7 @@ RANK = (
 @pytest.fixture
 def variables(monkeypatch):
     """The variables of this process, to which a test may add some."""
-    variables = {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY}
+    variables = {"PATH": "/bin", **dict.fromkeys(SECRETS, "hidden"), **TUNE, **OTHERS, **JOB_KEY, **TERRAFORM}
     monkeypatch.setattr(os, "environ", variables)
     return variables
 

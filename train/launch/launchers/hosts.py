@@ -16,9 +16,11 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, Self
 
+import msgspec
 import psutil
 
 from train.config.checks import ConfigError
@@ -28,14 +30,18 @@ from train.rank import host as machine
 from train.rank.host import folded, hosts_by_text
 from train.record import affinity
 from train.record.kit import ROOT
+from train.record.printable import escaped
 
 _TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
+_MARK, _MOST_BYTES = "kit-host ", 1 << 20  # before the answer of a host; its shell may print anything else
 _NAME = "<host>"  # in a message about several hosts
 
 # Part of ssh's message -> what to do about it.
 _FIXES = {
     "Permission denied": "it refuses this user's key; put the public key into ~/.ssh/authorized_keys there",
-    "Host key verification failed": f"its host key is unknown or changed; log in once by hand: ssh {_NAME}",
+    "IDENTIFICATION HAS CHANGED": "its host key is another than before: it was installed again, or another machine "
+    f"answers; if you know which, forget the old key: ssh-keygen -R {_NAME}",
+    "Host key verification failed": f"its host key is not known yet; log in once by hand: ssh {_NAME}",
     "Could not resolve hostname": "no such host; check the name, or give its address",
     "Connection refused": "no sshd listens there",
     "timed out": "it does not answer; is it up, and in this network?",
@@ -47,7 +53,6 @@ _FIXES = {
 class Host:
     """A host's answer."""
 
-    name: str  # as in launcher.hosts
     hostname: str
     cores: int
     gpus: list[str]
@@ -57,6 +62,11 @@ class Host:
     has_image: bool
     has_singularity: bool
     cpu_flags: list[str]  # instruction sets that decide how fast it trains
+    name: str = ""  # as in launcher.hosts
+
+    def named(self, name: str) -> Self:
+        """Return the same answer under this name."""
+        return replace(self, name=name)
 
 
 Problem = tuple[str, str]  # a host, by its name in launcher.hosts, and why it cannot run the job
@@ -68,20 +78,53 @@ def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
     probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.launchers.hosts", str(token)]
     command = ssh_command(host, [*probe, image] if image else probe)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL)
+        status, output, errors = _bounded(command)
     except subprocess.TimeoutExpired:
         return host, f"did not answer within {_TIMEOUT_S} s"
-    if done.returncode == 0:
-        return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    if status == 0 or len(output) == _MOST_BYTES:  # it was ended
+        return _answer(host, output)
+    last = escaped((errors.strip().splitlines() or ["no message"])[-1])
     message = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, last)  # to be equal for several hosts
-    if done.returncode == 255:
-        fix = next((fix for sign, fix in _FIXES.items() if sign in done.stderr), "see `man ssh`")
+    if status == 255:
+        fix = next((fix for sign, fix in _FIXES.items() if sign in errors), "see `man ssh`")
         return host, f"ssh: {message}: {fix}"
     return host, (
         f"cannot run {sys.executable} in {ROOT} ({message}); the folder of the kit, with its "
         "environment, must be on all hosts under the same path: on a shared file system, or copied to each"
     )
+
+
+def _bounded(command: Sequence[str]) -> tuple[int, str, str]:
+    """Return exit status, output and errors of a command, as much as an answer can have; it ends when it writes more.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def read(stream: IO[bytes]) -> str:
+        with stream:
+            return stream.read(_MOST_BYTES).decode(errors="replace")
+
+    with ThreadPoolExecutor(2) as pool:
+        assert child.stdout
+        assert child.stderr
+        texts = [pool.submit(read, stream) for stream in (child.stdout, child.stderr)]
+        try:
+            status = child.wait(_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise
+    return status, texts[0].result(), texts[1].result()
+
+
+def _answer(host: str, output: str) -> Host | Problem:
+    """Return what a host answered: the marked line, among whatever its shell prints."""
+    line = next((line for line in output.splitlines() if line.startswith(_MARK)), "")
+    try:
+        return msgspec.json.decode(line.removeprefix(_MARK).encode(), type=Host, strict=True).named(host)
+    except msgspec.MsgspecError:
+        printed = escaped(output.strip().partition("\n")[0][:100]) or "nothing"
+        return host, f"gave no answer of this kit, but printed: {printed}; log in by hand and see what its shell does"
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:
@@ -167,7 +210,7 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
 
 
 def main() -> None:
-    """Print the fields of Host except its name."""
+    """Print the fields of Host except its name, marked."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.launchers.hosts", description=__doc__.splitlines()[0])
     parser.add_argument("token", type=Path, help="a file that the launcher has just made in the results folder")
     parser.add_argument("image", type=Path, nargs="?", help="the SIF that ranks will run in")
@@ -184,7 +227,7 @@ def main() -> None:
         "has_image": image is None or image.is_file(),
         "has_singularity": image is None or shutil.which("singularity") is not None,
     }
-    print(json.dumps(answer))
+    print(_MARK + json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ FROM_CONFIGURATION = {
     "HOROVOD_TIMELINE_MARK_CYCLES": "distribution.timeline",
 }
 _TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_")
-_TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program's, with TensorFlow's prefix
 
 
 def memory_per_rank_bytes(config: RunConfig) -> int:
@@ -150,8 +149,7 @@ def variable_warnings(variables: Mapping[str, str]) -> list[str]:
 
 
 def _tunes(name: str) -> bool:
-    relevant = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_launcher_variable(name))
-    return name.startswith(_TUNING) and relevant
+    return name.startswith(_TUNING) and not (name in FROM_CONFIGURATION or is_launcher_variable(name))
 
 
 def _reads(config: RunConfig) -> bool:

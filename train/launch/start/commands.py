@@ -104,6 +104,8 @@ def open_mpi(job: Job, variables: Iterable[str], ssh_options: Sequence[str] = ()
     command += ["-np", str(job.nodes.ranks), "-H", _slots(job)]
     # A rank that waits for a message must not take the core from one that computes.
     command += ["--mca", "mpi_yield_when_idle", "1"]
+    if job.container.name in ("docker", "podman"):  # their seccomp profile forbids it: each message would try first
+        command += ["--mca", "btl_vader_single_copy_mechanism", "none"]
     if ssh_options:
         command += ["--mca", "plm_rsh_args", " ".join(f"-o {option}" for option in ssh_options)]
     if interface := job.exchange.interface:

@@ -6,9 +6,11 @@ holder, and is touched regularly. So is a file in the folder of a run in progres
 that shares the folder, can see whether the run is still in progress.
 """
 
+import errno
 import fcntl
 import os
 import socket
+import stat
 import tempfile
 import threading
 import time
@@ -56,13 +58,14 @@ def alone(folder: Path) -> Iterator[None]:
     Raises ConfigError, which names the other launch, if there is one, and OSError if the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _NAME).open("a+b") as file:
+    with _open(folder / _NAME) as file:
         locked = _lock(file)
         file.seek(0)
         holder = _holder(file.read())
         if not locked or (holder and _lives(holder, file, folder)):
             raise ConfigError(_refusal(folder, holder))
-        file.truncate(0)
+        file.seek(0)
+        file.truncate()
         file.write(msgspec.json.encode(Holder.this_process()))
         file.flush()
         ended = threading.Event()
@@ -74,6 +77,26 @@ def alone(folder: Path) -> Iterator[None]:
             ended.set()
             beats.join()
             file.truncate(0)  # not removed: another launch may have it open
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open the file for reading and writing, made for this user alone. Raises ConfigError if it is no regular file.
+
+    In a folder that others may write to it could be a link to another file, or a pipe that never answers.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        descriptor = -1
+    if descriptor < 0 or not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise ConfigError(
+            f"{path}: must be a regular file, or none; somebody else may have made it: look at its folder"
+        )
+    return os.fdopen(descriptor, "r+b")
 
 
 def _lock(file: BinaryIO) -> bool:

@@ -9,8 +9,9 @@ from train.launch.launchers import hosts
 from train.launch.launchers.hosts import Host, problem_lines, same_hosts, unfit
 from train.record import affinity
 
-GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
-            cpu_flags=["avx2"])  # fmt: skip
+GOOD = Host("node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
+            cpu_flags=["avx2"], name="a")  # fmt: skip
+ANSWER = json.dumps({key: value for key, value in vars(GOOD).items() if key != "name"})
 SECOND = replace(GOOD, name="b", hostname="node-b")
 
 
@@ -40,13 +41,44 @@ def test_hosts_that_refuse_alike_are_named_together_and_one_alone_by_its_name(pr
         hosts.ask(("n1",), tmp_path)
 
 
+ODD = {
+    "nothing": ("true", "gave no answer of this kit, but printed: nothing"),
+    "a banner": ("echo Welcome to the cluster", "printed: Welcome to the cluster"),
+    "a last line after the answer": (f"echo 'kit-host {ANSWER}'; echo logout", None),
+    "Latin-1": ("printf 'gr\\374\\337e'", "printed: gr"),
+    "escape codes": ("printf '\\033[2Jcleared'", r"printed: \x1b[2Jcleared"),
+    "without end": ("yes", "printed: y"),
+    "another type": ("echo 'kit-host {\"hostname\": 3}'", "gave no answer of this kit"),
+    "a changed key": (
+        "echo '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.' >&2; exit 255",
+        "another than before: it was installed again, or another machine answers; if you know which, forget the old "
+        "key: ssh-keygen -R n1",
+    ),
+    "an unknown key": ("echo 'Host key verification failed.' >&2; exit 255", "is not known yet; log in once by hand"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_answer_of_a_host_is_an_error_that_names_it(program, tmp_path, name):
+    script, problem = ODD[name]
+    program("ssh").write_text(f"#!/bin/sh\n{script}\n")
+    if problem is None:
+        assert hosts.ask(("n1",), tmp_path) == (replace(GOOD, name="n1"),)
+        return
+    with pytest.raises(ConfigError, match=r"^launcher\.hosts: n1: ") as error:
+        hosts.ask(("n1",), tmp_path)
+    assert problem in str(error.value)
+    assert str(error.value).isprintable()
+
+
 @pytest.mark.parametrize("present", [True, False])
 def test_a_host_answers_all_questions(tmp_path, monkeypatch, capsys, present):
     missing = [] if present else [str(tmp_path / "kit.sif")]
     monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path if present else tmp_path / "none"), *missing])
     monkeypatch.setenv("PATH", str(tmp_path))
     hosts.main()
-    answer = Host(name="here", **json.loads(capsys.readouterr().out))
+    answer = Host(**json.loads(capsys.readouterr().out.removeprefix("kit-host ")))
     assert answer.cores == len(affinity.usable_cores())
     assert answer.free_bytes > 0
     assert (answer.sees_results, answer.has_image, answer.has_singularity) == (present, present, present)

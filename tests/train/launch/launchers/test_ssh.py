@@ -7,8 +7,8 @@ from train.launch.launchers.base import Gpus
 from train.launch.launchers.hosts import Host
 
 SSH = LAUNCHERS["ssh"]
-SMALL = Host("a", "node-a", 4, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True,
-             cpu_flags=["avx2"])  # fmt: skip
+SMALL = Host("node-a", 4, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True,
+             cpu_flags=["avx2"], name="a")  # fmt: skip
 LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], free_bytes=2**34)
 
 

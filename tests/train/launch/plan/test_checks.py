@@ -51,7 +51,7 @@ def test_shared_cores_are_warned_of(monkeypatch):
 
 def test_variables_that_are_set_are_warned_of():
     replaced = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CYCLE_TIME": "5", "HOROVOD_GLOO_IFACE": "eth1"}
-    others = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x", "HOROVOD_RANK": "1"}
+    others = {"TF_ENABLE_ONEDNN_OPTS": "0", "HOROVOD_RANK": "1"}
     first, second = checks.variable_warnings(replaced | others)
     assert first.startswith(f"{', '.join(replaced)}: set in your environment")
     assert first.endswith("decides: distribution.controller, distribution.cycle_time_ms, launcher.interface")

@@ -50,6 +50,20 @@ def test_a_second_launch_names_the_first_and_comes_in_when_that_is_killed(tmp_pa
         pass
 
 
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("other"), os.mkfifo], ids=["a link", "a pipe"])
+def test_what_another_user_left_in_place_of_the_file_is_refused(tmp_path, make):
+    (tmp_path / "other").write_text("content")
+    make(tmp_path / ".launch")
+    with pytest.raises(ConfigError, match=r"\.launch: must be a regular file"), presence.alone(tmp_path):
+        pass
+    assert (tmp_path / "other").read_text() == "content"
+
+
+def test_nobody_else_can_lock_the_file(tmp_path):
+    with presence.alone(tmp_path):
+        assert (tmp_path / ".launch").stat().st_mode & 0o077 == 0
+
+
 def test_only_one_of_many_launches_at_once_comes_in(tmp_path):
     begin, end, entered, refused = threading.Barrier(8), threading.Event(), [], threading.Semaphore(0)
 
