@@ -19,7 +19,8 @@ import pandas as pd
 
 from analysis import audit
 from analysis.audit import user_tables
-from analysis.audit.findings import TABLE_RULES, Finding
+from analysis.audit.findings import TABLE_RULES
+from analysis.finding import Finding
 from analysis.stats.repeats import proportion
 from analysis.user_table import table as user_table
 from benchmarks import faulty_studies

@@ -20,7 +20,7 @@ import msgspec
 
 from analysis import TableError
 from analysis.archive.manifest import digest
-from train.record import record, recorded_config
+from train.record import ledger, protocol, record, recorded_config
 from train.record.record import RecordError, RunRecord
 
 
@@ -29,7 +29,7 @@ class Collected:
     """Files by their path in the folder of results, and a line for each that is left out, with the reason."""
 
     records: dict[Path, bytes]
-    attachments: dict[Path, bytes]  # the records have their SHA-256
+    attachments: dict[Path, bytes]  # and other files of launches; the records and ledgers have their SHA-256
     left_out: list[str]
     remains: list[str] = field(default_factory=list)  # what scrubbed records still hold that may name somebody
 
@@ -52,7 +52,7 @@ def collect(results: Path, scrubbed: bool) -> Collected:
     if not scrubbed:
         attachments, problems = _attachments(results, runs, None)
         records = {path: (results / path).read_bytes() for path in runs}
-        return Collected(records, attachments, left_out + problems)
+        return Collected(records, _launch_files(results, runs) | attachments, left_out + problems)
     scrubber = Scrubber(*_names(runs))
     cleaned = {scrubber.path(path): scrubber.record(run) for path, run in runs.items()}
     attachments, problems = _attachments(results, runs, scrubber.names)
@@ -100,6 +100,14 @@ def _attachments(
         else:
             contents[record_path.parent / name] = content
     return contents, problems
+
+
+def _launch_files(results: Path, runs: Iterable[Path]) -> dict[Path, bytes]:
+    """Return the files by which records are verified: ledgers, and what all launches of their points wrote."""
+    patterns = (ledger.NAME, f"*/{protocol.assignment_path(Path()).name}", "*/rank-*.jsonl")
+    homes = sorted({path.parents[1] for path in runs})
+    paths = [path for home in homes for pattern in patterns for path in sorted((results / home).glob(pattern))]
+    return {path.relative_to(results): path.read_bytes() for path in paths if path.is_file() and not path.is_symlink()}
 
 
 def _text(content: bytes) -> str:
@@ -271,9 +279,9 @@ class Scrubber:
         """Return the record without names, folders, addresses and free text.
 
         Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that the
-        record was scrubbed.
+        record was scrubbed. It names no files of its launch, which have those names too.
         """
-        scrubbed = msgspec.convert(self._scrubbed(asdict(run)), RunRecord)
+        scrubbed = msgspec.convert(self._scrubbed(asdict(run) | {"sources": {}, "ledger_line": ""}), RunRecord)
         scrubbed.config_hash = recorded_config.values_hash(scrubbed.config)
         scrubbed.notes.append(SCRUBBED)
         return scrubbed

@@ -174,9 +174,13 @@ Entry = tuple[str, str, IO[bytes] | None]  # name, problem ("": none), content
 
 @dataclass(frozen=True)
 class Packed:
-    """The SHA-256 of each file by its name; the manifest and its signature; a line for what no archive should hold."""
+    """The SHA-256 of each file by its name; the manifest and its signature; a line for what no archive should hold.
+
+    launches: the records, and the files by which they are verified.
+    """
 
     digests: dict[str, str] = field(default_factory=dict)
+    launches: dict[str, bytes] = field(default_factory=dict)
     outside: dict[str, bytes] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
 
@@ -197,6 +201,9 @@ def read_packed(path: Path) -> Packed:
                 contents.extra.append(f"extra: {printable(name)} {problem}")
             elif name in OUTSIDE:
                 contents.outside[name] = content.read()
+            elif name.startswith("results/") and name.endswith((".json", ".jsonl")):
+                contents.launches[name] = content.read()
+                contents.digests[name] = digest(contents.launches[name])
             else:
                 contents.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
     except _DAMAGED as error:

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis import verify
 from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     curves,
     machine,
     measuring,
     provenance,
     records,
-    redundancy,
     stated,
     user_tables,
     wall_times,
 )
-from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.audit.launches import Launch, launch
+from analysis.finding import SEVERITIES, Finding
 from analysis.study import Study
 from analysis.user_table.table import UserTable
 from train.record.record import RunRecord
@@ -51,8 +52,9 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def record_findings(study: Study) -> list[Finding]:
-    """Return the findings in local records: over their tidy table, in each, and between those of an experiment."""
-    return in_order([*(table_findings(study.local) if len(study.local) else []), *launch_findings(study)])
+    """Return the findings in local records: over their tidy table, in each, between them, and on how they were made."""
+    table = table_findings(study.local) if len(study.local) else []
+    return in_order([*table, *launch_findings(study), *verify.verify(verify.on_disk(study.records))])
 
 
 def launch_findings(study: Study) -> list[Finding]:
@@ -62,16 +64,7 @@ def launch_findings(study: Study) -> list[Finding]:
     whole rounds count.
     """
     paths = sorted(set(study.local["record"]))
-    findings = [*run_findings((path, study.records[path]) for path in paths), *_left_out(study)]
-    return in_order([*findings, *provenance.missing(sorted({Path(path).parents[1] for path in paths}))])
-
-
-def rules_not_run(study: Study) -> list[str]:
-    """Return a note on the records that cannot be compared with what their ranks wrote."""
-    runs = [(path, study.records[path]) for path in sorted(set(study.local["record"]))]
-    count = sum(not redundancy.parts_beside(run, path) for path, run in runs)
-    lacking = f"record_and_parts could not run on {count} of {len(runs)} records, for want of the files of their ranks"
-    return [lacking] if count else []
+    return in_order([*run_findings((path, study.records[path]) for path in paths), *_left_out(study)])
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:

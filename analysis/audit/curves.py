@@ -9,7 +9,6 @@ import pandas as pd
 from analysis import metrics
 from analysis.audit.findings import (
     TABLE_RULES,
-    Finding,
     efficiency,
     finding,
     graded,
@@ -43,6 +42,7 @@ from analysis.curves import (
     row_dicts,
 )
 from analysis.derived import stated_number
+from analysis.finding import Finding
 from analysis.stats import Number, combined
 from analysis.stats.student import with_noise
 from analysis.stats.verdict import Bounds

@@ -2,36 +2,19 @@
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from analysis import metrics
 from analysis.curves import Noises, Row, ranks_in_words, times_as_fast
 from analysis.derived import stated_number
-from analysis.documents import about
+from analysis.finding import Finding, Severity
 from analysis.stats import Number, combined
 from analysis.stats.student import Noise, with_noise
 from analysis.stats.verdict import Bounds, judge_all
 from analysis.thresholds import limit
-
-Severity = Literal["note", "warning", "serious"]
-SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One inconsistency. Texts carry their units; `off` is stated / follows - 1, if it is a number."""
-
-    report: Annotated[str, about("000 to 004, `local` for your records, or the name of FILE")]
-    place: Annotated[str, about("table, figure, file or record, and the point")]
-    rule: Annotated[str, about("its name in docs/audit.md")]
-    severity: Annotated[Severity, about("how bad it is")]
-    stated: Annotated[str, about("value and unit")]
-    follows: Annotated[str, about("value and unit that follow instead")]
-    off: Annotated[float | None, about("stated / follows - 1; null: not a number")]
-    meaning: Annotated[str, about("meaning, and what to do")]
 
 
 def finding(

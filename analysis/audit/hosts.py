@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from analysis.audit.findings import SEVERITIES, Severity
+from analysis.finding import SEVERITIES, Severity
 from analysis.thresholds import limit
 from train.record.record import Environment, Host
 

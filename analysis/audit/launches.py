@@ -1,6 +1,6 @@
 """A launch as the audit compares it with others, and the rules between the launches of an experiment."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,8 +9,9 @@ from typing import Any
 
 from analysis import metrics
 from analysis.audit import hosts
-from analysis.audit.findings import EXPERIMENT_RULES, Finding, Severity, finding, graded, rule
+from analysis.audit.findings import EXPERIMENT_RULES, finding, graded, rule
 from analysis.audit.records import ratios
+from analysis.finding import Finding, Severity
 from analysis.stats import Number, repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
@@ -48,6 +49,7 @@ class Launch:
     job_s: float
     model: tuple[str, int]  # its name and the size of its images
     work: tuple[Any, ...]  # operations and gradient bytes; empty: not counted
+    lacks: tuple[str, ...]  # what its record does not have, with the rules that need it
     batches: dict[str, int] = field(compare=False)  # of a rank, by the swept values of a point, and its arm
 
 
@@ -88,8 +90,27 @@ def launch(run: RunRecord, path: str) -> Launch:
         job_s=run.job_s,
         model=(run.config.get("model", {}).get("name", ""), run.config.get("model", {}).get("image_size", 0)),
         work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
+        lacks=_lacks(run),
         batches=_batches(run),
     )
+
+
+_LIMITS = "measured limits (beyond_limits)"
+
+
+def _lacks(run: RunRecord) -> tuple[str, ...]:
+    """Return what a record does not have, each with the rules that need it."""
+    spans = [span for rank in run.ranks for span in (rank.timed_cores, *(w.cores for w in rank.windows)) if span]
+    hosts_of_job = run.environment.hosts if run.environment else []
+    has = {
+        "the kernel's counters of cores (other_load, stolen_time)": bool(spans),
+        "clocks of cores (clocks_fell)": any(span.frequency_mhz is not None for span in spans),
+        "the state of hosts (slow_clocks)": bool(hosts_of_job) and all(host.state for host in hosts_of_job),
+        _LIMITS: any(rank.matrix_products or rank.transfers for rank in run.ranks),
+        "operations and gradients (unequal_models)": run.work is not None,
+        "its order in a plan (one_plan)": run.order is not None,
+    }
+    return tuple(name for name, present in has.items() if not present)
 
 
 def _began_at(run: RunRecord) -> float | None:
@@ -124,6 +145,18 @@ def _batches(run: RunRecord) -> dict[str, int]:
             swept = ", ".join(f"{key}={value}" for key, value in arm["swept"].items())
             batches[f"{swept}, {arm.get('arm') or role}"].add(arm["batch_per_rank"])
     return {point: min(values) for point, values in batches.items() if len(values) == 1}
+
+
+@rule(EXPERIMENT_RULES)
+def not_recorded(runs: list[Launch]) -> Iterator[Finding]:
+    """Report what records lack, and the rules that could not run therefore. One finding an experiment."""
+    counts = Counter(name for run in runs for name in run.lacks)
+    if counts[_LIMITS] < len(runs):  # one launch measures them for the others
+        del counts[_LIMITS]
+    if counts:
+        stated = "; ".join(f"{count} of {len(runs)}: {name}" for name, count in counts.items())
+        meaning = "These rules say nothing of those launches."
+        yield finding(runs[0].experiment, "note", stated, "all of it", None, meaning)
 
 
 @rule(EXPERIMENT_RULES)

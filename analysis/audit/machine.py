@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding, finding, rule
+from analysis.audit.findings import RECORD_RULES, TABLE_RULES, finding, rule
 from analysis.audit.launches import throughput
 from analysis.curves import measured
+from analysis.finding import Finding
 from analysis.stats import repeats
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, throughput_bounds

@@ -9,8 +9,16 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.findings import TABLE_RULES, Finding, finding, graded, point_label, point_location, rule
+from analysis.audit.findings import (
+    TABLE_RULES,
+    finding,
+    graded,
+    point_label,
+    point_location,
+    rule,
+)
 from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
+from analysis.finding import Finding
 from analysis.thresholds import limit
 
 DEVICES = Path(__file__).with_name("devices.csv")
@@ -75,6 +83,8 @@ def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
     same = rows.merge(rows, on=["report", "quantity", "ranks", "value"], suffixes=("", "_first"))
     same = same[same["setting_first"] < same["setting"]]
     same = same[same["repeat"].isna().eq(same["repeat_first"].isna())]  # medians of the repeats beside them are no copy
+    lines = [same[name].str.extract(r", (line \d+)", expand=False) for name in ("place", "place_first")]
+    same = same[lines[0].isna() | lines[0].ne(lines[1])]  # a line of several rates has one time
     for _, pairs in same.groupby(["setting_first", "setting", "quantity"], sort=False):
         if pairs["ranks"].nunique() > 1:
             first, second = (rows.loc[pairs[name].iloc[0]].to_dict() for name in ("row_first", "row"))

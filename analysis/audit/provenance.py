@@ -1,99 +1,128 @@
-"""Rules on the origin of records: order, folders, copies and gaps."""
+"""Rules on how records were made: what a record says twice, what launches of one plan share, what a record lacks."""
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from analysis.audit.findings import EXPERIMENT_RULES, Finding, Severity, finding, rule
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, finding, rule
 from analysis.audit.launches import Launch, grouped, plan_of
-from train.record.record import RECORD_NAME
+from analysis.finding import Finding
+from train.record import kit
+from train.record.record import RunRecord
 
-_RESOLUTION_S = 1.0  # of started_at
-_RUNS_REMOVED = "It was removed, or its launcher was killed. Nobody knows how the runs that remain were chosen."
-_ALL_LAUNCHES = "a record of each launch, also of one that failed"
-_RUN = re.compile(r"r(\d{1,6})(?:\D(\d{1,6}))?")  # the folder of a run: repeat, generation
+_MEANING = "Both were written by the same launch: one of them was changed afterwards."
+# Settings that the launcher decides after the command.
+_DECIDED_LATER = ("results", "threads_per_rank", "measure.budget_s", "measure.curve_budget_s")
 
 
-def _plans(runs: list[Launch]) -> list[dict[int, Launch]]:
-    """Return the launches of each plan by their position in it, in order.
+@rule(RECORD_RULES)
+def command_and_config(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a command line whose settings are not those of the configuration: one of them belongs to another run."""
+    for key, value in _settings(run.command).items():
+        stated = _configured(run.config, key)
+        commanded = _named(key, value) if isinstance(run.config.get(key), Mapping) else value
+        if key not in _DECIDED_LATER and None not in (stated, commanded) and not _equal(str(commanded), stated):
+            yield finding(path, "serious", f"{key}: {stated}", f"{value}, as its command says", None, _MEANING)
 
-    Plans in which two launches have one position are left out (they are two plans), and so are arms that compete:
-    those significantly slower are not launched.
-    """
-    planned = [run for run in runs if run.order and not run.compete and len(Path(run.path).parts) > 4]
-    plans = grouped(planned, lambda run: (Path(run.path).parents[3], plan_of(run))).values()
-    by_position = [{run.order.position: run for run in launches if run.order} for launches in plans]
-    whole = [plan for plan, launches in zip(by_position, plans, strict=True) if len(plan) == len(launches)]
-    return [dict(sorted(plan.items())) for plan in whole]
+
+def _settings(command: list[str]) -> dict[str, str]:
+    """Return the settings of a command line: the last value of each key; keys without a value are left out."""
+    pairs = (word.lstrip("+").partition("=") for word in command if "=" in word and not word.startswith("-"))
+    return {key: value for key, _, value in pairs if value not in ("", "null") and "${" not in value}
+
+
+def _named(section: str, file: str) -> str | None:
+    """Return the name that a file of conf/ gives its section, as that of model=alexnet_67; None without one here."""
+    path = kit.ROOT / "conf" / section / f"{Path(file).name}.yaml"
+    name = re.search(r"^name: *(\S+)", path.read_text(), re.M) if path.is_file() else None
+    return name[1] if name else None
+
+
+def _configured(config: Mapping[str, Any], key: str) -> Any:
+    """Return a value of the configuration, or the name of a section; None if the record has none."""
+    value: Any = config
+    for name in key.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    if isinstance(value, Mapping):
+        return value.get("name")
+    return None if isinstance(value, list) else value
+
+
+def _equal(text: str, stated: Any) -> bool:
+    try:
+        return float(text) == float(stated)
+    except (TypeError, ValueError):
+        return text.strip("'\"").lower() == str(stated).lower()
+
+
+@rule(RECORD_RULES)
+def names_and_settings(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a point or an arm whose name and settings differ: arms were exchanged, or a point was renamed."""
+    named = [(run.point, dict(run.swept))]
+    named += [(arm["name"], arm) for arm in run.config.get("rounds") or []]
+    for name, settings in named:
+        for key, value in settings.items():
+            number = re.search(rf"(?:^|[-_]){re.escape(key)}(\d+(?:\.\d+)?)(?![\d.])", name)
+            if number and isinstance(value, int | float) and float(number[1]) != value:
+                yield finding(path, "serious", f"'{name}'", f"{key} {value:g} in its settings", None, _MEANING)
+        if name.endswith("without-allreduce") and settings.get("allreduce"):
+            yield finding(path, "serious", f"'{name}'", "an allreduce in its settings", None, _MEANING)
 
 
 @rule(EXPERIMENT_RULES)
-def missing_run(runs: list[Launch]) -> Iterator[Finding]:
-    """Report launches that came before others in their plan and have no record; as a note, planned ones not made yet.
+def unequal_models(runs: list[Launch]) -> Iterator[Finding]:
+    """Report launches of one model whose operations for an image, or whose gradients, differ from the rest."""
+    for (model, size), launches in grouped([run for run in runs if run.work], lambda run: run.model).items():
+        usual, *others = sorted(grouped(launches, lambda run: run.work).items(), key=lambda item: -len(item[1]))
+        for work, deviating in others:
+            stated = f"{model} at {size} pixels: {work}"
+            meaning = "One model is one work: it was another model, or what the record says of it was changed."
+            yield finding(deviating[0].path, "serious", stated, f"{usual[0]}, as elsewhere", None, meaning)
 
-    The launcher makes the launches of a plan in their order, also writes a record of one that fails, and passes over
-    those that have one. So each position in the order, up to the last one with a record, has one somewhere in the
-    folder of the experiment. Later positions may be missing: the launcher may have been interrupted.
 
-    `missing` reports the repeats of which a later one has a record.
+@rule(EXPERIMENT_RULES)
+def one_plan(runs: list[Launch]) -> Iterator[Finding]:
+    """Report launches of one plan whose settings of a point, or of one arm, differ: one command makes a plan.
+
+    Launches with the same position in the order belong to several plans, and are left out.
     """
-    for by_position in _plans(runs):
-        launches = list(by_position.values())
-        yield from _missing_in_plan(Path(launches[0].path).parents[3], launches, 1 + max(by_position) - len(launches))
+    plans = grouped([run for run in runs if run.order], plan_of)
+    for launches in plans.values():
+        if len({run.order.position for run in launches if run.order}) < len(launches):
+            continue
+        settings: dict[str, dict[str, list[Launch]]] = {}
+        for run in launches:
+            settings.setdefault(f"the configuration of {run.point}", {}).setdefault(run.config_hash[:8], []).append(run)
+            for point, batch in run.batches.items():
+                settings.setdefault(f"the batch of a rank at {point}", {}).setdefault(str(batch), []).append(run)
+        deviating: dict[str, Finding] = {}
+        for quantity, by_setting in settings.items():
+            (usual, usual_runs), *others = sorted(by_setting.items(), key=lambda item: -len(item[1]))
+            for setting, (run, *_) in others:
+                meaning = "Both are of one plan, which one command made: one of them was changed afterwards."
+                stated, follows = f"{quantity}: {setting}", f"{usual}, as in {usual_runs[0].path}"
+                deviating.setdefault(run.path, finding(run.path, "serious", stated, follows, None, meaning))
+        yield from deviating.values()
 
 
-def _missing_in_plan(experiment: Path, runs: list[Launch], gaps: int) -> Iterator[Finding]:
-    """Yield the finding on one plan; `gaps`: positions before the last one that none of these launches has."""
-    have = {(Path(run.path).parents[1], run.repeat) for run in runs}
-    planned = {(Path(run.path).parents[1], repeat) for run in runs for repeat in range(run.planned)}
-    if not gaps and planned <= have:
-        return
-    recorded = {point: set(_generations(point)) for point in experiment.glob("*/*")}
-    elsewhere = {(point, repeat) for point, repeats in recorded.items() for repeat in repeats} - have
-    within = sum(len(_before_the_last(repeats)) for repeats in recorded.values())
-    lost = gaps - len(elsewhere) - within
-    names = sorted(f"{point.parent.name} r{n}" for point, n in planned if n > max(recorded.get(point) or {n}))
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    if lost > 0:
-        stated = f"no record of {lost} launch{'es' * (lost > 1)} that came before others in the plan"
-        stated += f"; without one are {listed}" if names else ""
-        yield finding(str(experiment), "warning", stated, _ALL_LAUNCHES, None, _RUNS_REMOVED)
-    elif names:
-        meaning = "Not made yet, interrupted, or removed: it cannot be determined."
-        yield finding(str(experiment), "note", f"no record of {listed}", "launches that were planned", None, meaning)
-
-
-def missing(folders: Collection[Path]) -> Iterator[Finding]:
-    """Yield findings on repeats and generations without a record although later ones have one.
-
-    `folders` are those of points. The launcher makes the runs in order, and writes a record of one that fails too.
-    """
-    for folder in folders:
-        recorded = _generations(folder)
-        repeats = _before_the_last(recorded)
-        lost = [f"r{repeat}" for repeat in repeats] or [
-            f"r{repeat}, generation {number}"
-            for repeat, generations in sorted(recorded.items())
-            for number in sorted(set(range(1, max(generations))) - generations)
-        ]
-        if lost:
-            grade: Severity = "warning" if repeats else "note"
-            meaning = _RUNS_REMOVED if repeats else "Its launcher was killed, or the record was removed."
-            gap = finding(str(folder), grade, f"no record of {', '.join(lost)}", _ALL_LAUNCHES, None, meaning)
-            yield replace(gap, rule="missing_run")
-
-
-def _generations(point: Path) -> dict[int, set[int]]:
-    """Return the generations of each repeat that have a record in the folder of a point."""
-    generations: dict[int, set[int]] = defaultdict(set)
-    for path in point.glob(f"*/{RECORD_NAME}"):
-        if run := _RUN.fullmatch(path.parent.name):
-            generations[int(run[1])].add(int(run[2] or 1))
-    return generations
-
-
-def _before_the_last(repeats: Collection[int]) -> list[int]:
-    """Return the repeats that are missing although a later one exists."""
-    return sorted(set(range(max(repeats, default=-1))) - set(repeats))
+@rule(RECORD_RULES)
+def missing_provenance(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Report a record without its origin: it cannot be repeated, and a difference of machines does not show."""
+    environment = run.environment
+    parts = {
+        "the command": run.command,
+        "the time of its start": run.started_at,
+        "the code (commit or digest)": run.source_digest or (environment and environment.git_commit),
+        "the hosts": environment
+        and environment.hosts
+        and all(host.cpu_model and host.kernel for host in environment.hosts),
+        "how the hosts were set": environment and all(host.state for host in environment.hosts),
+        "the versions": environment and environment.versions,
+        "the variables": environment and environment.variables,
+    }
+    if missing := [name for name, value in parts.items() if not value]:
+        meaning = "The launcher writes all of it. Whether machine and software were the same cannot be determined."
+        yield finding(path, "warning", f"not in the record: {', '.join(missing)}", "all of it", None, meaning)

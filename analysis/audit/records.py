@@ -9,7 +9,8 @@ from itertools import chain
 
 from analysis import metrics
 from analysis.audit import hosts
-from analysis.audit.findings import RECORD_RULES, Finding, finding, graded, rule
+from analysis.audit.findings import RECORD_RULES, finding, graded, rule
+from analysis.finding import Finding, Severity
 from analysis.stats.repeats import MIN_VALUES
 from analysis.thresholds import limit
 from train.record import rounds
@@ -175,7 +176,8 @@ def _outliers(name: str, steps: list[float], path: str) -> Iterator[Finding]:
             cost = sum(step - median for step in slow) / sum(steps)
             stated = f"{name}: {len(slow)} of {len(steps)} steps above {limit('outlier') * median:.3g} s"
             meaning = f"They cost {cost:.1%} of the timed window; the longest took {max(slow):.3g} s."
-            yield finding(path, graded(cost), stated, f"median {median:.3g} s", cost, meaning)
+            grade: Severity = "note" if graded(cost) == "note" else "warning"  # the steps were as slow as that
+            yield finding(path, grade, stated, f"median {median:.3g} s", cost, meaning)
 
 
 @rule(RECORD_RULES)

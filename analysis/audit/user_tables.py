@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.findings import Finding, Rule, Severity, finding, graded, rule
+from analysis.audit.findings import Rule, finding, graded, rule
 from analysis.curves import ranks_in_words
+from analysis.finding import Finding, Severity
 from analysis.thresholds import limit
 from analysis.user_table import rates
 from analysis.user_table.headers import TEXT
@@ -76,6 +77,7 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
     are the run on fewest ranks of its curve, and any stated as 1. Tables with rates are left to `stated_speedup`.
     """
     times = [name for name in TIMES if name in _stated(table)]
+    other_times = any("a part of the time" in note for note in table.notes)
     for name in ("speedup", "efficiency"):
         if name not in table.runs or "images_per_s" in table.runs:
             continue
@@ -98,7 +100,10 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
                 meaning = (
                     "The times beside it give another one, over the run on fewest ranks or one that is stated as 1."
                 )
-                yield finding(_at(run), graded(off), f"{name} {run[name]:g}", f"{nearest:.4g}", off, meaning)
+                grade = graded(off)
+                if other_times:
+                    grade, meaning = "note", f"{meaning} It may follow from the columns of times that are not used."
+                yield finding(_at(run), grade, f"{name} {run[name]:g}", f"{nearest:.4g}", off, meaning)
 
 
 def _options(table: UserTable, run: pd.Series, base: pd.Series, time: str, name: str) -> Iterator[tuple[float, float]]:

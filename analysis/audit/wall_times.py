@@ -10,10 +10,11 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError, explain, metrics
-from analysis.audit.findings import TABLE_RULES, Finding, Severity, finding, graded, rule
+from analysis.audit.findings import TABLE_RULES, finding, graded, rule
 from analysis.curves import Row, cached_by_table
 from analysis.explain import runs as explain_runs
 from analysis.explain import text
+from analysis.finding import Finding, Severity
 from analysis.thresholds import limit
 
 

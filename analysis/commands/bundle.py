@@ -32,8 +32,9 @@ Run records, the figures drawn from them, and a page that shows them beside the 
 report.html   open it in any browser; it needs no network
 claims.json   the verdict on each claim, with its numbers
 figures/      PDF, PNG, SVG, and captions.md
-results/      one record.json a run; its sha256 field shows damage by accident, its redundancies are checked on reading;
-              of a launch with a timeline also the files that figures/timeline-*.json, for Perfetto, is made from
+results/      one record.json a run, with run.json and the files of its ranks, of which it is made; ledger.jsonl: a
+              line when a launch began and when it ended; of a launch with a timeline also the files of
+              figures/timeline-*.json, for Perfetto
 ro-crate-metadata.json  the same for programs: a Process Run Crate, https://w3id.org/ro/wfrun/process/0.5
 MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
 MANIFEST.sig  where the author signed the manifest:

@@ -1,4 +1,4 @@
-"""`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest.
+"""`bundle-check`: is an archive unmodified since it was packed? Checks digests, signature, and records by their files.
 
 It does not import what packs an archive, so that it starts quickly.
 """
@@ -7,9 +7,11 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from analysis import TableError
+from analysis import TableError, verify
 from analysis.archive import manifest
 from analysis.archive.manifest import MANIFEST, SIGNATURE
+from analysis.documents import tally
+from analysis.finding import SEVERITIES
 
 
 def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +21,10 @@ def declare_bundle_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_bundle_check(options: argparse.Namespace) -> int:
-    """Print each file that differs, is missing or is extra, and who signed; returns 1 if anything is wrong."""
+    """Print each file that differs, is missing or is extra, what `verify` finds, and who signed.
+
+    Returns 1 if anything is wrong.
+    """
     packed = manifest.read_packed(options.file)
     if MANIFEST not in packed.outside:
         raise TableError(f"{options.file}: no {MANIFEST} in it: not an archive that `bundle` made")
@@ -29,8 +34,12 @@ def run_bundle_check(options: argparse.Namespace) -> int:
     for line in wrong:
         print(line)
     print(f"{options.file}: {len(stated)} files in the {MANIFEST}, {len(wrong) or 'none'} wrong")
+    findings = [*verify.verify(verify.in_archive(packed.launches))]
+    for finding in findings:
+        print(f"{finding.severity} {finding.rule}: {finding.place}: {finding.stated}; follows: {finding.follows}")
+    print(f"launches: {tally([finding.severity for finding in findings], SEVERITIES)}")
     signed = _signature(packed.outside, manifest.signer(text), options.sign_key)
-    return 1 if wrong or not signed else 0
+    return 1 if wrong or not signed or any(finding.severity == "serious" for finding in findings) else 0
 
 
 def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None) -> bool:

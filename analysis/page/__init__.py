@@ -16,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import PUBLISHED, audit, claims, reports
-from analysis.audit.findings import SEVERITIES, Finding, point_label
+from analysis.audit.findings import point_label
 from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as comparison
 from analysis.compare import sets
@@ -25,6 +25,7 @@ from analysis.compare.text import published_sections
 from analysis.documents import counted, tally
 from analysis.experiments import summary
 from analysis.figures import Entry, files
+from analysis.finding import SEVERITIES, Finding
 from analysis.proposal import Section
 from analysis.reports import TITLES
 from analysis.study import Study

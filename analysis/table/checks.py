@@ -10,6 +10,7 @@ from train.record import recorded_config
 from train.record.record import Rank, RunRecord, Window
 from train.record.rounds import ranks_of
 
+_CLOCKS, _TICKS_S = 1.02, 0.04  # two clocks differ by 500 ppm at most (adjtimex(2)); ticks are of 10 ms
 _ROUNDING_S = 1e-4  # phases are differences of seconds since 1970, which doubles resolve to 0.24 microseconds
 
 
@@ -19,7 +20,7 @@ def faults(run: RunRecord) -> list[str]:
     Raises LookupError, TypeError or ValueError if the record lacks a field that every record of its kind has.
     """
     complete = [*_ranks(run), *_steps(run), *_windows(run)] if run.status == "complete" else []
-    return [*complete, *_times(run)]
+    return [*complete, *_impossible(run), *_times(run)]
 
 
 def _elastic(run: RunRecord) -> bool:
@@ -65,6 +66,22 @@ def _windows(run: RunRecord) -> Iterator[str]:
         turns = Counter((window.round, window.arm) for window in rank.windows)
         if turns != Counter((number, index) for number in numbers for index in own):
             yield f"rank {rank.rank}: its windows are not one of each of its arms in each of {len(numbers)} rounds"
+
+
+def _impossible(run: RunRecord) -> Iterator[str]:
+    """Yield facts that exclude each other, and counters beyond what the cores had."""
+    if run.status == "complete" and run.failure:
+        yield f"complete, but it failed: {run.failure.reason}"
+    if run.node_quotas and run.config["system"].get("cpu_quota_per_node") is None:
+        yield f"a quota of node {run.node_quotas[0].node}, but none is configured"
+    if run.config.get("rank_groups_at_once") and not run.config.get("rank_groups"):
+        yield "rank_groups_at_once, but no rank_groups"
+    for rank in run.ranks:
+        cores = len(rank.cores)
+        for counted in (rank.timed_cores, *(window.cores for window in rank.windows)):
+            most_s = cores * (_CLOCKS * counted.wall_s + _TICKS_S) if counted else 0.0
+            if counted and cores and (counted.delay_s or 0.0) > most_s:
+                yield f"rank {rank.rank}: {counted.delay_s:.6g} s without one of its cores, of {most_s:.6g} s at most"
 
 
 def _times(run: RunRecord) -> Iterator[str]:

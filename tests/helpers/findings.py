@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from analysis import audit  # noqa: F401 - adds its rules to the lists
-from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding
+from analysis.audit.findings import RECORD_RULES, TABLE_RULES
+from analysis.finding import Finding
 from tests.helpers.tidy_rows import table
 from train.record.record import RunRecord
 

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -29,7 +29,7 @@ from train.launch.supervise.read_again import read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.program import values
 from train.rank import process
-from train.record import affinity, files
+from train.record import affinity, files, ledger
 from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
@@ -157,7 +157,7 @@ def run_all(
     watches: as for `one_run.measure`, for every run.
     Raises Interrupted, and ConfigError as `one_run.measure` does.
     """
-    queue = Queue(planned, force)
+    queue, plan = Queue(planned, force), [run.name for run in planned]
     hosts = launcher.hosts(queue.runs[0].point.config) if queue.runs else ()
     screen = Screen(console, queue)
     with screen.bottom_line():
@@ -165,10 +165,12 @@ def run_all(
             watch = screen.begin(run)
             if why := queue.skip_reason(run):
                 screen.skip(run, why)
+                with suppress(OSError):
+                    ledger.append(run.home, ledger.Line("skip", run.repeat, reason=why))
                 continue
             if force:  # it begins again, and does not resume from a checkpoint of an earlier generation
                 shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
-            record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run))
+            record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run), plan)
             queue.add(run, record, problem)
             screen.end(run, record, problem)
     screen.less_precise(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from train.record import protocol, summary
+from train.record import files, protocol, summary
 from train.record import record as records
 from train.record.record import Failure, Rank, RunRecord, Server, Usage
 
@@ -142,16 +142,29 @@ class PartReader:
             return self._part
         with self._path.open("rb") as file:
             file.seek(self._offset)
-            lines, _, _ = file.read().rpartition(b"\n")
-        for line in lines.splitlines():
-            try:
-                new = msgspec.json.decode(line, type=dict[str, Any])
-            except msgspec.DecodeError:
-                break
-            _merge(self._values, new)
-            self._offset += len(line) + 1
+            self._offset += _extend(self._values, file.read())
         self._part = msgspec.convert(self._values, RankPart)
         return self._part
+
+
+def _extend(values: dict[str, Any], content: bytes) -> int:
+    """Merge the whole lines of a file, up to the first that is none, into values; return their length in bytes."""
+    read_bytes = 0
+    for line in content.rpartition(b"\n")[0].splitlines():
+        try:
+            new = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            break
+        _merge(values, new)
+        read_bytes += len(line) + 1
+    return read_bytes
+
+
+def loads(content: bytes) -> RankPart:
+    """Return the part in a file's content, as `read_part` does. Raises msgspec.ValidationError for another type."""
+    values: dict[str, Any] = {}
+    _extend(values, content)
+    return msgspec.convert(values, RankPart)
 
 
 def read_part(path: Path) -> RankPart:
@@ -160,18 +173,23 @@ def read_part(path: Path) -> RankPart:
 
 
 def read(folder: Path) -> list[RankPart]:
-    """Return the part of each rank in the run folder, by rank.
+    """Return the part of each rank in the run folder, by rank. Raises OSError."""
+    return [*by_file(folder).values()]
+
+
+def by_file(folder: Path) -> dict[Path, RankPart]:
+    """Return the part of each rank in the run folder by its file, in the order of ranks. Raises OSError.
 
     In elastic training several processes may have had the number of a rank. Then the part is that of a process that
     finished, else of the one that wrote last: the others are gone, even if they began later.
     """
-    parts: dict[int, tuple[bool, int, RankPart]] = {}
+    parts: dict[int, tuple[bool, int, Path, RankPart]] = {}
     for path in protocol.part_paths(folder):
         part = read_part(path)
-        candidate = (part.finished, path.stat().st_mtime_ns, part)
+        candidate = (part.finished, path.stat().st_mtime_ns, path, part)
         if part.rank not in parts or parts[part.rank][:2] < candidate[:2]:
             parts[part.rank] = candidate
-    return [parts[rank][-1] for rank in sorted(parts)]
+    return {parts[rank][2]: parts[rank][3] for rank in sorted(parts)}
 
 
 def first_failure(parts: list[RankPart]) -> Failure | None:
@@ -202,6 +220,19 @@ class Identity:
     enough_rounds: int | None = None
 
 
+def identity(assignment: protocol.Assignment, config: dict[str, Any]) -> Identity:
+    """Return the identity of the record of an assignment; config: as the record keeps it."""
+    return Identity(
+        **assignment.identity,
+        repeat=assignment.repeat,
+        config=config,
+        config_hash=assignment.config_hash,
+        source_digest=files.source_digest(assignment.source),
+        rounds_end_s=assignment.config["rounds_end_s"] if config.get("rounds") else None,
+        enough_rounds=assignment.rounds.enough_rounds,
+    )
+
+
 @dataclass(frozen=True)
 class JobEnd:
     """The end of a job, for its record. Times in seconds."""
@@ -213,6 +244,8 @@ class JobEnd:
     failure: Failure | None = None
     node_quotas: Sequence[records.NodeQuota] = ()
     attachments: Mapping[str, str] = field(default_factory=dict)  # beside those of rank 0
+    sources: Mapping[str, str] = field(default_factory=dict)  # as RunRecord has them
+    ledger_line: str = ""
 
 
 def final_ranks(parts: Sequence[RankPart], ranks: int) -> int:
@@ -245,6 +278,7 @@ def assemble(parts: Sequence[RankPart], identity: Identity, job_end: JobEnd) -> 
         **{name: getattr(first, name) for name in _JOB_FIELDS},
     )
     record.attachments |= job_end.attachments
+    record.sources, record.ledger_line = dict(job_end.sources), job_end.ledger_line
     record.summary = summary.record_summary(record)
     return record
 

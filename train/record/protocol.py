@@ -55,6 +55,9 @@ class Assignment:
     hosts_apart: bool  # each node is a separate host
     quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
     rounds: RoundsTask = field(default_factory=RoundsTask)
+    # What only the record needs: other fields of its identity, and the launches of the command's plan, in order.
+    identity: dict[str, Any] = field(default_factory=dict)
+    plan: list[str] = field(default_factory=list)
 
 
 def _file(name: str) -> Callable[[Path], Path]:

@@ -394,6 +394,8 @@ class RunRecord:
     printed: PrintedRate | None = None  # by a user's program, which the kit only started; its ranks have no step times
     program: ProgramFacts | None = None  # of a user's program
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
+    sources: dict[str, str] = field(default_factory=dict)  # run.json and the files of its ranks -> their SHA-256
+    ledger_line: str = ""  # SHA-256 of the line of the ledger with which its launch began (train/record/ledger.py)
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0
 

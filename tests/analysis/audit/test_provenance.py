@@ -1,79 +1,95 @@
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from analysis.audit import launches, provenance
-from tests.helpers.run_records import make_record, record_path
-from train.record.record import PlanPosition
+from analysis.audit.findings import RECORD_RULES
+from tests.helpers.run_records import make_record, make_rounds, update_derived
+from train.record.record import Operations, PlanPosition
+
+
+def alleged(name, run, path="the/record.json"):
+    return [(finding.stated, finding.follows) for finding in RECORD_RULES[name](run, str(path))]
+
+
+WITHOUT_EFFECT = ["nodes=null", "results=/elsewhere", "measure.budget_s=9"]
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
+    ("model", "arguments", "expected"),
     [
-        (["r0", "r1.2"], [("note", "no record of r1, generation 1")]),
-        (["r0", "r1", "r1.2"], []),
-        (["r0", "r1", "r4"], [("warning", "no record of r2, r3")]),
+        ("resnet50", [], []),
+        ("resnet50", ["nodes=4"], [("nodes: 2", "4, as its command says")]),  # the last one counts
+        ("resnet50", ["model=vgg16"], [("model: resnet50", "vgg16, as its command says")]),
+        ("resnet50", WITHOUT_EFFECT, []),
+        ("resnet50", ['batch_per_rank="${choose:${model.name},{alexnet:16},8}"', "model=of_the_users_own"], []),
+        # The command has the file of a model, the configuration its name.
+        ("alexnet", ["model=alexnet_67"], []),
+        ("alexnet", ["model=googlenet_64"], [("model: alexnet", "googlenet_64, as its command says")]),
     ],
 )
-def test_a_repeat_without_a_record_is_missed(tmp_path, names, expected):
-    for name in names:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "record.json").write_text("{}")
-    assert [(finding.severity, finding.stated) for finding in provenance.missing([tmp_path])] == expected
+def test_the_command_says_what_the_configuration_says(model, arguments, expected):
+    run = make_record(nodes=2, model=model)
+    run.command = ["python", "-m", "train", "experiment=weak_scaling", f"model={model}", "nodes=2", "batch_per_rank=8"]
+    run.command += arguments
+    assert alleged("command_and_config", run) == expected
 
 
-PLAN = [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 2)]  # nodes and repeat, in the order of the launches
+def test_arms_and_points_are_called_after_their_settings():
+    run = update_derived(make_rounds([(0.5, 0.8, 0.55)] * 6))
+    assert not alleged("names_and_settings", run)
+    base, _, control = run.config["rounds"]
+    for arm in run.config["rounds"]:
+        arm["name"] = f"nodes{arm['nodes']}-batch_per_rank{arm['batch_per_rank']}"
+    control["name"] += "-without-allreduce"
+    assert not alleged("names_and_settings", run)
+    for arm, change, follows in (
+        (base, {"batch_per_rank": 32}, "batch_per_rank 32 in its settings"),
+        (control, {"allreduce": True}, "an allreduce in its settings"),
+    ):
+        before = dict(arm)
+        arm.update(change)
+        assert [reason for _, reason in alleged("names_and_settings", run)] == [follows]
+        arm.update(before)
 
 
-def write(folder, positions, plan=PLAN, failed=(), **run):
-    """Create the record files of the launches at these positions of a plan; return the complete launches."""
-    complete = []
-    for position in positions:
-        record = make_record(nodes=plan[position][0], repeat=plan[position][1], **run)
-        record.order = PlanPosition(0, position, len(plan))
-        path = folder / record_path(record)
-        path.parent.mkdir(parents=True)
-        path.touch()
-        if position not in failed:
-            complete.append(launches.launch(record, str(path)))
-    return complete
+def test_a_model_has_the_same_gradients_everywhere():
+    runs = [make_record(repeat=repeat) for repeat in range(3)]
+    for run in runs:
+        run.work = Operations(10, 4000)
+    assert not [*provenance.unequal_models([launches.launch(run, "path") for run in runs])]
+    runs[0].work = Operations(10, 4004)
+    (finding,) = provenance.unequal_models([launches.launch(run, f"r{n}") for n, run in enumerate(runs)])
+    assert finding.place == "r0"
 
 
-def missing(runs):
-    folders = {Path(run.path).parents[1] for run in runs}
-    return [*provenance.missing_run(runs), *provenance.missing(folders)]
+def test_a_record_says_how_it_was_made():
+    run = make_record()
+    assert not alleged("missing_provenance", run)
+    run.environment.versions, run.command = {}, []
+    ((stated, _),) = alleged("missing_provenance", run)
+    assert stated == "not in the record: the command, the versions"
+    run.environment, run.source_digest = None, ""
+    assert "the code (commit or digest), the hosts" in alleged("missing_provenance", run)[0][0]
 
 
-@pytest.mark.parametrize("after", range(1, 7))
-@pytest.mark.parametrize("failed", [(), (0,), (1, 2), (2, 3)])
-def test_an_experiment_that_was_interrupted_or_failed_in_part_is_not_reported_to_lack_launches(tmp_path, after, failed):
-    findings = missing(write(tmp_path, range(after), failed=failed))
-    assert {finding.severity for finding in findings} <= (set() if after == 6 else {"note"})
+def planned(*runs):
+    """Return the findings about launches at successive positions of one plan, each with its repeat."""
+    plan = []
+    for position, (run, repeat) in enumerate(runs):
+        run.order, run.repeat = PlanPosition(0, position, len(runs)), repeat
+        plan.append(launches.launch(update_derived(run), f"launch {position}"))
+    return [(finding.stated, finding.follows) for finding in provenance.one_plan(plan)]
 
 
-@pytest.mark.parametrize("removed", [*((position,) for position in range(6)), (4, 5), (3, 4, 5), (0, 3, 4), (1, 2)])
-@pytest.mark.parametrize("failed", [(), (2,)])
-def test_launches_that_were_removed_are_missed(tmp_path, removed, failed):
-    """The finding is a warning if a later launch remains, else a note."""
-    remaining = [position for position in range(6) if position not in removed]
-    findings = missing(write(tmp_path, remaining, failed=failed))
-    last = max(position for position in remaining if position not in failed)
-    assert any(finding.severity == "warning" for finding in findings) == (min(removed) < last)
-    assert findings
-
-
-def test_the_launches_that_are_missed_are_named(tmp_path):
-    (finding,) = provenance.missing_run(write(tmp_path, [0, 1, 2, 3, 5]))
-    assert finding.place == str(tmp_path / "weak_scaling")
-    assert "1 launch that came before others" in finding.stated
-    assert finding.stated.endswith("without one are resnet50_nodes=1 r2")
-    (finding,) = provenance.missing_run(write(tmp_path / "other", [0, 1, 2, 3, 4]))
-    assert (finding.stated, finding.severity) == ("no record of resnet50_nodes=2 r2", "note")
-
-
-def test_launches_of_another_plan_or_that_are_dropped_are_not_missed(tmp_path):
-    one_node, whole = [(1, 0), (1, 1), (1, 2)], tmp_path / "whole"
-    assert not missing(write(whole, range(3), one_node) + write(whole, [1, 2, 5]))  # first one node alone, then two
-    runs = write(tmp_path / "two", range(6)) + write(tmp_path / "two", [0, 1, 2, 5], model="vgg16")
-    assert not [finding for finding in provenance.missing_run(runs) if finding.severity == "warning"]
-    assert not missing(write(tmp_path / "compete", [0, 1, 2, 3, 5], **{"measure.compete": True}))
+def test_launches_of_one_plan_have_one_configuration_of_a_point():
+    curve = [(0.5, 0.8, 0.55)] * 6
+    assert not planned((make_rounds(curve), 0), (make_record(), 0), (make_rounds(curve), 1), (make_record(nodes=2), 0))
+    larger = make_record(batch_per_rank=32)
+    ((stated, _),) = planned((make_record(), 0), (make_record(), 1), (larger, 2))
+    assert stated == f"the configuration of resnet50_nodes=1: {larger.config_hash[:8]}"
+    # A point and the arm that measures it.
+    expected = [("the batch of a rank at model=resnet50, nodes=1, point: 32", "8, as in launch 0")]
+    assert planned((make_rounds(curve), 0), (larger, 0)) == expected
+    two_plans = [replace(run, order=PlanPosition(0, 0, 2)) for run in (make_record(), larger)]
+    assert not [*provenance.one_plan([launches.launch(run, "launch") for run in two_plans])]

@@ -78,9 +78,9 @@ CASES = {
     "hardly slower first steps": ("warm_up_drift", steps(*[1.04] * 3, *[1.0] * 27), ()),
     "too few steps": ("warm_up_drift", steps(*[1.2] * 3, *[1.0] * 6), ()),
     # 2 of 20 steps take 3 s, 2.5 s more than the median: 5 of 15 s
-    "outliers": ("step_outliers", steps(*[0.5] * 18, 3.0, 3.0, nodes=3), ("serious", 5 / 15, "rank 2: 2 of 20 steps")),
+    "outliers": ("step_outliers", steps(*[0.5] * 18, 3.0, 3.0, nodes=3), ("warning", 5 / 15, "rank 2: 2 of 20 steps")),
     "steps below twice the median": ("step_outliers", steps(*[1.0] * 18, 1.9, 1.9), ()),
-    "outliers of an arm": ("step_outliers", slow_in_rounds(), ("serious", 6 / 18, "rank 0, nodes1-: 4 of 24 steps")),
+    "outliers of an arm": ("step_outliers", slow_in_rounds(), ("warning", 6 / 18, "rank 0, nodes1-: 4 of 24 steps")),
     "a slow rank": ("straggler", steps(*[0.7] * 4, nodes=4), ("warning", 0.4, "rank 3 on host0")),
     # the median of the others is that of 0.20 and 0.22
     "long computing": ("straggler", computing(0.2, 0.45, 0.22), ("warning", 0.45 / 0.21 - 1, "rank 1 on host0")),

@@ -4,7 +4,7 @@ import pytest
 from analysis.table.checks import faults
 from tests.helpers import noisy_records
 from tests.helpers.run_records import as_sweep, make_record, make_rounds
-from train.record.record import Failure, GroupChange
+from train.record.record import CoreUse, Failure, GroupChange, NodeQuota
 
 
 @pytest.mark.parametrize("kind", noisy_records.KINDS)
@@ -23,6 +23,15 @@ WRONG = {
     "negative": (lambda run: run.ranks[1].phases_s.update({"import": -1.0}), "rank 1: a phase takes negative time"),
     "computing": (lambda run: run.ranks[0].compute_times_s.append(0.1), "rank 0: 1 compute_times_s, 4 steps"),
 }  # fmt: skip
+WRONG |= {
+    "failed": (lambda run: setattr(run, "failure", Failure("killed")), "complete, but it failed: killed"),
+    "quota": (lambda run: run.node_quotas.append(NodeQuota(0, 0.5, 0.02, 1, 1, 0.1, "cgroups")), "a quota of node 0"),
+    "groups": (lambda run: run.config.update(rank_groups_at_once=True), "rank_groups_at_once, but no rank_groups"),
+    "delay": (
+        lambda run: setattr(run.ranks[0], "timed_cores", CoreUse(2.0, 1.0, 1.0, 0.0, delay_s=2.2)),
+        "rank 0: 2.2 s without one of its cores, of 2.08 s at most",
+    ),
+}
 WRONG_ROUNDS = {
     "a window is missing": (lambda windows: windows.pop(), "its windows are not one of each of its arms in each of 3"),
     "a window twice": (lambda windows: windows.append(windows[0]), "its windows are not one of each"),

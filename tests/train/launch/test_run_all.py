@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from analysis import verify
 from tests.helpers.kit import records
 from tests.helpers.launches import make_plan
 from train.launch import execute, screen
@@ -16,7 +17,7 @@ from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Durations, Run, estimate, runs_of
 from train.launch.supervise import one_run
 from train.launch.supervise.signals import Interrupted
-from train.record import files, protocol
+from train.record import files, parts, protocol
 from train.record.record import PlanPosition, find
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -82,6 +83,7 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
     assert "nodes=2" in second.command
     assert second.ranks[1].phases_s["exit"] == pytest.approx(second.job_s - 0.008)
     assert not any(folder.exists() for folder in checkpoints)
+    assert [*verify.verify(verify.on_disk(map(str, find(tmp_path))))] == []
     for run in runs:
         assignment = protocol.read_assignment(run.home / "r0")
         keys = ("nodes", "threads_per_rank")
@@ -95,10 +97,13 @@ def test_each_run_leaves_a_record_of_its_assignment(runs, tmp_path, monkeypatch,
 
 def test_a_launch_in_rounds_records_when_they_had_to_end(runs):
     in_rounds = Run(curve(), 0)
-    assignment = one_run.make_assignment(in_rounds, Ranks(), RoundsBudget(41.5, protocol.RoundsTask(0.0, 17)))
-    assert one_run.identity(in_rounds, 1, assignment).rounds_end_s == assignment.config["rounds_end_s"] == 41.5
-    assert assignment.rounds.enough_rounds == one_run.identity(in_rounds, 1, assignment).enough_rounds == 17
-    assert one_run.identity(runs[0], 1, one_run.make_assignment(runs[0], Ranks())).rounds_end_s is None
+    budget = RoundsBudget(41.5, protocol.RoundsTask(0.0, 17))
+    assignment = one_run.make_assignment(in_rounds, Ranks(), 1, budget=budget)
+    identity = parts.identity(assignment, assignment.config)
+    assert identity.rounds_end_s == assignment.config["rounds_end_s"] == 41.5
+    assert identity.enough_rounds == assignment.rounds.enough_rounds == 17
+    single = one_run.make_assignment(runs[0], Ranks(), 1)
+    assert parts.identity(single, single.config).rounds_end_s is None
 
 
 def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):

@@ -86,6 +86,11 @@ class Run:
         return files.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
 
     @property
+    def name(self) -> str:
+        """Return its name in a plan: point, hash of the configuration, repeat."""
+        return f"{self.point.name}/{self.home.name}/r{self.repeat}"
+
+    @property
     def label(self) -> str:
         """Return its name on the screen."""
         return f"{self.point.name} r{self.repeat}"

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +26,9 @@ from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement, process
 from train.rank.host import folded
-from train.record import affinity, files, parts, protocol
+from train.record import affinity, files, ledger, parts, protocol
 from train.record.files import digest, write_once
-from train.record.parts import Identity, JobEnd, assemble
+from train.record.parts import JobEnd, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
@@ -131,9 +131,26 @@ class JobRun:
                 print(f"{folded(silent)}: did not answer; processes of the job may be left there", file=log)
 
 
-def make_assignment(run: Run, launcher: Launcher, budget: RoundsBudget | None = None) -> protocol.Assignment:
-    """Return the assignment of the ranks of a run. budget: of a launch in rounds."""
-    config = run.point.config
+def make_assignment(
+    run: Run, launcher: Launcher, generation: int, plan: Sequence[str] = (), budget: RoundsBudget | None = None
+) -> protocol.Assignment:
+    """Return the assignment of the ranks of a run.
+
+    plan: the launches of the command, in order. budget: of a launch in rounds.
+    """
+    point, config = run.point, run.point.config
+    identity = {
+        "experiment": config.experiment,
+        "point": point.name,
+        "generation": generation,
+        "command": ["python", "-m", "train", *point.overrides],
+        "learning_rate": learning_rate(config),
+        "swept": point.swept,
+        "arm": point.arm,
+        "role": point.role,
+        "arm_keys": list(point.arm_keys),
+        "order": run.order,
+    }
     if config.launch.rounds:
         budget = budget or RoundsBudget(config.measure.curve_budget_s)
         config = replace(config, launch=structs.replace(config.launch, rounds_end_s=budget.end_s))
@@ -145,36 +162,16 @@ def make_assignment(run: Run, launcher: Launcher, budget: RoundsBudget | None = 
         hosts_apart=launcher.hosts_apart,
         quotas=launcher.quotas,
         rounds=budget.task if budget else protocol.RoundsTask(),
-    )
-
-
-def identity(run: Run, generation: int, assignment: protocol.Assignment) -> Identity:
-    """Return the identity of a run for its record."""
-    point, config = run.point, run.point.config
-    return Identity(
-        experiment=config.experiment,
-        point=point.name,
-        repeat=run.repeat,
-        generation=generation,
-        config=resolved(config),
-        config_hash=assignment.config_hash,
-        source_digest=files.source_digest(assignment.source),
-        command=["python", "-m", "train", *point.overrides],
-        learning_rate=learning_rate(config),
-        swept=point.swept,
-        arm=point.arm,
-        role=point.role,
-        arm_keys=point.arm_keys,
-        order=run.order,
-        rounds_end_s=assignment.config["rounds_end_s"] if config.launch.rounds else None,
-        enough_rounds=assignment.rounds.enough_rounds,
+        identity=identity,
+        plan=list(plan),
     )
 
 
 def job_end(
-    config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, ranks: Sequence[parts.RankPart]
+    config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, by_file: Mapping[Path, parts.RankPart], line: str
 ) -> JobEnd:
-    """Return how the job of a run ended. ranks: the parts of its ranks."""
+    """Return how the job of a run ended. by_file: the parts of its ranks. line: the digest of its ledger's line."""
+    ranks, sources = [*by_file.values()], [protocol.assignment_path(job.folder), *by_file]
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
     else:
@@ -186,6 +183,8 @@ def job_end(
         failure=failure.find(job, launcher, outcome, ranks, config.launcher.timeout_s),
         node_quotas=outcome.node_quotas,
         attachments={path.name: digest(path) for path in protocol.timeline_paths(job.folder)},
+        sources={path.name: digest(path) for path in sources},
+        ledger_line=line,
     )
 
 
@@ -195,20 +194,22 @@ def measure(
     hosts: tuple[str, ...] = (),
     watches: Sequence[Watch] = (),
     budget: RoundsBudget | None = None,
+    plan: Sequence[str] = (),
 ) -> RunRecord:
     """Make one run and write its record, complete or failed.
 
     hosts: as `Launcher.hosts` returns them.
     watches: each gets the run, and returns a function that is called often while the job runs.
-    budget: as for `make_assignment`.
+    budget, plan: as for `make_assignment`.
     Raises ConfigError if the image or an mpirun is missing, OSError if the folder or the record cannot be written, and
     Interrupted after the record of the interruption is written.
     """
     config = run.point.config
     setting = Setting(ordered_hosts(hosts, run), launcher.mpirun(config), containers.image_digest(config.container))
     folder, generation = files.new_run(run.home, run.repeat)
-    assignment = make_assignment(run, launcher, budget)
+    assignment = make_assignment(run, launcher, generation, plan, budget)
     protocol.write_assignment(folder, assignment)
+    line = ledger.begin(folder, run.repeat, generation, plan)
     secret = Secret(protocol.secret_folder(folder))
     secret.create()
     job = make_job(config, folder.resolve(), setting)
@@ -222,9 +223,11 @@ def measure(
     outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, poll).run()
     with interrupts_deferred() as signals:
         secret.remove()
-        ranks = parts.read(job.folder)
-        record = assemble(ranks, identity(run, generation, assignment), job_end(config, launcher, job, outcome, ranks))
+        by_file = parts.by_file(job.folder)
+        end = job_end(config, launcher, job, outcome, by_file, line)
+        record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
         write_once(folder / RECORD_NAME, dumps(record))
+        ledger.end(folder, run.repeat, generation, record.status)
         presence.end(folder)
     if signals and not interruption:
         interruption = Interrupted(signals[0])
@@ -260,11 +263,16 @@ def describe_failure(record: RunRecord) -> str:
 
 
 def attempt(
-    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch], budget: RoundsBudget | None
+    run: Run,
+    launcher: Launcher,
+    hosts: tuple[str, ...],
+    watches: Sequence[Watch],
+    budget: RoundsBudget | None,
+    plan: Sequence[str],
 ) -> tuple[RunRecord | None, str | None]:
     """Make one run; return its record, if it has one, and the failure as text. Raises Interrupted."""
     try:
-        record = measure(run, launcher, hosts, watches, budget)
+        record = measure(run, launcher, hosts, watches, budget, plan)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None

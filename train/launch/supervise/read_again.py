@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from train.config.checks import ConfigError
-from train.config.identity import resolved
+from train.config.identity import resolved, values
 from train.launch.plan.runs import Point, Run
 from train.program import reading
-from train.record import files, protocol, summary
+from train.record import files, ledger, protocol, summary
 from train.record.parts import PartWriter
 from train.record.printed import RateError, printed_rate
 from train.record.record import RECORD_NAME, RecordError, RunRecord, dumps, load
@@ -40,13 +40,19 @@ def _read_again(run: Run) -> bool:
     except RateError as error:
         raise ConfigError(f"{log}: {error}\nNothing was measured; FORCE=1 runs the command again") from error
     made, generation = files.new_run(run.home, run.repeat)
-    for path in (log, protocol.assignment_path(folder), *protocol.part_paths(folder)):
+    for path in (log, *protocol.part_paths(folder)):
         shutil.copyfile(path, made / path.name)
     for path in protocol.part_paths(made, 0):
         PartWriter(path, printed=rate, failure=None, finished=True)
+    assignment = protocol.read_assignment(folder)
+    identity = assignment.identity | {"generation": generation}
+    protocol.write_assignment(made, replace(assignment, config=values(run.point.config), identity=identity))
     record = replace(earlier, config=config, printed=rate, status="complete", failure=None, generation=generation)
     record.summary = summary.record_summary(record)
+    record.ledger_line = ledger.begin(made, run.repeat, generation)
+    record.sources = {name: files.digest(made / name) for name in earlier.sources}
     files.write_once(made / RECORD_NAME, dumps(record))
+    ledger.end(made, run.repeat, generation, record.status)
     return True
 
 
