@@ -47,7 +47,7 @@ ODD = {
     "a last line after the answer": (f"echo 'kit-host {ANSWER}'; echo logout", None),
     "Latin-1": ("printf 'gr\\374\\337e'", "printed: gr"),
     "escape codes": ("printf '\\033[2Jcleared'", r"printed: \x1b[2Jcleared"),
-    "without end": ("yes", "printed: y"),
+    "without end": ("while :; do echo y; done", "printed: y"),
     "another type": ("echo 'kit-host {\"hostname\": 3}'", "gave no answer of this kit"),
     "a changed key": (
         "echo '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.' >&2; exit 255",
