@@ -5,7 +5,8 @@ import math
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -95,11 +96,15 @@ def experiment_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
     return rows
 
 
-def print_figures(options: argparse.Namespace, names: Iterable[str]) -> None:
-    """Print the paths of figures."""
-    paths = [f"  {options.out / name}.{{pdf,png,svg}}" for name in names]
-    if paths:
-        print(f"\nfigure{'s' * (len(paths) > 1)}:", *paths, sep="\n", file=notes_stream(options))
+def figure_printer(options: argparse.Namespace) -> Callable[[str], None]:
+    """Return a function that prints the path of a figure, before the first one also a heading."""
+    headings = iter(["\nfigures:"])
+
+    def report(name: str) -> None:
+        lines = [*islice(headings, 1), f"  {options.out / name}.{{pdf,png,svg}}"]
+        print(*lines, sep="\n", file=notes_stream(options), flush=True)
+
+    return report
 
 
 def notes_stream(options: argparse.Namespace) -> TextIO:

@@ -92,9 +92,11 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             files.write_once(folder / "results" / path, content)
         with contextlib.chdir(folder):  # figures and page name records by their paths in the archive
             study = Study(Path("results"))
+            print(f"{len(collected.records)} records; figures, then {manifest.CLAIMS}:", flush=True)
             draw.write_page(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
             Path(manifest.CLAIMS).write_text(claims_json(judge(contents.read().claims, study)) + "\n")
+            draw.show(manifest.CLAIMS)
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
         _describe(folder, collected)
         seal(folder, key)

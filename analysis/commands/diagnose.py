@@ -107,7 +107,7 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
     selection = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}
     entry = Entry(id, DIAGNOSIS.draw, local=selection, reads_records=True, texts=DIAGNOSIS.key)
-    arguments.print_figures(options, files.draw([entry], study, options.out))
+    files.draw([entry], study, options.out, arguments.figure_printer(options))
 
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:

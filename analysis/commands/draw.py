@@ -57,11 +57,11 @@ def run_draw(options: argparse.Namespace) -> int:
     arguments.print_notices(study.left_out)
     if failed := [notice for notice in study.failed if not notice.rounds]:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
-    drawn = files.draw(entries, study, options.out)
+    files.draw(entries, study, options.out, show)
     files.write_captions(figures, study, options.out)
     if missing:
         print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
-    print(f"{len(drawn)} figures in {options.out}, captions in {options.out / 'captions.md'}")
+    print(f"{len(entries)} figures in {options.out}, captions in {options.out / 'captions.md'}")
     return 0
 
 
@@ -86,10 +86,16 @@ def run_list(options: argparse.Namespace) -> int:
     return 0
 
 
+def show(name: str) -> None:
+    """Print what is made, as it comes."""
+    print(f"  {name}", flush=True)
+
+
 def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> list[Notice]:
     """Write the page to `out`, and the figures with captions and data into `folder`; returns what is left out.
 
-    Without a folder the figures are only in the page. `only`: one report, with the outcome of its reproduction.
+    Prints each figure as it comes. Without a folder the figures are only in the page. `only`: one report, with the
+    outcome of its reproduction.
     """
     from analysis.figures import files
     from analysis.page import about, analyse, page
@@ -101,7 +107,7 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
     with tempfile.TemporaryDirectory() as temporary:
         drawn = folder or Path(temporary)
         formats = files.FORMATS if folder else ("svg",)
-        with files.in_background(entries, study, drawn, formats):
+        with files.in_background(entries, study, drawn, formats, show):
             analysed = analyse(study)
             analysed = about(analysed, only.report) if only else analysed
         if folder:

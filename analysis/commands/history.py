@@ -118,11 +118,11 @@ def _draw(options: argparse.Namespace, judged: JudgedMachines, within: float) ->
     from analysis.figures import files
     from analysis.figures import history as figure
 
-    ids = []
+    report = arguments.figure_printer(options)
     for nth, (machine, rows) in enumerate(judged, 1):
-        ids.append(f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else ""))
-        files.save(ids[-1], partial(figure.draw, machine.sessions, rows, machine.histories, within), options.out)
-    arguments.print_figures(options, ids)
+        id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
+        files.save(id, partial(figure.draw, machine.sessions, rows, machine.histories, within), options.out)
+        report(id)
 
 
 def _add_reference(parser: argparse.ArgumentParser) -> None:

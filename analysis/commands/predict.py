@@ -154,4 +154,4 @@ def _draw(options: argparse.Namespace, predictions: list[Answer], published: Pub
     if not any(target.supported for prediction in predictions for target in prediction.targets):
         return
     files.save("predicted", partial(figure.draw, predictions, published.learned_for), options.out)
-    arguments.print_figures(options, ["predicted"])
+    arguments.figure_printer(options)("predicted")

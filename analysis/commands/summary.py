@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from tabulate import tabulate
 
 from analysis import TableError, documents, labels
 from analysis.commands import arguments
@@ -27,7 +26,7 @@ from train.record.files import write_once
 def declare_summary(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     arguments.add(parser, "experiment", "--format")
-    parser.add_argument("--brief", action="store_true", help="only speedups over the nodes, in 100 columns")
+    parser.add_argument("--brief", action="store_true", help="only speedups over the nodes")
     parser.add_argument(
         "--all-rounds", action="store_true", help="also those that other processes disturbed: they do not count else"
     )
@@ -57,19 +56,25 @@ def run_summary(options: argparse.Namespace) -> int:
 
 def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[str]]) -> list[str]:
     """Return the lines to print about the speedups of an experiment over its nodes, and its largest losses."""
-    lines = [
-        f"{experiment} on {'; '.join(rows['machine'].unique())}",
-        "in brackets: the 95 % interval, for the variation between launches, or only between rounds of one launch",
-        "(repeatability: launches may differ by more); another launch: where its speedup is expected",
-        "",
-        tabulate(table, tablefmt="plain", disable_numparse=True),
-    ]
+    first, second, *speedups = table
+    headers = [f"{upper}\n{lower}".strip() for upper, lower in zip(first, second, strict=True)]
+    what = (
+        "in brackets: the 95 % interval, for the variation between launches, or only between rounds of one launch "
+        "(repeatability: launches may differ by more); another launch: where its speedup is expected"
+    )
+    lines = documents.wrapped([f"{experiment} on {'; '.join(rows['machine'].unique())}", what, ""])
+    lines.append(
+        documents.folded_table(
+            pd.DataFrame(speedups, columns=headers).replace("", None).dropna(axis=1, how="all").fillna("")
+        )
+    )
     if left_out := labels.rounds_left_out(rows):
-        lines += ["", left_out]
+        lines += ["", *documents.wrapped([left_out])]
     if emulated := controls.control_note(rows, labels.name):
-        lines += ["", emulated]
+        lines += ["", *documents.wrapped([emulated])]
     if losses := _largest_losses(study, rows):
-        lines += ["", f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses]
+        losses = [f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses]
+        lines += ["", *documents.wrapped(losses)]
     return [*lines, "", f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report"]
 
 
@@ -81,21 +86,21 @@ def _largest_losses(study: Study, rows: pd.DataFrame) -> list[str]:
 
 
 def _sections(experiment: str, rows: pd.DataFrame) -> list[str]:
-    lines = [f"{experiment} on {'; '.join(rows['machine'].unique())}", *_intervals(rows), ""]
+    lines = documents.wrapped([f"{experiment} on {'; '.join(rows['machine'].unique())}", *_intervals(rows), ""])
     pairs = equivalence.pairs(rows) if rows["arm"].nunique() > 1 else []
     if pairs:
         lines.append(equivalence.summary(pairs))
     else:
-        lines.append(tabulate(summary.rows(rows).fillna(""), headers="keys", showindex=False, disable_numparse=True))
+        lines.append(documents.folded_table(summary.rows(rows).fillna("")))
     if rows["quantity"].eq("allreduce_s").any():
         title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
         lines += ["", title, "", allreduce.by_size(rows)]
     if emulated := controls.control_note(rows, labels.name):
-        lines += ["", emulated, f"images: {labels.image_sizes(rows)}"]
+        lines += ["", *documents.wrapped([emulated, f"images: {labels.image_sizes(rows)}"])]
     if left_out := labels.rounds_left_out(rows):
-        lines += ["", f"{left_out}; with them: ALL_ROUNDS=1"]
+        lines += ["", *documents.wrapped([f"{left_out}; with them: ALL_ROUNDS=1"])]
     if assumed := labels.assumptions(rows):
-        lines += ["", *assumed]
+        lines += ["", *documents.wrapped(assumed)]
     return lines
 
 
@@ -120,9 +125,8 @@ def _draw(options: argparse.Namespace, rows: pd.DataFrame, study: Study) -> None
 
     figures, selected = registry.figures(study.local), study.narrowed(rows)
     entries = [entry for entry in figures.values() if not entry.points(selected).local.empty]
-    drawn = files.draw(entries, study, options.out)
+    files.draw(entries, study, options.out, arguments.figure_printer(options))
     files.write_captions(figures, study, options.out)
-    arguments.print_figures(options, drawn)
 
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

@@ -12,7 +12,7 @@ from analysis import labels, speedups
 from analysis.documents import Document, NumberField, about
 from analysis.experiments import allreduce, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce import AllreducePoint
-from analysis.stats import Number, repeats, unknown
+from analysis.stats import Number, repeats, significant, unknown
 from analysis.stats.repeats import singles
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
@@ -222,6 +222,8 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     first = point.runs.iloc[0]
     row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
     row |= {header: first[column] for column, header in _POINT.items()}
+    if point.runs["kind"].eq("control").all():
+        row["nodes"] = f"{first['nodes']}, control"
     limited = among["link_mbit_per_s"].notna().any()
     row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""
     for axis in among["axis"].unique():
@@ -266,7 +268,7 @@ def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
             [
                 labels.name(point.runs["model"].iloc[0]),
                 " to ".join(str(_nodes(end)) for end in ends),
-                " to ".join(f"{end.numbers['images_per_s'].value:.3g}" for end in ends),
+                " to ".join(significant(end.numbers["images_per_s"].value, ".3g") for end in ends),
                 speedup.text(".2f"),
                 speedup.variation.removeprefix("between "),
                 f"{point.numbers['efficiency_throughput'].value:.2f}",

@@ -5,7 +5,7 @@ import functools
 import gc
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -55,30 +55,46 @@ def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[st
             drawn.savefig(folder / f"{id}.{suffix}", metadata=_METADATA[suffix], **_SAVE_OPTIONS.get(suffix, {}))
 
 
+Report = Callable[[str], None]
+
+
+def _silent(_: str) -> None: ...
+
+
 @contextmanager
 def in_background(
-    entries: Sequence[Entry], study: Study, folder: Path, formats: Sequence[str] = FORMATS
+    entries: Sequence[Entry], study: Study, folder: Path, formats: Sequence[str] = FORMATS, report: Report = _silent
 ) -> Iterator[None]:
-    """Draw the figures into `folder`, in parallel, while the block runs; at its end all are drawn."""
+    """Draw the figures into `folder`, in parallel, while the block runs; at its end all are drawn.
+
+    report: called with the id of each figure when it is drawn.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     todo = [(entry, entry.points(study)) for entry in entries]
     for entry, points in todo[:1]:  # in this process, so that forked ones have fonts and libraries loaded
         save(entry.id, partial(entry.draw, points), folder, formats)
+        report(entry.id)
     # Figures are full of circles, and the processes short. The pool's default on Python 3.11 and 3.12 ignores a cpuset.
     with ProcessPoolExecutor(len(affinity.usable_cores()), initializer=gc.disable) as pool:
         pending = [
             pool.submit(save, entry.id, partial(entry.draw, points), folder, formats) for entry, points in todo[1:]
         ]
+        for job, (entry, _) in zip(pending, todo[1:], strict=True):
+            job.add_done_callback(partial(_report, report, entry.id))
         yield
         for job in pending:
             job.result()
 
 
-def draw(entries: Sequence[Entry], study: Study, folder: Path) -> list[str]:
-    """Draw the figures into `folder`, in parallel; returns their ids."""
-    with in_background(entries, study, folder):
+def _report(report: Report, id: str, job: Future) -> None:
+    if not job.exception():
+        report(id)
+
+
+def draw(entries: Sequence[Entry], study: Study, folder: Path, report: Report = _silent) -> None:
+    """Draw the figures into `folder`, in parallel. report: as for `in_background`."""
+    with in_background(entries, study, folder, report=report):
         pass
-    return [entry.id for entry in entries]
 
 
 def write_captions(figures: Mapping[str, Entry], study: Study, folder: Path) -> None:

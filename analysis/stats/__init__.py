@@ -93,16 +93,23 @@ class Number:
     def text(self, form: str = ".4g", unit: str = "") -> str:
         """Return the number with its interval as text: "1.54 (1.49 to 1.58)"; form: as of the format function."""
         low, high = self.interval
-        value = f"{self.value:{form}}{' ' * bool(unit)}{unit}"
+        value = f"{significant(self.value, form)}{' ' * bool(unit)}{unit}"
         if math.isnan(low) or (low == high and self.variation == "rounding"):
             return value
+        least, most = significant(low, form), significant(high, form)
         if math.isinf(low) or math.isinf(high):
-            return f"{low:{form}} or more" if math.isinf(high) else f"{high:{form}} or less"
-        return f"{value} ({low:{form}} or more)" if math.isnan(high) else f"{value} ({low:{form}} to {high:{form}})"
+            return f"{least} or more" if math.isinf(high) else f"{most} or less"
+        return f"{value} ({least} or more)" if math.isnan(high) else f"{value} ({least} to {most})"
 
     def __str__(self) -> str:
         """Return the text with four digits."""
         return self.text()
+
+
+def significant(value: float, form: str = ".4g") -> str:
+    """Return a number as text, up to ten millions without an exponent: 3770 of 3771.2 in three digits."""
+    text = format(value, form)
+    return f"{float(text):.0f}" if "e+0" in text and abs(value) < 1e7 else text
 
 
 def unknown(value: float = math.nan, n: int = 1) -> Number:

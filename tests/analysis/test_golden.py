@@ -25,6 +25,7 @@ Run = Callable[..., str]
 def run(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Return a function that runs a command in a folder without records, and returns all that it prints."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     for name in ("analysis", "tests"):
         Path(name).symlink_to(ROOT / name)
 

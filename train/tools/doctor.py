@@ -16,12 +16,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
+_NAME_WIDTH = 12
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 
 # GiB that the set-up of each environment needs, with the build of Horovod: measured.
@@ -311,29 +312,32 @@ def before_setup(packages: str) -> list[Check]:
     return checks
 
 
-def before_run(ranks: int, environment: list[Check]) -> list[Check]:
+def before_run(ranks: int, environment: Iterable[Check]) -> Iterator[Check]:
     """Check the needs of a measurement with this many ranks. environment: the checks of their environment."""
-    return [
-        check_platform(),
-        check_python(),
-        *environment,
-        check_own_name(),
-        check_cores(ranks),
-        check_precisions(),
-        check_energy(),
-        check_rank_memory(ranks),
-        check_disk(_RUN_DISK_GIB),
-        check_wandb(),
-    ]
+    yield check_platform()
+    yield check_python()
+    yield from environment
+    yield check_own_name()
+    yield check_cores(ranks)
+    yield check_precisions()
+    yield check_energy()
+    yield check_rank_memory(ranks)
+    yield check_disk(_RUN_DISK_GIB)
+    yield check_wandb()
 
 
-def show(checks: list[Check]) -> None:
-    """Print the checks, one a line, each with its fix in a line below."""
-    width = max(len(check.name) for check in checks)
-    for check in checks:
-        print(f"{check.name:<{width}}  {check.state:<7}  {check.result}")
-        for number, line in enumerate(check.fix.splitlines()):
-            print(f"{'':<{width}}  {'':<7}  {'     ' if number else 'fix: '}{line}")
+def bare_environment() -> Iterator[Check]:
+    """Check what ranks need that run in no container."""
+    yield check_compiler()
+    yield check_mpi()
+    yield from check_horovod()
+
+
+def show(check: Check) -> None:
+    """Print a check in one line, with its fix in lines below. At once: some checks take a minute."""
+    print(f"{check.name:<{_NAME_WIDTH}}  {check.state:<7}  {check.result}", flush=True)
+    for number, line in enumerate(check.fix.splitlines()):
+        print(f"{'':<{_NAME_WIDTH}}  {'':<7}  {'     ' if number else 'fix: '}{line}", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -349,24 +353,28 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _checks(arguments: argparse.Namespace) -> list[Check]:
-    if arguments.before_setup:
-        return before_setup(arguments.before_setup)
-    if arguments.container != "none":
-        image = check_container(arguments.container, arguments.device, arguments.image)
-        return before_run(arguments.ranks, [image])
-    return before_run(arguments.ranks, [check_compiler(), check_mpi(), *check_horovod()])
+def _environment(arguments: argparse.Namespace) -> Iterator[Check]:
+    if arguments.container == "none":
+        yield from bare_environment()
+    else:
+        yield check_container(arguments.container, arguments.device, arguments.image)
 
 
 def main() -> int:
-    """Check and print the table; returns the exit status: 1 if a check fails."""
+    """Check, and print each check as it is made; returns the exit status: 1 if a check fails."""
     arguments = _arguments()
-    checks = _checks(arguments)
-    failed = [check.name for check in checks if check.state == FAILURE]
-    if arguments.before_setup and not failed:
-        return 0  # no table before every set-up if all is well
-    show(checks)
-    if failed:
+    if arguments.before_setup:
+        checks = before_setup(arguments.before_setup)
+        if all(check.state != FAILURE for check in checks):
+            return 0  # no table before every set-up if all is well
+        for check in checks:
+            show(check)
+    else:
+        checks = []
+        for check in before_run(arguments.ranks, _environment(arguments)):
+            show(check)
+            checks.append(check)
+    if failed := [check.name for check in checks if check.state == FAILURE]:
         print(f"\n{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
     return 1 if failed else 0
 

@@ -76,7 +76,9 @@ def test_as_many_processes_draw_as_there_are_cores_left(monkeypatch, tmp_path):
     monkeypatch.setattr(files, "ProcessPoolExecutor", Pool)
     published = table(row("images_per_s", 100.0, 1))
     entries = [Entry(id, lambda _: figure("one", "normal"), published={}) for id in ("a", "b")]
-    assert files.draw(entries, make_study(published.iloc[:0], published), tmp_path) == ["a", "b"]
+    drawn = []
+    files.draw(entries, make_study(published.iloc[:0], published), tmp_path, drawn.append)
+    assert drawn == ["a", "b"]
     assert (tmp_path / "b.pdf").exists()
     assert sizes == [4]
 

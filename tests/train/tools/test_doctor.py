@@ -161,12 +161,13 @@ def test_more_ranks_than_cores_is_a_warning():
 
 def test_the_table_has_each_fix_below_its_check(capsys):
     checks = [("disk", doctor.OK, "9 GiB free"), ("compiler", doctor.FAILURE, "no g++", "this\nor that")]
-    doctor.show([doctor.Check(*check) for check in checks])
+    for check in checks:
+        doctor.show(doctor.Check(*check))
     assert capsys.readouterr().out.splitlines() == [
-        "disk      OK       9 GiB free",
-        "compiler  FAILURE  no g++",
-        "                   fix: this",
-        "                        or that",
+        "disk          OK       9 GiB free",
+        "compiler      FAILURE  no g++",
+        "                       fix: this",
+        "                            or that",
     ]
 
 
