@@ -36,13 +36,13 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
         off = metrics.change_fraction(line.computed.value, row["value"])
         rate = line.computed.value * base["value"]
         meaning = (
-            f"It implies a base of {rate / row['value']:.4g} images/s; {base['place']} states {base['value']:g} for "
-            f"this configuration, which gives {line.computed.value:.2f}x."
+            f"It implies a base of {rate / row['value']:.4g} {base['unit']}; {base['place']} states {base['value']:g} "
+            f"for this configuration, which gives {line.computed.value:.2f}x."
         )
         undecided = line.verdict.outcome == "undecided"
         if undecided:
             meaning += " Whether runs differ by so much is not decidable: their noise is not known."
-        follows = f"{line.computed.value:.4g}x = {rate:g} / {base['value']:g} images/s"
+        follows = f"{line.computed.value:.4g}x = {rate:g} / {base['value']:g} {base['unit']}"
         yield finding(row, "note" if undecided else graded(off), f"{row['value']:g}x", follows, off, meaning)
 
 

@@ -27,7 +27,7 @@ _WINOGRAD = 2.25  # times fewer multiplications of a 3x3 convolution (Lavin and 
 
 def _stated(table: UserTable) -> set[str]:
     """Return the columns that the file has itself and whose meaning it states."""
-    return {reading.name for reading in table.readings if not (reading.guess and reading.name in BATCHES)}
+    return {reading.name for reading in table.readings if not (reading.why and reading.name in BATCHES)}
 
 
 def _at(run: pd.Series) -> str:

@@ -67,9 +67,8 @@ def declare_table(parser: argparse.ArgumentParser) -> None:
 def run_table(options: argparse.Namespace) -> int:
     """Print how the columns were read, what was left out, and the rows; write them as CSV."""
     read = user_table.read(options.file, options.columns)
-    rows = read.runs if read.published is None else read.published
     print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
-    columns = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
+    columns = read.shown() if read.published is None else read.published
     print(tabulate(_short(columns), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(csv_text(columns, float_format="%.12g"))

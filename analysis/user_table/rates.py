@@ -1,4 +1,4 @@
-"""The rate of each run of a user's table, and whether rates and batches are those of one rank or of the whole job."""
+"""The rate of each run of a user's table, and what shows whether rates and batches are of one rank or of the job."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from analysis import metrics
 from analysis.user_table.headers import TEXT
 
 # The times of equal work from which rates follow, in order of preference, and the work of the rates.
-_TIMES = {"epoch_s": "epochs", "wall_s": "runs", "job_s": "runs"}
+TIMES = {"epoch_s": "epochs", "wall_s": "runs", "job_s": "runs"}
+_NEAR, _FAR = 0.04, 0.25  # the largest distance, as a logarithm, of a rate from a stated ratio; of the other reading
+_GROWN = 1.25  # a rate of one rank does not grow by this factor, and the time of equal work of each does not fall by it
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the columns `rate`, of the whole job, and `work`, the unit it counts, for `UserTable.runs`.
 
     Every curve (rows alike in TEXT) has its rate from one source: measured rates; images over wall time, if steps and
-    batch are known; 1 / the time of an epoch, or of a run, if all points do equal work; speedups, or efficiencies x
+    batch are known; 1 / the time of an epoch, or of a run, of equal work (`scaling`); speedups, or efficiencies x
     ranks, whose `work` is "" for no unit. NaN if there is none.
     """
     columns = pd.DataFrame({"rate": math.nan, "work": pd.Series("", runs.index, dtype=object)}, runs.index)
@@ -42,9 +44,10 @@ def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
         return measured, next((unit for unit in curve["work"] if unit), "images")
     if {"steps_per_rank", "global_batch", "wall_s"} <= {*curve} and curve["steps_per_rank"].notna().any():
         return metrics.rate(curve["global_batch"] * curve["steps_per_rank"], curve["wall_s"]), "images"
-    for name, work in _TIMES.items():
+    for name, work in TIMES.items():
         if name in curve and curve[name].notna().any():
-            return metrics.rate(1.0, curve[name]), work
+            done = (curve["ranks"] / curve["ranks"].min()).where(curve["scaling"].eq("weak"), 1.0)
+            return metrics.rate(done.where(curve["scaling"].ne("")), curve[name]), work
     if "speedup" in curve and curve["speedup"].notna().any():
         return curve["speedup"], ""
     if "efficiency" in curve:
@@ -52,101 +55,86 @@ def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
     return measured, ""
 
 
-_PRODUCT = 0.1  # the largest distance, as a logarithm, of rate x time from the work
-# The largest distance, as a logarithm, of a rate from a stated speedup; _FAR if the other scope is three times as far.
-_NEAR, _FAR = 0.04, 0.25
-_GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
-_GROWN = 1.25  # if a rate of one rank grew by this factor, it would be beyond the ideal
+def rate_scope(runs: pd.DataFrame) -> tuple[str, str]:
+    """Return the name of the column `rate`, of one rank or of the whole job, and what shows it; "" if nothing does.
 
-
-def rate_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
-    """Return the name of the column `rate`, of one rank or of the whole job; why; and whether that is certain.
-
-    The name is "" if the user must be asked. runs: with ranks, rate, and if known speedup, efficiency, step_s,
-    batch_per_rank, global_batch.
+    runs: with ranks, rate, and if known speedup, efficiency, step_s, batch_per_rank, global_batch.
     """
     whole, single = "images_per_s", "images_per_s_per_rank"
     for stated in ("speedup", "efficiency"):
-        if stated in runs and (name := _by_stated(runs, stated)):
-            return name, f"its {stated} says so", True
-    for time, work, text in (("step_s", "batch_per_rank", "batch"), ("wall_s", "images", "work")):
-        if {time, work} <= {*runs}:
-            product = runs["rate"] * runs[time] / runs[work] * (runs["ranks"] if time == "wall_s" else 1)
-            error_one, error_all = (abs(np.log(ratio.median())) for ratio in (product, product / runs["ranks"]))
-            if error_one < _PRODUCT < error_all:
-                return single, f"rate x time is the {text} of a rank", True
-            if error_all < _PRODUCT < error_one:
-                return whole, f"rate x time is the {text} of all ranks", True
-    power = _power(runs)
-    if power < _FLAT and not _any_grows(runs):
-        return "", "it does not grow with the ranks", False
-    return whole, "it grows with the ranks" if power > _GROWS else "the table does not show it", False
+        if stated in runs and (name := by_stated(runs, stated)):
+            return name, f"its {stated} shows it"
+    for batch in {"batch_per_rank", "global_batch"} & {*runs} if "step_s" in runs else ():
+        total = runs[batch] * (runs["ranks"] if batch == "batch_per_rank" else 1)
+        errors = [abs(np.log((runs["rate"] * n * runs["step_s"] / total).median())) for n in (1, runs["ranks"])]
+        if min(errors) < 0.1 < max(errors):
+            return (whole, single)[errors.index(min(errors))], "rate x step time is the batch"
+    return (
+        (whole, "it grows with the ranks")
+        if _grows(runs, "rate") or runs["ranks"][runs["rate"].notna()].max() == 1
+        else ("", "")
+    )
 
 
-def batch_scope(runs: pd.DataFrame) -> tuple[str, str, bool]:
-    """Return the name of the column `batch`, why, and whether that is certain."""
+def batch_scope(runs: pd.DataFrame) -> tuple[str, str]:
+    """Return the name of the column `batch`, and what shows it; "" if nothing does."""
     if {"step_s", "images_per_s"} <= {*runs}:
-        total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
-        if abs(np.log(total)) < 0.1:
-            return "global_batch", "it is rate x step time", True
-    steps = runs["steps_per_s"] if "steps_per_s" in runs else 1 / runs["step_s"] if "step_s" in runs else None
-    for stated in ("speedup", "efficiency") if steps is not None else ():
-        if stated in runs and (name := _by_stated(runs.assign(rate=steps), stated)):
-            return ("global_batch" if name == "images_per_s" else "batch_per_rank"), f"its {stated} says so", True
-    if steps is not None and _power(runs.assign(rate=steps)) > _NEAR:
-        why = "steps take less time on more ranks: of one rank, they would do more than their share"
-        return "global_batch", why, False
-    power = _power(runs.drop(columns="batch").assign(rate=runs["batch"]))
-    if abs(power - 1) < _NEAR:
-        return "global_batch", "it grows as the ranks do", False
-    return "batch_per_rank", "it shrinks as the ranks grow" if power < -_GROWS else "the table does not show it", False
+        errors = [abs(np.log((runs["images_per_s"] * runs["step_s"] / runs["batch"] / n).median()))
+                  for n in (1, runs["ranks"])]  # fmt: skip
+        if min(errors) < 0.1 < max(errors):
+            return ("global_batch", "batch_per_rank")[errors.index(min(errors))], "rate x step time is the batch"
+    runs = runs[runs["batch"].notna()]
+    several = runs["ranks"].nunique() > 1
+    if several and (runs["batch"] / runs["ranks"]).nunique() == 1:
+        return "global_batch", "it grows as the ranks do"
+    if several and (runs["batch"] * runs["ranks"]).nunique() == 1:
+        return "batch_per_rank", "it shrinks as the ranks grow"
+    return "", ""
 
 
-def _by_stated(runs: pd.DataFrame, stated: str) -> str:
+def scaling(runs: pd.DataFrame, time: str) -> tuple[str, str]:
+    """Return "strong" or "weak", for what the times of each number of ranks are of, and what shows it; "" for nothing.
+
+    Strong: equal work in all. Weak: equal work of each rank.
+    """
+    runs = runs.assign(rate=1 / runs[time])
+    for stated in ("speedup", "efficiency"):
+        if stated in runs and (name := by_stated(runs, stated)):
+            return ("strong" if name == "images_per_s" else "weak"), f"the {stated} shows it"
+    return ("strong", "times fall with the ranks") if _grows(runs, "rate") else ("", "")
+
+
+def by_stated(runs: pd.DataFrame, stated: str) -> str:
     """Return the scope by which a stated speedup or efficiency follows from the rates; "" for both, or neither."""
     errors: dict[str, list[float]] = {"images_per_s": [], "images_per_s_per_rank": []}
     for curve in _batch_curves(runs):
-        rows = curve[curve[stated].gt(0) & curve["rate"].gt(0)]
+        rows = curve[curve[stated].gt(0) & curve["rate"].gt(0)].sort_values("ranks", kind="stable")
         if rows["ranks"].nunique() < 2:
             continue
-        first = rows.sort_values("ranks", kind="stable").iloc[0]
-        if first["ranks"] == 1 and abs(np.log(first[stated])) > _FAR:  # not a ratio over fewer ranks
-            continue
-        ranks = rows["ranks"] / first["ranks"]
+        first = rows.iloc[0]
+        more = rows["ranks"] / first["ranks"]
         shares = rows[stated] / first[stated]
-        gain = shares if stated == "speedup" else shares * ranks
-        rates = rows["rate"] / first["rate"]
-        larger = ranks > 1
-        errors["images_per_s"] += np.abs(np.log(rates / gain))[larger].tolist()
-        errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[larger].tolist()
+        gain = (shares if stated == "speedup" else shares * more)[more > 1]
+        faster = (rows["rate"] / first["rate"])[more > 1]
+        errors["images_per_s"] += np.abs(np.log(faster / gain)).tolist()
+        errors["images_per_s_per_rank"] += np.abs(np.log(faster * more[more > 1] / gain)).tolist()
     medians = {name: float(np.median(values)) for name, values in errors.items() if values}
     nearest, *others = sorted(medians, key=lambda name: medians[name]) or [""]
     far = medians[others[0]] if others else 0.0
     return nearest if far > _NEAR and medians[nearest] < min(_FAR, max(_NEAR, far / 3)) else ""
 
 
-def _power(runs: pd.DataFrame) -> float:
-    """Return the median power of the ranks with which the rates of curves grow; NaN without a curve."""
-    powers = []
-    for curve in _batch_curves(runs):
-        rows = curve[curve["rate"].gt(0) & curve["ranks"].gt(0)]
-        if rows["ranks"].nunique() > 1:
-            powers.append(np.polyfit(np.log(rows["ranks"].astype(float)), np.log(rows["rate"]), 1)[0])
-    return float(np.median(powers)) if powers else np.nan
-
-
-def _any_grows(runs: pd.DataFrame) -> bool:
-    """Return whether the rate of a curve grows with the ranks by more than single runs scatter."""
-    ends = [rows.sort_values("ranks", kind="stable")["rate"].dropna() for rows in _batch_curves(runs)]
-    return any(len(rate) > 1 and rate.iloc[-1] > _GROWN * rate.iloc[0] for rate in ends)
+def _grows(runs: pd.DataFrame, name: str) -> bool:
+    """Return whether a column grows in a curve from the fewest ranks to the most by more than noise or chance."""
+    means = [rows.dropna(subset=name).groupby("ranks")[name].mean() for rows in _batch_curves(runs)]
+    return any(len(mean) > 1 and mean.iloc[-1] > _GROWN * mean.iloc[0] for mean in means)
 
 
 def _batch_curves(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the rows of each curve, alike in the batch too unless they share one global batch."""
-    batches = [name for name in ("batch_per_rank", "batch") if name in runs]
+    """Yield the rows of each curve, alike in the batch too unless it changes with the ranks."""
     for rows in curves(runs):
-        strong = len(batches) == 1 and (rows[batches[0]] * rows["ranks"]).nunique() == 1
-        if strong or not batches:
-            yield rows
+        batch = next((name for name in ("batch_per_rank", "batch") if name in runs), "")
+        if batch and rows.groupby(batch)["ranks"].nunique().max() > 1:
+            yield from (curve for _, curve in rows.groupby(batch, dropna=False, sort=False))
         else:
-            yield from (curve for _, curve in rows.groupby(batches, dropna=False, sort=False))
+            yield rows

@@ -1,49 +1,48 @@
-"""A user's table: one row a point, the reading of each column, and notes on guesses and omissions."""
+"""A user's table by the contract of docs/tables.md: one row a point, or a question. It never guesses silently."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import columns, files, headers, numbers, rates, shape, tidy
-from analysis.user_table.columns import Quantity
-from analysis.user_table.files import Grid
-from analysis.user_table.headers import NAMES, TEXT
-from analysis.user_table.numbers import Missing, PrintedNumber
-from analysis.user_table.shape import Long
+from analysis.user_table import columns as user_columns
+from analysis.user_table import files, headers, numbers, quantities, rates, sizes, tidy
+from analysis.user_table.columns import Column, NotATable, Question
+from analysis.user_table.files import Grid, Row
+from analysis.user_table.headers import NAMES, TEXT, Choices
+from analysis.user_table.numbers import Number
+from analysis.user_table.quantities import Quantity
 
 _MEASURED = ("images_per_s", "images_per_s_per_rank", "wall_s", "job_s", "epoch_s", "step_s", "speedup", "efficiency")
-_UNSCOPED = ("rate", "steps_per_s", "epochs_per_s")
-_RATES = ("images_per_s", "images_per_s_per_rank")
 _SCOPE = {
     "images_per_s": "of the whole job", "images_per_s_per_rank": "of one rank", "global_batch": "of all ranks",
     "batch_per_rank": "of one rank",
 }  # fmt: skip
-_MOST_PROBLEMS = 5  # problems of one file
-_NEAR, _FAR = 0.02, 0.05  # logarithms: up to _NEAR a ratio agrees with two numbers, beyond _FAR it does not
+_SLOWER = 1.05  # speedups up to this on more ranks may be efficiencies
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How one column was read. guess: the reason for a choice that the file does not state."""
+    """How one column was read. why: what shows it, if not its header."""
 
     header: str
     name: str
     unit: str = ""
-    guess: str = ""
+    work: str = ""
+    why: str = ""
 
     def __str__(self) -> str:
         """Return, for example, "'Global Throughput (img/s)' -> images_per_s, of the whole job"."""
-        scope = _SCOPE.get(self.name, "")
-        description = ", ".join(filter(None, (self.name, scope, self.unit)))
-        return f"'{self.header}' -> {description}" + (f" (guessed: {self.guess})" if self.guess else "")
+        parts = [displayed(self.name, self.work), _SCOPE.get(self.name, ""), self.unit]
+        return f"'{self.header}' -> {', '.join(filter(None, parts))}" + (f" ({self.why})" if self.why else "")
 
 
 @dataclass(frozen=True)
@@ -51,28 +50,28 @@ class UserTable:
     """A table that a user brought.
 
     runs: one row a run, with `file`, `line` and `place` (line and column), the columns of `headers.NAMES` that it has
-    (text; numbers, NaN if not known), and `work`, the unit that a rate counts. rounding: the same numbers' half units.
-    published: the rows of a file that is a tidy table (analysis.table.schema), else None. notes: on omissions.
+    (text; numbers, NaN if not known), `work`, the unit that a rate counts, and `scaling`, "strong" or "weak" if the
+    times are those of equal work in all, or of each rank, else "". rounding: the same numbers' half units. published:
+    the rows of a file that is a tidy table (analysis.table.schema), else None. notes: on omissions.
     """
 
     path: str
     runs: pd.DataFrame
     rounding: pd.DataFrame
     readings: tuple[Reading, ...] = ()
-    guesses: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     published: pd.DataFrame | None = None
-    title: str = ""
+    title: str | None = None
 
     @property
     def scales(self) -> bool:
         """Return whether it has several numbers of ranks."""
-        return "ranks" in self.runs and self.runs["ranks"].nunique() > 1
+        return self.published is not None or ("ranks" in self.runs and self.runs["ranks"].nunique() > 1)
 
     @property
     def interpretation(self) -> list[str]:
-        """Return a line for the reading of each column, and for each guess."""
-        lines = [*map(str, self.readings), *(f"guessed: {guess}" for guess in self.guesses)]
+        """Return a line for the reading of each column."""
+        lines = [*map(str, self.readings)]
         return [*lines, 'to read a column otherwise: COLUMNS="HEADER=NAME,..."'] if lines else []
 
     def tidy(self) -> pd.DataFrame:
@@ -81,114 +80,88 @@ class UserTable:
             return self.published
         return tidy.tidy(self.runs, self.rounding, {reading.name for reading in self.readings}, self.path)
 
+    def shown(self) -> pd.DataFrame:
+        """Return its runs to read: rates under the name of what they count, without columns that repeat others."""
+        runs = self.runs.drop(columns=[name for name in ("file", "line", "scaling") if name in self.runs])
+        work = runs.pop("work")
+        if work.nunique() == 1:
+            return runs.rename(columns={name: displayed(name, work.iloc[0]) for name in map(str, runs)})
+        return runs.assign(work=work)
+
+
+def displayed(name: str, work: str) -> str:
+    """Return the name of a column with the unit that its rates count, "tokens_per_s"."""
+    counted = re.sub(r"\W+", "_", work).strip("_").lower() or "images"
+    return f"{counted}_per_s" if name == "rate" else re.sub("^images(?=_per_s)", counted, name)
+
 
 def read(path: Path, columns_text: str = "") -> UserTable:
     """Return the table in a file, in the files of a folder, or on standard input ("-"). `columns_text`: COLUMNS=.
 
-    Raises TableError naming the file and the missing part, if there is no number of ranks or no measurement.
+    Raises TableError naming the file and what is missing, or with a question and the settings that answer it.
     """
-    overrides = headers.parse_overrides(columns_text)
+    choices = headers.parse_choices(columns_text)
+    grids, problems = files.read(path)
+    if "table" in choices.directives:
+        title = choices.directives["table"].lower()
+        grids = [grid for grid in grids if title in grid.title.lower()]
+        problems += [] if grids else [f"{path}: no table with '{title}' in its title"]
     parts: list[UserTable] = []
-    problems: list[str] = []
-    for text in files.texts(path):
+    questions: list[str] = []
+    others: list[str] = []
+    for grid in grids:
         try:
-            usable, unused = _file_tables(text, overrides)
+            parts.append(_published(grid) or _read(grid, choices, alone=len(grids) == 1 or grid.log))
+        except NotATable as error:
+            others.append(str(error))
         except TableError as error:
-            problems.append(str(error))
-            continue
-        parts += usable
-        others = [problem for problem in unused if usable and _how_far(problem) >= 0]
-        problems += [problem for problem in unused if problem not in others]
-        problems += [_not_scaling(text.source, others)] if others else []
+            questions.append(str(error))
+    if unknown := sorted({*choices.names} - choices.used):
+        problems.append(f"{path}: COLUMNS names '{unknown[0]}', which is no header here")
+    scaling = [part for part in parts if part.scales]
+    if not scaling and questions:
+        more = f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE" if questions[1:] else ""
+        raise TableError("\n".join(filter(None, [questions[0], more, *problems])))
     if not parts:
-        raise TableError("\n".join(problems[:_MOST_PROBLEMS]) or f"{path}: no table")
-    return _together(str(path), parts, problems)
-
-
-def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
-    """Return the usable tables in the text of a file, and why others are not usable."""
-    parts: list[UserTable] = []
-    problems: list[str] = []
-    runs = files.log_grids(text)
-    shaped: list[Long] = []
-    for grid in runs or files.grids(text):
-        if published := _published(grid):
-            parts.append(published)
-            continue
-        grid_tables = shape.tables(grid, overrides)
-        shaped += grid_tables
-        if not grid_tables and not grid.loose:
-            problems.append(_no_headers(grid))
-    for table in shaped if runs else shape.joined(shaped):
-        try:
-            parts.append(_assembled(table, overrides))
-        except TableError as error:
-            problems += [] if table.grid.loose else [str(error)]
-    usable = any(part.scales or part.published is not None for part in parts)
-    if not usable and any(_how_far(problem) < 0 for problem in problems):
-        parts = []  # the open question matters more than a single point
-    if not runs and any(part.scales for part in parts):
-        alike = [part for part in parts if not part.scales and part.published is None]
-        problems += [f"{part.path}, line {part.runs['line'].iloc[0]}: one number of ranks alone" for part in alike]
-        parts = [part for part in parts if part.scales or part.published is not None]
-    return _labelled(parts), sorted(problems, key=_how_far)
-
-
-def _how_far(problem: str) -> int:
-    """Return how much a table lacks to be read, by its problem; -1 if it lacks nothing, and a question is open."""
-    stages = ("no row can be used", "no column of a rate", "no column of ranks", "no headers", "one number of ranks")
-    return next((at for at, stage in enumerate(stages) if stage in problem), -1)
-
-
-def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
-    """Return the tables of one file, each with its title, or its first line, as a setting."""
-    if len(parts) < 2 or any(part.published is not None for part in parts):
-        return list(parts)
-    labels = [part.title or f"line {part.runs['line'].iloc[0]}" for part in parts]
-    guess = "several tables: a curve for each of their titles"
-    labelled = []
-    for label, part in zip(labels, parts, strict=True):
-        if labels.count(label) > 1:
-            label += f", line {part.runs['line'].iloc[0]}"
-        setting = part.runs.get("setting", pd.Series("", part.runs.index)).astype(str)
-        runs = part.runs.assign(setting=(label + " " + setting).str.strip())
-        labelled.append(replace(part, runs=runs, guesses=(guess, *part.guesses)))
-    return labelled
-
-
-def _not_scaling(source: str, problems: Sequence[str]) -> str:
-    """Return a note that other tables of a file are not used, with their first lines."""
-    lines = [line for problem in problems for line in re.findall(r", line (\d+)", problem)[:1]]
-    location = f" (from lines {', '.join(sorted(lines, key=int))})" if lines else ""
-    return (
-        f"{source}: {len(problems)} other tables are no scaling tables{location}: they have no number of ranks, one "
-        "alone, or nothing measured"
-    )
-
-
-def _no_headers(grid: Grid) -> str:
-    names = ("ranks", "images_per_s", "wall_s", "speedup")
-    examples = "; ".join(f"{name}: {', '.join(headers.EXAMPLES[name])}" for name in names)
-    location = f"{grid.source}, line {grid.lines[0] if grid.lines else 1}"
-    first = next((row for row in grid.rows if sum(map(bool, row)) > 1), [*grid.rows, ()][0])
-    return (
-        f"{location}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
-        f"{', '.join(map(repr, filter(None, first)))}; headers are known as {examples}; for others say "
-        'COLUMNS="HEADER=NAME,...", without headers COLUMNS="1=ranks,2=wall_s,..."'
-    )
+        texts = [*problems, *others]
+        texts[3:] = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
+        raise TableError("\n".join(texts) or f"{path}: no table")
+    if scaling and len(parts) > len(scaling):
+        alone = [part for part in parts if not part.scales]
+        others += [f"{part.path}, line {part.runs['line'].iloc[0]}" for part in alone]
+        parts = scaling
+    lines = ", ".join(re.findall(r", line (\d+)", " ".join(text.split(": ")[0] for text in others)))
+    notes = [f"{path}: {len(others)} other tables (lines {lines}) are no scaling tables: not used"] if others else []
+    if len(parts) + len(questions) > 1:
+        parts = _labelled(parts)
+    return _together(str(path), parts, [*notes, *problems, *questions])
 
 
 def _published(grid: Grid) -> UserTable | None:
     """Return a grid that is a tidy table (analysis.table.schema), else None. Raises TableError for a bad one."""
-    if not grid.rows or "quantity" not in grid.rows[0] or "value" not in grid.rows[0]:
+    head = list(grid.rows[0].cells)
+    if not {"quantity", "value"} <= {*head}:
         return None
-    head = list(grid.rows[0])
-    wrong = [line for row, line in zip(grid.rows, grid.lines, strict=True) if len(row) != len(head)]
-    if wrong:
-        raise TableError(f"{grid.source}, line {wrong[0]}: not as many cells as headers ({len(head)})")
-    frame = pd.DataFrame(list(grid.rows[1:]), columns=head, dtype=str)
-    published = schema.check(schema.with_half_units(frame), grid.source)
-    return UserTable(grid.source, pd.DataFrame(), pd.DataFrame(), published=published)
+    if wrong := [row for row in grid.rows if len(row.cells) != len(head)]:
+        raise TableError(f"{wrong[0].source}, line {wrong[0].line}: not as many cells as headers ({len(head)})")
+    frame = pd.DataFrame([row.cells for row in grid.rows[1:]], columns=head, dtype=str)
+    published = schema.check(schema.with_half_units(frame), grid.rows[0].source)
+    return UserTable(grid.rows[0].source, pd.DataFrame(), pd.DataFrame(), published=published)
+
+
+def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
+    """Return the tables, each with its title, or its file and first line, as a setting; runs of logs as they are."""
+    titles = [part.title for part in parts]
+    labelled = []
+    for part in parts:
+        if part.published is not None or part.title is None:
+            labelled.append(part)
+            continue
+        first = part.runs.iloc[0]
+        label = part.title if titles.count(part.title) == 1 else f"{part.title} {first['place']}".strip()
+        setting = part.runs.get("setting", pd.Series("", part.runs.index)).astype(str)
+        labelled.append(replace(part, runs=part.runs.assign(setting=(label + " " + setting).str.strip())))
+    return labelled
 
 
 def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> UserTable:
@@ -198,377 +171,343 @@ def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> Us
         return UserTable(path, pd.DataFrame(), pd.DataFrame(), notes=tuple(notes), published=published)
     runs = pd.concat([part.runs for part in parts], ignore_index=True)
     rounding = pd.concat([part.rounding for part in parts], ignore_index=True)
-    runs = runs.fillna({name: "" for name in runs if name in TEXT or name == "work"})
-    readings: dict[tuple[str, str], Reading] = {}
-    for reading in (reading for part in parts for reading in part.readings):
-        readings.setdefault((reading.header, reading.name), reading)
-    guesses = tuple(dict.fromkeys(guess for part in parts for guess in part.guesses))
+    runs = runs.fillna({name: "" for name in runs if name in (*TEXT, "work", "scaling")})
+    readings = {(reading.header, reading.name): reading for part in reversed(parts) for reading in part.readings[::-1]}
     all_notes = dict.fromkeys([*(note for part in parts for note in part.notes), *notes])
-    return UserTable(path, runs, rounding, tuple(readings.values()), guesses, tuple(all_notes))
+    return UserTable(path, runs, rounding, tuple(readings.values())[::-1], tuple(all_notes))
 
 
-@dataclass
+def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
+    """Return one table. Raises Question if it has several readings, NotATable if it is no scaling table.
+
+    alone: whether it is the only one; else it needs several numbers of ranks.
+    """
+    columns, rows, notes = user_columns.read(grid, choices)
+    columns = sizes.resolved(columns, grid.place, choices)
+    if not alone and all(len({*column.cells}) == 1 for column in columns if column.name in ("ranks", "nodes")):
+        raise NotATable(f"{grid.place}: one number of ranks alone")
+    columns = quantities.chosen(columns, grid.place, choices)
+    numeric, bad_cells = quantities.read(columns, grid, rows, choices)
+    assembly = _Assembly(grid, choices, rows, numeric, [*notes, *bad_cells])
+    assembly.settings(columns)
+    assembly.scopes()
+    return assembly.table(columns)
+
+
 class _Assembly:
-    """One table under construction: numbers and their rounding by name, and notes."""
+    """The runs of one table under construction: numbers and their rounding by name, readings and notes."""
 
-    table: Long
-    values: pd.DataFrame
-    rounding: pd.DataFrame
-    readings: dict[str, Reading]
-    guesses: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    work: str = ""
+    def __init__(
+        self, grid: Grid, choices: Choices, rows: Sequence[Row], numeric: Sequence[Quantity], notes: list[str]
+    ) -> None:
+        self.grid, self.choices, self.rows, self.notes = grid, choices, rows, notes
+        values = {quantity.name: numbers.finite(quantity.cells) for quantity in numeric}
+        values["ranks"] = sizes.ranks(values, notes, grid.place)
+        self.values = pd.DataFrame(values, dtype=float)
+        half = {q.name: [c.half_unit if isinstance(c, Number) else math.nan for c in q.cells] for q in numeric}
+        self.rounding = pd.DataFrame(half, dtype=float)
+        self.readings = {
+            q.name: Reading(
+                q.column.text, q.name, q.unit, q.work, "" if q.column.header.by_user else q.column.header.why
+            )
+            for q in numeric
+        }
+        self.columns = {quantity.name: quantity.column for quantity in numeric}
+        measured = [quantity for quantity in numeric if quantity.work or "rate" in quantity.name]
+        self.work = next((quantity.work for quantity in measured if quantity.work), "")
+        for rate in (quantity for quantity in numeric if quantity.name in ("rate", *_MEASURED[:2])):
+            ends = [(c.low, c.high) if isinstance(c, Number) else (math.nan, math.nan) for c in rate.cells]
+            if any(math.isfinite(low) for low, _ in ends) and "low" not in self.values:
+                self.values["low"], self.values["high"] = zip(*ends, strict=True)
+        self.scaling = ""
 
-    def rename(self, old: str, new: str, guess: str) -> None:
-        """Rename a column, with the reason."""
-        if new in self.values:  # the file has it already
-            self.values[new] = self.values[new].fillna(self.values.pop(old))
-            return
+    def question(self, text: str, *answers: tuple[str, str]) -> Question:
+        """Return a question about this table."""
+        return Question(self.grid.place, text, answers, self.choices)
+
+    def rename(self, old: str, new: str, why: str) -> None:
+        """Rename a column; `why`: what shows it."""
         self.values = self.values.rename(columns={old: new})
         self.rounding = self.rounding.rename(columns={old: new})
-        reading = self.readings.pop(old)
-        self.readings[new] = Reading(reading.header, new, reading.unit, "; ".join(filter(None, (reading.guess, guess))))
+        self.readings[new] = replace(self.readings.pop(old), name=new, why=why)
 
-    def put(self, name: str, values: pd.Series, rounding: pd.Series | None = None) -> None:
+    def settings(self, columns: Sequence[Column]) -> None:
+        """Add the columns of text: models and the like, and those without which rows would be alike.
+
+        Raises Question if rows of one number of ranks are alike in all but what was measured.
+        """
+        texts: dict[str, pd.Series] = {}
+        self.unknown_times = any(column.name == "time" for column in columns)
+        for column in columns:
+            if column.name in TEXT:
+                self._add(texts, column, column.name, column.header.why)
+        apart = [name for name in ("batch_per_rank", "global_batch", "batch", "steps_per_rank") if name in self.values]
+        first = min((c.number for c in columns if c.name in user_columns.MEASURED), default=len(columns))
+        conditions = [c for c in columns if c.name in ("condition", "threads", "batch")]
+        words = [c for c in columns if c.name == "" and not c.header.why and not c.numeric and c.number < first]
+        for column in [*conditions, *words]:
+            cells = pd.Series(column.cells, self.values.index)
+            if (
+                not (count := self._alike(texts, apart, "first").sum())
+                or self.values["ranks"].groupby(cells).nunique().max() < 2
+            ):
+                continue
+            if self._alike({**texts, "": cells}, apart, "first").sum() < count:
+                self._add(texts, column, "setting", "rows would be alike without it")
+        alike = self._alike(texts)
+        if alike.any() and "rows" not in self.choices.directives:
+            self._ask_alike(alike, texts, columns)
+        if alike.any() and self.choices.directives.get("rows") == "curves":
+            labels = [f"from line {line}" for line in self._curve_starts()]
+            texts["setting"] = (texts.get("setting", pd.Series("", self.values.index)) + " " + labels).str.strip()
+        self.values = self.values.assign(**{name: cells.to_numpy(object) for name, cells in texts.items()})
+        named = {column.number for column in columns if column.name in NAMES or column.text in self._settings_read}
+        self.unused = [c for c in columns if c.number not in named and c.text and c.name not in ("rate", "batch")]
+
+    def _add(self, texts: dict[str, pd.Series], column: Column, name: str, why: str) -> None:
+        """Add a column of text, behind what the name has already."""
+        short = name == "setting" and (column.numeric or all(len(cell) < 6 for cell in column.cells))
+        cells = [f"{column.text} {cell}" if short and cell and column.number else cell for cell in column.cells]
+        values = pd.Series(cells, self.values.index, dtype=object)
+        texts[name] = (texts[name] + " " + values).str.strip() if name in texts else values
+        before = self.readings.get(name)
+        header = f"{before.header}, {column.text}" if before else column.text
+        self.readings[name] = Reading(header, name, why="" if column.header.by_user else why)
+
+    @property
+    def _settings_read(self) -> list[str]:
+        return [text for name in TEXT if name in self.readings for text in self.readings[name].header.split(", ")]
+
+    def _alike(self, texts: dict[str, pd.Series], but: Sequence[str] = (), keep: Any = False) -> pd.Series:
+        """Return which rows are alike in all that identifies a run, `but` these, and not in what was measured."""
+        names = [name for name in (*headers.SIZES, "repeat") if name in self.values and name not in but]
+        measured = [name for name in self.values if name in (*user_columns.MEASURED, "rate")]
+        identity = self.values[names].assign(**texts)
+        rows = identity.join(self.values[measured])[self.values[["ranks"]].notna().all(axis=1)]
+        rows = rows.dropna(subset=measured, how="all").drop_duplicates()
+        return identity.loc[rows.index].duplicated(keep=keep).reindex(identity.index, fill_value=False)
+
+    def _curve_starts(self) -> list[int]:
+        """Return, for each row, the line on which its curve begins: where a number of ranks comes again."""
+        starts: list[int] = []
+        seen: set[float] = set()
+        for row, count in zip(self.rows, self.values["ranks"], strict=True):
+            if not starts or count in seen:
+                seen = set()
+                starts.append(row.line)
+            else:
+                starts.append(starts[-1])
+            seen.add(count)
+        return starts
+
+    def _ask_alike(self, alike: pd.Series, texts: dict[str, pd.Series], columns: Sequence[Column]) -> None:
+        """Raise Question whether rows are repeats, curves one after the other, or told apart by an unused column.
+
+        If they can only be repeats, a note says so.
+        """
+        count = self.values.loc[alike, "ranks"].iloc[0]
+        lines = [
+            str(row.line) for row, same in zip(self.rows, alike & self.values["ranks"].eq(count), strict=True) if same
+        ]
+        answers = [("repeats", "rows=repeats")]
+        starts = pd.Series(self._curve_starts())
+        if starts.nunique() > 1 and self.values["ranks"].groupby(starts).nunique().min() > 1:
+            answers.append(("curves, one after the other", "rows=curves"))
+        first = min((c.number for c in columns if c.name in user_columns.MEASURED), default=len(columns))
+        for column in columns:
+            unknown = column.name in ("condition", "batch", "threads") or (column.name == "" and column.number < first)
+            if unknown and column.text not in self._settings_read:
+                cells = pd.Series(column.cells, self.values.index)
+                if not self._alike({**texts, "": cells}).any() and column.header.why != "not of one of the curves":
+                    answers.append((f"'{column.text}' tells", f"{column.key(columns)}=setting"))
+        text = f"lines {', '.join(lines[:4])} have {count:g} ranks and other values, and nothing tells them apart"
+        if len(answers) > 1:
+            raise self.question(f"{text}: what are they?", *answers[:5])
+        self.notes.append(f"{self.grid.place}: {text}: they are repeats here")
+
+    def scopes(self) -> None:
+        """Name rates and batches as those of one rank or of the job, and add what follows from them.
+
+        Raises Question where two readings are possible, and the rates of the table depend on it.
+        """
+        values = self.values
+        steps = "rate" in values and self.work == "steps"
+        if steps:
+            self.values = values = values.rename(columns={"rate": "steps_per_s"})
+        batch_known = {"batch_per_rank", "global_batch"} & {*values}
+        if "batch" in values and not batch_known:
+            self._name_batch()
+        if "rate" in self.values:
+            self._name_rate()
+        if "batch" in self.values:
+            self._name_batch()
+        self._follow_sizes()
+        rated = {"images_per_s", "images_per_s_per_rank"} & {*self.values}
+        if not rated and {"steps_per_s", "step_s"} & {*self.values}:
+            self._rates_from_steps()
+        self._follow_rates()
+        self._name_scaling()
+        self._confirm_ratio()
+        self.values = self.values.drop(columns=[n for n in ("batch", "steps_per_s", "threads") if n in self.values])
+
+    def _name_batch(self) -> None:
+        name, why = rates.batch_scope(self.values)
+        if name and name not in self.values:
+            self.rename("batch", name, why)
+
+    def _name_rate(self) -> None:
+        known = self.values["rate"].notna().any()
+        name, why = rates.rate_scope(self.values) if known else ("images_per_s", "")
+        if name in self.values:
+            raise self.question(f"'{self.columns['rate'].text}' and '{self.columns[name].text}' are both {name}", *(
+                (f"'{self.columns[use].text}'", f"{self._key(other)}={headers.UNUSED},{self._key(use)}={name}")
+                for use, other in (("rate", name), (name, "rate"))
+            ))  # fmt: skip
+        if not name:
+            key = self._key("rate")
+            one, whole = (displayed(name, self.work) for name in ("images_per_s_per_rank", "images_per_s"))
+            text = self.columns["rate"].text if key != "cells" else "cells"
+            raise self.question(
+                f"is '{text}' the rate of one rank, or of the whole job?",
+                ("of one rank", f"{key}={one}"), ("of the whole job", f"{key}={whole}"),
+            )  # fmt: skip
+        self.rename("rate", name, why)
+
+    def _key(self, name: str) -> str:
+        column = self.columns[name]
+        return "cells" if user_columns._ACROSS.fullmatch(column.text) else column.key([*self.columns.values()])
+
+    def _follow_sizes(self) -> None:
+        values, ranks = self.values, self.values["ranks"]
+        if "batch_per_rank" in values:
+            self._put("global_batch", values["batch_per_rank"] * ranks)
+        if "global_batch" in values:
+            self._put("batch_per_rank", values["global_batch"] / ranks)
+        if "nodes" in values:
+            each = ranks / values["nodes"]
+            self._put("ranks_per_node", each.where(each % 1 == 0))
+
+    def _put(self, name: str, values: pd.Series, rounding: pd.Series | None = None) -> None:
         """Fill in a column that follows from others, in rows for which the file has no value."""
         have = self.values.get(name, pd.Series(math.nan, self.values.index))
         half = self.rounding.get(name, pd.Series(math.nan, self.values.index))
-        self.values[name] = have.fillna(values)
-        self.rounding[name] = half.where(have.notna(), rounding if rounding is not None else math.nan)
+        self.values = self.values.assign(**{name: have.fillna(values)})
+        self.rounding = self.rounding.assign(
+            **{name: half.where(have.notna(), rounding if rounding is not None else math.nan)}
+        )
 
-
-def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
-    quantities, notes, unused = columns.read(table, overrides)
-    assembly = _Assembly(table, *_frames(quantities), readings=_readings(quantities))
-    assembly.guesses += table.guesses
-    assembly.notes += [*table.notes, *_bad_cells(quantities, table)]
-    assembly.notes += [f"{table.grid.source}: {note}" for note in notes]
-    assembly.work = _work(quantities)
-    _sizes(assembly)
-    _settings(assembly, quantities, unused)
-    _scopes(assembly)
-    _derived(assembly)
-    _ratio_of_one_curve(assembly)
-    _ratio_by_its_values(assembly)
-    _usable(assembly)
-    runs = assembly.values.reset_index(drop=True)
-    runs["work"] = assembly.work
-    order = ["file", "line", "place", *(name for name in NAMES if name in runs), "work"]
-    readings = [assembly.readings[name] for name in (*NAMES, "steps_per_s") if name in assembly.readings]
-    listed = tuple(reading for reading in readings if reading.header not in (shape.COLUMNS, shape.SECTION))
-    rounding, all_notes = assembly.rounding.reset_index(drop=True), tuple(assembly.notes)
-    guesses = tuple(assembly.guesses)
-    return UserTable(table.grid.source, runs[order], rounding, listed, guesses, all_notes, title=table.title)
-
-
-def _frames(quantities: Sequence[Quantity]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the numbers of columns, with the ends of ranges of rates, and their largest rounding errors."""
-    values, rounding = {}, {}
-    absent = PrintedNumber(math.nan, math.nan)
-    for quantity in (quantity for quantity in quantities if quantity.name not in TEXT):
-        cells = [cell if isinstance(cell, PrintedNumber) else absent for cell in quantity.cells]
-        values[quantity.name] = [cell.value for cell in cells]
-        rounding[quantity.name] = [math.nan if cell.about else cell.half_unit for cell in cells]
-        if quantity.name in (*_RATES, "rate") and any(math.isfinite(cell.low) for cell in cells):
-            values["low"], values["high"] = [cell.low for cell in cells], [cell.high for cell in cells]
-    return pd.DataFrame(values, dtype=float), pd.DataFrame(rounding, dtype=float)
-
-
-def _readings(quantities: Sequence[Quantity]) -> dict[str, Reading]:
-    readings = {}
-    for quantity in quantities:
-        unit, text = quantity.header.unit, next((cell.unit.text for cell in quantity.numbers if cell.unit.text), "")
-        described = f"{text} in the cells" if text and not (unit and unit.text) else ""
-        if unit and unit.text and unit.kind == "time" and unit.factor != 1:
-            described = f"in {unit.text}"
-        elif unit and unit.kind == "rate":
-            described = unit.text
-        header = quantity.header.text if len({*quantity.at}) < 2 else ", ".join(dict.fromkeys(quantity.at))
-        readings[quantity.name] = Reading(header, quantity.name, described, quantity.guess)
-    return readings
-
-
-def _work(quantities: Sequence[Quantity]) -> str:
-    """Return the unit that rates count, as "tokens"; "" if no unit states it."""
-    rates_alone = [quantity for quantity in quantities if quantity.name in (*_RATES, "rate")]
-    units = [unit for q in rates_alone for unit in (q.header.unit, *(cell.unit for cell in q.numbers))]
-    return next((unit.work for unit in units if unit and unit.work), "")
-
-
-def _bad_cells(quantities: Sequence[Quantity], table: Long) -> Iterator[str]:
-    """Yield the fault of each cell that cannot be used, and whether its row is used without it."""
-    by_name = {quantity.name: quantity for quantity in quantities if quantity.cells}
-    measured = [by_name[name] for name in (*_MEASURED, *_UNSCOPED) if name in by_name]
-    has_any = [any(isinstance(q.cells[row], PrintedNumber) for q in measured) for row in range(len(table.lines))]
-    reported = set()
-    for name, quantity in by_name.items():
-        for row, (cell, line, at) in enumerate(zip(quantity.cells, table.lines, quantity.at, strict=True)):
-            lost = name == "ranks" or (quantity in measured and not has_any[row])
-            if not isinstance(cell, Missing) or not cell.reason or (lost and row in reported):
-                continue
-            if cell.noted or lost or name in ("wall_s", "steps_per_rank"):
-                consequence = "the row is left out" if lost else "the row is used without it"
-                yield f"{table.grid.source}, line {line}, column '{at}': {cell.reason}; {consequence}"
-                reported |= {row} if lost else set()
-
-
-def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[str, str]) -> None:
-    """Add the columns of text: models and the like, and unknown ones that distinguish curves; note `unused` ones."""
-    table, texts = assembly.table, dict[str, pd.Series]()
-
-    def add(name: str, cells: Sequence[str]) -> None:
-        values = pd.Series(list(cells), assembly.values.index, dtype=object)
-        texts[name] = (texts[name] + " " + values).str.strip() if name in texts else values
-
-    for quantity in quantities:
-        if quantity.name in TEXT:
-            add(quantity.name, quantity.text)
-    ranks = assembly.values["ranks"]
-    unknown = [column for column in table.columns if unused.get(column.header.text) == "not known"]
-    for several in (True, False):
-        for column in unknown:
-            header, cells = column.header, column.cells
-            if header.text not in unused or not _distinguishes_curves(column, assembly, texts, several):
-                continue
-            short = all(len(cell) < 6 for cell in cells)
-            labels = pd.Series([f"{header.text} {cell}" if short and cell else cell for cell in cells], ranks.index)
-            for _, curve in ranks.groupby([*texts.values()]) if texts else ():
-                if curve.nunique() > 1 and curve.groupby(labels[curve.index]).nunique().max() < 2:
-                    labels[curve.index] = ""  # it grows with the ranks of this curve
-            add("setting", labels.tolist())
-            before = assembly.readings.get("setting")
-            text = f"{before.header}, {header.text}" if before else header.text
-            assembly.readings["setting"] = Reading(text, "setting", guess="its text distinguishes curves")
-            del unused[header.text]
-    unused_columns = [column for column in unknown if column.header.text in unused]
-    threads = [column for column in unused_columns if headers.strength(column.header.text) == 3]
-    identity = pd.DataFrame({"ranks": ranks, **texts})
-    for column in threads[:1] if identity.duplicated().any() else ():
-        distinct = not identity.assign(threads=column.cells).duplicated().any()
-        if distinct and all(map(str.isdigit, column.cells)):
-            assembly.values["ranks"] = ranks * [int(cell) for cell in column.cells]
-            assembly.guesses.append(f"ranks are multiplied by '{column.header.text}': rows would be alike without it")
-            del unused[column.header.text]
-    if unused:
-        listed = ", ".join(f"{text!r} ({why})" for text, why in unused.items())
-        assembly.notes.append(f"{table.grid.source}: columns not used: {listed}")
-    sizes = [assembly.values[name] for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
-    conditions = [name for name in ("setting", "framework", "machine", "precision") if name in texts]
-    for name in conditions if ranks.nunique() > 1 else ():
-        if ranks.groupby(texts[name]).nunique().max() < 2 and texts[name].groupby(sizes).nunique().max() < 2:
-            header_text = assembly.readings.pop(name).header
-            assembly.notes.append(f"{table.grid.source}: '{header_text}' differs at each number of ranks: unused")
-            del texts[name]
-    assembly.values = assembly.values.assign(**{name: cells.to_numpy(object) for name, cells in texts.items()})
-
-
-def _distinguishes_curves(
-    column: shape.Column, assembly: _Assembly, texts: Mapping[str, pd.Series], several: bool
-) -> bool:
-    """Return whether a column distinguishes curves: each of its values has several numbers of ranks.
-
-    A column of numbers does only if rows are alike without it. Unless `several`: whether it distinguishes all rows that
-    are alike.
-    """
-    ranks, cells = assembly.values["ranks"], pd.Series(column.cells, assembly.values.index)
-    if cells.nunique() < 2 or cells.eq("").any():
-        return False
-    numeric = cells.map(numbers.has_value).any()
-    measured = [other.header.name in (*_MEASURED, *_UNSCOPED) for other in assembly.table.columns]
-    before = column in assembly.table.columns[: [*measured, True].index(True)]
-    sizes = [name for name in ("ranks", "batch", "batch_per_rank", "repeat") if name in assembly.values]
-    identity = assembly.values[sizes].assign(**texts)
-    alike = identity.duplicated().any()
-    if not several:
-        whole = cells.map(str.isdigit).all()
-        settings = not numeric or cells.value_counts().min() > 1 or (before and (whole or cells.nunique() < len(cells)))
-        return bool(alike and settings and not identity.assign(cells=cells).duplicated().any())
-    counts = ranks.groupby(cells).nunique()
-    in_words = before and not numeric and cells.str.contains(r"[^\W\d_]").all()
-    names = in_words and counts.max() > 1 and 2 * len(counts) <= len(cells)
-    named = not numeric or (before and cells.map(str.isdigit).all())
-    return bool(((counts > 1).all() and (alike or named)) or names)
-
-
-def _sizes(assembly: _Assembly) -> None:
-    """Add ranks: nodes x ranks per node, or as many as nodes; and ranks per node. Raises TableError without any."""
-    have = {*assembly.values}
-    if "ranks" not in have and {"nodes", "ranks_per_node"} <= have:
-        assembly.values["ranks"] = assembly.values["nodes"] * assembly.values["ranks_per_node"]
-    elif "ranks" not in have and "nodes" in have:
-        nodes = assembly.values["nodes"]
-        if nodes.min() > 8 and ((nodes / nodes.min()).map(math.log2) % 1).any():
-            text = assembly.readings["nodes"].header
-            question = f"are the '{text}' machines, or those of a graph? nothing else counts ranks"
-            raise TableError(_question(assembly, question, [text], ("ranks", "unused")))
-        assembly.values["ranks"] = nodes
-        assembly.guesses.append("how many ranks a node has is not given: each node is taken as one rank")
-    elif "ranks" not in have:
-        raise TableError(_missing(assembly, "ranks"))
-    if "ranks_per_node" not in have and {"ranks", "nodes"} <= have:
-        each = assembly.values["ranks"] / assembly.values["nodes"]
-        assembly.values["ranks_per_node"] = each.where(each % 1 == 0)
-    if not {*_MEASURED, *_UNSCOPED} & have:
-        raise TableError(_missing(assembly, "a rate, a time, a speedup or an efficiency"))
-
-
-def _missing(assembly: _Assembly, missing: str) -> str:
-    """Return a message that a column is missing, with the headers, and the one that it may be."""
-    texts = [text for column in assembly.table.columns for text in dict.fromkeys(column.at) if text]
-    examples = headers.EXAMPLES.get(missing, ())
-    also = f" (also read as it: {', '.join(examples)})" if examples else ""
-    unnamed = [column for column in assembly.table.columns if column.header.name in ("", "n")]
-    unnamed = [column for column in unnamed if "share" not in column.unit_kinds]
-    fits = str.isdigit if missing == "ranks" else numbers.is_number
-    candidates = [column.header.text for column in unnamed if column.header.text and all(map(fits, column.cells))]
-    like = candidates[0 if missing == "ranks" else -1] if candidates else ""
-    name = "ranks" if missing == "ranks" else "wall_s" if "time" in like.lower() else "images_per_s"
-    say = f'; say which it is: COLUMNS="{"cells" if like == shape.CELLS else like}={name}"' if like else ""
-    return (
-        f"{assembly.table.grid.source}, line {assembly.table.lines[0]}: no column of {missing}{also}; read as "
-        f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
-    )
-
-
-def _question(assembly: _Assembly, question: str, texts: Sequence[str], names: Sequence[str]) -> str:
-    """Return a question about columns with these headers, and the settings of COLUMNS that answer it."""
-    answers = (f'COLUMNS="{",".join(f"{text}={name}" for text in texts)}"' for name in names)
-    return f"{assembly.table.grid.source}, line {assembly.table.lines[0]}: {question}; say {' or '.join(answers)}"
-
-
-def _scopes(assembly: _Assembly) -> None:
-    """Name rates and batches as those of one rank or of the whole job."""
-    if "batch" in assembly.values and "step_s" not in assembly.values:
-        _name_scope(assembly, "batch")
-    if "rate" in assembly.values:
-        _name_scope(assembly, "rate")
-    if "batch" in assembly.values:
-        if "images_per_s" not in assembly.values and "images_per_s_per_rank" in assembly.values:
-            assembly.values["images_per_s"] = assembly.values["images_per_s_per_rank"] * assembly.values["ranks"]
-        _name_scope(assembly, "batch")
-
-
-def _name_scope(assembly: _Assembly, column: str) -> None:
-    """Rename "batch" or "rate" after its scope; the reading has the reason."""
-    scope = rates.rate_scope if column == "rate" else rates.batch_scope
-    name, why, certain = scope(assembly.values)
-    if not name:
-        source = next(source for source in assembly.table.columns if source.header.name == column)
-        texts = ["cells"] if source.header.text == shape.CELLS else [*dict.fromkeys(source.at)]
-        question = f"is '{', '.join(texts)}' the rate of one rank, or of the whole job? {why}"
-        raise TableError(_question(assembly, question, texts, ("images_per_s_per_rank", "images_per_s")))
-    assembly.rename(column, name, "" if certain else why)
-    if certain and column == "rate":
-        reading = assembly.readings[name]
-        unit = ", ".join(filter(None, (reading.unit, why)))
-        assembly.readings[name] = replace(reading, unit=unit)
-
-
-def _derived(assembly: _Assembly) -> None:
-    """Add columns that follow from others: batches, rates from steps, and rates of one rank and of all."""
-    runs, ranks = assembly.values, assembly.values["ranks"]
-    if "batch_per_rank" in runs:
-        assembly.put("global_batch", runs["batch_per_rank"] * ranks)
-    if "global_batch" in runs:
-        assembly.put("batch_per_rank", runs["global_batch"] / ranks)
-    if not {*_RATES} & {*runs} and {"steps_per_s", "step_s"} & {*runs}:
-        _rates_from_steps(assembly)
-    runs, rounding = assembly.values, assembly.rounding
-    if "images_per_s" in runs:
-        assembly.put("images_per_s_per_rank", runs["images_per_s"] / ranks, rounding["images_per_s"] / ranks)
-    elif "images_per_s_per_rank" in runs:
-        half = rounding["images_per_s_per_rank"] * ranks
-        assembly.put("images_per_s", metrics.job_total(runs["images_per_s_per_rank"], ranks), half)
-        for end in {"low", "high"} & {*runs}:
-            runs[end] = runs[end] * ranks
-    assembly.values = runs.drop(columns=[name for name in _UNSCOPED if name in runs])
-
-
-def _rates_from_steps(assembly: _Assembly) -> None:
-    """Add the rates that follow from the rate or time of steps and the batches; without batches, they count batches."""
-    runs, name = assembly.values, "images_per_s"
-    source = "steps_per_s" if "steps_per_s" in runs else "step_s"
-    steps = runs[source] if source == "steps_per_s" else 1 / runs[source]
-    relative = assembly.rounding[source] / runs[source]
-    if "global_batch" in runs:
-        rate = steps * runs["global_batch"]
-    else:
-        rate, assembly.work = steps, "batches"
-        name, why, _ = rates.rate_scope(runs.drop(columns="step_s", errors="ignore").assign(rate=steps))
-        name = name or "images_per_s_per_rank"
-        same = "on all ranks" if name == "images_per_s_per_rank" else f"in all, at each number of ranks ({why})"
-        assembly.guesses.append(f"the batch is not given: it is taken as equal {same}, and rates count batches")
-    assembly.put(name, rate, rate * relative)
-
-
-def _ratio_by_its_values(assembly: _Assembly) -> None:
-    """Rename a stated speedup to efficiency, or the reverse, if it follows from rates or times only under that name."""
-    values = assembly.values
-    for name, opposite in (("speedup", "efficiency"), ("efficiency", "speedup")):
-        if name not in values or opposite in values or (values[name] - 1).abs().max() < _FAR:
-            continue
-        rows = [curve for curve in (one.dropna(subset=[name]) for one in rates.curves(values)) if len(curve) > 1]
-        errors = [[_misfit(curve.rename(columns={name: ratio}), ratio) for curve in rows] for ratio in (name, opposite)]
-        if rows and max(errors[1]) < _NEAR and _FAR < max(errors[0]) < math.inf:
-            assembly.rename(name, opposite, "so it follows from what is measured")
+    def _rates_from_steps(self) -> None:
+        """Add the rates that follow from the rate or time of steps and the batch; without one they count steps."""
+        source = "steps_per_s" if "steps_per_s" in self.values else "step_s"
+        column = "rate" if source == "steps_per_s" else "step_s"
+        steps = self.values[source] if source == "steps_per_s" else 1 / self.values[source]
+        half = steps * (self.rounding[column] / self.values[source])
+        if "global_batch" in self.values:
+            self.work = "images" if self.work == "steps" else self.work
+            self._put(
+                "images_per_s", steps * self.values["global_batch"], steps * self.values["global_batch"] * half / steps
+            )
             return
+        measured = {*rates.TIMES} & {*self.values}
+        if "batch" in self.values and not measured:
+            key = self._key("batch")
+            raise self.question(
+                f"is '{self.columns['batch'].text}' the batch of one rank, or of all ranks?",
+                ("of one rank", f"{key}=batch_per_rank"), ("of all ranks", f"{key}=global_batch"),
+            )  # fmt: skip
+        scaling, why = self.choices.directives.get("scaling", ""), "as COLUMNS says"
+        if not scaling:
+            scaling, why = rates.scaling(self.values.assign(step=1 / steps), "step")
+        if not scaling and self.values["ranks"].nunique() > 1:
+            text = (
+                f"'{self.columns[column].text}' has no batch beside it: which one is the same at each number of ranks?"
+            )
+            raise self.question(
+                text, ("that of a rank (weak scaling)", "scaling=weak"),
+                ("that of all ranks (strong scaling)", "scaling=strong"),
+            )  # fmt: skip
+        self.work = "steps"
+        self._put("images_per_s_per_rank" if scaling == "weak" else "images_per_s", steps, half)
+        self.readings[column] = replace(self.readings[column], why=f"{scaling} scaling: {why}")
 
+    def _follow_rates(self) -> None:
+        values, rounding, ranks = self.values, self.rounding, self.values["ranks"]
+        if "images_per_s" in values:
+            self._put("images_per_s_per_rank", values["images_per_s"] / ranks, rounding["images_per_s"] / ranks)
+        elif "images_per_s_per_rank" in values:
+            whole = metrics.job_total(values["images_per_s_per_rank"], ranks)
+            self._put("images_per_s", whole, rounding["images_per_s_per_rank"] * ranks)
+            for end in {"low", "high"} & {*values}:
+                self.values[end] = values[end] * ranks
 
-def _ratio_of_one_curve(assembly: _Assembly) -> None:
-    """Assign a ratio that is stated once for several curves to the curve from which it follows best."""
-    values, lines = assembly.values, pd.Series(assembly.table.lines, assembly.values.index)
-    spread = next((column.cells for column in assembly.table.columns if column.header.text == shape.COLUMNS), None)
-    for name in ("speedup", "efficiency") if spread and lines.duplicated().any() else ():
-        if name not in values or values.groupby(lines)[name].nunique().max() > 1:
-            continue
-        labels = pd.Series(spread, values.index)
-        errors = {label: _misfit(rows, name) for label, rows in values.groupby(labels, sort=False)}
-        best = min(errors, key=lambda label: errors[label])
-        if errors[best] > _FAR and _is_of_settings(values, name, lines):
-            assembly.values = values.drop(columns=name)
-            reading = assembly.readings.pop(name)
-            source = assembly.table.grid.source
-            assembly.notes.append(f"{source}: column '{reading.header}' is a ratio of two settings: unused")
-            continue
-        assembly.values[name] = values[name].where(labels.eq(best))
-        assembly.guesses.append(f"the {name} beside several curves is that of '{best}', from which it follows best")
+    def _name_scaling(self) -> None:
+        """Set whether times are those of equal work in all or of each rank; a note asks if nothing shows it."""
+        time = next((name for name in rates.TIMES if name in self.values), "")
+        known = "images_per_s" in self.values or {"steps_per_rank", "global_batch"} <= {*self.values}
+        if not time:
+            return
+        self.scaling, why = self.choices.directives.get("scaling", ""), "as COLUMNS says"
+        if not self.scaling:
+            self.scaling, why = rates.scaling(self.values, time)
+        if not self.scaling and not known and self.values["ranks"].nunique() > 1:
+            weak, strong = (self.choices.adding(f"scaling={name}") for name in ("weak", "strong"))
+            self.notes.append(
+                f"{self.grid.place}: '{self.columns[time].text}' does not show the work: no speedup follows from it; "
+                f"of equal work of each rank say {weak}, of equal work in all {strong}"
+            )
+        elif self.scaling and not known:
+            self.readings[time] = replace(self.readings[time], why=f"{self.scaling} scaling: {why}")
 
+    def _confirm_ratio(self) -> None:
+        """Raise Question if a speedup follows from what is measured only as an efficiency, or hardly is one."""
+        time = next((name for name in ("images_per_s", *rates.TIMES, "step_s") if name in self.values), "")
+        for name, other in (("speedup", "efficiency"), ("efficiency", "speedup")):
+            if name not in self.values or other in self.values or self.columns[name].header.by_user:
+                continue
+            rate = self.values[time] ** (1 if time == "images_per_s" else -1) if time else math.nan
+            runs = self.values.assign(rate=rate)
+            follows = rates.by_stated(runs, name)
+            opposite = rates.by_stated(runs.rename(columns={name: other}), other) == "images_per_s"
+            more = self.values[self.values["ranks"] > self.values["ranks"].min()]
+            slower = name == "speedup" and more[name].max() <= _SLOWER
+            if (not follows or (time == "images_per_s" and follows != time)) and (opposite or slower):
+                key, text = self._key(name), self.columns[name].text
+                answers = [(name, f"{key}={name}"), (other, f"{key}={other}")]
+                answers += [("a ratio of settings", f"{key}={headers.UNUSED}")] if time or self.unknown_times else []
+                question = f"what is '{text}': a speedup, an efficiency, or a ratio of two settings?"
+                raise self.question(question, *answers)
 
-def _is_of_settings(values: pd.DataFrame, name: str, lines: pd.Series) -> bool:
-    """Return whether a stated ratio is, on each line, that of the measurements in two of its settings."""
-    for measured in {*_MEASURED, "images_per_s"} & {*values} - {"speedup", "efficiency"}:
-        rows, stated = values.groupby(lines)[measured], values.groupby(lines)[name].first()
-        ratio = rows.first() / rows.last()
-        if any(all((gain / stated).map(math.log).abs() < _NEAR) for gain in (ratio, 1 / ratio)):
-            return True
-    return False
-
-
-def _misfit(curve: pd.DataFrame, name: str) -> float:
-    """Return the distance, as a logarithm, of a stated ratio from that of rates or times, at the worst point."""
-    measured = [column for column in ("images_per_s", "wall_s", "epoch_s", "job_s") if column in curve]
-    curve = curve.dropna(subset=measured, how="all")
-    if len(curve) < 2:
-        return math.inf
-    ranks_ratio = curve["ranks"] / curve["ranks"].iloc[0]
-    gains = [curve["images_per_s"] / curve["images_per_s"].iloc[0]] if "images_per_s" in curve else []
-    for time in {"wall_s", "epoch_s", "job_s"} & {*curve}:
-        faster = curve[time].iloc[0] / curve[time]
-        gains += [faster, faster * ranks_ratio]
-    stated = curve[name] / curve[name].iloc[0] * (ranks_ratio if name == "efficiency" else 1)
-    return min((float((gain / stated).map(math.log).abs().max()) for gain in gains), default=math.inf)
-
-
-def _usable(assembly: _Assembly) -> None:
-    """Leave out rows without a number of ranks or a measurement; add the location of the others."""
-    grid, lines, values = assembly.table.grid, assembly.table.lines, assembly.values
-    used = values["ranks"].notna() & values[[name for name in _MEASURED if name in values]].notna().any(axis=1)
-    spread = [c for c in assembly.table.columns if c.header.text == shape.ACROSS or len({*c.at}) > 1]
-    at = min(spread, key=lambda column: column.header.text != shape.ACROSS).at if spread else ()
-    name = Path(grid.source).name or grid.source
-    places = [f"{name}, line {line}" + (f", '{at[row]}'" if at else "") for row, line in enumerate(lines)]
-    located = pd.DataFrame({"file": grid.source, "line": list(lines), "place": places}, values.index)
-    assembly.values = pd.concat([located, values], axis=1)[used]
-    assembly.rounding = assembly.rounding[used]
-    if assembly.values.empty:
-        raise TableError("\n".join([f"{grid.source}: no row can be used", *assembly.notes[:20]]))
+    def table(self, columns: Sequence[Column]) -> UserTable:
+        """Return the table with the rows that have a number of ranks and a measurement."""
+        source = self.grid.rows[0].source
+        measured = [name for name in _MEASURED if name in self.values]
+        used = self.values["ranks"].notna() & self.values[measured].notna().any(axis=1)
+        if not used.any():
+            raise TableError("\n".join([f"{source}: no row can be used", *self.notes[:8]]))
+        if lost := [str(row.line) for row, use in zip(self.rows, used, strict=True) if not use]:
+            self.notes.append(f"{source}: left out, without ranks or a measurement: lines {', '.join(lost[:20])}")
+        if self.unused:
+            reasons = (
+                f"'{column.text}'" + (f" ({column.header.why})" if column.header.why else "") for column in self.unused
+            )
+            self.notes.append(f"{source}: not used: {', '.join(reasons)}")
+        if "batch" in self.readings and self.columns["batch"].text not in self._settings_read:
+            key = self._key("batch")
+            one, whole = (self.choices.adding(f"{key}={name}") for name in ("batch_per_rank", "global_batch"))
+            self.notes.append(
+                f"{source}: '{self.columns['batch'].text}' is not used: of a rank say {one}, of all {whole}"
+            )
+        names = [Path(row.source).name or row.source for row in self.rows]
+        places = [f"{name}, line {row.line}" for name, row in zip(names, self.rows, strict=True)]
+        located = {"file": [row.source for row in self.rows], "line": [row.line for row in self.rows], "place": places}
+        order = [name for name in NAMES if name in self.values]
+        runs = (
+            pd.DataFrame(located, self.values.index)
+            .join(self.values[order])
+            .assign(work=self.work, scaling=self.scaling)
+        )
+        readings = [self.readings[name] for name in (*NAMES, "rate") if name in self.readings]
+        return UserTable(
+            source, runs[used].reset_index(drop=True), self.rounding[used].reset_index(drop=True), tuple(readings),
+            tuple(self.notes), title=None if self.grid.log else self.grid.title,
+        )  # fmt: skip

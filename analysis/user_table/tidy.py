@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import pandas as pd
 
@@ -34,7 +35,9 @@ def tidy(runs: pd.DataFrame, rounding: pd.DataFrame, stated: Collection[str], pa
         if name in runs and (values := _own_base(runs, name).dropna().astype(float)).size:
             half = rounding[name].reindex(values.index) if name in rounding and kind != "planned" else float("nan")
             described = schema.quantity(quantity)
-            unit = described.unit if described else "epochs"
+            unit: Any = described.unit if described else "epochs"
+            if unit == "images/s":  # of what its rates count
+                unit = runs["work"].loc[values.index].replace("", "images") + "/s"
             rows = identity.loc[values.index].assign(quantity=quantity, value=values, unit=unit, half_unit=half)
             parts.append(rows.assign(kind=kind))
     rows = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)

@@ -15,7 +15,7 @@ from typing import Any
 _NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
 _HOROVOD = re.compile(rf"Total img/sec on (\d+) (\w+)\(s\): {_NUMBER} \+-{_NUMBER}")
 _CNN = re.compile(rf"total images/sec: {_NUMBER}")
-_KERAS = re.compile(r"(\d+)/(\d+) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
+_KERAS = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
 _EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
 _MLLOG = re.compile(r":::MLLOG\s+(\{.*\})")
 _RANKS_IN_NAME = re.compile(

@@ -46,7 +46,7 @@ def test_what_is_wrong_is_reported_before_anything_is_learned(csv, command, monk
     monkeypatch.setattr(calibration, "published_curves", lambda table: pytest.fail("learned from the published curves"))
     path = csv("ranks,images_per_s\n1,100\n2,fast\n")
     output = command("predict", "--file", path, status=2)
-    assert f"{path}, line 3, column 'images_per_s': 'fast' is no number; the row is left out" in output.out
+    assert f"{path}, line 3, column 'images_per_s': 'fast' is not a number" in output.out
     assert "no curve is measured on two numbers of ranks" in output.err
     command("predict", "--file", csv(), "--models", "vgg16", status=2)
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from analysis.user_table import files, table
-from analysis.user_table.files import Text
+from analysis.user_table import table
+from train.record import logs
 
 
 def read(tmp_path, text, name="log.txt"):
@@ -92,4 +92,4 @@ def test_mlperf_logs(tmp_path):
 
 @pytest.mark.parametrize("text", ["GPUs,images/s\n1,2\n", "just words\n", ""])
 def test_another_text_is_no_log(text):
-    assert files.log_grids(Text("t", text)) == []
+    assert logs.rows(text, "t") == ("", [])
