@@ -2,6 +2,7 @@
 # Install groups of uv.lock into an environment, which is made if it is not there: requirements/setup.sh .venv cpu dev
 # The groups are in pyproject.toml. PYTHON= names the Python of a new environment. Needs uv, or Python with venv.
 set -eu
+umask go-w # nobody else may exchange a program that runs as this user
 venv=$1
 shift
 here=$(dirname "$0") root=$(dirname "$0")/..

@@ -81,6 +81,6 @@ def composed(overrides: Sequence[str]) -> Task:
         )
     if config.distribution.timeline:
         raise ConfigError("distribution.timeline=true: needs a launcher, which keeps the file: make timeline")
-    check_results(Path(config.results))
+    check_results(Path(config.results), config.system.trust_others)
     expected = roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ))
     return Task(config, expected, sweep=tuple(experiment.sweep))

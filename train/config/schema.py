@@ -403,6 +403,7 @@ class System:
     link_mbit_per_s: float | None = field(default=None, metadata=allow(above=0, unit="Mbit/s", null="no limit"))
     # Emulate nodes with CPU quotas, where possible, when they need more cores than this machine has.
     emulate: bool = False
+    trust_others: bool = False  # those who may write to the results folder, as the group of a project
     gpus_per_node: int = field(default=0, metadata=allow(minimum=0))
     partition: str | None = None
     account: str | None = None

@@ -98,7 +98,8 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
 
 def check_machine(plan: Plan) -> None:
     """Raise ConfigError if an image, a program or the folder of the records is missing."""
-    check_results(Path(plan.points[0].config.results))
+    config = plan.points[0].config
+    check_results(Path(config.results), config.system.trust_others)
     for point in plan.points:
         containers.image_digest(point.config.container)
         plan.launcher.mpirun(point.config)

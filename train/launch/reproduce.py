@@ -239,8 +239,9 @@ def _run() -> int:
     show(planned, Terminal())
     if arguments.dry_run:
         return 0
-    results = Path(compose.read_experiment(arguments.overrides).composed.results)
-    check_results(results)
+    composed = compose.read_experiment(arguments.overrides).composed
+    results = Path(composed.results)
+    check_results(results, composed.system.trust_others)
     return reproduce(arguments.report, planned, arguments.overrides, arguments.force, results)
 
 

@@ -51,7 +51,14 @@ NOT_MEASURED = frozenset(
         *("program.name", "program.rate", "program.time", "program.time_of", "program.unit", "program.scaling"),
         *("program.pick", "program.skip", "program.decimal", "program.each_rank", "program.version"),
         *("program.problem", "program.folder", "program.here"),
-        *("system.name", "system.emulate", "system.account", "system.longest_s", "system.remark"),
+        *(
+            "system.name",
+            "system.emulate",
+            "system.trust_others",
+            "system.account",
+            "system.longest_s",
+            "system.remark",
+        ),
     )
 )
 # Today's name of a key -> its name in hashes, which keep the first one: a new name is no other measurement.

@@ -1,9 +1,16 @@
+import os
 import re
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from tests.helpers.needs import needs
 from train.config.checks import AllowedValues, ConfigError, allow, check_results, check_section
+from train.record import files
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,45 @@ def test_results_that_cannot_be_written_are_an_error_before_anything_starts(tmp_
     for wrong, why in ((tmp_path / "file", "a file"), (tmp_path / "file" / "results", "Not a directory")):
         with pytest.raises(ConfigError, match=f"results={wrong}: {why}; give a folder in which records can be"):
             check_results(wrong)
+
+
+@pytest.mark.parametrize(
+    ("mode", "who"), [(0o755, None), (0o1777, None), (0o777, "everyone"), (0o2775, "the group 54321")]
+)
+@needs(root=True)
+def test_results_that_others_may_exchange_are_refused_unless_they_are_trusted(tmp_path, mode, who):
+    os.chown(tmp_path, 0, 54321)
+    tmp_path.chmod(mode)
+    if who is None:
+        check_results(tmp_path)
+        return
+    with pytest.raises(ConfigError, match=rf"results={tmp_path}: {who} may write there.*system.trust_others=true"):
+        check_results(tmp_path)
+    check_results(tmp_path, trust_others=True)
+
+
+ATTEMPT = """
+import os, sys
+os.setuid(65534)
+for attempt in (lambda: open(sys.argv[1] + "/run.json", "w"), lambda: os.rename(sys.argv[1], sys.argv[1] + "-mine")):
+    try:
+        attempt()
+    except PermissionError as error:
+        print("refused", error.strerror)
+"""
+
+
+@pytest.mark.slow
+@needs(root=True)
+def test_another_user_cannot_exchange_what_a_launch_writes():
+    before = os.umask(0o002)  # of a project space
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            os.chmod(temporary, 0o755)
+            check_results(Path(temporary, "results"))
+            folder, _ = files.new_run(Path(temporary, "results", "point"), 0)
+            (folder / "run.json").write_text("{}")
+            done = subprocess.run([sys.executable, "-c", ATTEMPT, folder], capture_output=True, text=True, cwd="/")
+    finally:
+        os.umask(before)
+    assert done.stdout == "refused Permission denied\n" * 2, done.stderr
