@@ -276,6 +276,16 @@ CASES = [
             (", 3 curves, Student's t with 3 degrees", {"degrees": 3}),
         )
     ),
+    *(
+        Case(f"only its launches differ, {name}", proportional(scatter), between=between, rounds=12, **counts)
+        for name, scatter, counts in (
+            ("3 launches, 3 curves", 0.04, {"launches": 3, "others": (0.0,) * 2}),
+            ("3 launches, 3 curves, rounds scatter by 1 %", 0.01, {"launches": 3, "others": (0.0,) * 2}),
+            ("3 launches, 6 curves", 0.04, {"launches": 3, "others": (0.0,) * 5}),
+            ("3 to 8 launches, 3 curves", 0.04, {"launches": 3, "others": (0.0,) * 2, "most": 8}),
+        )
+        for between in (0.03, 0.05, 0.10)
+    ),
     *(_real_case(1, 0.0, drift) for drift in (0.0, 0.02)),
     *(_real_case(3, *case) for case in ((0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.0, 0.03), (0.02, 0.03))),
 ]  # fmt: skip

@@ -216,8 +216,8 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
 
     Two launches or more, or one and the spread between others, show what other launches give. The value is then the
     mean, on a logarithmic scale, of the launches' medians; the interval is Student's t with the variance between
-    launches and that of their rounds. It is never narrower than that of the rounds alone, which is returned for one
-    launch without a spread: it allows for the variation between rounds.
+    launches and that of their rounds, or with their own variance if that is larger. It is never narrower than that of
+    the rounds alone, which is returned for one launch without a spread: it allows for the variation between rounds.
 
     Launches of one value each, MIN_VALUES or more, have the interval of their median by order statistics.
     None for fewer than MIN_VALUES values.
@@ -234,10 +234,11 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
     to, back = _scale(measured)
     medians = [to(median(values)) for values in measured]
     centre = fmean(medians)
-    variance = spread.variance + _rounds_variance(measured)
-    if len(measured) > 1:  # that of one curve may be larger than what all have in common
-        variance = max(variance, statistics.variance(medians))
-    times = student_quantile(level, spread.degrees)
+    variance, degrees = spread.variance + _rounds_variance(measured), spread.degrees
+    # That of one curve may be larger than what all have in common; then it has only the degrees of its own launches.
+    if len(measured) > 1 and (own := statistics.variance(medians)) > variance:
+        variance, degrees = own, len(measured) - 1
+    times = student_quantile(level, degrees)
     half = times * math.sqrt(variance / len(measured))
     other_half = times * math.sqrt(variance * (1 + 1 / len(measured)))
     low, high = min(whole.low, back(centre - half)), max(whole.high, back(centre + half))
