@@ -21,6 +21,7 @@ SWEEP = row("images_per_s", 8.57, 4, experiment="ranks_threads", place="figure 2
 PLANNED = [row("wall_s", 21.11, 16), row("steps_per_rank_planned", 12, 16, kind="planned")]
 PARTS = [row("init_s", 32, 1), row("wall_s", 193.45, 1)]
 T4, V100 = (row("epoch_s", time_s, 4, gpu=gpu) for gpu, time_s in (("T4", 81), ("V100", 80)))
+WALLS = ((1, 2058.21), (2, 1046.33), (4, 540.12))
 RATES = {1: 101.23, 2: 190.77, 4: 377.19}
 CASES = {
     "the same configuration": ("measured_twice", [SWEEP, row("images_per_s", 8.82, 4)], ("warning", 0.029)),
@@ -83,3 +84,13 @@ def test_two_curves_that_agree_in_all_digits_under_two_names():
     assert not findings({1: 101.23, 2: 180.41}, model="vgg16")
     # The same numbers in two tables of one report are the same measurement.
     assert not findings(RATES, experiment="strong_scaling")
+
+
+def test_two_rates_of_one_line_share_its_time():
+    def lines(model, last):
+        return [
+            row("wall_s", time_s, n, model=model, place=f"t.csv, line {n + last}, '{model}'") for n, time_s in WALLS
+        ]
+
+    assert not row_findings("copied_curves", *lines("hook", 1), *lines("pure", 1))
+    assert len(row_findings("copied_curves", *lines("hook", 1), *lines("pure", 9))) == 1

@@ -109,6 +109,12 @@ def test_published_tables_have_only_true_findings(name, columns):
     assert any(note.startswith("rules that could not run: ") for note in notes)
 
 
+def test_a_speedup_of_a_time_that_is_not_used_is_no_fault(tmp_path):
+    """128 s over 70 s, of `hook_s`; the wall times beside it give 1.75."""
+    result, _ = audit.user_table_findings(read(tmp_path, "ranks,hook_s,speedup,wall_s\n1,128,1,140\n2,70,1.83,80\n"))
+    assert {(finding.rule, finding.severity) for finding in result} <= {("speedup_from_times", "note")}
+
+
 def test_rules_that_want_something_say_what(tmp_path):
     _, notes = user_tables.read(read(tmp_path, "GPUs,speedup\n1,1\n2,1.9\n"))
     assert any("stated_speedup (no speedups beside rates)" in note for note in notes)

@@ -88,8 +88,14 @@ def curve(speed=10.0, **changed):
         curve(float("nan")),
         # In the mean over its repeats 800 images at 10 images/s take 80 s.
         pd.concat([curve(wall_s={2: 70.0}), curve(), curve()], ignore_index=True),
+        # Three ranks on two cores: the wall times grow 4 times as fast as the speeds say, of work that is equal.
+        curve(
+            images_per_s_per_rank={16: 6.0},
+            images_per_rank=dict.fromkeys(IMAGES, 400.0),
+            wall_s={1: 50.0, 2: 50.0, 4: 50.0, 8: 50.0, 16: 160.0},
+        ),
     ],
-    ids=["clean", "3 % below", "3 % above", "twice its work", "no speeds", "a short repeat"],
+    ids=["clean", "3 % below", "3 % above", "twice its work", "no speeds", "a short repeat", "equal work"],
 )
 def test_no_contradiction(table):
     assert runs.contradictions(table) == []
