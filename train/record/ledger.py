@@ -9,7 +9,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -22,8 +21,7 @@ from train.record.record import RECORD_NAME
 NAME = "ledger.jsonl"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line: a launch began or ended, or was skipped. Digests are SHA-256, hexadecimal."""
 
     event: Literal["begin", "end", "skip"]
@@ -70,7 +68,7 @@ def append(point: Path, line: Line) -> str:
         before = content.splitlines()[-1:]
         now = datetime.now(UTC).isoformat(timespec="seconds")
         previous = hashlib.sha256(before[0]).hexdigest() if before else ""
-        text = msgspec.json.encode(replace(line, at=now, previous=previous))
+        text = msgspec.json.encode(msgspec.structs.replace(line, at=now, previous=previous))
         file.write((b"\n" if content and not content.endswith(b"\n") else b"") + text + b"\n")
         file.flush()
         os.fsync(file.fileno())

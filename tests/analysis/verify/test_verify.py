@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -78,7 +77,7 @@ def with_ledger(folder: Path) -> None:
     path.unlink()
     for line in lines:
         if line.event == "end" and files.run_folder(folder.parent, line.repeat, line.generation) == folder:
-            line = replace(line, record=files.digest(folder / RECORD_NAME))
+            line = msgspec.structs.replace(line, record=files.digest(folder / RECORD_NAME))
         ledger.append(folder.parent, line)
 
 
