@@ -232,9 +232,20 @@ def steps(target: str, user: Variables) -> list[Step]:
             "timeline": _analysis("timeline", *user.options("MODELS")),
         }.get(target) or _analysis("summary", experiment, "--brief", "--draw", counts=False)
     check = [_analysis("tune", "--dry-run", *user.options("WRITE"))] if target == "tune" and user.text("WRITE") else []
-    if user.is_on("DRY_RUN") or user.text("LAUNCHER") == "slurm":  # nothing is measured when it returns
+    if user.is_on("DRY_RUN") or _submits(user):  # nothing is measured when it returns
         return [*check, first]
     return [*check, first, Step((*following.command, *user.options("RESULTS")), following.counts)]
+
+
+def _submits(user: Variables) -> bool:
+    """Return whether the launcher of these variables submits jobs."""
+    names = [text.removeprefix("launcher=") for text in overrides(user) if text.startswith("launcher=")]
+    if not names:
+        return False
+    from train.launch.launchers import LAUNCHERS  # it takes longer to import than all else here
+
+    launcher = LAUNCHERS.get(names[-1])
+    return launcher is not None and launcher.submits(os.environ)
 
 
 def _analysis(*command: str, counts: bool = True) -> Step:

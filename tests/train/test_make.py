@@ -66,6 +66,12 @@ LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE
         ),
         ("weak-scaling", {"DRY_RUN": "1"}, ["train.launch --dry-run experiment=weak_scaling device=cpu"]),
         ("overhead", {"LAUNCHER": "slurm"}, ["train.launch experiment=overhead device=cpu launcher=slurm"]),
+        ("overhead", {"LAUNCHER": "pbs"}, ["train.launch experiment=overhead device=cpu launcher=pbs"]),
+        (
+            "tune",
+            {"LAUNCHER": "ssh", "ARGS": "launcher=slurm"},
+            ["train.launch experiment=tune device=cpu launcher=ssh launcher=slurm"],
+        ),
         ("diagnose", {"EXPERIMENT": "x", "RESULTS": "r"}, ["analysis diagnose x --draw --results=r"]),
         ("diagnose", {}, ["train.launch experiment=diagnose device=cpu", "analysis diagnose diagnose --draw"]),
         (

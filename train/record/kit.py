@@ -22,10 +22,11 @@ _OF_ANOTHER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "
 
 @functools.cache
 def version(root: Path = ROOT) -> str:
-    """Return the version of the kit, as pyproject.toml has it."""
+    """Return the version of the kit, as pyproject.toml has it; "" without that file, so that no record is lost."""
     import tomllib
 
-    return str(tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"])
+    file = root / "pyproject.toml"
+    return str(tomllib.loads(file.read_text())["project"]["version"]) if file.is_file() else ""
 
 
 def _git(root: Path, *arguments: str) -> str | None:

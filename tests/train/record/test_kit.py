@@ -82,6 +82,12 @@ def test_an_image_has_the_commit_that_its_build_wrote(tmp_path, written, expecte
     assert kit.commit(tmp_path) == expected
 
 
+def test_the_version_is_that_of_the_project(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    assert kit.version(tmp_path) == "1.2.3"
+    assert kit.version(tmp_path / "elsewhere") == ""
+
+
 def test_without_git_nothing_is_known(clone, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert kit.commit(clone) == (None, None)

@@ -69,6 +69,10 @@ class Launcher(ABC):
     secrets: ClassVar[tuple[str, ...]] = ()
     random_order: ClassVar[bool] = True  # runs are made in a random order; else by number of nodes
 
+    def submits(self, variables: Mapping[str, str]) -> bool:
+        """Return whether a launch with these environment variables ends before its runs: they wait in a queue."""
+        return False
+
     # ---- plan: allowed configurations, and the cores of nodes ----
 
     def check(self, config: RunConfig) -> None:
@@ -256,6 +260,10 @@ class BatchLauncher(Launcher):
     def inside(self, variables: Mapping[str, str]) -> bool:
         """Return whether these environment variables show a launcher inside the allocation of its job."""
         return IN_ALLOCATION in variables and self.job_variable in variables
+
+    def submits(self, variables: Mapping[str, str]) -> bool:
+        """Return whether it is outside the allocation of a job."""
+        return not self.inside(variables)
 
     def ask(self, *command: str) -> str:
         """Return the output of a command of the batch system. Raises ConfigError if it is missing, or fails."""
