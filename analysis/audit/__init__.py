@@ -23,7 +23,7 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
 )
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.audit.launches import Launch, launch
-from analysis.finding import SEVERITIES, Finding
+from analysis.finding import SEVERITIES, Finding, Severity
 from analysis.study import Study
 from analysis.user_table.table import UserTable
 from train.record.record import RunRecord
@@ -94,4 +94,5 @@ def _left_out(study: Study) -> Iterator[Finding]:
         )
     for notice in study.failed:
         rounds = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
-        yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, rounds)
+        grade: Severity = "note" if notice.settled else "warning"
+        yield Finding("local", notice.path, "failed_run", grade, notice.reason, "a complete run", None, rounds)

@@ -55,7 +55,7 @@ def run_draw(options: argparse.Namespace) -> int:
     if not options.results.exists():
         print(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
     arguments.print_notices(study.left_out)
-    if failed := [notice for notice in study.failed if not notice.rounds]:
+    if failed := [notice for notice in study.failed if not (notice.rounds or notice.settled)]:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
     files.draw(entries, study, options.out, show)
     files.write_captions(figures, study, options.out)

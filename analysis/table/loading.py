@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import types
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import PUBLISHED, TableError
+from analysis.documents import counted
 from analysis.table import controls, schema
 from analysis.table.identity import identify
 from analysis.table.runs import Measured, Notice, Run, tabulate
@@ -129,7 +131,19 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     runs = [content for content in contents if isinstance(content, Run)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
-    return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice], Records(files))
+    return Local(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), Records(files))
+
+
+def _settled(notices: list[Notice], runs: list[Run]) -> list[Notice]:
+    """Return the notices, one a folder of an experiment for all failures of runs that were complete later."""
+    complete = {run.key[:4]: run.generation for run in _newest(runs) if not run.notice}
+    settled = [n for n in notices if n.key and not n.rounds and n.key[4] < complete.get(n.key[:4], -1)]
+    folders = Counter(str(Path(*Path(notice.path).parts[:-4])) for notice in settled)
+    lines = [
+        Notice(True, folder, f"{counted(number, 'launch')} failed whose runs are complete since", settled=number)
+        for folder, number in folders.items()
+    ]
+    return [notice for notice in notices if notice not in settled] + lines
 
 
 def _newest(runs: list[Run]) -> list[Run]:

@@ -7,7 +7,7 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import starmap
 from typing import Any, NamedTuple
 
@@ -66,6 +66,8 @@ class Notice:
     path: str
     reason: str
     rounds: int = 0  # whole rounds that a failed launch had measured: they count
+    settled: int = 0  # of a folder: how many launches failed whose runs are complete since
+    key: tuple[str, str, str, int, int] | None = field(default=None, compare=False)  # of a failed run: as of Run
 
     def __str__(self) -> str:
         """Return path and reason, as the commands print them."""
@@ -79,7 +81,7 @@ def tabulate(run: RunRecord, path: str, all_rounds: bool = False) -> Run | Notic
     all_rounds: also those that do not count, because others disturbed them.
     """
     failed = run.status == "failed"
-    notice = Notice(True, path, _failed(run.failure)) if failed else None
+    notice = Notice(True, path, _failed(run.failure), key=_key(run)) if failed else None
     if notice and not run.config.get("rounds"):
         return notice
     try:

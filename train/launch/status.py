@@ -98,12 +98,14 @@ def in_words(states: Counter[str]) -> str:
 
 
 def settled_failures(homes: Iterable[Path]) -> int:
-    """Return how many launches of these points failed whose run is complete all the same."""
+    """Return how many launches of these points failed whose run was complete later."""
     failures = 0
     for home in homes:
         for folders in files.runs(home).values():
-            if len(folders) > 1 and (complete := sum(map(bool, map(files.outcome, folders)))):
-                failures += len(folders) - complete - sum(map(presence.is_on, folders))
+            outcomes = [bool(files.outcome(folder)) for folder in folders] if len(folders) > 1 else []
+            if any(outcomes):
+                last_complete = len(outcomes) - 1 - outcomes[::-1].index(True)
+                failures += outcomes[:last_complete].count(False)
     return failures
 
 

@@ -94,6 +94,18 @@ def test_the_newest_complete_generation_counts(results):
     assert values(loading.local(results.folder), "images_per_s") == {1: 16}
 
 
+def test_a_later_success_settles_the_failures_of_its_run_in_one_line(results):
+    broken = Failure("out of memory")
+    for generation in (1, 2):
+        results.add(nodes=1, generation=generation, failure=broken)
+    results.add(nodes=1, generation=3)
+    still = [results.add(nodes=1, generation=4, failure=broken), results.add(nodes=2, generation=1, failure=broken)]
+    *failed, settled = results.study().failed
+    assert [notice.path for notice in failed] == [*map(str, still)]
+    assert str(settled) == f"{results.folder}/weak_scaling: 2 launches failed whose runs are complete since"
+    assert len(results.study().records) == 5  # all are kept
+
+
 def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_not(results):
     for nodes in (1, 2):
         steps = {"name": "quick", "warm_up_steps": 2, "timed_steps": 16 // nodes, "repeats": 3, "total_steps": 16}
