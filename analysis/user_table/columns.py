@@ -63,6 +63,11 @@ class Column:
         header_kind = {self.header.unit.kind} if self.header.unit else set()
         return {unit.kind for unit in numbers.units_in(self.cells)} - {""} | header_kind
 
+    @property
+    def reason(self) -> str:
+        """Return what gives its name, if that is neither its header nor the user."""
+        return "" if self.header.by_user else self.header.why
+
     def named(self, name: str, why: str = "") -> Column:
         """Return the column under another name, with the reason."""
         return replace(self, header=replace(self.header, name=name, why=why or self.header.why))

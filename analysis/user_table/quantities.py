@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from analysis.user_table import headers, numbers, units
+from analysis.user_table import headers, numbers, rates, units
 from analysis.user_table.columns import MEASURED, Column, NotATable, Question, assignable, pattern_of
 from analysis.user_table.files import Grid, Row
 from analysis.user_table.headers import TEXT, Choices
@@ -100,23 +100,27 @@ def _total(column: Column, columns: Sequence[Column], place: str, choices: Choic
 
 
 def _which(name: str, same: Sequence[Column], columns: Sequence[Column]) -> tuple[str, list[tuple[str, str]]]:
-    """Return the question which of several columns is the quantity, and the answers: one of them, or each a curve."""
-    listed = ", ".join(f"'{column.text}'" for column in same)
-    answers = []
-    plain = assignable(name)
+    """Return the question which of several columns is the quantity, and the answers: a curve for each, or one of them.
+
+    Rates that do not grow down the rows are offered as those of one rank too.
+    """
+    values = [value for value in numbers.finite([numbers.parse(cell) for cell in same[0].cells]) if value > 0]
+    flat = name == "rate" and values and values[-1] <= rates.GROWN * values[0]
     pattern, labels = pattern_of(same)
-    if pattern:
-        parts = [f"{pattern}={plain}"]
-        for other in ("scaling", "efficiency", "speedup"):  # stated for each of the same curves
-            ratios = [column for column in columns if column.name == other]
-            of, of_labels = pattern_of(ratios)
-            if name in (*_RATES, "wall_s") and {*map(str.lower, labels)} == {*map(str.lower, of_labels)}:
-                parts.append(f"{of}={'speedup' if other == 'scaling' else other}")
-        answers.append(("a curve for each", ",".join(parts)))
-    for column in same:
-        others = [f"{other.key(columns)}={headers.UNUSED}" for other in same if other is not column]
-        answers.append((f"'{column.text}'", ",".join([f"{column.key(columns)}={plain}", *others])))
-    return f"several columns are {plain}: {listed}", answers[:7]
+    answers = []
+    for plain in [assignable(name), *(["images_per_s_per_rank"] if flat else [])]:
+        if pattern:
+            parts = [f"{pattern}={plain}"]
+            for other in ("scaling", "efficiency", "speedup"):  # stated for each of the same curves
+                of, of_labels = pattern_of([column for column in columns if column.name == other])
+                if name in (*_RATES, "wall_s") and {*map(str.lower, labels)} == {*map(str.lower, of_labels)}:
+                    parts.append(f"{of}={assignable(other)}")
+            answers.append((f"a curve for each, {plain}", ",".join(parts)))
+        for column in same:
+            others = [f"{other.key(columns)}={headers.UNUSED}" for other in same if other is not column]
+            answers.append((f"'{column.text}'", ",".join([f"{column.key(columns)}={plain}", *others])))
+    listed = ", ".join(f"'{column.text}'" for column in same)
+    return f"several columns are {assignable(name)}: {listed}", answers[:7]
 
 
 def _unmeasured(columns: Sequence[Column], place: str, choices: Choices) -> Question | NotATable:

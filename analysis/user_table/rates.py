@@ -14,7 +14,7 @@ from analysis.user_table.headers import TEXT
 # The times of equal work from which rates follow, in order of preference, and the work of the rates.
 TIMES = {"epoch_s": "epochs", "wall_s": "runs", "job_s": "runs"}
 _NEAR, _FAR = 0.04, 0.25  # the largest distance, as a logarithm, of a rate from a stated ratio; of the other reading
-_GROWN = 1.25  # a rate of one rank does not grow by this factor, and the time of equal work of each does not fall by it
+GROWN = 1.25  # a rate of one rank does not grow by this factor, and the time of equal work of each does not fall by it
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +127,7 @@ def by_stated(runs: pd.DataFrame, stated: str) -> str:
 def _grows(runs: pd.DataFrame, name: str) -> bool:
     """Return whether a column grows in a curve from the fewest ranks to the most by more than noise or chance."""
     means = [rows.dropna(subset=name).groupby("ranks")[name].mean() for rows in _batch_curves(runs)]
-    return any(len(mean) > 1 and mean.iloc[-1] > _GROWN * mean.iloc[0] for mean in means)
+    return any(len(mean) > 1 and mean.iloc[-1] > GROWN * mean.iloc[0] for mean in means)
 
 
 def _batch_curves(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
