@@ -1,187 +1,181 @@
-"""How often the intervals of `explain` hold the truth, and its false alarms on curves without a fault.
+"""How often `explain` answers, how often its intervals hold the truth, and how often it is confidently wrong.
 
-    python -m benchmarks.explain_coverage [--curves 200] [--only WORDS]
+    python -m benchmarks.explain_coverage [--curves 100] [--only WORDS]
 
-Each line simulates curves of one design, as many under additive noise as under proportional noise and both: a fixed
-cost of 7 s, 170 images/s on one rank, 500 steps of 64 images shared out among the ranks unless the design says
-otherwise. Measured speeds have noise of 0.5 %, except in lines that say exact. `fixed cost`, `speed` and `speedup` are
-the shares of curves whose interval holds the fixed cost, the speed that the wall times imply, and the speedup without
-the fixed cost on the most ranks. `misfit`, `undecided` and `finding` are the shares of curves with a point that does
-not fit, is not decidable, or contradicts itself. In the lines of twice the steps one point ran them: `misfit` is the
-share in which only that point is named.
+Each line simulates one kind of work with one kind of noise, on three designs: "divided" shares 512 steps out among 1 to
+32 ranks, half of the curves with measured speeds; "run added" is the same with the run that `explain` names; "best" has
+3 numbers of steps on 1, 2 and 4 ranks. A rank without others trains 170 images/s in batches of 64; each run pays 12 s
+once unless the kind says otherwise. Measured speeds count the steps alone, with noise of 0.5 %.
+
+`yes`, `no`: the share of curves with this answer; `holds`: of the answers yes, the share whose interval holds the cost
+that is paid once; `wrong`: the share of all curves with a yes whose interval does not, or with a no although the cost
+is more than `graded_serious` of the shortest wall time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from analysis import explain
+from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, options, show
 from train.record import affinity
 
-FIXED_S, SPEED, BATCH, STEPS = 7.0, 170.0, 64, 500
+FIXED_S, BATCH, IMAGE_S = 12.0, 64, 1 / 170
+Values = np.ndarray
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Standard deviations. Of a wall time: additive [s] and proportional; of a measured speed: proportional."""
+    """Standard deviations of a wall time: additive [s] and proportional; `tails`: degrees of Student's t."""
 
     name: str
-    additive_s: float = 0.0
     proportional: float = 0.0
-    speed_deviation: float = 0.005
-    tails: float = math.inf  # degrees of freedom of Student's t; infinite: normal
+    additive_s: float = 0.0
+    tails: float = math.inf
 
-    def draw(self, deviation: float, n: int, rng: Rng) -> np.ndarray:
-        """Return the noise of n values with this standard deviation."""
+    def times_s(self, exact_s: Values, rng: Rng) -> Values:
+        """Return the wall times with noise."""
+        shape = (2, len(exact_s))
         if math.isinf(self.tails):
-            return rng.normal(0, deviation, n)
-        return deviation * rng.standard_t(self.tails, n) / math.sqrt(self.tails / (self.tails - 2))
+            unit = rng.normal(size=shape)
+        else:
+            unit = rng.standard_t(self.tails, shape) / math.sqrt(self.tails / (self.tails - 2))
+        return exact_s * (1 + self.proportional * unit[0]) + self.additive_s * unit[1]
 
 
-ADDITIVE = Noise("additive, 0.3 s", additive_s=0.3)
-PROPORTIONAL = Noise("proportional, 1 %", proportional=0.01)
-BOTH = Noise("0.15 s and 0.5 %", 0.15, 0.005)
-HEAVY = Noise("the same, Student's t with 3 degrees", 0.15, 0.005, tails=3)
-EXACT = [
-    Noise(f"{noise.name}, exact speeds", noise.additive_s, noise.proportional, 0) for noise in (ADDITIVE, PROPORTIONAL)
-]
+ONE_PER_CENT = Noise("1 %", 0.01)
+NOISES = (ONE_PER_CENT, Noise("3 %", 0.03), Noise("0.3 s", additive_s=0.3), Noise("0.5 % and 0.15 s", 0.005, 0.15))
+HEAVY = Noise("1 %, Student's t with 3 degrees", 0.01, tails=3)
 
 
-def same(ranks: np.ndarray) -> np.ndarray:
-    """Return the time per image over that of one rank: the same on any number of ranks."""
+def _same(ranks: Values) -> Values:
     return np.ones_like(ranks)
 
 
-def doubling(ranks: np.ndarray) -> np.ndarray:
-    """Return the same, growing by 10 % of one rank's at each doubling."""
-    return 1 + 0.1 * np.log2(ranks)
-
-
-def ring(ranks: np.ndarray) -> np.ndarray:
-    """Return the same, growing as a ring allreduce does: by 10 % x 2 (n - 1) / n."""
-    return 1 + 0.1 * 2 * (ranks - 1) / ranks
+def _none(ranks: Values, steps: Values, rng: Rng) -> Values:
+    return np.zeros_like(ranks)
 
 
 @dataclass(frozen=True)
-class Design:
-    """The measured points, and whether their speeds are measured."""
+class Kind:
+    """One kind of work: `grows`, the time of a step over that of one rank; `recurs_s`, what speeds do not count."""
 
     name: str
-    ranks: tuple[int, ...]
-    grows: Callable[[np.ndarray], np.ndarray] = same
-    speeds: bool = True
-    steps: tuple[int, ...] = ()  # of each point; none: STEPS shared out
-    repeats: int = 1
-    twice: int | None = None  # the point that ran twice its steps
-    fixed_s: float = FIXED_S
+    grows: Callable[[Values], Values] = _same
+    recurs_s: Callable[[Values, Values, Rng], Values] = _none
+    fixed_s: Callable[[Values], Values] = lambda ranks: np.full_like(ranks, FIXED_S)
+    batch: Callable[[Values], Values] = lambda ranks: np.full_like(ranks, BATCH)
 
 
-SIX = (1, 2, 4, 8, 16, 32)
-SQUARE = {"ranks": (1, 1, 1, 2, 2, 2, 4, 4, 4), "steps": (50, 100, 200) * 3, "speeds": False}
-DESIGNS = [
-    Design("speeds, 1 to 8 ranks", SIX[:4]),
-    Design("speeds, 1 to 32 ranks", SIX),
-    Design("speeds, 1 to 32, time per image + 10 % a doubling", SIX, doubling),
-    Design("speeds, 1 to 8, 3 repeats, + 10 % a doubling", SIX[:4], doubling, repeats=3),
-    Design("speeds, 1 to 8, equal work a rank, + 10 % a doubling", SIX[:4], doubling, steps=(100,) * 4),
-    Design("wall times alone, 1 to 32", SIX, speeds=False),
-    Design("wall times alone, 1 to 32, + 10 % a doubling", SIX, doubling, speeds=False),
-    Design("wall times alone, 1 to 32, + 10 % as a ring", SIX, ring, speeds=False),
-    Design("wall times alone, 1 to 8", SIX[:4], speeds=False),
-    Design("wall times alone, 1 to 8, + 10 % a doubling", SIX[:4], doubling, speeds=False),
-    Design("3 works each on 1, 2 and 4, + 10 % a doubling", grows=doubling, **SQUARE),  # type: ignore[arg-type]
-    Design("speeds, 1 to 32, twice the steps on 32", SIX, twice=5),
-    Design("speeds, 1 to 32, twice the steps on 1", SIX, twice=0),
-    Design("speeds, 1 to 4 ranks", SIX[:3]),
-    Design("speeds, 1 to 128 ranks, fixed cost 20 s", (*SIX, 64, 128), fixed_s=20.0),
-]
-KINDS = (ADDITIVE, PROPORTIONAL, BOTH)  # of noise; `explain` does not know which it is
-LINES = [(design, KINDS) for design in DESIGNS]
-LINES += [(replace(design, name=f"{design.name}, exact speeds"), EXACT) for design in DESIGNS[:2]]
-LINES += [
-    (replace(design, name=f"{design.name}, heavy tails"), (HEAVY,))
-    for design in DESIGNS
-    if design.name in ("speeds, 1 to 32 ranks", "wall times alone, 1 to 32")
-]
+def _stragglers(ranks: Values, steps: Values, rng: Rng) -> Values:
+    """Return the delay of runs in which one rank is 10 % slower, as every tenth rank is."""
+    return 0.1 * steps * BATCH * IMAGE_S * (rng.random(len(ranks)) < 1 - 0.9**ranks)
 
 
-def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
-    """Return the runs of one curve, and the true speedup of its last point over its first."""
-    ranks = np.tile(np.array(design.ranks, float), design.repeats)
-    stated = np.tile(np.array(design.steps or [max(1, STEPS // n) for n in design.ranks], float), design.repeats)
-    steps_run = stated.copy()
-    if design.twice is not None:
-        steps_run[design.twice] *= 2
-    per_image = design.grows(ranks) / SPEED
-    deviations = (noise.proportional, noise.additive_s, noise.speed_deviation)
-    proportional, additive_s, speed_deviation = (noise.draw(deviation, len(ranks), rng) for deviation in deviations)
-    wall_s = (design.fixed_s + steps_run * BATCH * per_image) * (1 + proportional) + additive_s
-    speed = 1 / per_image * (1 + speed_deviation)
-    runs = pd.DataFrame(
-        {
-            "ranks": ranks.astype(int),
-            "steps_per_rank": stated,
-            "batch_per_rank": BATCH,
-            "wall_s": wall_s,
-            "images_per_s_per_rank": speed if design.speeds else np.nan,
-        }
-    )
-    return runs, float(ranks.max() / ranks.min() * per_image[ranks.argmin()] / per_image[ranks.argmax()])
+def _slower(ranks: Values, steps: Values, rng: Rng) -> Values:
+    """Return the delay of steps that take 2 % longer at each doubling of the run, as of a hot processor."""
+    return 0.02 * steps * BATCH * IMAGE_S * np.log2(steps / 16)
 
 
-def simulate(design: Design, kinds: Sequence[Noise], curves: int, rng: Rng) -> Row:
-    """Return a line of the table: over all kinds of noise, with as many curves of each."""
-    judged = [_judge(design, *curve(design, noise, rng)) for noise in kinds for _ in range(curves)]
-    shares = pd.DataFrame(judged).mean()
-    texts = {name: "-" if math.isnan(share) else f"{share:.3f}" for name, share in shares.items()}
-    return {"design": design.name, **texts}
+def _epochs(ranks: Values, steps: Values, of_images: int = 6400) -> Values:
+    return steps * ranks * BATCH / of_images
 
 
-def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, float]:
-    """Return the conclusions on one curve: 1 for true, 0 for false, NaN for none."""
-    conclusion = explain.conclude(runs)
-    implied, true_speed = conclusion.fit.images_per_s_per_rank, conclusion.fit.measured_images_per_s
-    last = conclusion.points[~conclusion.points["misfit"]].iloc[-1]
-    misfits = conclusion.points.index[conclusion.points["misfit"]]
-    wrong = len(misfits) > 0 if design.twice is None else misfits.tolist() == [design.twice]
-    return {
-        "fixed cost": float(_holds(conclusion.fit.fixed_s.low, design.fixed_s, conclusion.fit.fixed_s.high)),
-        "speed": _holds(implied.low, SPEED if math.isnan(true_speed) else true_speed, implied.high),
-        "speedup": _holds(last["speedup_without_fixed_low"], speedup, last["speedup_without_fixed_high"])
-        if design.twice is None
-        else math.nan,
-        "misfit": float(wrong),
-        "undecided": float(conclusion.points["misfit_undecided"].any()),
-        "finding": float(bool(conclusion.findings)),
-    }
+KINDS = (
+    Kind("clean"),
+    Kind("no fixed cost", fixed_s=np.zeros_like),
+    Kind("1 s once", fixed_s=np.ones_like),
+    Kind("+ 10 % a doubling", lambda n: 1 + 0.1 * np.log2(n)),
+    Kind("+ 10 % as a ring", lambda n: 1 + 0.2 * (n - 1) / n),
+    Kind("slower between nodes of 4 ranks", lambda n: 1 + 0.3 * (n > 4)),
+    Kind("contention", lambda n: 1 + n / 16),
+    Kind("contention, no fixed cost", lambda n: 1 + n / 4, fixed_s=np.zeros_like),
+    Kind("superlinear", lambda n: 1 - 0.05 * np.log2(n)),
+    Kind("a log line of one rank at each step", recurs_s=lambda n, steps, rng: 0.02 * steps),
+    Kind("a log line of all ranks at each step", recurs_s=lambda n, steps, rng: 0.01 * steps * n),
+    Kind("the same, no fixed cost", recurs_s=lambda n, steps, rng: 0.03 * steps * n, fixed_s=np.zeros_like),
+    Kind("evaluation at each epoch", recurs_s=lambda n, steps, rng: 3 * _epochs(n, steps)),
+    Kind("evaluation shared by the ranks", recurs_s=lambda n, steps, rng: 10 * _epochs(n, steps) / n),
+    Kind("a checkpoint every 10 steps", recurs_s=lambda n, steps, rng: 0.2 * (steps // 10)),
+    Kind("stragglers", recurs_s=_stragglers),
+    Kind("one run in ten 10 s late", recurs_s=lambda n, steps, rng: 10 * (rng.random(len(n)) < 0.1)),
+    Kind("cold cache: 10 s over the ranks, once", fixed_s=lambda n: FIXED_S + 10 / n),
+    Kind("the fixed cost grows by 1 s a doubling", fixed_s=lambda n: FIXED_S + np.log2(n)),
+    Kind("batches that vary", lambda n: 1 + 0.2 * (n > 2), batch=lambda n: np.where(n > 2, 32.0, 64.0)),
+    Kind("steps slow down by 2 % a doubling of the run", recurs_s=_slower),
+)  # fmt: skip
 
 
-def _holds(low: float, truth: float, high: float) -> float:
-    """Return whether an interval, of which one end may be unknown, holds the truth; NaN if both are unknown."""
-    if math.isnan(low) and math.isnan(high):
-        return math.nan
-    return float(not (truth < low or truth > high))
+def curve(kind: Kind, noise: Noise, ranks: Values, steps: Values, speeds: bool, rng: Rng) -> pd.DataFrame:
+    """Return runs of one kind."""
+    ranks, steps, batch = ranks.astype(float), steps.astype(float), kind.batch(ranks.astype(float))
+    image_s = kind.grows(ranks) * IMAGE_S
+    exact_s = kind.fixed_s(ranks) + steps * batch * image_s + kind.recurs_s(ranks, steps, rng)
+    runs = {"ranks": ranks.astype(int), "steps_per_rank": steps, "batch_per_rank": batch}
+    speed = 1 / image_s * (1 + 0.005 * rng.normal(size=len(ranks))) if speeds else math.nan
+    return pd.DataFrame(runs | {"wall_s": noise.times_s(exact_s, rng), "images_per_s_per_rank": speed})
+
+
+DIVIDED = np.array([1, 2, 4, 8, 16, 32])
+BEST = np.repeat([1, 2, 4], 3), np.tile([50, 100, 200], 3)
+
+
+def judged(kind: Kind, runs: pd.DataFrame, explained: explain.Explanation) -> dict[str, float]:
+    """Return what was answered on one curve: 1 for true, 0 for false, NaN for no answer."""
+    answer, truths = explained.has_fixed_cost, kind.fixed_s(runs["ranks"].to_numpy(float))
+    least, most, matters_s = truths.min(), truths.max(), limit("graded_serious") * runs["wall_s"].min()
+    holds = explained.fixed_s.low <= most and explained.fixed_s.high >= least
+    wrong = (answer is True and not holds) or (answer is False and least > matters_s)
+    return {"yes": answer is True, "no": answer is False, "holds": holds if answer else math.nan, "wrong": wrong}
+
+
+LINES = [(kind, ONE_PER_CENT) for kind in KINDS] + [(KINDS[0], noise) for noise in (*NOISES[1:], HEAVY)]
+
+
+def line(number: int, curves: int) -> Row:
+    """Return a line of the table."""
+    (kind, noise), rng = LINES[number], np.random.default_rng([0, number])
+    results: dict[str, list[dict[str, float]]] = {"divided": [], "run added": [], "best": []}
+    for nth in range(curves):
+        speeds = nth % 2 == 0
+        runs = curve(kind, noise, DIVIDED, 512 // DIVIDED, speeds, rng)
+        explained = explain.explain(runs)
+        results["divided"].append(judged(kind, runs, explained))
+        if (decider := explained.decider) is not None:
+            more = curve(kind, noise, np.array([decider.ranks]), np.array([decider.steps_per_rank]), speeds, rng)
+            runs = pd.concat([runs, more], ignore_index=True)
+            results["run added"].append(judged(kind, runs, explain.explain(runs)))
+        runs = curve(kind, noise, *BEST, speeds, rng)
+        results["best"].append(judged(kind, runs, explain.explain(runs)))
+    return {"kind": kind.name, "noise": noise.name} | dict(_cells(results))
+
+
+def _cells(results: dict[str, list[dict[str, float]]]) -> Iterator[tuple[str, str]]:
+    for design, rows in results.items():
+        for name, share in pd.DataFrame(rows, dtype=float).mean().items():
+            if design != "divided" or name != "holds":
+                yield f"{design}: {name}", "-" if math.isnan(share) else f"{share:.2f}"
 
 
 def main() -> None:
-    parser = options("explain_coverage", __doc__, curves=(200, "of each line and kind of noise"))
-    parser.add_argument("--only", default="", help="the designs whose name contains this text")
+    parser = options("explain_coverage", __doc__, curves=(100, "of each line"))
+    parser.add_argument("--only", default="", help="the kinds whose name contains this text")
     arguments = parser.parse_args()
     with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:
         jobs = [
-            pool.submit(simulate, design, kinds, arguments.curves, np.random.default_rng([0, number]))
-            for number, (design, kinds) in enumerate(LINES)
-            if arguments.only in design.name
+            pool.submit(line, number, arguments.curves)
+            for number, (kind, _) in enumerate(LINES)
+            if arguments.only in kind.name
         ]
         show(job.result() for job in jobs)
-    print(f"\nnominal 95 %; {arguments.curves} curves of each kind of noise")
+    print(f"\nnominal 95 %; {arguments.curves} curves a line")
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def _explanations(data: Data) -> Iterator[str]:
             last = explained.points[~explained.points["misfit"] & explained.points["used"]].iloc[-1]
             ends = f"{last['speedup_without_fixed_low']:.3g} to {last['speedup_without_fixed_high']:.3g}"
             yield (
-                f"`make explain`, {curve['model'].iloc[0]}: {explained.fit.fixed_s.text('.3g', 's')} of each run are "
+                f"`make explain`, {curve['model'].iloc[0]}: {explained.fixed_s.text('.3g', 's')} of each run are "
                 f"beyond its steps; without them {last['speedup_without_fixed']:.3g}x ({ends}) on {last['ranks']}, by "
                 f"speed {last['speedup_throughput']:.3g}x"
             )

@@ -1,48 +1,40 @@
-"""Why speedup by throughput and by wall time differ: the fit of one curve of wall times, with its fixed cost.
-
-A run has a fixed cost, which does not depend on how long it trains (sending the variables to all ranks, the first,
-traced step, warm-up, saving), and a cost for each step:
+"""Why speedup by throughput and by wall time differ: wall times of one curve, split into a fixed cost and the steps.
 
     wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
-The time per image may depend on the number of ranks: scaling studies measure that. Measured speeds give it
-(`models.SPEEDS`), or only its ratio between points if wall times contradict their level (`models.FACTOR`). If several
-works were measured at one number of ranks, each number of ranks has its own. Else it is fitted together with a change
-at each doubling of the ranks, and with few points it is assumed to be the same, which is then stated.
-
-No conclusion depends on the choice of points: each point is left out in turn, and if the conclusion changes, nothing is
-concluded. If that does not decide whether a point fits, intervals span the fits with and without it.
+A fixed cost does not depend on how long a run trains: sending the variables to all ranks, the first, traced step,
+warm-up, saving. Measured speeds show how much of a wall time is beyond the steps. Whether that is paid once, or again
+and again with the steps, only several works at one number of ranks show (`line.paid_once`), or the phases of local
+records. Without them it is not decidable, and the run that would decide is named.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, metrics
+from analysis.curves import ranks_in_words
 from analysis.documents import counted
-from analysis.explain import models
-from analysis.explain.models import Fit, Model, means, misfits, with_fit
-from analysis.explain.recurring import Alternative, Decider, alternatives, decider, with_recurring
-from analysis.explain.runs import (
-    Finding,
-    contradictions,
-    curves,
-    phases,
-    prepared,
-    trusted_runs,
-    without_contradicted_speeds,
-)
-from analysis.stats import Number, repeats
-from analysis.stats.verdict import is_above
+from analysis.explain import line, runs
+from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, Line, Model
+from analysis.explain.runs import POINT, SPEED, Finding, steps_s
+from analysis.stats import Number, from_ends, repeats, unknown
+from analysis.stats.student import exponential
 from analysis.thresholds import limit
 
-REFUTED = limit("growth_level")
-SPEEDS_REFUTED = limit("speeds_level")
-# With one degree of freedom Student's t is 12.7 at 95 %: such fits are too uncertain to decide anything.
-DECIDING_DEGREES = 2
+_TIMES = 4  # a deciding run has so many times the steps of a measured point
+
+
+@dataclass(frozen=True)
+class Decider:
+    """The run that would show best what is paid once, and the wall time that each explanation predicts [s]."""
+
+    change: str  # from a measured point
+    ranks: int
+    steps_per_rank: float
+    if_fixed_s: float
+    if_recurring_s: float
 
 
 @dataclass(frozen=True)
@@ -50,56 +42,52 @@ class Explanation:
     """The result for one curve. `points` has one row a point; see `explain` for its columns."""
 
     name: str
+    model: Model
     points: pd.DataFrame
-    fits: dict[str, Fit]  # by name of model and runs; the first is `fit`
     findings: tuple[Finding, ...]
-    fixed_without_one_s: tuple[Number, ...]  # the fixed cost with each point left out in turn
-    growth_p: float  # of the test that the time per image is the same at all ranks; NaN: cannot be tested
-    alternatives: tuple[Alternative, ...] = ()  # costs that recur and fit these runs as well as a fixed cost
-    decider: Decider | None = None  # the run that would decide between them
+    modelled_s: Number  # the fixed cost by the model: with speeds, the cost beyond the steps
+    once_s: Number | None  # the cost that is paid once; None: these runs do not determine it
+    by_phases: bool  # whether the phases of local records show it
+    measured_images_per_s: float  # the median measured speed of the runs; NaN: none is used
+    images_per_s_per_rank: Number  # the speed that the wall times imply; NaN if there is none
+    decider: Decider | None
 
     @property
-    def fit(self) -> Fit:
-        """Return the fit on which the conclusions are based."""
-        return next(iter(self.fits.values()))
+    def fixed_s(self) -> Number:
+        """Return the fixed cost: the one that is paid once if it is known, else the one by the model."""
+        return self.modelled_s if self.once_s is None else self.once_s
 
     @property
     def has_fixed_cost(self) -> bool | None:
-        """Return whether each run has a fixed cost: `has_cost_beyond_steps`, and no recurring cost fits as well."""
-        return None if self.has_cost_beyond_steps and self.alternatives else self.has_cost_beyond_steps
+        """Return whether each run pays a cost once; None if that is not decidable.
+
+        No cost is paid once if measured speeds leave none.
+        """
+        if self.once_s is not None:
+            return self._matters(self.once_s)
+        return False if self.model.speeds and self._matters(self.modelled_s) is False else None
+
+    @property
+    def has_cost_beyond_steps(self) -> bool | None:
+        """Return whether the wall times have a cost that measured speeds do not count; None: not decidable."""
+        return self._matters(self.modelled_s) if self.model.speeds else self.has_fixed_cost
 
     @property
     def hides_speedup(self) -> bool:
         """Return whether speeds were measured, and the time that they do not count makes the two speedups differ."""
-        return bool(self.has_cost_beyond_steps and (self.fit.model.speeds or self.has_fixed_cost))
+        return bool(self.model.speeds and self.has_cost_beyond_steps)
 
-    @cached_property
-    def has_cost_beyond_steps(self) -> bool | None:
-        """Return whether the cost differs significantly from zero; None if it depends on the points or the model.
-
-        None too if the only model that the runs allow is refuted.
-        """
-        if self.fit.model is models.EQUAL and self.growth_p < REFUTED:
-            return None
-        costs = [self.fit.fixed_s, *self.fixed_without_one_s]
-        costs += [fit.fixed_s for name, fit in self.fits.items() if self.reasonable(name)]
-        above = {is_above(cost) for cost in costs if cost.has_interval}
-        return above.pop() if len(above) == 1 else None
-
-    def reasonable(self, name: str) -> bool:
-        """Return whether conclusions could also be based on the fit of this name: nothing contradicts its assumption.
-
-        Conclusions are based on an equal time per image if a growth can hardly be fitted. Then the fit of the growth is
-        reasonable, however uncertain.
-        """
-        fit = self.fits[name]
-        if self.fit.model is models.EQUAL and fit.model is models.GROWING:
+    def _matters(self, cost: Number) -> bool | None:
+        """Return whether a cost is above zero; False only if its interval excludes what would matter."""
+        if cost.low > 0:
             return True
-        if fit.linear.degrees < DECIDING_DEGREES or fit.model is models.SPEEDS is not self.fit.model:
-            return False
-        if fit.model is self.fit.model or fit.model not in (models.EQUAL, models.GROWING):
-            return True
-        return not self.fit.model.speeds and not (fit.model is models.EQUAL and self.growth_p < REFUTED)
+        least_s = limit("graded_serious") * self.shortest_s
+        return False if -least_s < cost.low and cost.high < least_s else None
+
+    @property
+    def shortest_s(self) -> float:
+        """Return the shortest wall time of a point [s]."""
+        return float(self.points["wall_s"].min())
 
     @property
     def misfits(self) -> pd.DataFrame:
@@ -107,137 +95,186 @@ class Explanation:
         return self.points[self.points["misfit"]]
 
 
-def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
-    """Return the split of one curve, checked point by point. `runs`: those of one curve, as `runs.read` returns them.
+def explain(table: pd.DataFrame, name: str = "") -> Explanation:
+    """Return the split of one curve, checked point by point. `table`: its runs, as `runs.read` returns them.
 
     A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
     explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
     images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or contradicted), used (by the
-    fit), impossible (all its runs are contradicted: it has no speedup), misfit_p, misfit, misfit_undecided (see
-    `models.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit),
-    fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal (speedup),
-    speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN if no time is left).
-    Speedups are over the first point that the fit uses. Raises TableError if the curve cannot be split.
+    fit), misfit_p, misfit (see `line.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time
+    would fit), fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal
+    (speedup), speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN if no time is
+    left). Speedups are over the first point that the fit uses; a point whose runs are all contradicted has none. Raises
+    TableError if the curve cannot be split.
     """
-    conclusion = conclude(runs)
-    fit, fitting = conclusion.fit, conclusion.fitting
-    growing = models.GROWING.system(fitting).solve()
+    all_runs = runs.prepared(table)
+    findings = runs.contradictions(all_runs)
+    trusted = runs.trusted_runs(all_runs, findings)
+    model = choose(trusted)
+    tested = line.misfits(model, trusted)
+    fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
+    fit = model.fit(model.usable(fitting), fitting)
+    assert fit is not None, "the test of misfits leaves more than half of the points"
+    by_phases = not runs.phases(model.usable(fitting)).empty
+    once = fit if by_phases else line.paid_once(fitting)
+
+    points = _means(runs.without_contradicted_speeds(all_runs, findings)).join(tested)
+    points["misfit"] = points["misfit"].eq(True)
+    points["used"] = points.index.isin(model.usable(fitting)["point"])
+    points["fitted_s"] = line.predicted_s(model, fit, points, model.usable(fitting))
+    points["possible"] = points.index.isin(trusted["point"])
+    points = _speedups(points.sort_values(["ranks", "images_per_rank"], ascending=[True, False]), once or fit, fitting)
     explained = Explanation(
         name,
-        conclusion.points,
-        dict(_fits(conclusion)),
-        conclusion.findings,
-        tuple(_fixed_without_one_s(fit.model, fitting)),
-        growing.coefficient(2).p() if growing else math.nan,
+        model,
+        points.reset_index(drop=True),
+        tuple(findings),
+        fit.cost(0),
+        once.cost(0) if once else None,
+        by_phases,
+        float(model.usable(fitting)[SPEED].median()) if model.speeds else math.nan,
+        _implied_speed(model, fit, fitting),
+        None,
     )
-    others = () if explained.has_cost_beyond_steps is False else alternatives(fit.model, fitting)
-    deciding = decider(fit.model, fit.linear, others, fitting) if others else None
-    return replace(explained, alternatives=others, decider=deciding)
+    undecided = explained.has_fixed_cost is None
+    return replace(explained, decider=_decider(fitting, explained.fixed_s.value) if undecided else None)
 
 
-@dataclass(frozen=True)
-class Conclusion:
-    """The fit of one curve and its points, before the tests with other points and models."""
-
-    fit: Fit
-    points: pd.DataFrame
-    findings: tuple[Finding, ...]
-    trusted: pd.DataFrame  # the runs that nothing contradicts
-    fitting: pd.DataFrame  # the trusted runs of the points that fit
-
-
-def conclude(runs: pd.DataFrame) -> Conclusion:
-    """Return the fit of one curve, and its points. Arguments, columns and errors: `explain`."""
-    runs = prepared(runs)
-    findings = contradictions(runs)
-    trusted = trusted_runs(runs, findings)
-    model = choose(trusted)
-    tested = misfits(model, trusted)
-    fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
-    model = with_recurring(model, fitting)
-    chosen = models.fitted(model, fitting)
-    assert chosen is not None, "the test of misfits leaves more than half of the points"
-    undecided = tested.index[tested["misfit_undecided"]]
-    without_one = (models.fitted(model, fitting[fitting["point"] != point]) for point in undecided)
-    chosen = replace(chosen, without_one=tuple(fit for fit in without_one if fit))
-    points = means(without_contradicted_speeds(runs, findings)).join(tested)
-    points[["misfit", "misfit_undecided"]] = points[["misfit", "misfit_undecided"]].eq(True)
-    points["used"] = points.index.isin(model.usable(fitting)["point"])
-    points["impossible"] = ~points.index.isin(trusted["point"])
-    points = with_fit(points, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
-    return Conclusion(chosen, points.reset_index(drop=True), tuple(findings), trusted, fitting)
-
-
-def choose(runs: pd.DataFrame) -> Model:
+def choose(table: pd.DataFrame) -> Model:
     """Return the model with the weakest assumption that the runs determine. Raises TableError if there is none."""
-    if runs["images_per_s_per_rank"].notna().sum() >= 2:
-        factor = models.FACTOR.system(models.FACTOR.usable(runs)).solve()
-        if factor and factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED:
-            return models.FACTOR  # wall times contradict the level of the speeds
-        return models.SPEEDS
-    # An equal time per image is assumed only if its growth cannot be fitted at all: four wall times that grow would
-    # have too narrow an interval of the fixed cost, in 1 curve of 5 without the truth.
-    for model, degrees in ((models.separate_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
-        solved = model.system(runs).solve()
-        if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
-            return model
-    if len(runs) < 3:
-        runs_text = counted(len(runs), "run")
-        raise TableError(f"{runs_text}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
-    solved = models.EQUAL.system(runs).solve()
-    if solved is None:
+    if table[SPEED].notna().sum() >= 2:
+        factor = FACTOR.fit(FACTOR.usable(table))
+        if factor and factor.noise.degrees >= line.DEGREES + 2 and line.p(factor.cost(1), 1.0) < limit("speeds_level"):
+            return FACTOR  # wall times contradict the level of the speeds
+        return SPEEDS
+    if len(OWN.usable(table)):
+        return OWN
+    if len(table) < 3:
+        text = counted(len(table), "run")
+        raise TableError(f"{text}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
+    fit = EQUAL.fit(table)
+    if fit is None:
         raise TableError(
-            f"every run did the same work per rank ({runs['images_per_rank'].iloc[0]:g} images), and fewer than 2 have "
-            "a measured speed: fixed cost and cost per step cannot be separated; measure different steps per rank"
+            f"every run did the same work per rank ({table['images_per_rank'].iloc[0]:g} images), and fewer than 2 "
+            "have a measured speed: fixed cost and cost per step cannot be separated; measure different steps per rank"
         )
-    cost = solved.coefficient(1).value
-    if cost <= 0:
-        raise TableError(f"wall time does not grow with the work per rank ({cost:.3g} s per image): no cost per step")
-    return models.EQUAL
+    if fit.costs[1] <= 0:
+        raise TableError(
+            f"wall time does not grow with the work per rank ({fit.costs[1]:.3g} s per image): no cost per step"
+        )
+    return EQUAL
 
 
-def _fixed_without_one_s(model: Model, runs: pd.DataFrame) -> Iterator[Number]:
-    """Yield the fixed cost with each point left out in turn, if enough points remain to decide."""
-    usable = model.usable(runs)
-    system, run_points = model.system(usable), usable["point"].to_numpy()
-    for point in sorted(set(run_points)):
-        solved = system.without(run_points == point).solve()
-        if solved and solved.degrees >= DECIDING_DEGREES:
-            yield solved.coefficient(0).number()
+def _implied_speed(model: Model, fit: Line, table: pd.DataFrame) -> Number:
+    """Return the speed of one rank that wall times imply without the level of measured speeds [images/s].
+
+    With measured speeds it is their median over the factor by which the wall times grow faster than the speeds imply;
+    else it is the speed at the fewest ranks.
+    """
+    by_factor = FACTOR.fit(FACTOR.usable(table)) if model.speeds else fit
+    if by_factor is None:
+        return unknown(n=len(table))
+    cost, numerator = by_factor.cost(1), float(model.usable(table)[SPEED].median()) if model.speeds else 1.0
+    high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
+    return from_ends(value, low, high, "about the fit", cost.n)
 
 
-def _fits(conclusion: Conclusion) -> Iterator[tuple[str, Fit]]:
-    """Yield the fit of a conclusion, and others of the same runs, each with its name."""
-    chosen, fitting, trusted = conclusion.fit, conclusion.fitting, conclusion.trusted
-    yield chosen.model.name, chosen
-    several = fitting[fitting["ranks"].gt(1)]
-    others = [(f"{chosen.model.name}, 2+ ranks", chosen.model, several)] if len(several) < len(fitting) else []
-    if len(fitting) < len(trusted):
-        others.append((f"{chosen.model.name}, all points", chosen.model, trusted))
-    among = (models.SPEEDS, models.FACTOR, models.GROWING, models.EQUAL)
-    others += [(model.name, model, fitting) for model in among if model is not chosen.model]
-    for name, model, runs in others:
-        fit = models.fitted(model, runs)
-        if fit and fit.linear.degrees >= 1:
-            yield name, fit
+def _means(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a point, indexed by its number: POINT, images_per_rank, runs, and the means of wall_s and speed.
+
+    The speed is the harmonic mean: all runs of a point do the same work.
+    """
+    by_point = table.assign(seconds=1 / table[SPEED]).groupby("point")
+    first = by_point[[*POINT, "group", "images_per_rank"]].first()
+    points = first.assign(runs=by_point.size(), wall_s=by_point["wall_s"].mean())
+    return points.assign(**{SPEED: 1 / by_point["seconds"].mean()})
+
+
+def _speedups(points: pd.DataFrame, fit: Line, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the points with the columns from `steps_that_fit` on, of the fixed cost of `fit`, from runs of `table`."""
+    cost_s, ranks = float(fit.costs[0]), points["ranks"].astype(float)
+    share = ((points["wall_s"] - cost_s) / (points["fitted_s"] - cost_s)).clip(lower=0)
+    base = points.sort_values(["used", "ranks", "images_per_rank"], ascending=[False, True, False]).index[0]
+    images = metrics.job_total(points["images_per_rank"], ranks).where(points["possible"])
+    by_speed, by_time = metrics.job_total(points[SPEED], ranks), metrics.rate(images, points["wall_s"])
+    remaining_s = (points["wall_s"] - cost_s).where(lambda times_s: times_s > 0)
+    rate = metrics.rate(images, remaining_s)
+    ends = pd.DataFrame(
+        {point: _without_fixed(points.loc[[base, point]], fit, table) for point in points.index}, ["low", "high"]
+    ).T
+    speedup = metrics.speedup(rate, rate[base])
+    return points.assign(
+        steps_that_fit=points["steps_per_rank"] * share,
+        fixed_fraction=cost_s / points["wall_s"],
+        beyond_speed_s=points["wall_s"] - steps_s(points),
+        ideal=ranks / ranks[base],
+        speedup_throughput=metrics.speedup(by_speed, by_speed[base]),
+        speedup_wall_time=metrics.speedup(by_time, by_time[base]),
+        speedup_without_fixed=speedup,
+    ).join(ends.mul(images / images[base], axis=0).where(speedup.notna()).add_prefix("speedup_without_fixed_"))
+
+
+def _without_fixed(pair: pd.DataFrame, fit: Line, table: pd.DataFrame) -> tuple[float, float]:
+    """Return the 95 % interval of the first wall time less the fixed cost over the second; NaN: not known.
+
+    Both have the noise of their runs and the error of the fixed cost, which they share: relative errors are propagated
+    to first order (JCGM 100:2008, 5.2.2).
+    """
+    (first_s, second_s), cost = pair["wall_s"] - fit.costs[0], fit.cost(0)
+    if not (first_s > 0 and second_s > 0):
+        return math.nan, math.nan
+    factors, square = pd.Series(0.0, table.index), 0.0
+    factors[fit.runs] = fit.estimators[0] * (1 / second_s - 1 / first_s)
+    for point, factor in zip(pair.index.tolist(), (1 / first_s, -1 / second_s), strict=True):
+        inside = table["point"].eq(point)
+        factors += factor * inside / max(1, inside.sum())
+        if not inside.any():
+            square += factor**2 * line.deviations_s(pair, table)[point] ** 2 / pair["runs"][point]
+    square += ((factors * line.deviations_s(table)) ** 2).sum()
+    low, high = exponential(fit.noise.number(math.log(first_s / second_s), math.sqrt(square), cost.n)).interval
+    return low, math.nan if cost.high >= pair["wall_s"].iloc[1] else high
+
+
+def _decider(table: pd.DataFrame, cost_s: float) -> Decider:
+    """Return the run that shows best what is paid once; `cost_s`: as far as it is known now.
+
+    It is at the shortest run, where a fixed cost is the largest share: with several times its steps, or if several
+    works are known there, the same once more.
+    """
+    shortest = table.iloc[int(table["wall_s"].to_numpy().argmin())]
+    times = 1 if shortest["group"] in set(OWN.usable(table)["group"]) else _TIMES
+    wall_s, ranks = float(shortest["wall_s"]), ranks_in_words(shortest["ranks"])
+    fixed_s = min(max(cost_s, 0.0), wall_s)
+    change = f"{times} times the steps on {ranks}" if times > 1 else f"the shortest once more, on {ranks}"
+    if_fixed_s, steps = fixed_s + times * (wall_s - fixed_s), times * float(shortest["steps_per_rank"])
+    return Decider(change, int(shortest["ranks"]), steps, if_fixed_s, times * wall_s)
+
+
+def beyond_ideal(points: pd.DataFrame, column: str) -> pd.Series:
+    """Return whether a speedup is more than the ranks can give over the base, by more than single runs scatter.
+
+    A speedup with an interval is so if the interval excludes the ideal.
+    """
+    least = points.get(f"{column}_low", points[column] / (1 + 2 * limit("wall_time_noise")))
+    return points["ideal"].gt(1) & least.gt(points["ideal"])
 
 
 FixedCosts = dict[tuple[str, str], Number]  # by model and series ("" except for local records)
 
 
-def fixed_costs(runs: pd.DataFrame) -> FixedCosts:
-    """Return the fixed cost [s] of each curve of `runs` that has one; `runs` as `runs.read` returns them.
+def fixed_costs(table: pd.DataFrame) -> FixedCosts:
+    """Return the fixed cost [s] of each curve of `table` that has one; `table` as `runs.read` returns it.
 
-    The phases of local records give it, else the regression over the wall times.
+    The phases of local records give it, else the line through the wall times.
     """
     costs: FixedCosts = {}
-    for _, rows in curves(runs):
-        by_phase = phases(rows)
+    for _, rows in runs.curves(table):
+        by_phase = runs.phases(rows)
         if not by_phase.empty:
             cost = repeats.arithmetic_mean(repeats.singles(by_phase["fixed_s"].tolist()))
         else:
             try:
-                cost = explain(rows).fit.fixed_s
+                cost = explain(rows).fixed_s
             except TableError:
                 continue
         if math.isfinite(cost.value):

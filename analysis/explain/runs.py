@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis import TableError, metrics
 from analysis.curves import ranks_in_words
-from analysis.explain.linear import Array
 from analysis.thresholds import limit
 from analysis.user_table import headers
 from analysis.user_table.table import UserTable
@@ -128,11 +128,19 @@ def curves(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def prepared(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs of one curve with the columns that the models need.
 
-    These are images_per_rank, images_per_s_per_rank as a float (NaN: not known), and the number of the `point`.
+    These are images_per_rank, images_per_s_per_rank as a float (NaN: not known), the number of the `point`, and that of
+    the `group`: the runs with the same ranks, batch and images per epoch.
     """
     runs = runs.reset_index(drop=True)
     images = (runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float)
-    return runs.assign(images_per_rank=images, point=runs.groupby(POINT).ngroup(), **{SPEED: runs[SPEED].astype(float)})
+    epochs = runs["epochs"].astype(float) if "epochs" in runs else pd.Series(np.nan, runs.index)
+    group = [runs["ranks"], runs["batch_per_rank"], (images * runs["ranks"].astype(float) / epochs).round(6)]
+    return runs.assign(
+        images_per_rank=images,
+        point=runs.groupby(POINT).ngroup(),
+        group=runs.groupby(group, dropna=False).ngroup(),
+        **{SPEED: runs[SPEED].astype(float)},
+    )
 
 
 def phases(runs: pd.DataFrame) -> pd.DataFrame:
@@ -216,7 +224,7 @@ def _records(runs: pd.DataFrame) -> list[tuple[int, dict[Hashable, Any]]]:
     return list(zip(runs.index.tolist(), runs.to_dict("records"), strict=True))
 
 
-def _slope(x: Array, y: Array, apart: float) -> float:
+def _slope(x: NDArray[np.float64], y: NDArray[np.float64], apart: float) -> float:
     """Return the median slope over pairs whose x differ by more than `apart` (Theil and Sen); NaN without a pair."""
     first, second = np.triu_indices(len(x), 1)
     run, rise = x[second] - x[first], y[second] - y[first]

@@ -88,7 +88,7 @@ def _explained(points: Points) -> Figure:
     for model in _MODELS:
         explained = explain.explain(table[table["model"] == model], model)
         rows, colour, mark = explained.points, plots.colour(model), plots.marker(model)
-        gpus, cost, fits = rows["ranks"].astype(float), explained.fit.fixed_s, ~rows["misfit"]
+        gpus, cost, fits = rows["ranks"].astype(float), explained.fixed_s, ~rows["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
         top.plot(gpus[fits], rows["beyond_speed_s"][fits], mark, color=colour, label=label)
         top.plot(gpus[~fits], rows["beyond_speed_s"][~fits], "x", color=colour)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from analysis import PUBLISHED
@@ -5,14 +7,12 @@ from analysis import PUBLISHED
 REPORT = PUBLISHED / "000_hacksa.csv"
 
 
-@pytest.mark.slow
 def test_the_command_prints_each_curve_in_a_hundred_columns(command):
     output = command("explain", REPORT).out
     assert " ".join(output.split()).count("of each run are beyond its steps at their measured speed") == 3
     assert max(map(len, output.splitlines())) <= 100
 
 
-@pytest.mark.slow
 def test_the_same_as_json(json_output):
     curves = json_output("explain", REPORT)["curves"]
     assert [curve["fixed_cost_paid"] for curve in curves] == ["not decidable"] * 3  # the work is shared out
@@ -29,10 +29,9 @@ def test_a_curve_that_cannot_be_split_is_named(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_method_is_checked_against_the_phases_of_local_records(command, results):
+def test_the_phases_of_local_records_show_what_is_paid_once(command, results):
     # Each run pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step: 5.9 s once.
     for nodes, steps in ((1, 77), (2, 37), (4, 17), (8, 7)):
         results.add(experiment="fixed_work", nodes=nodes, steps=steps, **{"measure.total_steps": 80})
     output = " ".join(command("explain", "--experiment", "fixed_work", "--results", results.folder).out.split())
-    assert "each run has a fixed cost of 5.9 s (5.9 to 5.9)" in output
-    assert "By the phases: 5.9 s (median). The wall times alone, without phases and speeds, give 5.9 s" in output
+    assert re.search(r"Each run has a fixed cost of 5\.9 s \(5\.\d+ to 6\.\d+\): the phases of the records", output)

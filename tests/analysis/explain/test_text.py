@@ -10,8 +10,6 @@ from analysis.explain import text
 from analysis.explain.runs import SPEED, phases
 from tests.helpers.wall_times import curve
 
-slow = pytest.mark.slow  # a fit that simulates
-
 # 4 s once, then 0.1 s a step of 10 images.
 POINTS = curve([2, 4, 8, 16, 32], [320, 160, 80, 40, 20], [36.0, 20.0, 12.0, 8.0, 6.0], 10, 100.0)
 WORKS = pd.concat([POINTS, curve([2, 4, 8, 16, 32], [960, 480, 240, 120, 60], [100.0, 52, 28, 16, 10], 10, 100.0)])
@@ -21,47 +19,45 @@ def sentences(points):
     return text.sentences(explain.explain(points))
 
 
-@slow
 def test_the_sentences_say_what_the_speed_leaves_out_and_how_that_is_known():
-    why, recurring, _, evidence, left_out, speedups, speed = sentences(POINTS)
-    assert why == "They differ because 4 s (4 to 4) of each run are beyond its steps at their measured speed."
-    assert recurring.startswith("Whether that is paid once cannot be decided")  # the work is shared out
-    assert evidence == "It is what the steps at their measured speed leave of the wall times."
-    assert left_out == "Whichever point is left out, it is 4 s."
+    why, once, decider, speedups, speed = sentences(POINTS)
+    # 2 % of noise, in 2 of 6 degrees: 4 s, give or take t(6) x 1.2 % x 9.6 s / sqrt 5 or so.
+    assert re.fullmatch(r"They differ because 4 s \(3\.\d+ to 4\.\d+\) of each run are beyond its steps at .*", why)
+    assert once.startswith("Whether that is paid once cannot be decided: no number of ranks has several works")
+    # 4 times the 20 steps of 32 ranks: 4 s and 8 s, or 4 x 6 s.
+    assert decider == (
+        "One run would decide, 4 times the steps on 32 ranks (80 steps a rank): 12 s if the fixed cost is paid once; "
+        "24 s if it recurs with the steps."
+    )
     assert "On 32 ranks: 16.0x by speed, 6.0x by wall time, 16.0x by wall time without the fixed cost" in speedups
-    assert "imply 100 images/s a rank (100 to 100)" in speed
+    assert "imply 100 images/s a rank" in speed
     assert speed.endswith("they agree.")
 
 
-@slow
 @pytest.mark.parametrize(
     ("points", "sentence"),
     [
-        (WORKS, r"each run has a fixed cost of 4 s \(4 to 4\), and the steps .* shrink .*from 960 on 2 to 20 on 32"),
-        # At 100 images/s 0.1, 0.12, 0.1 and 0 s are left: without one of the first three it could be none.
-        (curve([1, 2, 4, 8], [80, 40, 20, 10], [8.1, 4.12, 2.1, 1.0], 10, 100.0), "^Whether .* is not decidable"),
-        (curve([1, 2, 4, 8], [80, 40, 20, 10], [8.05, 3.98, 2.02, 0.97], 10, 100.0), "differ significantly from zero"),
-        # The run on one rank took less than its fixed cost: a growing time per image needs a fixed cost below 0.
-        (curve([1, 2, 4, 8], [141, 356, 29, 27], [11.6, 51.1, 18.5, 21.1]),
-         r"^Whether .* is not decidable.* fails \(p = .*\), so the fixed cost is wrong"),
+        (WORKS, r"Each run has a fixed cost of 4 s .*: several works at one number of ranks show it"),
+        # At 100 images/s 0.1, 0.42, 0.1 and 0 s are left.
+        (curve([1, 2, 4, 8], [80, 40, 20, 10], [8.1, 4.42, 2.1, 1.0], 10, 100.0), "^Whether .* is not decidable"),
         (POINTS.assign(wall_s=[36.0, 20, 15, 8, 6]),
          "8 ranks does not fit: it took 15 s, 3 s more than the others .* as if it had run 110 steps, not 80"),
-        # The times beyond the speed are 4, 4, 4, 9 and 9 s: without one of the last two the other is an outlier.
-        (POINTS.assign(wall_s=[36.0, 20.01, 11.99, 13, 11.01]),
-         r"Not decidable: whether the others predict .* 16 ranks \(.*\) and 32 ranks \(.* with and without each"),
         (POINTS.assign(**{SPEED: POINTS[SPEED].where(POINTS["ranks"] != 32)}), "it was about 100 images/s a rank"),
-        (POINTS.assign(**{SPEED: math.nan}), "or as in a ring allreduce: that cannot be shown"),
-        (POINTS[:3].assign(**{SPEED: math.nan}), "the same time at every point, which cannot be tested with these"),
-        # 12 s once, and steps that take 1, 1.4 and 1.8 times as long: too few points to fit the growth.
-        (curve([2, 4, 8], [256, 128, 64], [108.4, 79.5, 55.4]), "fixed cost is above .* the assumption failed there"),
-        (POINTS.assign(**{SPEED: [100, 100, 101.5, 100, 100]}), r"speed is above the ideal: 4.06x on 8 \(ideal 4x\)"),
+        (POINTS.assign(**{SPEED: math.nan}), "If an image took the same time at every point, it would be 4 s"),
+        (POINTS.assign(**{SPEED: [100, 100, 108, 100, 100]}), r"speed is above the ideal: 4.32x on 8 \(ideal 4x\)"),
     ],
 )  # fmt: skip
 def test_the_sentences_about_other_points(points, sentence):
     assert re.search(sentence, " ".join(sentences(points)))
 
 
-@slow
+def test_a_speedup_is_above_the_ideal_only_beyond_its_noise():
+    """4.06 on 4 times the ranks is no finding; nor is a speedup whose interval holds the ideal."""
+    assert "above the ideal" not in " ".join(sentences(POINTS.assign(**{SPEED: [100, 100, 101.5, 100, 100]})))
+    noisy = POINTS.assign(wall_s=POINTS["wall_s"] * [1.01, 0.99, 0.99, 1.01, 0.99])
+    assert "above the ideal" not in " ".join(sentences(noisy))
+
+
 def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
     wrong.loc[2, SPEED] = 10.0
@@ -72,36 +68,35 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     assert max(map(len, report.splitlines())) <= text.WIDTH
 
 
-@slow
 def test_a_point_above_the_ideal_is_marked():
-    # Half a second less on 8 ranks is a misfit: 32 s of images on 2 ranks over 7.5 s of a quarter of them each.
-    assert "4.267!" in text.report(explain.explain(POINTS.assign(wall_s=[36.0, 20, 11.5, 8, 6])), phases(POINTS))
+    assert "4.32!" in text.report(explain.explain(POINTS.assign(**{SPEED: [100, 100, 108, 100, 100]})), phases(POINTS))
 
 
 def as_json(points):
     return json.loads(documents.text(text.as_json(explain.explain(points, "a curve"), phases(points))))
 
 
-@slow
 def test_a_number_with_an_interval_has_its_level_and_n():
     document = as_json(POINTS)
-    assert document["fixed_cost_paid"] == "not decidable"
-    # The points share out one number of steps.
-    assert document["recurring_cost_fits"] == ["each step and rank", "each epoch or checkpoint"]
+    assert (document["cost_beyond_steps"], document["fixed_cost_paid"]) == ("yes", "not decidable")
     assert document["decided_by"].startswith("One run would decide, 4 times the steps on 32 ranks")
     fixed_s = document["fixed_s"]
     assert (fixed_s["value"], fixed_s["level"], fixed_s["n"]) == (pytest.approx(4), 0.95, 5)
+    assert document["beyond_steps_s"] == fixed_s
     assert document["points"][-1]["speedup_without_fixed"]["variation"] == "about the fit"
+
+
+def test_a_decided_curve_names_no_run():
+    document = as_json(WORKS)
+    assert (document["fixed_cost_paid"], document["decided_by"]) == ("yes", None)
 
 
 def test_what_is_not_known_is_null():
     document = as_json(POINTS[:3].assign(**{SPEED: math.nan}))
     assert document["points"][0][SPEED] is None
-    assert document["equal_time_per_image"] == {"verdict": "not tested", "p": None}
-    assert document["fixed_s_whichever_point_is_left_out"] is None
+    assert document["beyond_steps_s"] is None
 
 
-@slow
 def test_findings_and_misfits_are_in_it():
     wrong = POINTS.assign(**{SPEED: [100.0, 100.0, 10.0, 100.0, 100.0]})
     document = as_json(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))
