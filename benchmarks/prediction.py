@@ -3,7 +3,7 @@
     python -m benchmarks.prediction [--curves 400]
 
 The points of each public curve after its third one, its fourth, ..., are held out, and predicted with the calibration
-from other machines, without DLPerf's curves. `error` is the median of the absolute relative errors. Simulated curves
+from other networks, without DLPerf's curves. `error` is the median of the absolute relative errors. Simulated curves
 have points up to 16 ranks; the interval should hold a simulated measurement with the noise of the points. All
 curves except that of the server use an allreduce.
 """
@@ -38,19 +38,18 @@ def last_doubling(check: Check) -> np.ndarray:
 def _set(check: Check) -> str:
     """Return the name of the set of curves that a check belongs to."""
     source = check.holdout.curve.source
-    names = {"ec2": "EC2", "dgx-1": "DGX-1"}
-    return "Azure" if source.startswith("Azure") else "DLPerf" if "dlperf" in source else names.get(source, source)
+    return "DLPerf" if "dlperf" in source else source
 
 
 def public(checks: list[Check]) -> Iterator[Row]:
     """Yield a line for each set of curves and distance of the prediction."""
-    for machine in dict.fromkeys(map(_set, checks)):
-        machine_checks = [check for check in checks if _set(check) == machine]
-        for name, least, most in (("one doubling or less", 0, 1), ("more", 1, 9)):
+    for network in (*dict.fromkeys(map(_set, checks)), "all"):
+        chosen = [check for check in checks if network in (_set(check), "all")]
+        for name, least, most in (("one doubling or less", 0, 1), ("two", 1, 2), ("three", 2, 3)):
             rows = np.array(
                 [
                     (abs(error), abs(last), held, high / low)
-                    for check in machine_checks
+                    for check in chosen
                     for error, last, held, high, low, beyond in zip(
                         check.error, last_doubling(check), check.held, check.predicted.high, check.predicted.low,
                         np.log2(check.holdout.beyond.ranks / check.holdout.lower.largest), strict=True,
@@ -60,13 +59,14 @@ def public(checks: list[Check]) -> Iterator[Row]:
             )  # fmt: skip
             if len(rows):
                 yield {
-                    "curves": machine,
+                    "curves": network,
                     "beyond the points": name,
-                    "number": str(len({id(check.holdout.curve) for check in machine_checks})),
+                    "number": str(len({id(check.holdout.curve) for check in chosen})),
                     "error": f"{np.median(rows[:, 0]):.1%}",
                     "error of the last doubling": f"{np.median(rows[:, 1]):.1%}",
                     "held": f"{rows[:, 2].sum():.0f} of {len(rows)}",
                     "high / low": f"{np.median(rows[:, 3]):.2f}",
+                    "largest": f"{rows[:, 3].max():.2f}",
                 }
 
 
@@ -125,7 +125,25 @@ def server(rng: Rng, per_node: int) -> StepTime:
     return lambda n: (1 + (n / busy_at) ** power) ** (1 / power)
 
 
-PHYSICS = (ring, hierarchical, stragglers, overlap, file_system, rack_uplink, server)
+def amdahl(rng: Rng, per_node: int) -> StepTime:
+    """Return strong scaling with a part that is not divided: the time of a step of an equal share of the work."""
+    serial = rng.uniform(0.005, 0.05)
+    return lambda n: 1 - serial + serial * n
+
+
+def superlinear(rng: Rng, per_node: int) -> StepTime:
+    """Return steps that get shorter with each doubling, as more of the data fits into caches."""
+    gain = rng.uniform(0.01, 0.08)
+    return lambda n: (1 - gain) ** np.log2(n)
+
+
+def dip(rng: Rng, per_node: int) -> StepTime:
+    """Return steps that are slower on one number of ranks, at 4 to 16, and recover."""
+    size, loss = 2.0 ** rng.integers(2, 5), rng.uniform(0.05, 0.4)
+    return lambda n: 1 + 0.02 * np.log2(n) + loss * (n == size)
+
+
+PHYSICS = (ring, hierarchical, stragglers, overlap, file_system, rack_uplink, server, amdahl, superlinear, dip)
 
 
 def simulate(physics: Callable[[Rng, int], StepTime], learned: Learned, curves: int, noise: float) -> Row:
@@ -157,7 +175,7 @@ def main() -> None:
     published = calibration.published_curves(Study().published)
     print(published.in_general, "\n")
     show(public(all_checks(published)), end="\n\n")
-    show(simulate(physics, published.in_general, curves, noise) for physics in PHYSICS for noise in (0.005, 0.03))
+    show(simulate(physics, published.in_general, curves, noise) for physics in PHYSICS for noise in (0.01, 0.1))
 
 
 if __name__ == "__main__":

