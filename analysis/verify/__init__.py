@@ -44,9 +44,9 @@ def _experiment(experiment: str, points: Iterable[Point]) -> Iterator[Finding]:
     yield from launches.planned(experiment, made)
     again = [f"{name} {times} times" for name, times in made.complete.items() if times > 1]
     reasons = [f"{number} of {count} records: {reason}" for reason, number in lacking.items() if number]
-    for rule, stated, meaning in (
-        ("measured_again", ", ".join(again), "The last one counts (FORCE=1)."),
-        ("not_verifiable", "; ".join(reasons), "They are used as the others are."),
+    for rule, stated, follows, meaning in (
+        ("measured_again", ", ".join(again), "once each", "The last one counts (FORCE=1)."),
+        ("not_verifiable", "; ".join(reasons), "digests, files and a ledger", "They are used as the others are."),
     ):
         if stated:
-            yield Finding("local", experiment, rule, "note", stated, "nothing of the kind", None, meaning)
+            yield Finding("local", experiment, rule, "note", stated, follows, None, meaning)

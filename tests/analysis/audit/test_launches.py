@@ -41,6 +41,7 @@ CASES = {
     "once": ("one_repeat", [run(), run(nodes=2), run(nodes=2, repeat=1)], ("note", None, "weak_scaling: 1 repeat")),
     "twice": ("one_repeat", [run(), run(repeat=1)], ()),
     "repeats 10 % apart": ("repeats_apart", [run(), run(step_s=0.55, repeat=1)], ("warning", 0.1)),
+    "a pause of the machine": ("repeats_apart", [run(), run(step_s=1.5, repeat=1)], ("warning", 2.0)),
     "repeats 2 % apart": ("repeats_apart", [run(), run(step_s=0.51, repeat=1)], ()),
     "newer": ("unequal_software", [run(), run(nodes=2, versions=NEWER)], ("serious", None, "tensorflow: 2.18.1, 2")),
     "the same software": ("unequal_software", [run(), run(nodes=2)], ()),
