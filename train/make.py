@@ -39,8 +39,9 @@ class Variables:
     values: Mapping[str, str]
 
     def text(self, name: str, default: str = "") -> str:
-        """Return the value of a variable."""
-        return self.values.get(name) or default
+        """Return the value of a variable; an experiment may be named as its target is: weak-scaling."""
+        value = self.values.get(name) or default
+        return value.replace("-", "_") if name == "EXPERIMENT" else value
 
     def path(self, name: str, default: str = "") -> str:
         """Return the value of a variable as an argument that no parser can take for an option."""

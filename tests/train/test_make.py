@@ -112,6 +112,8 @@ LAUNCH = {"NODES": "4", "MODELS": "a, null,o'brien", "HOSTS": "1e3,n2", "MEASURE
         ("predict", {"TO": "8 16"}, ["analysis predict --draw --to=8,16"]),
         ("reference", {"NAME": "here"}, ["analysis reference here"]),
         ("status", {}, ["train.launch.status results"]),
+        ("predict", {"EXPERIMENT": "weak-scaling"}, ["analysis predict --draw --experiment=weak_scaling"]),
+        ("diagnose", {"EXPERIMENT": "weak-scaling"}, ["analysis diagnose weak_scaling --draw"]),
     ],
 )
 def test_the_commands_of_a_target(target, variables, commands):
