@@ -1,5 +1,7 @@
 """The variables on the command line of make reach the commands unchanged; neither a shell nor Make executes them."""
 
+import argparse
+import importlib
 import json
 import re
 import subprocess
@@ -7,10 +9,12 @@ import sys
 
 import pytest
 
+from analysis import __main__ as analysis
 from tests.helpers import ROOT
 from tests.helpers.kit import make_command, run
 from tests.helpers.programs import write_program
 from tests.helpers.run_records import make_record, save
+from train import make
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +102,24 @@ def test_every_variable_reaches_a_command(name):
     readers = [ROOT / "train/make.py", ROOT / "containers/build.py"]
     recipes = "".join(re.findall(r"^\t.*", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert any(f'"{name}"' in path.read_text() for path in readers) or re.search(rf"\$\${{?{name}\b", recipes)
+
+
+def test_targets_pass_on_each_variable_that_is_an_option_of_their_command():
+    (targets,) = re.findall(r"^ANALYSING := (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    passed, declared = {}, {}
+    for target in set(targets.split()) - {"release"}:
+        (step,) = make.steps(target, make.Variables(dict.fromkeys(variables(), "1")))
+        package, command, *arguments = step.command
+        assert package == "analysis"
+        parser = argparse.ArgumentParser()
+        name = f"declare_{command.replace('-', '_')}"
+        getattr(importlib.import_module(analysis.module(command)), name)(parser)
+        options = {f"--{name.lower().replace('_', '-')}" for name in variables()} & {
+            *re.findall(r"--[\w-]+", parser.format_usage())
+        }
+        declared[target] = options - ({"--report"} if target == "report" else set())  # make reproduce passes that
+        passed[target] = {word.partition("=")[0] for word in arguments if word.startswith("--")} - {"--draw"}
+    assert passed == declared
 
 
 DEVICES = ("cpu ; touch b", "%", "cpu gpu")
