@@ -66,9 +66,3 @@ def test_the_command_prints_the_page_of_claims(command, tmp_path):
     page = (ROOT / "docs/claims.md").read_text()
     section = page.partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0]
     assert section.strip() == claims.strip(), "run: python -m analysis claims --format markdown, into docs/claims.md"
-
-
-def test_the_table_for_people_counts_the_verdicts():
-    output = CLAIMS_FORMATS["table"](judged_claims())
-    assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in output
-    assert output.splitlines()[-1].startswith("74 claims: ")

@@ -1,25 +1,6 @@
 import pytest
 
 
-@pytest.mark.slow
-def test_the_command_in_three_formats(command, json_output, results):
-    for nodes, step_s in ((1, 0.5), (8, 0.6)):
-        results.add(nodes=nodes, step_s=step_s)
-    arguments = ("compare", "--results", results.folder)
-    table = command(*arguments).out
-    assert "report 001, weak_scaling: cpu, OSC Owens" in table
-    assert "Published numbers without a local counterpart" in table
-    assert "| resnet50 | speedup_throughput [x]" in command(*arguments, "--format", "markdown").out
-    document = json_output(*arguments)
-    assert {row["verdict"] for row in document["comparisons"]} == {"not decidable", "for information"}
-
-
-@pytest.mark.slow
-def test_an_empty_folder_is_reported(command, tmp_path):
-    output = " ".join(command("compare", "--results", tmp_path).out.split())  # in lines of any width
-    assert f"no complete run in {tmp_path} has a counterpart" in output
-
-
 def test_two_tables_of_any_kind(json_output, tmp_path):
     """Three repeats each: 110.7 over 101 images/s is beyond their scatter of 1; 384 over 382 is not."""
     before, after = tmp_path / "before.csv", tmp_path / "after.md"

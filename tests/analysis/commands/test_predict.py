@@ -64,15 +64,6 @@ def test_a_file_in_words_with_what_to_measure_next_and_a_figure(csv, command, tm
 
 
 @learns
-def test_the_published_curves_are_the_default(json_output):
-    result = json_output("predict")
-    assert len(result) == 3 * 57
-    assert {row["ranks"] for row in result} == {16, 64, 256}
-    assert any(row["supported"] for row in result if row["ranks"] == 256)
-    assert all(row["why"] for row in result if not row["supported"])
-
-
-@learns
 def test_local_records_and_a_job(results, command, json_output):
     for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.54), (8, 0.57)):
         results.add(nodes=nodes, step_s=step_s)

@@ -80,15 +80,6 @@ def test_the_same_configuration_is_paired_before_another(a, b):
     assert result.alone == ["weak_scaling, resnet50_nodes=1: in B only, in this configuration"]
 
 
-def test_the_command_says_how(a, b, capsys):
-    for repeat in range(2):
-        for results in (a, b):
-            results.add(repeat=repeat, step_s=0.5 + repeat / 100)
-    assert main(["compare", f"A={a.folder}", f"B={b.folder}"]) == 0
-    output = capsys.readouterr().out
-    assert "not paired" in output
-
-
 @pytest.mark.parametrize("arguments", [["A=x"], ["A=x", "A=y"], ["A=x", "C=y"], ["x", "y"], ["A=x", "B="]])
 def test_both_sets_must_be_named(arguments, capsys):
     assert main(["compare", *arguments]) == 2
