@@ -1,9 +1,7 @@
 """Figures and captions as files: PDF, PNG and SVG. The same input gives the same bytes."""
 
 import base64
-import functools
 import gc
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -12,8 +10,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
-from fontTools import subset
-from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from analysis.documents import counted, csv_text
@@ -45,7 +41,7 @@ def caption(entry: Entry, points: Points) -> str:
 
 def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[str] = FORMATS) -> None:
     """Draw a figure and save it in `folder` as `id`, in these formats."""
-    with mpl.rc_context(fname=plots.STYLE), small_font():
+    with mpl.rc_context(fname=plots.STYLE):
         drawn = draw()
         if layout := drawn.get_layout_engine():
             layout.execute(drawn)  # once for all formats; with an engine each would be laid out and drawn twice
@@ -126,48 +122,3 @@ def write_data(entries: Iterable[Entry], study: Study, folder: Path) -> None:
     for entry in entries:
         if content := data_text(entry.points(study)):
             (folder / f"{entry.id}.csv").write_text(content)
-
-
-# A PDF embeds the glyphs that it shows. To subset the whole DejaVu Sans, which has 6,000, takes longer than to draw the
-# figure; to subset a part of it takes a quarter of that. Both look the same.
-_WHOLE = "DejaVu Sans"
-_PART = "DejaVu Sans Part"
-_FILES = {"normal": "DejaVuSans.ttf", "bold": "DejaVuSans-Bold.ttf"}  # files of Matplotlib, by weight
-# Latin 1, dashes and quotation marks, minus. The whole font has all other characters.
-_CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2212]
-_FAMILY_NAMES = (1, 16)  # in a font's table of names
-
-
-@contextmanager
-def small_font() -> Iterator[None]:
-    """Within this context figures use the part of the font, and the whole one for characters that it does not have."""
-    _register_fonts()
-    with mpl.rc_context({"font.family": [_PART, _WHOLE]}):
-        yield
-
-
-@functools.cache
-def _register_fonts() -> tempfile.TemporaryDirectory[str]:
-    """Write the parts, and register them with Matplotlib; return their folder, which exists as long as the process."""
-    folder = tempfile.TemporaryDirectory(prefix="fonts-")
-    for weight in _FILES:
-        font_manager.fontManager.addfont(_font_part(weight, Path(folder.name)))
-    return folder
-
-
-def _font_part(weight: str, folder: Path) -> Path:
-    """Return the file, in `folder`, of the font with few characters, under another family name.
-
-    It is a part of the font of Matplotlib: the system may have another version, with other glyphs.
-    """
-    options = subset.Options(drop_tables=["FFTM"])  # a time stamp, which fontTools does not know
-    font = subset.load_font(str(Path(mpl.get_data_path(), "fonts", "ttf", _FILES[weight])), options)
-    subsetter = subset.Subsetter(options)
-    subsetter.populate(unicodes=_CHARACTERS)
-    subsetter.subset(font)
-    for name in font["name"].names:
-        if name.nameID in _FAMILY_NAMES:
-            name.string = _PART
-    path = folder / f"{weight}.ttf"
-    font.save(path)
-    return path

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, get_args
 import matplotlib as mpl
 
 from analysis.figures import plots
-from analysis.figures.files import small_font
 from analysis.figures.plots import MM, Line
 from analysis.proposal import Kind, Proposal, Section, SupportedCurve
 from analysis.stats import Number
@@ -90,7 +89,7 @@ def write_pdf(content: Proposal, sections: Sequence[Section], title: str, path: 
     """Write the document as A4 pages; returns how many."""
     from matplotlib.backends.backend_pdf import PdfPages
 
-    with mpl.rc_context(fname=plots.STYLE), small_font():
+    with mpl.rc_context(fname=plots.STYLE):
         pages = _Pages()
         pages.text(title, 13, bold=True)
         for section in sections:

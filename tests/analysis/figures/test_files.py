@@ -5,14 +5,10 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import matplotlib as mpl
-import numpy as np
 import pytest
-from matplotlib import font_manager
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from analysis.figures import Entry, Points, files, plots, registry
+from analysis.figures import Entry, Points, files, registry
 from tests.helpers.drawn_figures import make_study
 from tests.helpers.tidy_rows import row, table
 
@@ -75,44 +71,9 @@ def test_as_many_processes_draw_as_there_are_cores_left(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {4, 5, 6, 7})
     monkeypatch.setattr(files, "ProcessPoolExecutor", Pool)
     published = table(row("images_per_s", 100.0, 1))
-    entries = [Entry(id, lambda _: figure("one", "normal"), published={}) for id in ("a", "b")]
+    entries = [Entry(id, lambda _: Figure(figsize=(3, 0.5)), published={}) for id in ("a", "b")]
     drawn = []
     files.draw(entries, make_study(published.iloc[:0], published), tmp_path, drawn.append)
     assert drawn == ["a", "b"]
     assert (tmp_path / "b.pdf").exists()
     assert sizes == [4]
-
-
-def figure(text, weight):
-    result = Figure(figsize=(3, 0.5), dpi=300)
-    result.text(0.02, 0.3, text, weight=weight)
-    return result
-
-
-def pixels(text, weight):
-    canvas = FigureCanvasAgg(figure(text, weight))
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba()).copy()
-
-
-@pytest.mark.parametrize("weight", ["normal", "bold"])
-@pytest.mark.parametrize("text", ["AVATo fi ffl 0.95x [images/s] é ± − “a” …", "Ω ≤ 3 µs, α → β"])
-def test_texts_look_the_same(text, weight):
-    with mpl.rc_context(fname=plots.STYLE):
-        whole = pixels(text, weight)
-        with files.small_font():
-            assert (pixels(text, weight) == whole).all()
-        assert (pixels("another", weight) != whole).any()
-
-
-def test_it_is_the_part_that_is_embedded_and_only_within_the_context():
-    def bold():
-        return font_manager.findfont(font_manager.FontProperties(weight="bold"))
-
-    pdf = io.BytesIO()
-    with mpl.rc_context(fname=plots.STYLE):
-        with files.small_font():
-            assert bold().endswith("/bold.ttf")
-            figure("0.95", "bold").savefig(pdf, format="pdf")
-        assert b"DejaVuSans-Bold" in pdf.getvalue()  # the name of the whole font
-        assert not bold().endswith("/bold.ttf")
