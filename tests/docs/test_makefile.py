@@ -85,6 +85,7 @@ def test_no_value_is_run(kit, monkeypatch, target):
     values = dict.fromkeys(sorted(variables() - {"ARGS", "DEVICE", "PYTHON"}), NASTY) | dict.fromkeys(SWITCHES, "0")
     (kit / NASTY).write_text("name: x")
     values["PROGRAM"] = str(kit / NASTY)
+    values |= dict.fromkeys(("NODES", "REPEATS", "GLOBAL_BATCH"), "2")  # any other text is refused
     monkeypatch.setenv("PYTHON", str(kit / ".venv/bin/python"))
     half = dict(list(values.items())[::2])  # on the command line; the others are in the environment
     for name in values.keys() - half.keys():
