@@ -78,9 +78,9 @@ def _contradictory(table: pd.DataFrame, kind: str) -> Iterator[Finding]:
 
 
 @cached_by_table
-def _contradictions(table: pd.DataFrame) -> list[tuple[explain_runs.Finding, Row, pd.DataFrame]]:
+def _contradictions(table: pd.DataFrame) -> list[tuple[explain_runs.Conflict, Row, pd.DataFrame]]:
     """Return the contradictions, each with its last run and the rows of the wall times of its curve."""
-    results: list[tuple[explain_runs.Finding, Row, pd.DataFrame]] = []
+    results: list[tuple[explain_runs.Conflict, Row, pd.DataFrame]] = []
     for _, curve, rows in _curves(table):
         runs = explain_runs.prepared(curve)
         results += [(pair, runs.loc[pair.runs[-1]].to_dict(), rows) for pair in explain_runs.contradictions(runs)]

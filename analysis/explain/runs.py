@@ -175,8 +175,8 @@ def steps_s(runs: pd.DataFrame) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Runs whose numbers contradict each other. `runs`: their index. `kind`: impossible, whole_job, speed_off.
+class Conflict:
+    """Runs whose numbers cannot all be right. `runs`: their index. `kind`: impossible, whole_job, speed_off.
 
     `stated` and `follows` are both numbers as text, `off` is stated / follows - 1.
     """
@@ -191,7 +191,7 @@ class Finding:
     leaves_out: str = "speeds"  # or "runs": then the runs themselves cannot be trusted
 
 
-def contradictions(runs: pd.DataFrame) -> list[Finding]:
+def contradictions(runs: pd.DataFrame) -> list[Conflict]:
     """Return the contradictions among prepared runs: one for the whole curve, else one for each run."""
     measured = runs[runs[SPEED].notna()]
     if len(measured) >= 3:
@@ -203,21 +203,21 @@ def contradictions(runs: pd.DataFrame) -> list[Finding]:
     return impossible + list(_off(measured.drop(index=contradicted)))
 
 
-def trusted_runs(runs: pd.DataFrame, findings: list[Finding]) -> pd.DataFrame:
+def trusted_runs(runs: pd.DataFrame, findings: list[Conflict]) -> pd.DataFrame:
     """Return the runs that no finding leaves out, without the speeds that one contradicts."""
     dropped = [run for finding in findings if finding.leaves_out == "runs" for run in finding.runs]
     return without_contradicted_speeds(runs, findings).drop(index=dropped)
 
 
-def without_contradicted_speeds(runs: pd.DataFrame, findings: list[Finding]) -> pd.DataFrame:
+def without_contradicted_speeds(runs: pd.DataFrame, findings: list[Conflict]) -> pd.DataFrame:
     """Return all runs, without the speeds that a finding names."""
     named = [run for finding in findings for run in finding.runs]
     return runs.assign(**{SPEED: runs[SPEED].mask(runs.index.isin(named))})
 
 
-def _curve_finding(kind: str, runs: pd.DataFrame, says: str, stated: str, follows: str, off: float) -> Finding:
+def _curve_finding(kind: str, runs: pd.DataFrame, says: str, stated: str, follows: str, off: float) -> Conflict:
     ranks = tuple(int(ranks) for ranks in sorted(set(runs["ranks"])))
-    return Finding(kind, tuple(runs.index), ranks, says, stated, follows, off)
+    return Conflict(kind, tuple(runs.index), ranks, says, stated, follows, off)
 
 
 def _records(runs: pd.DataFrame) -> list[tuple[int, dict[Hashable, Any]]]:
@@ -232,7 +232,7 @@ def _slope(x: NDArray[np.float64], y: NDArray[np.float64], apart: float) -> floa
     return float(np.median(rise[far] / run[far])) if far.any() else math.nan
 
 
-def _whole_job(runs: pd.DataFrame) -> Finding | None:
+def _whole_job(runs: pd.DataFrame) -> Conflict | None:
     if runs["ranks"].nunique() < 3:
         return None
     ranks, speeds = (np.log2(runs[column].to_numpy(float)) for column in ("ranks", SPEED))
@@ -260,7 +260,7 @@ def _too_short(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[short[0] & short[1]]
 
 
-def _all_impossible(runs: pd.DataFrame) -> Finding | None:
+def _all_impossible(runs: pd.DataFrame) -> Conflict | None:
     short = _too_short(runs)
     if len(short) <= len(runs) / 2:
         return None
@@ -277,11 +277,11 @@ def _all_impossible(runs: pd.DataFrame) -> Finding | None:
     )
 
 
-def _impossible(runs: pd.DataFrame) -> Iterator[Finding]:
+def _impossible(runs: pd.DataFrame) -> Iterator[Conflict]:
     for index, run in _records(_too_short(runs)):
         needed = run["images_per_rank"] / run[SPEED]
         work = f"{run['images_per_rank']:g} images a rank at {run[SPEED]:.4g} images/s"
-        yield Finding(
+        yield Conflict(
             "impossible",
             (index,),
             (int(run["ranks"]),),
@@ -295,7 +295,7 @@ def _impossible(runs: pd.DataFrame) -> Iterator[Finding]:
         )
 
 
-def _all_off(runs: pd.DataFrame) -> Finding | None:
+def _all_off(runs: pd.DataFrame) -> Conflict | None:
     images = runs["images_per_rank"]
     if images.max() <= (1 + limit("same")) * images.min():  # of equal work no growth of the times is known
         return None
@@ -314,7 +314,7 @@ def _all_off(runs: pd.DataFrame) -> Finding | None:
     )
 
 
-def _off(runs: pd.DataFrame) -> Iterator[Finding]:
+def _off(runs: pd.DataFrame) -> Iterator[Conflict]:
     """Yield single speeds that are too high; one that is too low makes its run impossible."""
     if len(runs) < 3:
         return
@@ -325,7 +325,7 @@ def _off(runs: pd.DataFrame) -> Iterator[Finding]:
     # A run that something delayed looks the same, except that its speed is as at other points.
     for index, run in _records(runs[(factors > highest) & (speeds > highest * speeds.median())]):
         allowed = metrics.rate(run["images_per_rank"], remaining_s.at[index])
-        yield Finding(
+        yield Conflict(
             "speed_off",
             (index,),
             (int(run["ranks"]),),
