@@ -173,9 +173,11 @@ def run_tune(options: argparse.Namespace) -> int:
         print(documents.text(Tuning(contests=[arms.as_json(contest) for contest in contests])))
     else:
         print("\n\n".join(arms.report(contest) for contest in contests))
-    if path:
+    if path and any(contest.winner for contest in contests):
         _write_settings(contests, path)
         print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
+    elif path:
+        print(f"\n{path} is not written: there are no faster settings", file=arguments.notes_stream(options))
     return 0
 
 
@@ -195,8 +197,6 @@ def _write_settings(contests: list[Contest], path: Path) -> None:
     winners = {contest.winner.name if contest.winner else None for contest in contests}
     if len(winners) > 1:
         raise TableError(f"--write {name}: the models have different winners; choose one with --models (MODELS=)")
-    if winners == {None}:
-        raise TableError(f"--write {name}: no arm is faster than {contests[0].base}, so there is nothing to write")
     try:
         write_once(path, arms.system_file(contests[0], name, path.parent).encode())
     except OSError as error:

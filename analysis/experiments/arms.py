@@ -299,7 +299,7 @@ def _conclusion(contest: Contest) -> str:
         if unsure := [
             arm.name for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval
         ]:
-            return f"{none}; too few launches of {', '.join(unsure)}: REPEATS=."
+            return f"{none}; too few launches of {', '.join(unsure)}: REPEATS={MIN_VALUES} makes enough."
         return f"{none}: keep it. 'not decidable': no difference is significant."
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
     also_faster = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]

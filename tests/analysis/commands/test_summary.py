@@ -99,6 +99,19 @@ def test_the_winner_is_written_only_on_request_and_never_over_a_file(tune, tmp_p
         assert "mine.yaml: it exists, and is not replaced" in tune("--write", "mine", *dry_run, status=2).err
 
 
+def test_without_a_winner_nothing_is_written_and_that_is_no_error(results, command, tmp_path):
+    for arm, role, cycle in (("as-configured", "base", 20.0), ("cycle-5ms", "point", 5.0)):
+        for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
+            run = make_record(
+                experiment="tune", nodes=2, step_s=step_s, repeat=repeat, arm=arm, swept={}, role=role,
+                arm_keys=["distribution.cycle_time_ms"], **{"distribution.cycle_time_ms": cycle},
+            )  # fmt: skip
+            save(run, results.folder)
+    output = command("tune", "--results", results.folder, "--conf", tmp_path, "--write", "mine", status=0).out
+    assert "mine.yaml is not written: there are no faster settings" in output
+    assert not (tmp_path / "system").exists()
+
+
 def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tune):
     assert tune("--dry-run", "--write", "mine") == ("", "")
     for dry_run in ([], ["--dry-run"]):
