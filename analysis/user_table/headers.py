@@ -144,6 +144,7 @@ _NOT_USED = {
     "scatter": r"std|stdev|sd|stderr|sem|variance|cv|mad",
     "not a quantity": r"lr|seed|date|timestamp|commit|version|notes?|comments?|links?|url|logs?|id|index|status",
 }
+_BYTES = re.compile(r"[KMGT]?i?[Bb](?:ytes|its?)?")
 _TOTAL = r"\b(?:total|global|overall|aggregated?|combined|cluster|system|effective)\b"
 _EACH = rf"(?:\bper[ -]?|/ ?|\beach )(?:{RANK}|{CORE})\b|\b(?:gpu|rank)[ -]?local\b|\blocal\b"
 _COUNT = r"(?:number of |num(?:ber)? |no\.? |# ?|total |count of )?"
@@ -194,6 +195,7 @@ def read(text: str, number: int, choices: Choices) -> tuple[Header, str]:
 def _phrase(text: str) -> str:
     """Return a header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
     text = re.sub(r"(?:mean|average)? ?(?:±|\+/-).*", "", text[:200].replace("_", " "), flags=re.I)
+    text = re.sub(r"\b(?:bsz?|batch(?: size)?) ?= ?\d+", " ", text, flags=re.I)  # of the cells below
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
     text = re.sub(r"(?<=img|ges|les|ens|tok|eps) s$", "/s", text)  # "throughput_img_s"
     text = re.sub(r"#[\s-]*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z]+(?![A-Za-z/]))", " ", text))
@@ -226,7 +228,8 @@ def _name(phrase: str, unit: Unit | None) -> tuple[str, str]:
     kind = unit.kind if unit else ""
     words = re.sub(r"\([^()]*\)", "", phrase).strip()
     whole = next((name for name, pattern in _WHOLE.items() if re.fullmatch(pattern, words)), "")
-    whole_phrase = f"{phrase} {unit.text.lower() if unit else ''}"
+    counted = unit.work.lower() if unit and not _BYTES.fullmatch(unit.work) else ""
+    whole_phrase = f"{phrase} {counted}"
     reason = next(
         (why for why, words_of in _NOT_USED.items() if re.search(rf"\b(?:{words_of})(?!\w)", whole_phrase)), ""
     )
@@ -258,7 +261,7 @@ def _name(phrase: str, unit: Unit | None) -> tuple[str, str]:
 
 def _rate(phrase: str, unit: Unit | None) -> tuple[str, str]:
     """Return the name of a rate."""
-    if unit and re.fullmatch(r"[KMGT]?i?[Bb](?:ytes|its?)?", unit.work) and not re.search(_PACE, phrase):
+    if unit and _BYTES.fullmatch(unit.work) and not re.search(_PACE, phrase):
         return "", "a resource"
     if unit and unit.per == "node":
         return "", "the rate of one node"

@@ -99,6 +99,12 @@ def resolved(columns: Sequence[Column], place: str, choices: Choices) -> list[Co
         column for column in columns if column.name in ("ranks", "nodes") and column not in counting[:1] + nodes[:1]
     ]
     columns = [column for column in columns if column not in dropped]
+    for column in counting[:1] if nodes else ():
+        if len({*column.cells}) == 1 < len({*nodes[0].cells}) and not column.header.by_user:
+            key = column.key(columns)
+            answers = [("of each node", f"{key}=ranks_per_node"), ("of all nodes", f"{key}=ranks")]
+            text = f"'{column.text}' is {column.cells[0]} at each number of nodes: of each node, or of all?"
+            raise Question(place, text, answers, choices)
     for column in counting[:1]:
         ids = [cell.strip() for cell in column.cells]
         if sorted(ids) == [str(number) for number in range(len(ids))] and not column.header.by_user and len(ids) > 1:
