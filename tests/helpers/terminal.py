@@ -27,6 +27,7 @@ class Terminal:
         self._stream, self._lock = pyte.ByteStream(self._screen), threading.Lock()
         self._set_size(columns)
         env = {**environment(), "TERM": "xterm-256color", **(variables or {})}
+        env.pop("COLUMNS", None)  # a terminal says its size by itself
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave, preexec_fn=_take_terminal
         )
