@@ -12,6 +12,7 @@ from analysis.table import controls
 from analysis.table.identity import PHRASES
 from train.record import intervals, recorded_config
 from train.record.disturbance import Selection, selection_text
+from train.record.progress import duration
 
 _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",
@@ -84,7 +85,9 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
     in_rounds = local[local["round"].notna()]
     if len(in_rounds):
         is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
-        within = " between rounds (repeatability), not between launches" if is_single_launch else " between launches"
+        within = (
+            " between rounds (repeatability), not between launches" if is_single_launch else between_launches(local)
+        )
     remarks = [f"bars: 95 % interval{within}"]
     if counts["record"].nunique().min() < intervals.MIN_VALUES:
         remarks.append(f"none where n < {intervals.MIN_VALUES}")
@@ -104,6 +107,13 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
+
+
+def between_launches(local: pd.DataFrame) -> str:
+    """Return which launches in rounds an interval is about: " between launches within 11 min", from first to last."""
+    begun = pd.to_datetime(local.loc[local["round"].notna(), "started_at"], utc=True, format="ISO8601", errors="coerce")
+    span_s = (begun.max() - begun.min()).total_seconds()
+    return " between launches" + (f" within {duration(span_s)}" if span_s > 0 else "")
 
 
 def rounds_left_out(local: pd.DataFrame) -> str:

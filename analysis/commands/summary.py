@@ -59,8 +59,9 @@ def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[s
     first, second, *speedups = table
     headers = [f"{upper}\n{lower}".strip() for upper, lower in zip(first, second, strict=True)]
     what = (
-        "in brackets: the 95 % interval, for the variation between launches, or only between rounds of one launch "
-        "(repeatability: launches may differ by more); another launch: where its speedup is expected"
+        f"in brackets: the 95 % interval, for the variation{labels.between_launches(rows)} (another hour or day may "
+        "differ by more), or only between rounds of one launch (repeatability: launches may differ by more); another "
+        "launch: where its speedup is expected"
     )
     lines = documents.wrapped([f"{experiment} on {'; '.join(rows['machine'].unique())}", what, ""])
     lines.append(
@@ -113,6 +114,8 @@ def _intervals(rows: pd.DataFrame) -> list[str]:
         lines.append(
             "one launch: its interval is for the variation between rounds (repeatability), not between launches"
         )
+    else:
+        lines.append(f"the variation is that{labels.between_launches(rows)}; another hour or day may differ by more")
     if rows["quantity"].eq("wall_s").any():
         lines.append(
             "wall time and job time: of the largest point from the launches in rounds, of the others from separate ones"

@@ -7,9 +7,9 @@ from analysis.curves import (
     bases,
     cached_by_table,
     curves,
-    in_rounds,
     keeps_global_batch,
     measured,
+    measured_in_rounds,
     noises,
     other_points_noise,
 )
@@ -42,7 +42,7 @@ def test_each_launch_of_a_curve_in_rounds_is_a_row(results):
     assert rows.groupby("nodes").size().to_dict() == {1: 2, 2: 2}
     # 8 images over the mean step of 0.625 s, in both launches
     assert rows.loc[rows["nodes"] == 1, "value"].tolist() == pytest.approx([12.8, 12.8])
-    assert all(in_rounds(row) for row in rows.to_dict("records"))
+    assert all(measured_in_rounds(row) for row in rows.to_dict("records"))
 
 
 def test_the_result_of_the_last_table_is_cached():

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from analysis import labels
+from tests.helpers.run_records import make_rounds, save
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,13 @@ def test_how_a_strategy_differs_is_said_also_where_it_is_alone(results):
         results.add(nodes=2, **{"distribution.backend": backend})
     phrases = {backend: labels.distinctions(rows, rows) for backend, rows in results.table().groupby("backend")}
     assert phrases == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
+
+
+def test_an_interval_between_launches_says_within_which_time_they_began(results):
+    for repeat, started_at in enumerate(("2026-11-27T10:00:00+00:00", "2026-11-27T10:11:10+00:00")):
+        run = make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat)
+        run.started_at = started_at
+        save(run, results.folder)
+    assert labels.between_launches(results.table()) == " between launches within 11 min"
+    assert "bars: 95 % interval between launches within 11 min;" in labels.figure_note(results.table())
+    assert labels.between_launches(results.table().query("repeat == 0")) == " between launches"
