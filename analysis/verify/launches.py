@@ -33,7 +33,7 @@ def _unaccounted(place: str, severity: Severity, stated: str, follows: str, mean
 def check(point: Point, records: Mapping[str, RunRecord], launches: Launches) -> Iterator[Finding]:
     """Yield what the ledger of a point and its records do not agree on, and add its launches to `launches`.
 
-    records: by the names of their folders.
+    records: by the names of their folders. Raises RecordError if the ledger cannot be read.
     """
     numbered = [*ledger.lines(point.read(ledger.NAME))]
     lines = [line for _, line in numbered if line]

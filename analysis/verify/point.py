@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +15,14 @@ from train.record import ledger, protocol, record
 from train.record.record import RECORD_NAME, RecordError, RunRecord
 
 ASSIGNMENT = protocol.assignment_path(Path()).name
-DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError)  # raised on reading a damaged file
+# Raised on reading a damaged file, or one that is made to break the reader.
+DAMAGED = (
+    *(OSError, RecordError, RecursionError),
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+)
+
+
+_IN_RESULTS = re.compile(r"/[0-9a-f]{8}/r\d+(?:\.\d+)?/record\.json$")
 
 
 @dataclass(frozen=True)
@@ -25,8 +34,11 @@ class Point:
     content: Callable[[str], bytes]  # of the file at a path
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file. Raises OSError."""
-        return self.content(f"{self.folder}/{name}")
+        """Return the content of a file. Raises RecordError if it cannot be read."""
+        path = f"{self.folder}/{name}"
+        if name not in self.names:
+            raise RecordError(f"{path}: missing")
+        return self.content(path)
 
     @property
     def experiment(self) -> str:
@@ -45,29 +57,41 @@ class Point:
             if file == RECORD_NAME:
                 try:
                     yield run, record.loads(self.read(name), name)
-                except (RecordError, OSError):
+                except RecordError:
                     continue  # the table names it
 
     def assignment(self, run: str) -> protocol.Assignment | None:
         """Return the assignment of a run; None if it is missing or damaged."""
         try:
             return msgspec.json.decode(self.read(f"{run}/{ASSIGNMENT}"), type=protocol.Assignment)
-        except (*DAMAGED, RecursionError):
+        except DAMAGED:
             return None
 
 
 def on_disk(records: Iterable[str]) -> list[Point]:
-    """Return the points with these records, and all others of their experiments that have a ledger."""
-    paths = (Path(path).absolute() for path in records)
-    folders = {path.parents[1] for path in paths if len(path.parents) > 4}
-    folders |= {path.parent for home in {f.parents[1] for f in folders} for path in home.glob(f"*/*/{ledger.NAME}")}
+    """Return the points with these records, and all others of their experiments that have a ledger.
+
+    Of a record that is not in a folder of results, only the folder that it is in.
+    """
+    folders: dict[Path, str] = {}  # of points, with a pattern of the names of their runs
+    for path in (Path(path).absolute() for path in records):
+        if _IN_RESULTS.search(str(path)):
+            folders[path.parents[1]] = "*"
+        elif len(path.parents) > 1:
+            folders.setdefault(path.parents[1], glob.escape(path.parent.name))
+    for experiment in {folder.parents[1] for folder, runs in folders.items() if runs == "*"}:
+        folders |= {path.parent: "*" for path in experiment.glob(f"*/*/{ledger.NAME}")}
     return [
         Point(
             str(folder),
-            frozenset(path.relative_to(folder).as_posix() for path in folder.rglob("*")),
-            lambda path: Path(path).read_bytes(),
+            frozenset(
+                path.relative_to(folder).as_posix()
+                for path in (folder / ledger.NAME, *folder.glob(f"{runs}/*"))
+                if path.is_file()
+            ),
+            record.read,  # no pipe, no device, no file without end
         )
-        for folder in sorted(folders)
+        for folder, runs in sorted(folders.items())
     ]
 
 

@@ -30,14 +30,18 @@ def check(point: Point, run_name: str, run: RunRecord) -> tuple[str, list[Findin
         return "no digests in them (an older version, started by hand, or scrubbed)", []
     if any(f"{run_name}/{name}" not in point.names for name in run.sources):
         return "files of their launches are missing", []
-    contents = {name: _with_digest(point.read(f"{run_name}/{name}"), sha256) for name, sha256 in run.sources.items()}
+    try:
+        files = {name: point.read(f"{run_name}/{name}") for name in run.sources}
+    except RecordError as error:
+        return f"files of their launches cannot be read ({error})", []
+    contents = {name: _with_digest(content, run.sources[name]) for name, content in files.items()}
     if wrong := [name for name, content in contents.items() if content is None]:
         return "", [changed(place, f"{wrong[0]}: SHA-256 {run.sources[wrong[0]][:12]}", "the file has another")]
     if run.schema_version != SCHEMA_VERSION:
         return f"only the kit that wrote version {run.schema_version} makes them again; all digests agree", []
     try:
         remade = _remade(run, {name: content for name, content in contents.items() if content is not None})
-    except (*DAMAGED, RecordError) as error:
+    except DAMAGED as error:
         return "", [changed(place, "a record", f"none can be made of its files: {error}")]
     stated, written = ({**msgspec.to_builtins(one), **dict.fromkeys(_OF_THE_FILE)} for one in (run, remade))
     differ = [*_differences(stated, written)]

@@ -1,6 +1,7 @@
 """What is said of changed, removed, repeated and exchanged launches; and of honest misfortunes."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -203,6 +204,8 @@ def test_an_archive_without_parts(results):
     for path in [*results.rglob("*.jsonl"), *results.rglob("run.json")]:
         path.unlink()
     notes_only(results, "not_verifiable note 6 of 6 records: files of their launches are missing; 6 of 6 records: no l")
+    (finding,) = verify.verify(verify.in_archive(packed(results)))
+    assert (finding.rule, finding.severity) == ("not_verifiable", "note")
 
 
 @pytest.mark.parametrize("ends", ["killed", "no room"])
@@ -257,6 +260,30 @@ def test_a_rank_that_wrote_on_after_its_record(results):
     with (home(results) / "r1" / "rank-1.host0.7.jsonl").open("a") as file:
         file.write('{"notes": ["late"]}\n')
     assert found(results) == []
+
+
+def test_what_is_no_regular_file_is_not_read(results):
+    """A pipe without a writer would block."""
+    for path in (home(results) / ledger.NAME, home(results) / "r1" / "rank-1.host0.7.jsonl"):
+        path.unlink()
+        os.mkfifo(path)
+    notes_only(results, "1 of 6 records: files of their launches are missing; 3 of 6 records: no ledger")
+
+
+@pytest.mark.parametrize("text", ["[]", "[" * 100_000, '{"config": 5}', '{"config": {}, "plan": 3}'])
+def test_a_file_that_is_made_to_break_the_reader(results, text):
+    path = home(results) / "r1" / "run.json"
+    path.write_text(text)
+    rewritten(home(results) / "r1" / RECORD_NAME, lambda run: run.sources.update({"run.json": files.digest(path)}))
+    (home(results) / "r2" / "rank-0.host0.7.jsonl").write_text(text)
+    assert {rule for rule, severity, _ in found(results) if severity == "serious"} == {"record_changed"}
+
+
+def test_a_record_elsewhere_is_verified_by_the_files_in_its_folder(results, tmp_path):
+    alone = tmp_path / "elsewhere" / "mine"
+    shutil.copytree(home(results) / "r1", alone)
+    (finding,) = verify.verify(verify.on_disk([str(alone / RECORD_NAME)]))
+    assert finding.stated == "1 of 1 records: no ledger: launches that were dropped do not show"
 
 
 def test_records_without_digests(tmp_path):
