@@ -77,7 +77,6 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
     are the run on fewest ranks of its curve, and any stated as 1. Tables with rates are left to `stated_speedup`.
     """
     times = [name for name in TIMES if name in _stated(table)]
-    other_times = any("a part of the time" in note for note in table.notes)
     for name in ("speedup", "efficiency"):
         if name not in table.runs or "images_per_s" in table.runs:
             continue
@@ -101,7 +100,7 @@ def speedup_from_times(table: UserTable) -> Iterator[Finding]:
                     "The times beside it give another one, over the run on fewest ranks or one that is stated as 1."
                 )
                 grade = graded(off)
-                if other_times:
+                if table.unread_times:
                     grade, meaning = "note", f"{meaning} It may follow from the columns of times that are not used."
                 yield finding(_at(run), grade, f"{name} {run[name]:g}", f"{nearest:.4g}", off, meaning)
 

@@ -110,6 +110,7 @@ class Assembly:
             texts["setting"] = (texts.get("setting", pd.Series("", self.values.index)) + " " + labels).str.strip()
         self.values = self.values.assign(**{name: cells.to_numpy(object) for name, cells in texts.items()})
         named = {column.number for column in columns if column.name in NAMES or column.text in self._settings_read}
+        self.unread_times = any(column.name == "time" or column.header.why == headers.PART for column in columns)
         self.unused = [c for c in columns if c.number not in named and c.text and c.name not in ("rate", "batch")]
 
     def _add(self, texts: dict[str, pd.Series], column: Column, name: str, why: str) -> None:

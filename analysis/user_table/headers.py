@@ -125,6 +125,7 @@ def named(text: str, value: str, unit: Unit | None = None, by_user: bool = True)
     return Header(text, "" if name == UNUSED else name, unit, "as COLUMNS says" if by_user else "", by_user)
 
 
+PART = "a part of the time"
 # Words of a header that is plainly something else than a size or a speed, by the reason.
 _NOT_USED = {
     "not measured": r"ideal|theoretical|expected|perfect|linear|target|predicted|est(?:imated)?|projected|est\. .*",
@@ -136,7 +137,7 @@ _NOT_USED = {
         r"v?ram|memory|mem|[gm]i?b|bandwidth|(?:bus)?bw|mfu|hfu|util\w*|usage|power|watts?|energy|joules?|cost|price"
         r"|usd|temperature|capacity|gb/s|[gtp]flops?/gpu"
     ),
-    "a part of the time": (
+    PART: (
         r"comm(?:s|unication)?|sync\w*|all-?reduce|forward|backward|fwd|bwd|i/?o|overhead|loading|preprocess\w*|eval\w*"
         r"|validation|val|infer\w*|test|broadcast|comput(?:e|ation|ing)|checkpoint\w*|wait\w*|idle|compil\w*|p\d\d"
         r"|latency (?:p\d\d|\(p\d\d\))|warm ?-?up|serial"

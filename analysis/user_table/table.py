@@ -26,7 +26,8 @@ class UserTable:
     runs: one row a run, with `file`, `line` and `place` (line and column), the columns of `headers.NAMES` that it has
     (text; numbers, NaN if not known), `work`, the unit that a rate counts, and `scaling`, "strong" or "weak" if the
     times are those of equal work in all, or of each rank, else "". rounding: the same numbers' half units. published:
-    the rows of a file that is a tidy table (analysis.table.schema), else None. notes: on omissions.
+    the rows of a file that is a tidy table (analysis.table.schema), else None. notes: on omissions. unread_times:
+    whether columns of times are not used.
     """
 
     path: str
@@ -36,6 +37,7 @@ class UserTable:
     notes: tuple[str, ...] = ()
     published: pd.DataFrame | None = None
     title: str | None = None
+    unread_times: bool = False
 
     @property
     def scales(self) -> bool:
@@ -142,7 +144,8 @@ def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> Us
     runs = runs.fillna({name: "" for name in runs if name in (*TEXT, "work", "scaling")})
     readings = {(reading.header, reading.name): reading for part in reversed(parts) for reading in part.readings[::-1]}
     all_notes = dict.fromkeys([*(note for part in parts for note in part.notes), *notes])
-    return UserTable(path, runs, rounding, tuple(readings.values())[::-1], tuple(all_notes))
+    unread_times = any(part.unread_times for part in parts)
+    return UserTable(path, runs, rounding, tuple(readings.values())[::-1], tuple(all_notes), unread_times=unread_times)
 
 
 def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
@@ -161,4 +164,6 @@ def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:
     assembly.scopes()
     runs, rounding, readings = assembly.result()
     title = None if grid.log else grid.title
-    return UserTable(grid.rows[0].source, runs, rounding, tuple(readings), tuple(assembly.notes), title=title)
+    return UserTable(
+        grid.rows[0].source, runs, rounding, tuple(readings), tuple(assembly.notes), None, title, assembly.unread_times
+    )
