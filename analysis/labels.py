@@ -20,6 +20,12 @@ _NAMES = {
 }  # fmt: skip
 
 
+def rate_unit(rows: pd.DataFrame) -> str:
+    """Return the unit of the rates of these rows: images/s, or what users' programs count; several are "work/s"."""
+    units = rows.loc[rows["quantity"].eq("images_per_s"), "unit"].unique()
+    return str(units[0]) if len(units) == 1 else "work/s" if len(units) else "images/s"
+
+
 def name(model: object) -> str:
     """Return a model's name as papers write it."""
     return _NAMES.get(str(model), str(model))

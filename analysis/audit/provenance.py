@@ -120,7 +120,7 @@ def missing_provenance(run: RunRecord, path: str) -> Iterator[Finding]:
         and environment.hosts
         and all(host.cpu_model and host.kernel for host in environment.hosts),
         "how the hosts were set": environment and all(host.state for host in environment.hosts),
-        "the versions": environment and environment.versions,
+        "the versions": run.program or (environment and environment.versions),
         "the variables": environment and environment.variables,
     }
     if missing := [name for name, value in parts.items() if not value]:

@@ -230,7 +230,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
         if axis and axis not in _AXES_WITH_COLUMN:
             row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
     row |= {"rounds": point.rounds or "", "launches": point.launches}
-    row["images/s"] = point.numbers["images_per_s"].text()
+    row[labels.rate_unit(point.runs)] = point.numbers["images_per_s"].text()
     for name in ("compute", "link"):
         row[f"of the\n{name} limit"] = _ratio(point.numbers.get(f"{name}_limit_fraction"))
     for quantity, header in _ENERGY.items():

@@ -54,7 +54,7 @@ def _throughput(points: Points) -> Figure:
     plots.draw(axes, lines)
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _axis_label(over))
-    plots.logarithmic(axes, "throughput [images/s]")
+    plots.logarithmic(axes, f"throughput [{labels.rate_unit(points.local)}]")
     plots.draw_bounds(axes, points.local, over)
     return plots.legend(fig, labels.figure_note(points.local))
 

@@ -30,7 +30,7 @@ def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> F
     x_axis(axes)
     axes.set_ylim(0)
     plots.draw_bounds(axes, local, column)
-    axes.set_ylabel("throughput [images/s]")
+    axes.set_ylabel(f"throughput [{labels.rate_unit(local)}]")
     return plots.legend(fig, labels.figure_note(local))
 
 

@@ -201,7 +201,9 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
         else:  # made once for a point, not for each of its values
             columns[column.name] = _typed(column, shared[column.name]).array.take(point_of_row)
     unit = {name: definition.unit for name in columns["quantity"].unique() if (definition := schema.quantity(name))}
-    columns["unit"] = columns["quantity"].map(unit).astype("str")
+    usual = pd.Series(columns["quantity"].map(unit)).astype("str")
+    own = pd.Series(columns["unit"], usual.index)  # of the rate of a user's program
+    columns["unit"] = usual.mask(usual.eq("images/s") & own.ne(""), own)
     return pd.DataFrame(columns, copy=False)
 
 

@@ -257,7 +257,8 @@ def _gpu(run: RunRecord) -> str:
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     config = run.config
     cpus = config["system"].get("cpu_quota_per_node")
-    trained = _training_columns(config) if config.get("allreduce_sweep") is None else {}
+    unit = (run.printed.unit if "/" in run.printed.unit else "1/s") if run.printed else ""
+    trained = _training_columns(config, unit) if config.get("allreduce_sweep") is None else {}
     return trained | {
         "source": "local",
         "report": "",
@@ -295,10 +296,10 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     }
 
 
-def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that a run without a model leaves blank; a user's program has only a name and batches."""
+def _training_columns(config: dict[str, Any], unit: str) -> dict[str, Any]:
+    """Return the columns that a run without a model leaves blank; a user's program has a name, a unit and batches."""
     if program := config.get("program"):
-        return {"model": program["name"]} | _program_batch(config, program.get("scaling"))
+        return {"model": program["name"], "unit": unit} | _program_batch(config, program.get("scaling"))
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],

@@ -321,7 +321,7 @@ def check(table: pd.DataFrame, source: str = "table") -> pd.DataFrame:
         if definition is None:
             problems.append(f"quantity '{name}' is not known{_like(str(name), QUANTITIES)}")
             continue
-        own = rows["report"].eq("") & rows["unit"].str.endswith("/s") & (definition.unit == "images/s")  # as tokens/s
+        own = rows["report"].eq("") & rows["unit"].str.contains("/") & (definition.unit == "images/s")  # as tokens/s
         units = sorted(set(rows.loc[~own, "unit"]) - {definition.unit})
         if units:
             problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{definition.unit}'")

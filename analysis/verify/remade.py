@@ -68,6 +68,8 @@ def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     assignment = msgspec.json.decode(contents[ASSIGNMENT], type=protocol.Assignment)
     rank_parts = [parts.loads(content) for name, content in contents.items() if name != ASSIGNMENT]
     config = _within(assignment.config, run.config)
+    if run.program:  # the kit's exchange is not its own: train/config/identity.py
+        config["distribution"] = run.config["distribution"]
     if "rounds_end_s" in config:  # the record has it beside its configuration
         config["rounds_end_s"] = run.config["rounds_end_s"]
     end = JobEnd(

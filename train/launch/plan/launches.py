@@ -257,7 +257,7 @@ def _others_text(launches: Sequence[Outcome]) -> str:
     shares = [max(0.0, cores.busy_s - cores.own_s + cores.steal_s) / cores.wall_s for cores in used]
     if not shares or max(shares) < _LITTLE:
         return ""
-    least, most = (f"{100 * share:.2g}" for share in (min(shares), max(shares)))
+    least, most = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
     return f"others took {most if least == most else f'{least} to {most}'} % of a core meanwhile"
 
 

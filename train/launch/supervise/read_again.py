@@ -3,13 +3,14 @@
 import shutil
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from train.config.checks import ConfigError
 from train.config.identity import resolved, values
 from train.launch.plan.runs import Point, Run
 from train.program import reading
-from train.record import files, ledger, protocol, summary
-from train.record.parts import PartWriter
+from train.record import files, ledger, parts, protocol
+from train.record.parts import JobEnd, PartWriter, assemble
 from train.record.printed import RateError, printed_rate
 from train.record.record import RECORD_NAME, RecordError, RunRecord, dumps, load
 
@@ -42,15 +43,21 @@ def _read_again(run: Run) -> bool:
     made, generation = files.new_run(run.home, run.repeat)
     for path in (log, *protocol.part_paths(folder)):
         shutil.copyfile(path, made / path.name)
-    for path in protocol.part_paths(made, 0):
-        PartWriter(path, printed=rate, failure=None, finished=True)
+    for path in protocol.part_paths(made):
+        PartWriter(path, failure=None, finished=True, **({} if protocol.rank_of(path) else {"printed": rate}))
     assignment = protocol.read_assignment(folder)
-    identity = assignment.identity | {"generation": generation}
-    protocol.write_assignment(made, replace(assignment, config=values(run.point.config), identity=identity))
-    record = replace(earlier, config=config, printed=rate, status="complete", failure=None, generation=generation)
-    record.summary = summary.record_summary(record)
-    record.ledger_line = ledger.begin(made, run.repeat, generation)
-    record.sources = {name: files.digest(made / name) for name in earlier.sources}
+    command = ["python", "-m", "train", *run.point.overrides]
+    identity = assignment.identity | {"generation": generation, "command": command}
+    assignment = replace(assignment, config=values(run.point.config), identity=identity)
+    protocol.write_assignment(made, assignment)
+    end = JobEnd(
+        started_at=datetime.fromisoformat(earlier.started_at).timestamp(),
+        job_s=earlier.job_s,
+        cores_shared=earlier.cores_shared,
+        sources={name: files.digest(made / name) for name in earlier.sources},
+        ledger_line=ledger.begin(made, run.repeat, generation),
+    )
+    record = assemble(parts.read(made), parts.identity(assignment, config), end)
     files.write_once(made / RECORD_NAME, dumps(record))
     ledger.end(made, run.repeat, generation, record.status)
     return True
