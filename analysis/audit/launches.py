@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -41,12 +40,7 @@ class Launch:
     repeat: int
     rounds: int  # the fewest of an arm
     speedups: dict[str, Number] = field(compare=False)  # of each arm in rounds, in this launch
-    cores: frozenset[tuple[str, int]]  # to which its ranks were bound, with their hosts
     order: PlanPosition | None  # its position in the plan of the launcher, which makes one run after the other
-    planned: int  # launches of its point; 0: not known
-    compete: bool  # launches of a point that is significantly slower are not made
-    began_at: float | None  # seconds since the epoch; None: not known
-    job_s: float
     model: tuple[str, int]  # its name and the size of its images
     work: tuple[Any, ...]  # operations and gradient bytes; empty: not counted
     lacks: tuple[str, ...]  # what its record does not have, with the rules that need it
@@ -82,12 +76,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         repeat=run.repeat,
         rounds=min(map(len, ratios_by_arm.values()), default=0),
         speedups={name: median for name, median in medians.items() if median.has_interval},
-        cores=frozenset((rank.host, core) for rank in run.ranks for core in rank.cores),
         order=run.order,
-        planned=measure.get("repeats", 0),
-        compete=measure.get("compete", False),
-        began_at=_began_at(run),
-        job_s=run.job_s,
         model=(run.config.get("model", {}).get("name", ""), run.config.get("model", {}).get("image_size", 0)),
         work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
         lacks=_lacks(run),
@@ -111,13 +100,6 @@ def _lacks(run: RunRecord) -> tuple[str, ...]:
         "its order in a plan (one_plan)": run.order is not None,
     }
     return tuple(name for name, present in has.items() if not present)
-
-
-def _began_at(run: RunRecord) -> float | None:
-    try:
-        return datetime.fromisoformat(run.started_at).timestamp()
-    except ValueError:
-        return None
 
 
 def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:

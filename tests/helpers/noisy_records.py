@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from tests.helpers.run_records import WEAK, make_record, make_rounds
 from train.record import rounds as in_rounds
 from train.record.parts import Identity, JobEnd, RankPart, assemble
-from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, PlanPosition, RunRecord, Window
+from train.record.record import AllreduceTimes, CoreUse, Epoch, RunRecord, Window
 
 CYCLE_S = 0.02
 _STARTED_AT = 1_764_000_000.0
@@ -188,30 +187,6 @@ def with_counters(
 
 def _ticks(time_s: float) -> float:
     return round(time_s * 100) / 100
-
-
-def study(rng: Rng) -> list[RunRecord]:
-    """Return a weak scaling study: three repeats of two points, and two launches in rounds, one after another.
-
-    The runs of a repeat are in random order. The second repeat of the second point has a failed run before it.
-    """
-    runs: list[RunRecord] = []
-    for repeat in range(3):
-        repeat_runs = [launch(rng, nodes, steps=20, repeat=repeat, generation=1) for nodes in (1, 2)]
-        if repeat < 2:
-            repeat_runs.append(rounds(rng, number=12, repeat=repeat, generation=1, **{"measure.repeats": 2}))
-        runs += [repeat_runs[index] for index in rng.permutation(len(repeat_runs))]
-    for position, run in enumerate(runs):
-        run.order = PlanPosition(0, position, len(runs))
-    again = next(run for run in runs if (run.point, run.repeat) == ("resnet50_nodes=2", 1))
-    failed = make_record(nodes=2, steps=20, repeat=1, generation=1, failure=Failure("killed by signal 9", rank=1))
-    again.generation, failed.order = 2, again.order
-    runs.insert(runs.index(again), failed)
-    at_s = _STARTED_AT
-    for run in runs:
-        run.started_at = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
-        at_s += run.job_s + float(rng.uniform(2, 10))
-    return [run if run.failure else with_counters(rng, run) for run in runs]
 
 
 KINDS: dict[str, Callable[..., RunRecord]] = {
