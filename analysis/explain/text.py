@@ -135,11 +135,12 @@ def _speed(explained: Explanation) -> Iterator[str]:
         return
     used = explained.points.loc[explained.points["used"], SPEED]
     off = metrics.change_fraction(implied.value, measured)
+    agree = "they agree" if implied.contains(measured) else "these runs are too few to show which is right"
     yield (
         "Without the level of the measured speeds the wall times imply "
         f"{implied.text('.3g', 'images/s a rank')}; measured were {used.min():.3g} to {used.max():.3g}, the median, "
         f"{measured:.4g}, {abs(off):.1%} {'more' if off > 0 else 'less'}: "
-        f"{'they contradict each other' if explained.model is FACTOR else 'they agree'}."
+        f"{'they contradict each other' if explained.model is FACTOR else agree}."
     )
 
 

@@ -51,6 +51,12 @@ def test_the_sentences_about_other_points(points, sentence):
     assert re.search(sentence, " ".join(sentences(points)))
 
 
+def test_speeds_far_from_the_wall_times_of_three_runs_are_not_said_to_agree():
+    """The wall times imply 50 images/s: three runs are too few to contradict the speeds."""
+    last = sentences(curve([1, 2, 4], [40, 20, 10], [12.0, 8.0, 6.0], 10, 100.0))[-1]
+    assert last.endswith("these runs are too few to show which is right.")
+
+
 def test_a_speedup_is_above_the_ideal_only_beyond_its_noise():
     """4.06 on 4 times the ranks is no finding; nor is a speedup whose interval holds the ideal."""
     assert "above the ideal" not in " ".join(sentences(POINTS.assign(**{SPEED: [100, 100, 101.5, 100, 100]})))
