@@ -24,7 +24,7 @@ COMMANDS = {
     "report": ("draw", "one HTML page with everything; it needs no network"),
     "bundle": ("bundle", "records, figures and page in one archive, for an artifact reviewer"),
     "bundle-check": ("bundle_check", "is an archive that bundle made whole, and who signed it"),
-    "proposal": ("draw", "one or two pages for an application for compute time: PDF and HTML"),
+    "proposal": ("draw", "one or two pages for an application for compute time"),
     "evaluate": ("appendix", "a reviewer's report on an archive: each claim reproduced or not"),
     "appendix": ("appendix", "the artifact appendix, from its data"),
     "explain": ("explain", "split wall times into a fixed cost and a cost per step"),

@@ -154,7 +154,7 @@ def declare_proposal(parser: argparse.ArgumentParser) -> None:
 
 
 def run_proposal(options: argparse.Namespace) -> int:
-    """Write proposal.pdf and proposal.html, and print the conclusions; returns the exit status."""
+    """Write proposal.html, and print the conclusions; returns the exit status."""
     from analysis import proposal as contents
 
     if options.runs < 1:
@@ -167,22 +167,21 @@ def run_proposal(options: argparse.Namespace) -> int:
         content = contents.proposal(study, experiments, options.threshold, plan, options.to, options.models or ())
     except TableError as error:
         raise TableError(f"{options.results}: {error}") from error
-    pages = write_proposal(content, options.out)
+    write_proposal(content, options.out)
     for curve in content.curves:
         print(contents.sentence(curve, content.threshold))
-    print(f"{options.out / 'proposal.pdf'} ({pages} pages), {options.out / 'proposal.html'}")
+    print(f"{options.out / 'proposal.html'}: to send, print it to a PDF from a browser (A4)")
     return 0
 
 
-def write_proposal(content: Proposal, folder: Path) -> int:
-    """Write the document into a folder; returns the pages of the PDF."""
+def write_proposal(content: Proposal, folder: Path) -> None:
+    """Write the document and its figure into a folder."""
     from analysis import proposal as contents
     from analysis.figures import files
     from analysis.figures import proposal as figure
     from analysis.page import proposal_page
 
-    sections, title = contents.sections(content), contents.title(content)
     files.save("proposal-scaling", partial(figure.draw, content), folder)
     svg = (folder / "proposal-scaling.svg").read_text()
-    write_whole(folder / "proposal.html", proposal_page(title, sections, svg).encode())
-    return figure.write_pdf(content, sections, title, folder / "proposal.pdf")
+    page = proposal_page(contents.title(content), contents.sections(content), svg)
+    write_whole(folder / "proposal.html", page.encode())
