@@ -98,7 +98,7 @@ def script_rate(setting: Setting) -> float:
             lines.append(line)
             marked_at |= {mark: time.perf_counter() for mark in (_BEGINS, _ENDS) if mark in line}
     if job.returncode or len(marked_at) < 2:
-        sys.exit(f"{setting.script} failed with status {job.returncode}:\n{''.join(lines[-20:])}")
+        sys.exit(f"{setting.script} failed with status {job.returncode}:\n{''.join(lines[-80:])}")
     return throughput(setting.batch * setting.ranks, setting.steps, marked_at[_ENDS] - marked_at[_BEGINS])
 
 
