@@ -218,7 +218,7 @@ test-images: setup-launch ## build all images, test what each is for, and print 
 	@$(KIT) containers/verify.py $${VARIANT:+"$$VARIANT"}
 
 .PHONY: test-gpu
-test-gpu: setup-launch ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
+test-gpu: setup-launch ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/clusters.md; CONTAINER=docker: in kit:cuda)
 	@$(KIT) containers/verify_gpu.py
 
 ##@ Check
