@@ -35,7 +35,8 @@ def run(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path
         errors = "".join(f"! {line}\n" for line in output.err.splitlines())
         out = _rounded(output.out) if JSON[1] in arguments else output.out
         lines = (line.rstrip() for line in f"$ {' '.join(arguments)}\n{out}{errors}".splitlines())
-        return "\n".join([*lines, *([f"exit status {status}"] if status else []), ""])
+        text = "\n".join([*lines, *([f"exit status {status}"] if status else []), ""])
+        return text.replace(f"{tmp_path}/", "")
 
     return printed
 
