@@ -4,7 +4,7 @@
 
 The loop runs on the last core for 10 s, then not for 10 s, and so on. Beside a rank it gets half of the core. The
 rounds of the launch without it give the truth. The median of the rounds that count, which are selected by the kernel's
-counters alone, must lie in its interval. docs/statistics.md has the result.
+counters alone, must lie in its interval. docs/validation.md has the result.
 """
 
 from __future__ import annotations

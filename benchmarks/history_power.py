@@ -2,7 +2,7 @@
 
     python -m benchmarks.history_power [--studies 2000]
 
-Prints the table of docs/history.md. A study has six points with three quantities each, a throughput, a wall time and
+Prints the table of docs/validation.md. A study has six points with three quantities each, a throughput, a wall time and
 a job time, measured by some launches on each of some sessions; on the newest one all are slower by a factor, or the
 job times alone, as where a file system is slow. Launches scatter, and so do sessions (one factor for all values of a
 session, as a machine has good and bad days).

@@ -2,7 +2,7 @@
 
     python -m benchmarks.identical_pairs [--pairs 2000]
 
-Prints a table of docs/statistics.md. Each pair is two sets of launches of the same curves on one machine. Launches
+Prints a table of docs/validation.md. Each pair is two sets of launches of the same curves on one machine. Launches
 differ by a lognormal factor, and so do the rounds within them. At most 5 in 100 may be called different.
 """
 

@@ -2,7 +2,7 @@
 
 Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The launcher uses
 them to stop, and the analysis shows them: this is their only definition. `benchmarks/coverage.py` simulates how often
-they hold the truth; docs/statistics.md has the table.
+they hold the truth; docs/validation.md has the table.
 """
 
 import bisect
