@@ -83,7 +83,7 @@ def on_disk(records: Iterable[str]) -> list[Point]:
         folders |= {path.parent: "*" for path in experiment.glob(f"*/*/{ledger.NAME}")}
     return [
         Point(
-            str(folder),
+            _path_as_given(folder),
             frozenset(
                 path.relative_to(folder).as_posix()
                 for path in (folder / ledger.NAME, *folder.glob(f"{runs}/*"))
@@ -93,6 +93,13 @@ def on_disk(records: Iterable[str]) -> list[Point]:
         )
         for folder, runs in sorted(folders.items())
     ]
+
+
+def _path_as_given(folder: Path) -> str:
+    """Return the path of a point, relative to the working folder if it is in a folder of results below that."""
+    here = Path.cwd()
+    relative = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    return str(relative if len(relative.parts) > 2 else folder)
 
 
 def in_archive(files: Mapping[str, bytes]) -> list[Point]:
