@@ -7,7 +7,7 @@ Training has images/s, the speedup over the smallest point, wall time and job ti
 smallest message, which shows the latency, and the bus bandwidth of the largest.
 
 Each point has a verdict: its newest launches are compared with those before, or with a reference.
-`benchmarks/history_power.py` simulates how often the verdicts are wrong and what they detect; docs/validation.md has it.
+`benchmarks/history_power.py` simulates how often the verdicts are wrong; docs/validation.md has the result.
 """
 
 from __future__ import annotations
