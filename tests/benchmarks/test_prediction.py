@@ -32,7 +32,7 @@ def test_noise_that_is_not_learned_would_show():
 @pytest.mark.slow
 def test_the_page_has_the_table_of_public_curves_as_it_is():
     """Cells are compared without the spaces that align columns."""
-    lines = (ROOT / "docs/prediction.md").read_text().splitlines()
+    lines = (ROOT / "docs/validation.md").read_text().splitlines()
     page = [[cell.strip() for cell in line.split("|")] for line in lines]
     rows = list(prediction.public(prediction.all_checks(calibration.published_curves(Study().published))))
     assert {"BSC", "dgx-1", "ec2", "DLPerf", "all"} < {row["curves"] for row in rows}

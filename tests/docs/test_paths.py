@@ -30,6 +30,12 @@ def paths(page: Path) -> set[str]:
     return {path.rstrip(".") for path in result if Path(path).stem not in EXAMPLES}
 
 
+def anchors(page: Path) -> set[str]:
+    """The names by which a link finds the headings of a page."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def targets() -> set[str]:
     """The targets of the Makefile, experiments included."""
     named = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -45,8 +51,10 @@ def test_paths_exist(page):
 def test_links_and_images_exist(page):
     text = page.read_text()
     linked = [*re.findall(r"\]\(([^)\s]+)\)", text), *re.findall(r'src="([^"]+)"', text)]
-    local = [link.partition("#")[0] for link in linked if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    local = [link.partition("#")[::2] for link in linked if "://" not in link]
+    assert [link for link, _ in local if not (page.parent / link).exists()] == []
+    sections = [(page.parent / link if link else page, name) for link, name in local if name]
+    assert [(file.name, name) for file, name in sections if name not in anchors(file)] == []
 
 
 @each_page
