@@ -77,11 +77,10 @@ def appendix_text(appendix: Appendix, style: str) -> str:
         for number, step in enumerate(appendix.steps, 1)
     ]  # fmt: skip
     experiments = [_experiment_row(appendix, number, e) for number, e in enumerate(appendix.experiments)]
-    measured = [
-        {"command": f"`{command}`", "minutes": f"{took.minutes:.2g}", "on": took.date,
-         "machine": f"{took.cores} cores of {took.cpu}", "commit": took.commit[:12]}
-        for command, took in sorted(appendix.minutes.items())
-    ]  # fmt: skip
+    measured: dict[tuple[str, str, str], list[str]] = {}
+    for command, took in sorted(appendix.minutes.items()):
+        origin = (took.date, f"{took.cores} cores of {took.cpu}", took.commit[:12])
+        measured.setdefault(origin, []).append(f"`{command}` {took.minutes:.2g}")
     return _environment().get_template(f"appendix-{style}.md.j2").render(
         steps=steps,
         experiments=experiments,
@@ -89,7 +88,10 @@ def appendix_text(appendix: Appendix, style: str) -> str:
         outputs=[_output_row(number, e) for number, e in enumerate(appendix.experiments)],
         claims=[_claim_row(appendix, number, c) for number, c in enumerate(appendix.claims) if c.experiment],
         checks=_check_rows(appendix),
-        measured=measured,
+        measured=[
+            {"on": date, "machine": machine, "commit": commit, "minutes": ", ".join(commands)}
+            for (date, machine, commit), commands in sorted(measured.items())
+        ],
         table=markdown_table,
     )  # fmt: skip
 
