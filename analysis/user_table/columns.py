@@ -54,7 +54,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Return whether all its cells are numbers, or blank."""
-        filled = [cell for cell in self.cells if numbers.parse(cell) != numbers.Missing("")]
+        filled = [cell for cell in self.cells if cell.strip() and numbers.parse(cell) != numbers.Missing("")]
         return bool(filled) and all(map(numbers.is_number, filled))
 
     @property

@@ -60,7 +60,7 @@ def parse(text: str, mark: str = ".") -> Cell:
     """Return one cell as a number, with this mark before decimals."""
     text = _plain(text)
     if text in _BLANK:
-        return Missing("")
+        return Missing("" if text else "empty")
     if text.lower() in _NOT_MEASURED or len(text) > _LONGEST:
         return Missing(f"'{text[:20]}' is not measured")
     if clock := _CLOCK.fullmatch(text):

@@ -55,7 +55,9 @@ def test_a_command_opens_each_record_once(results, tmp_path):
         process.join()
         assert process.exitcode == 0, command
         times = 2 if command[0] in ("report", "audit") else 1  # the second time as bytes, to verify its digest
-        assert sorted(log.read_text().splitlines()) == sorted([*map(str, record_files(results.folder))] * times), command
+        assert sorted(log.read_text().splitlines()) == sorted([*map(str, record_files(results.folder))] * times), (
+            command
+        )
 
 
 def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):

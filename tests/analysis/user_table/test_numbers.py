@@ -60,7 +60,7 @@ def test_ranges(text, value, low, high):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", ""),
+        ("", "empty"),
         ("-", ""),
         ("OOM", "'OOM' is not measured"),
         ("fast", "'fast' is not a number"),
