@@ -16,7 +16,6 @@ import msgspec
 
 from analysis import TableError, claims
 from analysis.claims import Claim, Judged
-from analysis.claims.checks import CHECKS
 from analysis.documents import tally
 
 FOLDER = Path(__file__).parent
@@ -93,12 +92,6 @@ class Appendix:
 def label(index: int, letter: str) -> str:
     """Return the label of the claim or experiment with this index, as C1 or E1."""
     return f"{letter}{index + 1}"
-
-
-def code_of(claim: Claim) -> str:
-    """Return the function that decides a claim, as FILE:FUNCTION."""
-    check = CHECKS[claim.check].judge
-    return f"{check.__module__.replace('.', '/')}.py:{check.__name__}"
 
 
 def read(data: Path = DATA, minutes: Path = MINUTES) -> Appendix:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis.appendix import Appendix, Evaluation, Experiment, code_of, label
+from analysis.appendix import Appendix, Evaluation, Experiment, label
 from analysis.claims import Claim
-from analysis.claims.checks import CHECKS
 from analysis.documents import markdown_table
 
 STYLES = ("sc", "eurosys")
@@ -60,15 +59,6 @@ def _claim_row(appendix: Appendix, number: int, claim: Claim) -> dict[str, str]:
     }
 
 
-def _check_rows(appendix: Appendix) -> list[dict[str, str]]:
-    used = {claim.check: code_of(claim) for claim in appendix.claims}
-    return [
-        {"check": f"`{name}`", "rule": check.rule, "code": f"`{used[name]}`"}
-        for name, check in CHECKS.items()
-        if name in used
-    ]
-
-
 def appendix_text(appendix: Appendix, style: str) -> str:
     """Return the appendix in one of STYLES."""
     steps = [
@@ -87,7 +77,6 @@ def appendix_text(appendix: Appendix, style: str) -> str:
         shows=[experiment.shows for experiment in appendix.experiments],
         outputs=[_output_row(number, e) for number, e in enumerate(appendix.experiments)],
         claims=[_claim_row(appendix, number, c) for number, c in enumerate(appendix.claims) if c.experiment],
-        checks=_check_rows(appendix),
         measured=[
             {"on": date, "machine": machine, "commit": commit, "minutes": ", ".join(commands)}
             for (date, machine, commit), commands in sorted(measured.items())
