@@ -89,6 +89,7 @@ class _Run:
     config_hash: str
     arm: _Arm
     provenance: dict[str, str]
+    record: str = ""  # its checksum; "": a row of a table
 
     @property
     def measured_alike(self) -> tuple[str, ...]:
@@ -138,7 +139,7 @@ def _runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
         values = provenance(run)
         for name, arm in arms[record_path].items():
             point = f"{run.point}, {name}" if name else run.point
-            runs.append(_Run(run.experiment, point, run.config_hash, arm, values))
+            runs.append(_Run(run.experiment, point, run.config_hash, arm, values, run.sha256))
     if not runs:
         reason = f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
         reason = reason if path.exists() else "does not exist"
@@ -330,13 +331,20 @@ def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
 def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
     """Compare the records, or the user's table, in the folder or file `a` with those in `b`.
 
-    columns: the meaning of headers of tables (COLUMNS). Raises TableError without a complete run.
+    columns: the meaning of headers of tables (COLUMNS). Raises TableError without a complete run, and if both hold the
+    same measurements.
     """
+    if a.is_file() and b.is_file() and a.read_bytes() == b.read_bytes():
+        raise TableError(f"{a} and {b} are the same table: there is nothing to compare")
     (runs_a, skipped_a), (runs_b, skipped_b) = _runs(a, columns), _runs(b, columns)
+    records_a, records_b = ({run.record for run in runs} - {""} for runs in (runs_a, runs_b))
+    both = records_a & records_b
+    if both and records_a == records_b:
+        raise TableError(f"{a} and {b} hold the same {counted(len(both), 'record')}: there is nothing to compare")
     works = [{run.provenance.get(_WORK, "images") for run in runs} for runs in (runs_a, runs_b)]
     if works[0] != works[1]:
-        counted = [" and ".join(sorted(work)) for work in works]
-        raise TableError(f"{b}: its rates count {counted[1]}, those of {a} {counted[0]}: give tables of one unit")
+        units = [" and ".join(sorted(work)) for work in works]
+        raise TableError(f"{b}: its rates count {units[1]}, those of {a} {units[0]}: give tables of one unit")
     scatter = _scatter(runs_a, runs_b)
     pairs, alone = _pairs(runs_a, runs_b)
     paired = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
@@ -344,5 +352,9 @@ def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
         ratios=holm_corrected([ratio for pair in pairs for ratio in _ratios(*pair, scatter)], ratio_verdict),
         differences=differences(*paired),
         alone=alone,
-        left_out=[f"A: {line}" for line in skipped_a] + [f"B: {line}" for line in skipped_b],
+        left_out=[
+            *([f"{counted(len(both), 'record')} are in both: A and B are not independent"] if both else []),
+            *(f"A: {line}" for line in skipped_a),
+            *(f"B: {line}" for line in skipped_b),
+        ],
     )

@@ -110,7 +110,7 @@ def sets_sections(compared: SetComparisons, a: Path, b: Path) -> tuple[list[Sect
     return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", differences)], {
         "How": how,
         "Not compared": compared.alone,
-        "Left out": compared.left_out,
+        "Notes": compared.left_out,
     }
 
 

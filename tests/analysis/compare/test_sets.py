@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from analysis.__main__ import main
@@ -137,16 +139,26 @@ def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
 
 @pytest.mark.slow
 def test_a_disturbed_control_is_named_and_not_judged(a, b):
-    for results in (a, b):  # without allreduce 29 % slower than one node
-        save(make_rounds([(0.5, 0.8, 0.7)] * 12, **QUOTA), results.folder)
+    for results, day in ((a, 1), (b, 2)):  # without allreduce 29 % slower than one node
+        save(replace(make_rounds([(0.5, 0.8, 0.7)] * 12, **QUOTA), started_at=f"2026-11-0{day}"), results.folder)
     result = [ratio for ratio in compare(a, b).ratios if "2 nodes" in ratio.point]
     assert {ratio.verdict for ratio in result} == {"not decidable"}
     assert all("A: without allreduce 2 nodes -29 % off one alone" in ratio.note for ratio in result)
 
 
 def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
-    for results in (a, b):
-        curve_in_rounds(results.folder)
+    curve_in_rounds(a.folder)
+    curve_in_rounds(b.folder, seed=1)
     times = {(ratio.point, ratio.by) for ratio in compare(a, b).ratios if ratio.by != "throughput"}
     points = ("resnet50_nodes=1", "resnet50-rounds, 2 nodes, batch 8")
     assert times == {(point, by) for point in points for by in ("wall time", "job time")}
+
+
+def test_copies_of_the_same_records_are_not_compared(a, b, capsys):
+    for repeat in range(2):
+        a.add(repeat=repeat)
+        b.add(repeat=repeat)
+    assert main(["compare", f"A={a.folder}", f"B={b.folder}"]) == 2
+    assert f"{a.folder} and {b.folder} hold the same 2 records" in capsys.readouterr().err
+    b.add(repeat=2)
+    assert compare(a, b).left_out[0] == "2 records are in both: A and B are not independent"
