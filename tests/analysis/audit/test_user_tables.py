@@ -34,8 +34,9 @@ def test_a_plain_study_as_a_tidy_table(tmp_path):
     walls = tidy[tidy["quantity"].eq("wall_s")]
     assert walls["place"].tolist() == ["study.csv, line 2", "study.csv, line 3", "study.csv, line 4"]
     assert walls["repeat"].fillna(-1).tolist() == [-1, 0, 1]  # two runs of one configuration are repeats
-    assert "they are repeats here" in notes[0]
-    assert all(note.startswith("rules that ") for note in notes[1:])
+    assert notes[0].endswith("study.csv, line 4, column 'images_per_s_per_gpu': empty")
+    assert "they are repeats here" in notes[1]
+    assert all(note.startswith("rules that ") for note in notes[2:])
 
 
 def test_a_tidy_table_is_read_as_it_is(tmp_path):
