@@ -77,7 +77,7 @@ def target(tmp_path, monkeypatch, capfd):
         status = 0
         for step in steps(target, Variables(variables)):
             if step.command[0].startswith("train.tools"):  # ends its process
-                return run(sys.executable, "-m", *step.command)
+                return run(sys.executable, "-m", *step.command, variables={"PATH": os.environ["PATH"]})
             monkeypatch.setattr(sys, "argv", ["", *step.command[1:]])
             try:
                 runpy.run_module(step.command[0], run_name="__main__", alter_sys=True)
