@@ -331,16 +331,15 @@ def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
 def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
     """Compare the records, or the user's table, in the folder or file `a` with those in `b`.
 
-    columns: the meaning of headers of tables (COLUMNS). Raises TableError without a complete run, and if both hold the
-    same measurements.
+    columns: the meaning of headers of tables (COLUMNS). Raises TableError without a complete run.
     """
-    if a.is_file() and b.is_file() and a.read_bytes() == b.read_bytes():
-        raise TableError(f"{a} and {b} are the same table: there is nothing to compare")
     (runs_a, skipped_a), (runs_b, skipped_b) = _runs(a, columns), _runs(b, columns)
     records_a, records_b = ({run.record for run in runs} - {""} for runs in (runs_a, runs_b))
-    both = records_a & records_b
-    if both and records_a == records_b:
-        raise TableError(f"{a} and {b} hold the same {counted(len(both), 'record')}: there is nothing to compare")
+    both = counted(len(records_a & records_b), "record")
+    if records_a == records_b:
+        same = f"A and B hold the same {both}: they cannot differ" if records_a else ""
+    else:
+        same = f"{both} are in both: A and B are not independent" if records_a & records_b else ""
     works = [{run.provenance.get(_WORK, "images") for run in runs} for runs in (runs_a, runs_b)]
     if works[0] != works[1]:
         units = [" and ".join(sorted(work)) for work in works]
@@ -353,7 +352,7 @@ def compare(a: Path, b: Path, columns: str = "") -> SetComparisons:
         differences=differences(*paired),
         alone=alone,
         left_out=[
-            *([f"{counted(len(both), 'record')} are in both: A and B are not independent"] if both else []),
+            *([same] if same else []),
             *(f"A: {line}" for line in skipped_a),
             *(f"B: {line}" for line in skipped_b),
         ],

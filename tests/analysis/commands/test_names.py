@@ -31,7 +31,7 @@ WORKS = (
     *((name, "RESULTS={}") for name in ("figures", "tables", "audit", "claims", "compare", "history", "status")),
     *((name, "RESULTS={}") for name in ("report", "wandb-sync", "summary")),
     *((name, "FILE={}.csv") for name in ("audit", "table", "explain", "predict")),
-    ("diagnose", "EXPERIMENT=weak_scaling", "RESULTS={}"),
+    *(("compare", "A={}", "B={}"), ("diagnose", "EXPERIMENT=weak_scaling", "RESULTS={}")),
     *(("bundle", "RESULTS={}", "SCRUB=1"), ("bundle-check",)),
     *(("reference", "RESULTS={}", "NAME=here"), ("check-reference", "RESULTS={}", "NAME=here")),
     *(("weak-scaling", *DRY), ("weak-scaling", *DRY, *SLURM), ("weak-scaling", *DRY, "CONTAINER=podman")),
@@ -41,7 +41,6 @@ REFUSED = (  # with a message that has the name
     ("weak-scaling", *DRY, "CONTAINER=singularity"),
     ("reference", "RESULTS={}", "NAME={}"),
     ("proposal", "RESULTS={}"),  # one launch is no curve
-    ("compare", "A={}", "B={}"),  # the same records
     *((name, "FILE={}.csv") for name in ("bundle-check", "evaluate", "appendix")),
     ("doctor", "CONTAINER=podman", "IMAGE={}"),
     *((name, "DATASET=cifar10", "DATA_DIR={}") for name in ("data-check", "input-bench")),
