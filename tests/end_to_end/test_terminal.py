@@ -21,7 +21,13 @@ def program(folder: Path) -> list[str]:
     """Return the command that measures the program on one and two nodes, once each."""
     rate = r"RATE=samples/s: (\d+)"
     return make_command(
-        folder, "scaling", "NODES=2", f"COMMAND={PROGRAM}", rate, "REPEATS=2", "ARGS=measure.budget_s=1"
+        folder,
+        "scaling",
+        "NODES=2",
+        f"COMMAND={PROGRAM}",
+        rate,
+        "REPEATS=2",
+        "ARGS=measure.budget_s=1 program.scaling=weak",
     )
 
 
