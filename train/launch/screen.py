@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.constrain import Constrain
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.segment import Segment
@@ -193,12 +194,19 @@ class _TimeColumn(ProgressColumn):
         return Text(duration(elapsed_s) + (f" of {duration(max(all_s, elapsed_s))}" if all_s else ""))
 
 
-def progress_line(console: Console, runs: int) -> Progress:
-    """Return the line at the bottom of a terminal: the current run, how many are made, the time passed and expected."""
-    fixed = (MofNCompleteColumn(table_column=Column(no_wrap=True)), _TimeColumn(table_column=Column(no_wrap=True)))
-    columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
-    # Each refresh takes time from ranks that share the machine.
-    return Progress(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
+class ProgressLine(Progress):
+    """The line at the bottom of a terminal: the current run, how many are made, the time passed and expected."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        self._terminal = console  # Rich draws once before it has set its own
+        fixed = (MofNCompleteColumn(table_column=Column(no_wrap=True)), _TimeColumn(table_column=Column(no_wrap=True)))
+        columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
+        # Each refresh takes time from ranks that share the machine.
+        super().__init__(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
+
+    def get_renderable(self) -> RenderableType:
+        """Return the line; it leaves room for the echo of Ctrl-C, which would wrap a full line and leave it behind."""
+        return Constrain(super().get_renderable(), self._terminal.width - len("^C"))
 
 
 class Screen:
@@ -207,7 +215,7 @@ class Screen:
     def __init__(self, console: Console, queue: Queue) -> None:
         """Show the remarks before the first run."""
         self._console, self._queue = console, queue
-        self._line = progress_line(console, len(queue.runs))
+        self._line = ProgressLine(console, len(queue.runs))
         self._bar = self._line.add_task("", total=len(queue.runs), all_s=None)
         self._notes: set[str] = set()
         self._began = time.monotonic()
