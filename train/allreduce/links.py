@@ -97,9 +97,10 @@ def _connect(ranks: AllRanks, senders: list[int], key: Key) -> tuple[socket.sock
             expected = (rank - 1) % size in senders
             accepted = pool.submit(connections.accept, listener, secret, int(expected))  # while this one connects
             try:
-                outgoing = connections.connect(addresses[(rank + 1) % size], secret, rank) if rank in senders else None
+                if rank in senders:
+                    outgoing = connections.connect(addresses[(rank + 1) % size], secret, rank).socket
             finally:
-                incoming = next((connection for _, connection in accepted.result()), None)
+                incoming = next((channel.socket for _, channel in accepted.result()), None)
         except OSError as error:
             return outgoing, incoming, f"rank {rank}: {error}"
     return outgoing, incoming, ""

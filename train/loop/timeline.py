@@ -26,7 +26,7 @@ from train.record import protocol
 from train.record.record import RankTimeline, StepAt, StepPhase
 from train.task import Context
 from train.transport import connections
-from train.transport.connections import Accepted
+from train.transport.connections import Accepted, Channel
 from train.transport.tcp_group import AllRanks, listeners
 
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds
@@ -135,25 +135,23 @@ def measure_clock_offset(ranks: AllRanks, key: Callable[[], bytes]) -> tuple[Clo
 
 
 def _answer(accepted: Accepted) -> None:
-    """Send these ranks the time whenever they ask, one rank after the other. Raises OSError."""
-    for _, connection in accepted:
-        with connection:
-            while connection.recv(1):
-                connection.sendall(_TIME.pack(time.time()))
+    """Send these ranks the time as often as they ask, one rank after the other. Raises OSError."""
+    for _, channel in accepted:
+        with channel.socket:
+            for _ in range(_QUESTIONS):
+                channel.receive()
+                channel.send(_TIME.pack(time.time()))
 
 
-def _ask(connection: socket.socket) -> ClockOffset:
+def _ask(channel: Channel) -> ClockOffset:
     """Return how far the clock of the other end is ahead of this one. Raises OSError."""
     offsets = []
-    with connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with channel.socket:
         for _ in range(_QUESTIONS):
             asked_at = time.time()
-            connection.sendall(b"?")
-            answer = connection.recv(_TIME.size, socket.MSG_WAITALL)
+            channel.send(b"")
+            answer = channel.receive()
             answered_at = time.time()
-            if len(answer) < _TIME.size:
-                raise ConnectionError("rank 0 closed the connection")
             [remote_time] = _TIME.unpack(answer)
             offsets.append(ClockOffset(remote_time - (asked_at + answered_at) / 2, (answered_at - asked_at) / 2))
     return min(offsets, key=lambda offset: offset.error_s)

@@ -1,8 +1,9 @@
 """TCP connections between processes of one job, each of which has proved that it knows the job's secret.
 
 Before the proof nothing is decoded. Both ends send a nonce; then each sends the HMAC-SHA256 of both nonces under the
-secret, first the end that connects, which also sends its rank. A message is eight bytes of length, then a value as
-MessagePack, decoded only as the expected type.
+secret, first the end that connects, which also sends its rank. A message is eight bytes of length, a value as
+MessagePack, and an HMAC-SHA256 of its direction, its number and the value, under a key of this connection alone. It is
+decoded only if the HMAC is right, and only as the expected type.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,9 +22,9 @@ import msgspec
 from train.config.checks import ConfigError
 from train.rank import placement
 
-SILENCE_S = 20.0  # the longest silence of the other end while connecting
+SILENCE_S = 20.0  # for a connection and both proofs; afterwards the longest silence of the other end
 PROOF_WITHIN_S = 5.0  # the proof of a caller
-_MAX_STRANGERS = 64  # callers at a time, in addition to the awaited ranks
+_MAX_STRANGERS = 256  # callers at a time, in addition to the awaited ranks; the next one takes the oldest one's turn
 _RETRY_S = 0.1  # after a caller could not be accepted
 _NONCE_BYTES = _MAC_BYTES = 32
 _RANK_BYTES = 8
@@ -34,7 +36,7 @@ _FIRST_BYTES = 1 << 12  # the first piece: to allocate memory for more would tak
 MAX_BYTES = 1 << 28  # of a message: a thousand ranks send a tenth of it at once
 LOOK_EVERY_S = 10.0  # how often a waiting rank checks whether to wait on
 
-Accepted = list[tuple[int, socket.socket]]  # with the rank that each has sent
+Accepted = list[tuple[int, "Channel"]]  # with the rank that each has sent
 OnWait = Callable[[float], None]  # is called with the duration of the wait, in s; raises to end it
 
 
@@ -76,22 +78,23 @@ def open_connection(address: Address) -> socket.socket:
         raise ConnectionError(f"no TCP connection to {address.host}:{address.port}: {error}") from error
 
 
-def connect(address: Address, key: bytes, rank: int) -> socket.socket:
+def connect(address: Address, key: bytes, rank: int) -> "Channel":
     """Return a connection to a process of this job, to which this one sends its rank.
 
-    Raises ConnectionError if there is none, or it does not know the secret.
+    Raises ConnectionError if there is none within SILENCE_S, or it does not know the secret.
     """
+    end = time.monotonic() + SILENCE_S
     connection = open_connection(address)
     try:
         nonce, number = secrets.token_bytes(_NONCE_BYTES), rank.to_bytes(_RANK_BYTES, "big")
-        received = _read(connection, _NONCE_BYTES)
+        received = _read(connection, _NONCE_BYTES, end)
         connection.sendall(nonce + number + _mac(key, b"connect", nonce, received, number))
-        if not hmac.compare_digest(_read(connection, _MAC_BYTES), _mac(key, b"accept", nonce, received, number)):
+        if not hmac.compare_digest(_read(connection, _MAC_BYTES, end), _mac(key, b"accept", nonce, received, number)):
             raise ConnectionError("it does not know the secret of this job")
     except OSError as error:
         connection.close()
         raise ConnectionError(f"no connection to a rank at {address.host}:{address.port}: {error}") from error
-    return connection
+    return Channel(connection, _mac(key, b"messages", nonce, received, number), is_caller=True)
 
 
 def accept(listener: socket.socket, key: bytes, count: int = 1, within_s: float = SILENCE_S) -> Accepted:
@@ -105,86 +108,86 @@ def accept(listener: socket.socket, key: bytes, count: int = 1, within_s: float 
     try:
         asyncio.run(reception.hold(listener, within_s))
     except TimeoutError as error:
-        for _, connection in reception.accepted:
-            connection.close()
+        for _, channel in reception.accepted:
+            channel.close()
         raise TimeoutError(f"{len(reception.accepted)} of {count} came within {within_s:g} s") from error
-    for _, connection in reception.accepted:
-        connection.settimeout(SILENCE_S)
     return reception.accepted
 
 
 class _Reception:
-    """Accepts all callers at the same time: one that sends nothing does not delay others."""
+    """Accepts all callers at the same time: those that send nothing, however many, do not keep a rank out."""
 
     def __init__(self, key: bytes, count: int) -> None:
         self.accepted: Accepted = []
-        self._key, self._count = key, count
-        self._complete, self._free = asyncio.Event(), asyncio.Semaphore(count + _MAX_STRANGERS)
+        self._key, self._count, self._complete = key, count, asyncio.Event()
+        self._hearing: dict[asyncio.Task[tuple[int, bytes]], None] = {}  # the oldest first
 
     async def hold(self, listener: socket.socket, within_s: float) -> None:
         """Return when enough are accepted. Raises TimeoutError."""
         listener.setblocking(False)
-        hearing = {asyncio.create_task(self._hear_all(listener))}
+        accepting = asyncio.create_task(self._accept_all(listener))
         try:
             async with asyncio.timeout(within_s):
                 await self._complete.wait()
         finally:
-            for task in hearing:
+            tasks = [accepting, *self._hearing]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*hearing, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _hear_all(self, listener: socket.socket) -> None:
+    async def _accept_all(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        async with asyncio.TaskGroup() as hearing:
-            while True:
-                await self._free.acquire()
-                try:
-                    caller, _ = await loop.sock_accept(listener)
-                except OSError:  # it hung up, or no file can be opened now
-                    self._free.release()
-                    await asyncio.sleep(_RETRY_S)
-                else:
-                    hearing.create_task(self._hear(caller))
+        while True:
+            try:
+                caller, _ = await loop.sock_accept(listener)
+            except OSError:  # it hung up, or no file can be opened now
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if len(self._hearing) == self._count + _MAX_STRANGERS:
+                next(iter(self._hearing)).cancel()
+            task = asyncio.create_task(self._prove(caller))
+            self._hearing[task] = None
+            task.add_done_callback(partial(self._end_hearing, caller))
+            await asyncio.sleep(0)  # the others are heard, also while more callers come
 
-    async def _hear(self, caller: socket.socket) -> None:
-        rank = None
-        try:
-            async with asyncio.timeout(PROOF_WITHIN_S):
-                rank = await self._proved_rank(caller)
-        except OSError:
-            pass
-        finally:
-            self._free.release()
-            if rank is None or len(self.accepted) == self._count:
-                caller.close()
-            else:
-                self.accepted.append((rank, caller))
-            if len(self.accepted) == self._count:
-                self._complete.set()
+    def _end_hearing(self, caller: socket.socket, task: asyncio.Task[tuple[int, bytes]]) -> None:
+        del self._hearing[task]
+        if task.cancelled() or task.exception() or self._complete.is_set():
+            caller.close()
+            return
+        rank, key = task.result()
+        self.accepted.append((rank, Channel(caller, key, is_caller=False)))
+        if len(self.accepted) == self._count:
+            self._complete.set()
 
-    async def _proved_rank(self, caller: socket.socket) -> int:
-        """Return the rank of a caller that proves that it knows the secret. Raises OSError if it does not."""
+    async def _prove(self, caller: socket.socket) -> tuple[int, bytes]:
+        """Return the rank of a caller that proves that it knows the secret, and the key of its messages.
+
+        Raises OSError if it does not.
+        """
         loop, nonce, hello = asyncio.get_running_loop(), secrets.token_bytes(_NONCE_BYTES), b""
-        await loop.sock_sendall(caller, nonce)
-        while len(hello) < _HELLO_BYTES:
-            if not (more := await loop.sock_recv(caller, _HELLO_BYTES - len(hello))):
-                raise ConnectionError("it hung up")
-            hello += more
-        received, rank, proof = hello[:_NONCE_BYTES], hello[_NONCE_BYTES:-_MAC_BYTES], hello[-_MAC_BYTES:]
-        if not hmac.compare_digest(proof, _mac(self._key, b"connect", received, nonce, rank)):
-            raise ConnectionError("it does not know the secret of this job")
-        await loop.sock_sendall(caller, _mac(self._key, b"accept", received, nonce, rank))
-        return int.from_bytes(rank, "big")
+        async with asyncio.timeout(PROOF_WITHIN_S):
+            await loop.sock_sendall(caller, nonce)
+            while len(hello) < _HELLO_BYTES:
+                if not (more := await loop.sock_recv(caller, _HELLO_BYTES - len(hello))):
+                    raise ConnectionError("it hung up")
+                hello += more
+            received, rank, proof = hello[:_NONCE_BYTES], hello[_NONCE_BYTES:-_MAC_BYTES], hello[-_MAC_BYTES:]
+            if not hmac.compare_digest(proof, _mac(self._key, b"connect", received, nonce, rank)):
+                raise ConnectionError("it does not know the secret of this job")
+            await loop.sock_sendall(caller, _mac(self._key, b"accept", received, nonce, rank))
+        return int.from_bytes(rank, "big"), _mac(self._key, b"messages", received, nonce, rank)
 
 
 def _mac(key: bytes, *parts: bytes) -> bytes:
     return hmac.digest(key, b"".join(parts), "sha256")
 
 
-def _read(connection: socket.socket, count: int) -> bytes:
-    """Return exactly so many bytes. Raises OSError."""
+def _read(connection: socket.socket, count: int, end: float) -> bytes:
+    """Return exactly so many bytes. Raises OSError if they do not come until `end`, as time.monotonic."""
     received = b""
     while len(received) < count:
+        connection.settimeout(max(0.001, end - time.monotonic()))
         if not (more := connection.recv(count - len(received))):
             raise ConnectionError("it hung up")
         received += more
@@ -212,47 +215,55 @@ def decode(message: bytes, kind: Any, sender: str) -> Any:
 class Channel:
     """Messages over one connection, in both directions. The ends take turns."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        """Take over a connection, without a time limit: the connection to a lost rank closes."""
-        connection.settimeout(None)
+    def __init__(self, connection: socket.socket, key: bytes, is_caller: bool) -> None:
+        """Take over a connection, whose other end may be silent for SILENCE_S. key: of its messages, on both ends."""
+        connection.settimeout(SILENCE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connection, self._ready = connection, select.poll()
+        self.socket, self._key, self._ready = connection, key, select.poll()
         self._ready.register(connection, select.POLLIN)
+        self._sent = self._received = 0
+        self._own, self._other = (b"connect", b"accept") if is_caller else (b"accept", b"connect")
 
     def send(self, message: bytes) -> None:
         """Send a message. Raises OSError if the other end is gone, ValueError if the message is too long."""
         if len(message) > MAX_BYTES:
             raise ValueError(f"a message of {len(message)} bytes: at most {MAX_BYTES} are allowed")
-        self._connection.sendall(len(message).to_bytes(_LENGTH_BYTES, "big") + message)
+        code = self._code(self._own, self._sent, message)
+        self.socket.sendall(len(message).to_bytes(_LENGTH_BYTES, "big") + message + code)
+        self._sent += 1
 
     def receive(self, on_wait: OnWait | None = None) -> bytes:
         """Return the next message. on_wait: is called every ten seconds of waiting.
 
-        Raises OSError if the other end is gone, or announces more than a message may hold.
+        Raises OSError if the other end is gone, announces more than a message may hold, or did not send the message.
         """
         begun_at = time.monotonic()
         while on_wait and not self._ready.poll(1000 * LOOK_EVERY_S):
             on_wait(time.monotonic() - begun_at)
-        received = self._connection.recv(_FIRST_BYTES)
+        received = self.socket.recv(_FIRST_BYTES)
         while 0 < len(received) < _LENGTH_BYTES:
             received += self._more(_LENGTH_BYTES - len(received))
-        length, message = int.from_bytes(received[:_LENGTH_BYTES], "big"), received[_LENGTH_BYTES:]
         if not received:
             raise ConnectionError("it hung up")
-        if not len(message) <= length <= MAX_BYTES:
+        length, whole = int.from_bytes(received[:_LENGTH_BYTES], "big"), bytearray(received[_LENGTH_BYTES:])
+        if not len(whole) <= length + _MAC_BYTES <= MAX_BYTES + _MAC_BYTES:
             raise ConnectionError(f"a message of {length} bytes was announced")
-        if len(message) == length:
-            return message
-        whole = bytearray(message)
-        while len(whole) < length:
-            whole += self._more(min(length - len(whole), _RECEIVE_BYTES))
-        return bytes(whole)
+        while len(whole) < length + _MAC_BYTES:
+            whole += self._more(min(length + _MAC_BYTES - len(whole), _RECEIVE_BYTES))
+        message = bytes(whole[:length])
+        if not hmac.compare_digest(whole[length:], self._code(self._other, self._received, message)):
+            raise ConnectionError("a message was changed on its way, or is not from this rank")
+        self._received += 1
+        return message
+
+    def _code(self, direction: bytes, number: int, message: bytes) -> bytes:
+        return _mac(self._key, b"%b %d:" % (direction, number), message)
 
     def _more(self, max_bytes: int) -> bytes:
-        if not (received := self._connection.recv(max_bytes)):
+        if not (received := self.socket.recv(max_bytes)):
             raise ConnectionError("it hung up")
         return received
 
     def close(self) -> None:
         """Close the connection: the other end gets an error."""
-        self._connection.close()
+        self.socket.close()

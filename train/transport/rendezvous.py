@@ -26,6 +26,11 @@ from train.record import files, protocol
 IMPORT_WITHIN_S = 300
 _POLL_S = 0.1
 _SECRET_BYTES = 32
+# Of a value in Horovod's store, which holds a rank's addresses towards all others: 136 bytes each.
+_VALUE_BYTES, _VALUE_BYTES_PER_RANK = 1 << 16, 256
+_VALUES_PER_RANK = 4  # of that length, in the whole store
+_KEY_BYTES = 1 << 10  # the memory of a key, at most
+_PATH = re.compile(r"/([^/]{1,200})/([^/]{1,200})")  # scope and key
 
 _servers: list[Any] = []  # a server lives as long as its process
 _written_files: list[Path] = []
@@ -81,14 +86,33 @@ class Secret:
 def prepare_server(ranks: int, host: str) -> None:
     """Prepare the server that this process starts next for so many ranks, which connect at once, at this address alone.
 
-    It has no authentication: whoever can reach it can write to it.
+    It has no authentication: whoever can reach it can write to it, but not fill the memory.
     """
-    from horovod.runner.http.http_server import RendezvousHTTPServer
+    from horovod.runner.http.http_server import KVStoreHandler, RendezvousHTTPServer
 
     process.allow_open_files(ranks)
     # Its default queue has 5 connections: with some hundred ranks the kernel refuses the others.
     RendezvousHTTPServer.server_bind = lambda server: _bind(server, host)
     RendezvousHTTPServer.request_queue_size = max(ranks, RendezvousHTTPServer.request_queue_size)
+    KVStoreHandler.do_PUT = lambda handler: _put(handler, ranks)
+    KVStoreHandler.do_HEAD = lambda handler: handler.send_status_code(400)  # else Python's, which looks up files
+
+
+def _put(handler: Any, ranks: int) -> None:
+    """Store the value of a request as Horovod's handler does, if it is no more than so many ranks need."""
+    path, length = _PATH.fullmatch(handler.path), handler.headers.get("Content-Length", "")
+    max_bytes, store = _VALUE_BYTES + _VALUE_BYTES_PER_RANK * ranks, handler.server
+    if not path or not re.fullmatch("[0-9]{1,9}", length) or int(length) > max_bytes:
+        handler.send_status_code(400)
+        return
+    value = handler.rfile.read(int(length))
+    with store.cache_lock:
+        stored_bytes = sum(_KEY_BYTES * len(scope) + sum(map(len, scope.values())) for scope in store.cache.values())
+    if len(value) < int(length) or stored_bytes > _VALUES_PER_RANK * ranks * max_bytes:
+        handler.send_status_code(400)
+        return
+    handler._put_value(*path.groups(), value)
+    handler.send_status_code(200)
 
 
 def _bind(server: HTTPServer, host: str) -> None:

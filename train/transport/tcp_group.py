@@ -97,12 +97,17 @@ class TcpGroup:
 def group_from_connections(rank: int, size: int, accepted: Accepted) -> TcpGroup:
     """Return the group of these connections, each with the rank at its other end; only rank 0 has several.
 
+    They have no time limit from now on: the connection to a lost rank closes.
+
     Raises PeerLost if two of them have the same rank, or one a rank that does not exist.
     """
     ranks = [number for number, _ in accepted]
     if rank == 0 and sorted(ranks) != list(range(1, size)):
         raise PeerLost(f"ranks {sorted(ranks)} came, of {size}")
-    return TcpGroup(rank, size, [Channel(connection) for _, connection in sorted(accepted, key=lambda pair: pair[0])])
+    channels = [channel for _, channel in sorted(accepted, key=lambda pair: pair[0])]
+    for channel in channels:
+        channel.socket.settimeout(None)
+    return TcpGroup(rank, size, channels)
 
 
 def connect_to_first(rank: int, size: int, listener: socket.socket, first: Address, key: bytes) -> TcpGroup:
@@ -155,7 +160,7 @@ def _accept_others(path: Path, secret: Secret, size: int) -> Accepted:
             raise ConfigError(f"{path}: of the other ranks {error}: see their logs") from error
 
 
-def _connect_to_first(path: Path, secret: Secret, rank: int) -> socket.socket:
+def _connect_to_first(path: Path, secret: Secret, rank: int) -> Channel:
     """Return the connection to rank 0. Raises ConfigError if rank 0 does not come, PeerLost if it is gone again."""
     port = int(rendezvous.wait_for_file(path, "see its log"))
     try:

@@ -1,8 +1,10 @@
 import os
 import pickle
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -34,10 +36,10 @@ def connecting(listener):
 def test_both_ends_prove_the_secret_and_the_caller_sends_its_rank(listener, connecting):
     calling = connecting(KEY, rank=7)
     [(rank, accepted)] = connections.accept(listener, KEY)
-    with accepted, calling.result() as connected:
+    with closing(accepted), closing(calling.result()) as connected:
         assert rank == 7
-        connected.sendall(b"hello")
-        assert accepted.recv(5) == b"hello"
+        connected.send(b"hello")
+        assert accepted.receive() == b"hello"
 
 
 def test_a_stranger_with_another_secret_is_refused_and_the_next_rank_accepted(listener, connecting):
@@ -45,7 +47,7 @@ def test_a_stranger_with_another_secret_is_refused_and_the_next_rank_accepted(li
     time.sleep(0.1)
     calling = connecting(KEY, rank=2)
     [(rank, accepted)] = connections.accept(listener, KEY)
-    with accepted, calling.result():
+    with closing(accepted), closing(calling.result()):
         assert rank == 2
     assert isinstance(stranger.exception(), ConnectionError)
 
@@ -56,7 +58,7 @@ def test_strangers_that_send_nothing_keep_no_rank_waiting(listener, connecting):
     began = time.monotonic()
     [(_, accepted)] = connections.accept(listener, KEY)
     assert time.monotonic() - began < connections.PROOF_WITHIN_S
-    with accepted, calling.result():
+    with closing(accepted), closing(calling.result()):
         for connection in silent:
             assert connection.recv(100)  # the nonce
             assert connection.recv(1) == b""
@@ -147,13 +149,22 @@ def test_another_message_is_an_error_that_names_its_sender(content):
         connections.decode(content, Point, "rank 3")
 
 
-@pytest.mark.parametrize("size", [0, 1, 1_000_000])
-def test_a_message_is_received_whole(tcp, size):
-    left, right = map(Channel, tcp)
-    sent = os.urandom(size)
+@pytest.fixture
+def channels(tcp):
+    left, right = tcp
+    return Channel(left, KEY, is_caller=True), Channel(right, KEY, is_caller=False)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4056, 1_000_000])
+def test_messages_are_received_whole_and_in_order(channels, size):
+    left, right = channels
+    messages = [os.urandom(size) for _ in range(2)]
     with ThreadPoolExecutor() as pool:
-        pool.submit(left.send, sent)
-        assert right.receive() == sent
+        for message in messages:
+            pool.submit(left.send, message)
+            assert right.receive() == message
+    right.send(b"thanks")
+    assert left.receive() == b"thanks"
 
 
 @pytest.mark.parametrize(
@@ -161,20 +172,67 @@ def test_a_message_is_received_whole(tcp, size):
     [
         (connections.MAX_BYTES + 1, b"", f"a message of {connections.MAX_BYTES + 1} bytes was announced"),
         (2**63, b"", f"a message of {2**63} bytes was announced"),
-        (2, b"abc", "a message of 2 bytes"),  # more than was announced
-        (20, b"abc", "it hung up"),
+        (2, b"a" * 35, "a message of 2 bytes"),  # more than was announced, with the code
+        (20, b"a" * 51, "it hung up"),
+        (3, b"abc" + b"m" * 32, "not from this rank"),
     ],
 )
-def test_an_impossible_message_is_an_error_at_once(tcp, announced, content, problem):
-    left, right = tcp
+def test_an_impossible_message_is_an_error_at_once(tcp, channels, announced, content, problem):
+    left, _ = tcp
     left.sendall(announced.to_bytes(8, "big") + content)
-    if content and announced > len(content):
+    if "hung up" in problem:
         left.close()
     with pytest.raises(ConnectionError, match=problem):
-        Channel(right).receive()
+        channels[1].receive()
 
 
-def test_a_message_that_is_too_long_is_not_sent(tcp, monkeypatch):
+@pytest.fixture
+def sent(channels, tcp):
+    """The bytes of two messages of the caller."""
+    for message in (b"go on", b"stop!"):
+        channels[0].send(message)
+    both = tcp[1].recv(1000)
+    return both[: len(both) // 2], both[len(both) // 2 :]
+
+
+@pytest.mark.parametrize("case", ["changed", "again", "out of order", "sent back", "of another connection"])
+def test_a_message_that_another_process_sends_into_a_connection_is_refused(sent, tcp, channels, case):
+    (first, second), (left, right) = sent, tcp
+    receiver, to_receiver = channels[1], left
+    if case == "again":
+        left.sendall(first)
+        assert receiver.receive() == b"go on"
+    if case == "sent back":
+        receiver, to_receiver = channels[0], right
+    if case == "of another connection":
+        receiver = Channel(right, b"another", is_caller=False)
+    to_receiver.sendall({"changed": first.replace(b"go", b"no"), "out of order": second}.get(case, first))
+    with pytest.raises(ConnectionError, match="a message was changed on its way, or is not from this rank"):
+        receiver.receive()
+
+
+def test_a_message_that_is_too_long_is_not_sent(channels, monkeypatch):
     monkeypatch.setattr(connections, "MAX_BYTES", 3)
     with pytest.raises(ValueError, match="a message of 4 bytes: at most 3 are allowed"):
-        Channel(tcp[0]).send(b"abcd")
+        channels[0].send(b"abcd")
+
+
+def test_a_listener_that_sends_its_nonce_byte_by_byte_holds_a_rank_no_longer_than_one_that_is_silent(
+    listener, connecting, monkeypatch
+):
+    monkeypatch.setattr(connections, "SILENCE_S", 0.2)
+    calling, began = connecting(KEY), time.monotonic()
+    accepted, _ = listener.accept()
+    ended = threading.Event()
+
+    def drip():
+        while not ended.wait(0.05):
+            accepted.sendall(b"n")
+
+    with accepted, ThreadPoolExecutor() as pool:
+        dripping = pool.submit(drip)
+        with pytest.raises(ConnectionError, match=r"no connection to a rank at .*: timed out"):
+            calling.result()
+        ended.set()
+        dripping.exception()
+    assert time.monotonic() - began < 1.0

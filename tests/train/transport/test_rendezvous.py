@@ -1,7 +1,10 @@
 import os
+import socket
 import stat
 import threading
+import urllib.error
 import urllib.request
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -65,6 +68,26 @@ def test_a_server_process_has_no_rank_and_ends_with_its_input(monkeypatch):
     address = f"http://localhost:{port}/global/0"
     urllib.request.urlopen(urllib.request.Request(address, b"here", method="PUT"), timeout=10)
     assert urllib.request.urlopen(address, timeout=10).read() == b"here"
+    store = psutil.Process(server.pid)
+    before = store.memory_info().rss
+    for length in ("-1", "1000000000", "1_0", ""):
+        with socket.create_connection(("127.0.0.1", port), 10) as stranger:
+            stranger.sendall(f"PUT /global/1 HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
+            with suppress(ConnectionError):  # it has closed the connection
+                stranger.sendall(bytes(1 << 26))
+            with suppress(ConnectionError):
+                assert b" 400 " in stranger.recv(100)
+    refused = 0
+    for number in range(50):
+        try:
+            put = urllib.request.Request(f"http://localhost:{port}/mine/{number}", bytes(1 << 16), method="PUT")
+            urllib.request.urlopen(put, timeout=10).close()
+        except urllib.error.HTTPError as error:
+            refused += error.code == 400
+    assert refused > 40
+    assert store.memory_info().rss - before < 1 << 25
+    with pytest.raises(urllib.error.HTTPError, match="400"):  # whether a file is in the launcher's folder
+        urllib.request.urlopen(urllib.request.Request(f"http://localhost:{port}/README.md", method="HEAD"), timeout=10)
     server.stdin.close()
     assert server.wait(10) == 0
 

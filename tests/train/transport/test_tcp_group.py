@@ -1,5 +1,5 @@
 import os
-import socket
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,11 +15,14 @@ from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.record import protocol
 from train.transport import PeerLost, RankUnresponsive, connections, rendezvous, tcp_group
+from train.transport.connections import Address
 from train.transport.rendezvous import Secret
 from train.transport.tcp_group import connect_joined, connect_on_machine, group_from_connections
 
 KEY = b"k" * 64
+# Another user, who may not be allowed to run the Python of this environment.
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+THEIR_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def together(work, size):
 def on_machine(folder):
     def work(rank):
         group = connect_on_machine(folder, rank, 3)
-        addresses = [channel._connection.getsockname()[0] for channel in group._channels]
+        addresses = [channel.socket.getsockname()[0] for channel in group._channels]
         assert {*addresses} == {"127.0.0.1"}  # no other host can reach them
         return exchange(group)
 
@@ -102,12 +105,8 @@ def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
 
 
 def test_two_connections_of_the_same_rank_are_refused():
-    ends = [socket.socketpair() for _ in range(2)]
     with pytest.raises(PeerLost, match=r"ranks \[1, 1\] came, of 3"):
-        group_from_connections(0, 3, [(1, connection) for connection, _ in ends])
-    for pair in ends:
-        for end in pair:
-            end.close()
+        group_from_connections(0, 3, [(1, None) for _ in range(2)])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
     def attack(lines):
         while not ports:
             time.sleep(0.01)
-        command = [*NOBODY, sys.executable, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
+        command = [*NOBODY, THEIR_PYTHON, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
         ) as attacker:
@@ -231,6 +230,51 @@ def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, mon
     assert gathered == [[0, 1]] * 2
     assert not loot.exists()
     assert ports[0][0] == "127.0.0.1"
+
+
+# Another user holds thousands of connections, sends nothing, and connects again where one was closed.
+FLOOD = """
+import resource, select, socket, sys
+port, count = map(int, sys.argv[1:])
+poll, held = select.epoll(), {}
+def call():
+    caller = socket.socket()
+    caller.setblocking(False)
+    caller.connect_ex(("127.0.0.1", port))
+    held[caller.fileno()] = caller
+    poll.register(caller, select.EPOLLRDHUP)
+for _ in range(count):
+    call()
+print("done", flush=True)
+while True:
+    for descriptor, _ in poll.poll():
+        held.pop(descriptor).close()
+        call()
+"""
+
+
+@pytest.mark.slow
+@needs(root=True)
+def test_sixteen_thousand_silent_callers_of_another_user_keep_no_rank_out(folder):
+    callers = 8000
+    with connections.listen("127.0.0.1") as listener, ThreadPoolExecutor() as pool:
+        address = Address(*listener.getsockname())
+        accepting = pool.submit(connections.accept, listener, KEY, 1, 60.0)
+        command = [*NOBODY, "prlimit", f"--nofile={callers + 100}", THEIR_PYTHON, "-c", FLOOD]
+        command += [str(address.port), str(callers)]
+        strangers = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd="/") for _ in range(2)]
+        try:
+            assert [stranger.stdout.readline() for stranger in strangers] == [b"done\n"] * 2
+            channel = connections.connect(address, KEY, 1)  # within connections.SILENCE_S
+            [(_, accepted)] = accepting.result()
+            channel.send(b"here")
+            assert accepted.receive() == b"here"
+            channel.close(), accepted.close()
+        finally:
+            for stranger in strangers:
+                stranger.kill()
+                stranger.wait()
+                stranger.stdout.close()
 
 
 def test_no_module_of_the_ranks_unpickles_data_of_another_process():
