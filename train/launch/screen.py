@@ -198,6 +198,7 @@ class ProgressLine(Progress):
     """The line at the bottom of a terminal: the current run, how many are made, the time passed and expected."""
 
     def __init__(self, console: Console, runs: int) -> None:
+        """Draw nothing yet. runs: how many are made."""
         self._terminal = console  # Rich draws once before it has set its own
         fixed = (MofNCompleteColumn(table_column=Column(no_wrap=True)), _TimeColumn(table_column=Column(no_wrap=True)))
         columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
