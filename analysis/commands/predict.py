@@ -148,6 +148,8 @@ def _print_next_points(options: argparse.Namespace, predictions: list[Answer], p
             measurable = not options.file or prediction.curve.model in models
             command = next_points.command(prediction.curve, points, experiment) if measurable else ""
             print("", next_points.sentence(prediction.curve, points, command), sep="\n")
+        elif options.experiment and (advice := next_points.full(prediction.curve, options.experiment)):
+            print("", advice, sep="\n")
 
 
 def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:

@@ -54,6 +54,8 @@ class Curve:
     compute_limit_images_per_s: float = math.nan  # of one rank, whose processors do nothing but multiply
     ring_s: float = math.nan  # all gradients over the slowest link: 2 (n - 1) / n of it is the shortest exchange
     series: str = ""  # of local records
+    measure: str = "report"  # the effort of the points, as in MEASURE=
+    max_nodes: float = math.inf  # that the machine of the points holds
     # Whether the gradients may go through a server that saturates beyond the points: how they are exchanged is not
     # known. An allreduce, or a server on each node, grows with the ranks.
     may_saturate: bool = False

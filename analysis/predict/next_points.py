@@ -83,13 +83,17 @@ def _state(curve: Curve, at: Sizes, learned: Learned) -> _State:
 
 
 def _candidates(curve: Curve, at: Sizes) -> list[float]:
-    """Return numbers of ranks up to the largest target that are not measured: powers of two, of ranks or nodes."""
+    """Return numbers of ranks up to the largest target that are not measured: powers of two, of ranks or nodes.
+
+    None that the machine of the curve has no room for.
+    """
     largest = float(at.ranks.max())
     powers = 2.0 ** np.arange(math.floor(math.log2(largest)) + 1)
     if math.isfinite(curve.ranks_per_node):
         within = powers[powers < curve.ranks_per_node]
         powers = np.append(within, powers * curve.ranks_per_node)
-    return [float(n) for n in powers if curve.ranks.min() < n <= largest and n not in curve.ranks]
+    here = powers[curve.nodes(powers) <= curve.max_nodes]
+    return [float(n) for n in here if curve.ranks.min() < n <= largest and n not in curve.ranks]
 
 
 def _with(curve: Curve, ranks: float) -> Curve:
@@ -144,8 +148,23 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
     keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
     parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}", curve.model and f"MODELS={curve.model}"]
-    parts += [f'ARGS="{" ".join(keys)}"' if keys else "", "MEASURE=report"]
+    parts += [f'ARGS="{" ".join(keys)}"' if keys else "", f"MEASURE={curve.measure}" if curve.measure != "quick" else ""]
     return " ".join(filter(None, parts))
+
+
+def full(curve: Curve, experiment: str) -> str:
+    """Return how to measure more sizes than the machine of a curve holds; "" if it holds more than the largest point.
+
+    Emulated nodes are smaller, so they are a curve of their own, with all its sizes: advice where there are too few.
+    """
+    if curve.obstacles or float(curve.nodes(np.array([2 * curve.largest]))[0]) <= curve.max_nodes:
+        return ""
+    text = f"{title(curve)}: the machine has room for {counted(int(curve.max_nodes), 'node')} like these. "
+    text += "More sizes need more hosts (docs/clusters.md)"
+    if len(np.unique(curve.ranks)) >= MIN_POINTS:
+        return textwrap.fill(f"{text}.", WIDTH)
+    command = f"make {experiment.replace('_', '-')} NODES={int(4 * curve.max_nodes)} MODELS={curve.model}"
+    return f"{textwrap.fill(f'{text}, or smaller nodes, emulated on this one:', WIDTH)}\n    {command}"
 
 
 def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:

@@ -232,6 +232,8 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         },
         **_bounds(hardware),
         series=str(first["series"]),
+        measure=str(first["measure"]),
+        max_nodes=math.inf if pd.isna(first["max_nodes"]) else float(first["max_nodes"]),
     )
 
 

@@ -26,6 +26,7 @@ from train.record.recorded_config import PROGRAM
 _EPOCH_QUANTITIES = (
     "train_accuracy", "validation_accuracy", "train_loss", "validation_loss", "validation_mean_absolute_error",
 )  # fmt: skip
+_ON_ONE_MACHINE = ("local", "emulated")  # launchers
 _LAUNCHED = records.PHASES[: records.PHASES.index("warm_up")]  # phases that occur once, before the second step
 
 
@@ -231,6 +232,18 @@ def _machine(run: RunRecord) -> str:
     return name if cpus is None else f"{name}; emulated: {100 * cpus:.4g} % of a core a node"
 
 
+def _max_nodes(run: RunRecord) -> int | None:
+    """Return how many nodes like these the machine holds; None where each node is a host, or if it is not known."""
+    launcher, system = run.config["launcher"], run.config["system"]
+    if launcher["name"] not in _ON_ONE_MACHINE or run.environment is None or not run.environment.hosts:
+        return None
+    host = run.environment.hosts[0]
+    if run.config["device"] == "gpu":
+        return max(1, len(host.gpus) // run.config["ranks_per_node"])
+    cores = system.get("cpu_quota_per_node") or system.get("cores_per_node")
+    return max(1, int(launcher["cores_fraction"] * host.cores / cores)) if cores else None
+
+
 def _operations(run: RunRecord) -> str:
     """Return the library that carried data between ranks: NCCL if built in and on GPUs, else the controller.
 
@@ -291,6 +304,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "learning_rate": run.learning_rate,
         "cpu_quota_per_node": cpus,
         "link_mbit_per_s": config["system"].get("link_mbit_per_s"),
+        "max_nodes": _max_nodes(run),
         "assumed": ", ".join(config.get("assumed", [])),
         "flat_within_fraction": config["launcher"]["flat_within_fraction"] if cpus is not None else None,
     }

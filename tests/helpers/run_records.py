@@ -78,6 +78,7 @@ def make_record(
         "model": {"name": model},
         "dataset": {"name": "synthetic"},
         "device": "cpu",
+        "launcher": {"name": "local", "cores_fraction": 1.0},
         "system": {"name": "laptop", "cores_per_node": 1, "link_mbit_per_s": None},
         "nodes": nodes,
         "ranks_per_node": ranks_per_node,
@@ -171,7 +172,7 @@ WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
 
 # The configuration of emulated nodes, each with a fifth of a core.
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpu_quota_per_node": 0.2, "link_mbit_per_s": None}}
-QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+QUOTA |= {"launcher": {"name": "emulated", "cores_fraction": 0.8, "flat_within_fraction": 0.1}}
 # The arguments of a control.
 NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
 

@@ -12,7 +12,7 @@ def emulated(link: float | None, nodes: int = 4) -> dict:
     system = {"name": "laptop", "cores_per_node": 1, "cpu_quota_per_node": 0.4, "link_mbit_per_s": link}
     return {
         "experiment": "network_sweep", "model": "alexnet", "nodes": nodes, "batch_per_rank": 8, "system": system,
-        "launcher": {"name": "emulated", "flat_within_fraction": 0.1},
+        "launcher": {"name": "emulated", "cores_fraction": 0.8, "flat_within_fraction": 0.1},
         "model.image_size": 67, "model.parameters": 1_000_000,
         "swept": {"model": "alexnet", "system.link_mbit_per_s": link},
     }  # fmt: skip

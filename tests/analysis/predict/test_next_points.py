@@ -57,6 +57,24 @@ def test_the_command_measures_the_largest_point():
     assert next_points.command(unnamed, POINTS[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
 
 
+def test_points_that_the_machine_has_no_room_for_are_not_proposed():
+    measured = curve(logarithmic, (1, 2), max_nodes=4.0)
+    assert [point.ranks for point in proposed(measured, 16)] == [4]
+    assert next_points.full(measured, "weak_scaling") == ""  # there is room for 4
+    filled = replace(measured, max_nodes=2.0)
+    assert proposed(filled, 16) == []
+    assert next_points.full(filled, "weak_scaling").endswith("\n    make weak-scaling NODES=8 MODELS=resnet50")
+    enough = curve(logarithmic, (1, 2, 4), max_nodes=4.0)
+    assert next_points.full(enough, "weak_scaling").replace("\n", " ").endswith("need more hosts (docs/clusters.md).")
+    disturbed = replace(filled, obstacles=(Obstacle("ranks shared cores"),))
+    assert next_points.full(disturbed, "weak_scaling") == ""
+
+
+def test_the_command_has_the_effort_of_the_other_points():
+    quick = replace(curve(logarithmic), measure="quick")
+    assert next_points.command(quick, POINTS[:1], "weak_scaling") == "make weak-scaling NODES=4 MODELS=resnet50"
+
+
 def test_what_to_measure_next_in_words():
     output = next_points.sentence(curve(logarithmic), POINTS, "make weak-scaling NODES=16")
     text = " ".join(output.split())
