@@ -165,7 +165,8 @@ class Worker:
         self._config = identity.config_of(task.config, placement.rank_group())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(values(task.config), files.source_files(), environment.versions())
-        self._cores = affinity.usable_cores()  # before this process is bound
+        affinity.use(task.config.system.smt)
+        self._cores = affinity.usable_cores()  # before this process is bound to its own
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
 
     def work(self) -> Distribution:

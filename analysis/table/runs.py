@@ -227,7 +227,7 @@ def _machine(run: RunRecord) -> str:
         return "machine not recorded"
     host = run.environment.hosts[0]
     processor = host.gpus[0] if run.config["device"] == "gpu" and host.gpus else host.cpu_model
-    name = f"{processor}, {counted(host.cores, 'core')}"
+    name = f"{processor}, {counted(host.cores, 'hardware thread' if run.config['system'].get('smt') else 'core')}"
     cpus = run.config["system"].get("cpu_quota_per_node")
     return name if cpus is None else f"{name}; emulated: {100 * cpus:.4g} % of a core a node"
 

@@ -397,6 +397,7 @@ class System:
     name: str
     # null: all cores of a host; if nodes share this machine, its cores // the largest number of nodes
     cores_per_node: int | None = field(metadata=allow(minimum=1, null="all cores of the node"))
+    smt: bool = False  # count and use each hardware thread as a core; else a rank has whole cores, one thread of each
     # CPU quota of a node, in cores.
     cpu_quota_per_node: float | None = field(default=None, metadata=allow(above=0, null="no limit"))
     # Bandwidth of a node's link in each direction.

@@ -30,7 +30,7 @@ from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.runs import Estimate, Run, estimate, remaining, runs_of
 from train.launch.screen import Terminal
 from train.launch.supervise.signals import Interrupted
-from train.record import reproduction
+from train.record import affinity, reproduction
 from train.record.printable import printable_output
 from train.record.progress import duration
 from train.record.reproduction import Outcome, Reproduction, Status
@@ -242,6 +242,7 @@ def _run() -> int:
     composed = compose.read_experiment(arguments.overrides).composed
     results = Path(composed.results)
     check_results(results, composed.system.trust_others)
+    affinity.use(composed.system.smt)
     return reproduce(arguments.report, planned, arguments.overrides, arguments.force, results)
 
 

@@ -54,6 +54,7 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
 
     This process, and so the program, is bound to the cores of all ranks.
     """
+    affinity.use(config.system.smt)
     available, hostname = affinity.usable_cores(), socket.gethostname()
     this_host = environment.host(available)
     local = set(hosts) == {"localhost"}

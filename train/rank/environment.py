@@ -16,7 +16,7 @@ from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
 from train.rank import host as machine
 from train.rank import process
-from train.record import kit, protocol
+from train.record import affinity, kit, protocol
 from train.record.record import Environment, Host
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
@@ -36,6 +36,7 @@ def host(usable_cores: Collection[int]) -> Host:
         host=socket.gethostname(),
         cpu_model=cpu_model(),
         cores=len(usable_cores),
+        threads_per_core=affinity.threads_per_core(usable_cores),
         memory_bytes=psutil.virtual_memory().total,
         kernel=platform.release(),
         gpus=[state.name for state in gpus.states],

@@ -283,6 +283,7 @@ class Host:
     kernel: str
     gpus: list[str]
     state: HostState | None = None
+    threads_per_core: int | None = None  # hardware threads of a core; with system.smt each counts as a core
 
 
 @dataclass

@@ -228,8 +228,10 @@ def check_cores(ranks: int) -> Check:
     """Check whether every rank has its own core, or quotas can emulate nodes."""
     from train.record import affinity
 
-    cores = len(affinity.usable_cores())
-    text = f"{cores} usable, {ranks} ranks asked for"
+    cpus = affinity.usable_cores()
+    cores = len(affinity.whole_cores(cpus))
+    threads = f" ({len(cpus)} hardware threads; system.smt=true uses all)" if len(cpus) > cores else ""
+    text = f"{cores} usable{threads}, {ranks} ranks asked for"
     if cores >= ranks:
         return Check("cores", OK, text)
     from train.launch import cgroups

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.programs import write_program
 from train.launch import cgroups
 from train.rank import counters, gpus, host
+from train.record import affinity
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")
@@ -157,6 +158,13 @@ def test_more_ranks_than_cores_is_a_warning():
     check, quotas = doctor.check_cores(cores + 1), cgroups.find()
     assert check.state == (doctor.WARNING if isinstance(quotas, str) else doctor.OK)
     assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in check.result
+
+
+def test_hardware_threads_are_no_cores(monkeypatch):
+    monkeypatch.setattr(affinity, "usable_cores", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(affinity, "whole_cores", lambda cpus: [0, 2])
+    text = "2 usable (4 hardware threads; system.smt=true uses all), 2 ranks asked for"
+    assert doctor.check_cores(2).result == text
 
 
 def test_the_table_has_each_fix_below_its_check(capsys):

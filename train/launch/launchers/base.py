@@ -33,6 +33,7 @@ class Machine:
 
     cores: int
     no_quotas: str | None = None  # why nodes cannot be limited to CPU quotas here; None if they can
+    threads: int = 0  # hardware threads, all of which count as cores with system.smt
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class Host:
 
     hostname: str
     cores: int
+    threads: int  # hardware threads
     gpus: list[str]
     cpu_model: str
     free_bytes: int
@@ -218,7 +219,8 @@ def main() -> None:
     image = arguments.image
     answer = {
         "hostname": socket.gethostname(),
-        "cores": len(affinity.usable_cores()),
+        "cores": len(affinity.whole_cores(affinity.usable_cores())),
+        "threads": len(affinity.usable_cores()),
         "gpus": gpus.names(),
         "free_bytes": psutil.virtual_memory().available,
         "cpu_model": environment.cpu_model(),

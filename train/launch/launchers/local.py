@@ -22,9 +22,9 @@ class Local(Launcher):
         """
         composed = experiment.composed
         crowded = experiment.max_nodes > 1 and experiment.max_nodes * composed.ranks_per_node > machine.cores
-        timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.config.arms)
+        untimed = composed.measure.epochs or composed.allreduce_sweep or experiment.config.arms or composed.program
         possible = composed.distribution.backend not in TOWERS | ASYNCHRONOUS and composed.device == "cpu"
-        emulated = composed.system.emulate and crowded and timed and possible
+        emulated = composed.system.emulate and crowded and possible and not untimed
         chosen = "launcher" in experiment.by_key
         return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
 

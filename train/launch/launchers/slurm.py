@@ -27,6 +27,7 @@ class Slurm(BatchLauncher):
             f"--nodes={job.nodes}",
             f"--ntasks-per-node={job.ranks_per_node}",
             f"--cpus-per-task={job.cores_per_rank}",
+            *([] if job.system.smt else ["--threads-per-core=1"]),
             *([f"--gpus-per-node={job.gpus_per_node}"] if job.gpus_per_node else []),
             f"--time={clock(job.limit_s)}",
             f"--signal=B:TERM@{self.warns_before_s}",
@@ -59,12 +60,13 @@ class Slurm(BatchLauncher):
         return self.ask("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
 
     def cores_of_a_node(self, system: System) -> int:
-        """Return the fewest CPUs of a node of the partition, by sinfo."""
+        """Return the fewest cores of a node of the partition, by sinfo; with system.smt its hardware threads."""
         partition = [f"--partition={system.partition}"] if system.partition else []
-        counts = re.findall(r"^\*?(\d+)", self.ask("sinfo", "--noheader", *partition, "--format=%c"), re.M)
-        if not counts:
+        output = self.ask("sinfo", "--noheader", *partition, "--format=%c %X %Y")  # CPUs, sockets, cores of a socket
+        nodes = [tuple(map(int, numbers)) for numbers in re.findall(r"^\*?(\d+)\+? +(\d+)\+? +(\d+)", output, re.M)]
+        if not nodes:
             raise ConfigError(f"system.partition={system.partition}: sinfo shows no node in it; see `sinfo`")
-        return min(map(int, counts))
+        return min(cpus if system.smt else min(cpus, sockets * cores) for cpus, sockets, cores in nodes)
 
     def command(self, job: Job) -> list[str]:
         """Return an srun with one task a rank.

@@ -31,7 +31,8 @@ class Ssh(Launcher):
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
         """Return the cores of the host that has fewest. Raises ConfigError if a host cannot run the job."""
-        return min((host.cores for host in _ask(experiment)), default=1) if experiment.launcher.hosts else 1
+        hosts = _ask(experiment) if experiment.launcher.hosts else ()
+        return min((host.threads if experiment.system.smt else host.cores for host in hosts), default=1)
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
         """Return the GPUs of each host."""

@@ -53,7 +53,10 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
 
     Raises ConfigError, also if no point remains.
     """
-    experiment, launcher = _with_launcher(compose.read_experiment(overrides), machine, launchers)
+    experiment = compose.read_experiment(overrides)
+    if experiment.composed.system.smt:
+        machine = replace(machine, cores=machine.threads)
+    experiment, launcher = _with_launcher(experiment, machine, launchers)
     experiment = compose.read_experiment([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.unswept if line.partition("=")[0] not in experiment.swept]
     points: dict[tuple[str, str], tuple[Point, ArmSpec]] = {}  # a list with a duplicate value is not measured twice

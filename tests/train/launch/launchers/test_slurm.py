@@ -63,8 +63,9 @@ def test_256_nodes_of_4_ranks():
 
 @pytest.mark.slow
 def test_answers_of_slurm_are_read_and_its_refusals_quoted(program, monkeypatch, tmp_path):
-    program("sinfo", "48\n*28+\n64")
-    assert SLURM.cores_of_a_node(System("site", None)) == 28  # the fewest
+    program("sinfo", "48 2 12\n*56+ 2+ 14+\n64 2 32")
+    assert SLURM.cores_of_a_node(System("site", None)) == 24  # the fewest
+    assert SLURM.cores_of_a_node(System("site", None, smt=True)) == 48
     program("sinfo")
     with pytest.raises(ConfigError, match=r"system\.partition=gpu: sinfo shows no node"):
         SLURM.cores_of_a_node(System("site", None, partition="gpu"))

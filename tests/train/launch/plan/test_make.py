@@ -10,7 +10,7 @@ from train.config.compose import choices, load
 from train.config.identity import config_hash
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
-from train.launch.plan.make import make
+from train.launch.plan.make import expand, make
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:
@@ -60,6 +60,13 @@ def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
 def test_a_node_is_the_same_machine_at_every_point(cores, largest, each):
     points = plan_points("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
     assert {(p.config.system.cores_per_node, p.config.threads_per_rank) for p in points} == {(each, each)}
+
+
+@pytest.mark.parametrize(("smt", "cores_per_node"), [("false", 2), ("true", 4)])
+def test_a_node_has_whole_cores_or_with_smt_their_hardware_threads(smt, cores_per_node):
+    overrides = ("experiment=weak_scaling", "model=tiny", "nodes=4", f"system.smt={smt}")
+    points = expand(overrides, Machine(cores=8, threads=16), LAUNCHERS).points
+    assert {point.config.system.cores_per_node for point in points} == {cores_per_node}
 
 
 def test_the_arms_of_the_overhead_experiment():
