@@ -36,6 +36,7 @@ class Interval:
     n: int
     variation: Variation = "between rounds"
     another: tuple[float, float] | None = None  # where the value of another launch is expected
+    degrees: int = 0  # of freedom of the variance between launches
 
     @property
     def half_width_fraction(self) -> float:
@@ -243,7 +244,7 @@ def launches_interval(launches: Launches, level: float = LEVEL, spread: Spread |
     other_half = times * math.sqrt(variance * (1 + 1 / len(measured)))
     low, high = min(whole.low, back(centre - half)), max(whole.high, back(centre + half))
     another = (min(low, back(centre - other_half)), max(high, back(centre + other_half)))
-    return Interval(back(centre), low, high, level, whole.n, "between launches", another)
+    return Interval(back(centre), low, high, level, whole.n, "between launches", another, degrees)
 
 
 def is_precise(launches: Launches, fraction: float, spread: Spread | None = None) -> bool:

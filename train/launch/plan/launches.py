@@ -97,8 +97,7 @@ def result(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> str
     """
     measured = speedups(records, spread)
     labels = rounds.labels(records[-1].config) if records else {}
-    enough = (spread.degrees if spread else len(records) - 1) >= MIN_LAUNCHES - 1
-    texts = [f"{labels[name]} {_text(ratios, measured[name], enough)}" for name, ratios in _arms(records).items()]
+    texts = [f"{labels[name]} {_text(ratios, measured[name])}" for name, ratios in _arms(records).items()]
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     reasons = records[-1].arms_left_out if records else {}
     left_out = [f"left out: {labels[name]}, {why}" for name, why in reasons.items()]
@@ -106,12 +105,12 @@ def result(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> str
     return f"{run.point.name}, {launches}: {'; '.join([', '.join(texts), *disturbed, *left_out])}"
 
 
-def _text(launches: Sequence[Sequence[float]], interval: Interval | None, enough: bool) -> str:
-    """Return a speedup as text, with its interval if there are enough launches.
+def _text(launches: Sequence[Sequence[float]], interval: Interval | None) -> str:
+    """Return a speedup as text, with its interval if three launches or more show how far launches differ.
 
     launches: its ratios in the rounds of each launch.
     """
-    if interval and enough:
+    if interval and interval.degrees >= MIN_LAUNCHES - 1:
         return interval.text()
     ratios = [ratio for launch in launches for ratio in launch]
     return f"{interval.value if interval else median(ratios):.3g}x" if ratios else "no complete round"
@@ -147,13 +146,9 @@ def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> 
     if not records or all(i and i.half_width_fraction <= goal for i in measured.values()):
         return None
     made = min((sum(map(len, ratios)) for ratios in _arms(records).values()), default=0)
-    few = (
-        [f"an interval needs {intervals.MIN_VALUES} rounds, and there are {made}"]
-        if made < intervals.MIN_VALUES
-        else []
-    )
+    few = [f"an interval needs {intervals.MIN_VALUES} rounds; measured: {made}"] if made < intervals.MIN_VALUES else []
     if len(records) < MIN_LAUNCHES:
-        few.append(f"{MIN_LAUNCHES} launches show how they differ, and there are {len(records)}")
+        few.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
     return _shortfall(run.point.name, goal, measured, [record.job_s for record in records], [*few, *disturbed])
 
@@ -166,7 +161,7 @@ def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:
     if not times_s or all(i and i.half_width_fraction <= goal for i in measured.values()):
         return None
     made = min(len(_rates(point)) for point in points)
-    few = [f"an interval needs {intervals.MIN_VALUES} launches of each size, and there are {made}"]
+    few = [f"an interval needs {intervals.MIN_VALUES} launches of each size; measured: {made}"]
     return _shortfall(", ".join(measured), goal, measured, times_s, few if made < intervals.MIN_VALUES else [])
 
 

@@ -67,8 +67,8 @@ def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer
     assert few == launches.Shortfall(
         "tiny-rounds: no interval, asked for ± 5 %",
         [
-            "an interval needs 6 rounds, and there are 1",
-            "3 launches show how they differ, and there are 1",
+            "an interval needs 6 rounds; measured: 1",
+            "3 launches show how launches differ; measured: 1",
         ],
         60.0,
     )
