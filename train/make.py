@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -254,7 +255,7 @@ def _analysis(*command: str, counts: bool = True) -> Step:
 
 
 def run(commands: Sequence[Step]) -> int:
-    """Run the commands one after the other; returns the exit status.
+    """Run the commands one after the other, then print what they leave for the end; returns the exit status.
 
     Ctrl-C reaches a command from the terminal. SIGTERM is passed on to it, and ends the target.
     """
@@ -271,13 +272,17 @@ def run(commands: Sequence[Step]) -> int:
         if signal.getsignal(number) != signal.SIG_IGN:  # ignored by nohup
             signal.signal(number, pass_on)
     status = 0
-    for step in commands:
-        child = subprocess.Popen([sys.executable, "-m", *step.command])
-        code = child.wait()
-        if step.counts:
-            status = status or (code if code >= 0 else 128 - code)
-        if terminated or code == _WRONG_INPUT:
-            break
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as last_lines:
+        variables = {**os.environ, "LAST_LINES": last_lines.name}
+        for step in commands:
+            child = subprocess.Popen([sys.executable, "-m", *step.command], env=variables)
+            code = child.wait()
+            if step.counts:
+                status = status or (code if code >= 0 else 128 - code)
+            if terminated or code == _WRONG_INPUT:
+                break
+        if last := last_lines.read():
+            print("", last, sep="\n", end="")
     return status
 
 

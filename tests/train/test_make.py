@@ -146,6 +146,15 @@ def test_the_exit_status(monkeypatch, tmp_path, statuses, status, log):
 
 
 @pytest.mark.slow
+def test_lines_for_the_end_follow_all_commands(monkeypatch, tmp_path, capfd):
+    for name, text in {"measured": "open(os.environ['LAST_LINES'], 'a').write('again: ...\\n')", "drawn": ""}.items():
+        (tmp_path / f"{name}.py").write_text(f"import os\nprint({name!r})\n{text}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert make.run([make.Step(("measured",)), make.Step(("drawn",))]) == 0
+    assert capfd.readouterr().out == "measured\ndrawn\n\nagain: ...\n"
+
+
+@pytest.mark.slow
 def test_sigterm_ends_the_command_and_the_target(tmp_path):
     (tmp_path / "waits.py").write_text("import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)")
     began, later = tmp_path / "began", tmp_path / "later"

@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from train.config.checks import check_results
 from train.config.program import filled
@@ -29,17 +30,20 @@ from train.launch.supervise.read_again import read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.program import values
 from train.rank import process
-from train.record import affinity, files, ledger
+from train.record import affinity, files, ledger, printable
 from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
-COMMAND = "TYPED_COMMAND"  # the environment variable in which train/make.py names the command of the user
+# Environment variables of train/make.py: the command of the user, and the file for lines to end it with.
+COMMAND, LAST_LINES = "TYPED_COMMAND", "LAST_LINES"
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
 
 def launch(options: Options, console: Console) -> int:
     """Make the plan, show it, and carry it out; returns the exit status."""
     plan = make(options.overrides, this_machine(), LAUNCHERS, options.only)
+    if plan.points:
+        affinity.use(plan.points[0].config.system.smt)
     show(plan, console)
     return carry_out(plan, options, console) if plan.points else 1
 
@@ -47,7 +51,8 @@ def launch(options: Options, console: Console) -> int:
 def this_machine() -> Machine:
     """Return this machine, with its usable cores, and whether quotas are available."""
     method = quota_method()
-    return Machine(len(affinity.usable_cores()), method if isinstance(method, str) else None)
+    cpus = affinity.usable_cores()
+    return Machine(len(affinity.whole_cores(cpus)), method if isinstance(method, str) else None, len(cpus))
 
 
 def show(plan: Plan, console: Console) -> None:
@@ -174,9 +179,13 @@ def run_all(
             record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run), plan)
             queue.add(run, record, problem)
             screen.end(run, record, problem)
-    screen.less_precise(
-        shlex.split(os.environ.get(COMMAND, "")) or [sys.executable, "-m", "train.launch", *sys.argv[1:]]
-    )
+    command = shlex.split(os.environ.get(COMMAND, "")) or [sys.executable, "-m", "train.launch", *sys.argv[1:]]
+    if last := screen.less_precise(command):
+        if path := os.environ.get(LAST_LINES):
+            with open(path, "a", encoding="utf-8") as file:
+                print(*map(printable.escaped, last), sep="\n", file=file)
+        else:
+            console.print("", escape("\n".join(last)), sep="\n", highlight=False, soft_wrap=True)
     return queue.failed
 
 

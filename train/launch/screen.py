@@ -198,7 +198,7 @@ class ProgressLine(Progress):
     """The line at the bottom of a terminal: the current run, how many are made, the time passed and expected."""
 
     def __init__(self, console: Console, runs: int) -> None:
-        """Draw nothing yet. runs: how many are made."""
+        """Show nothing without runs."""
         self._terminal = console  # Rich draws once before it has set its own
         fixed = (MofNCompleteColumn(table_column=Column(no_wrap=True)), _TimeColumn(table_column=Column(no_wrap=True)))
         columns = (_RunColumn("{task.description}", table_column=Column(ratio=1)), *fixed)
@@ -265,17 +265,17 @@ class Screen:
         self._line.update(self._bar, total=len(self._queue.runs))
         self._line.advance(self._bar)
 
-    def less_precise(self, command: Sequence[str]) -> None:
-        """Show the results that are less precise than asked for, why, and how to go on. command: as the user typed it.
+    def less_precise(self, command: Sequence[str]) -> list[str]:
+        """Return the results that are less precise than asked for, why, and how to go on; nothing if runs failed.
 
-        Nothing is shown if runs failed: then the same command makes them again.
+        Then the same command makes them again. command: as the user typed it.
         """
         if self._queue.failed or not (shortfalls := self._queue.shortfalls()):
-            return
-        lines = ["", "less precise than asked for:", *(line for short in shortfalls for line in short.lines())]
+            return []
         seconds = self._queue.sufficient_s(shortfalls)
-        show_lines("", [*lines, f"to go on, up to {duration(seconds)} in all:"], self._console)
-        self._console.print(escape(shlex.join(with_budget(command, seconds))), highlight=False, soft_wrap=True)
+        reasons = [line for short in shortfalls for line in short.lines()]
+        how = [f"to go on, up to {duration(seconds)} in all:", shlex.join(with_budget(command, seconds))]
+        return ["less precise than asked for:", *reasons, *how]
 
     def _say(self, text: str) -> None:
         self._console.print(escape(text), highlight=False)
