@@ -11,7 +11,7 @@ from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.diagnose import comparison, text
 from analysis.diagnose.comparison import ArmComparison, comparisons
-from analysis.diagnose.paired_windows import CurveTimes, curves
+from analysis.diagnose.paired_windows import CurveTimes
 from analysis.diagnose.split import (
     JobPhases,
     LargestLoss,
@@ -21,7 +21,7 @@ from analysis.diagnose.split import (
     jobs,
     largest_loss,
     slowest_rank,
-    splits,
+    split_curves,
 )
 from analysis.diagnose.text import DiagnosedCurve
 from analysis.documents import Document, about
@@ -48,19 +48,19 @@ def run_diagnose(options: argparse.Namespace) -> int:
     study = Study(options.results)
     arguments.print_notices(study.left_out)
     rows = _chosen_rows(options, study)
-    split_curves = [(curve, points) for curve in curves(rows, study.records) if (points := splits(curve))]
-    if not split_curves:
+    by_curve = split_curves(rows, study.records)
+    if not by_curve:
         print(f"{options.experiment}: {_why_not(rows)}", file=sys.stderr)
         return 1
     if options.format == "json":
         diagnosis = Diagnosis(
-            curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
-            comparisons=[comparison.as_json(compared) for compared in comparisons(split_curves)],
+            curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in by_curve],
+            comparisons=[comparison.as_json(compared) for compared in comparisons(by_curve)],
             jobs=jobs(rows),
         )
         print(documents.text(diagnosis))
     else:
-        print("\n\n".join(_sections(rows, split_curves)))
+        print("\n\n".join(_sections(rows, by_curve)))
     if options.draw:
         _draw(options, study.narrowed(rows))
     return 0
@@ -71,11 +71,11 @@ def _verdicts(curve: CurveTimes, points: list[Split]) -> tuple[LargestLoss, Late
     return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
 
 
-def _sections(rows: pd.DataFrame, split_curves: list[tuple[CurveTimes, list[Split]]]) -> list[str]:
+def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]) -> list[str]:
     """Return the sections to print: each comparison of arms, each other curve, the jobs, how to read the numbers."""
-    comparison_list = comparisons(split_curves)
+    comparison_list = comparisons(by_curve)
     sections = [comparison.report(compared) for compared in comparison_list]
-    for curve, points in split_curves:
+    for curve, points in by_curve:
         if not any(curve is arm for compared in comparison_list for arm, _ in compared.arms):
             sections.append(text.report(curve, points, *_verdicts(curve, points)))
     if single := jobs(rows):

@@ -11,8 +11,7 @@ import pandas as pd
 
 from analysis import TableError, documents, labels
 from analysis.commands import arguments
-from analysis.diagnose.paired_windows import curves
-from analysis.diagnose.split import largest_loss, splits
+from analysis.diagnose.split import largest_loss, split_curves
 from analysis.diagnose.text import largest_loss_line
 from analysis.documents import Document, about
 from analysis.experiments import allreduce, arms, equivalence, summary
@@ -81,8 +80,8 @@ def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[s
 
 def _largest_losses(study: Study, rows: pd.DataFrame) -> list[str]:
     """Return a line for each curve whose largest point has a loss that is certainly the largest."""
-    split_curves = [(curve, points[-1]) for curve in curves(rows, study.records) if (points := splits(curve))]
-    lines = [largest_loss_line(curve, point, largest_loss(point)) for curve, point in split_curves]
+    largest = [(curve, points[-1]) for curve, points in split_curves(rows, study.records)]
+    lines = [largest_loss_line(curve, point, largest_loss(point)) for curve, point in largest]
     return [line for line in lines if line]
 
 

@@ -36,11 +36,13 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows
+from analysis.diagnose.paired_windows import ArmKey, ArmTimes, CurveTimes, LaunchWindows, PairedWindows, curves
 from analysis.documents import Document, NumberField, about
 from analysis.stats import LEVEL, Number, repeats
-from analysis.stats.repeats import singles
+from analysis.stats.repeats import Spread, singles
 from analysis.stats.verdict import is_above
+from train.record import intervals
+from train.record.record import RunRecord
 
 # "slower_or_exchange": where neither an arm without allreduce nor the times of gradients separate them.
 PartName = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
@@ -69,6 +71,7 @@ class Split:
     point: ArmKey
     ranks: int
     launches: Sequence[Sequence[Step]]
+    spread: Spread | None = None  # between the launches of all curves that were measured alike
 
     @property
     def parts(self) -> list[PartName]:
@@ -103,9 +106,14 @@ class Split:
         return self._mean(lambda step: step.measured_s)
 
     @property
+    def efficiencies(self) -> Values:
+        """The efficiency by throughput, over the fewest nodes, in each round."""
+        return self._values(lambda step: step.base_s / step.measured_s)
+
+    @property
     def efficiency(self) -> Number:
-        """The efficiency by throughput, over the fewest nodes: the median over rounds."""
-        return repeats.median(self._values(lambda step: step.base_s / step.measured_s))
+        """The efficiency by throughput: the median over rounds."""
+        return repeats.median(self.efficiencies, spread=self.spread)
 
     def efficiency_without(self, part: PartName) -> Number:
         """Return the efficiency if this part took no time, at most: other parts may take its place.
@@ -117,7 +125,7 @@ class Split:
             base_s = step.base_s - (step.base_input_s if part == "input" else 0.0)
             return base_s / (step.measured_s - step.parts_s[part])
 
-        return repeats.median(self._values(efficiency))
+        return repeats.median(self._values(efficiency), spread=self.spread)
 
     def step_without(self, part: PartName) -> Number:
         """Return the seconds a step if this part took no time, at least."""
@@ -141,6 +149,20 @@ class Split:
             for steps in self.launches
         ]
         return repeats.arithmetic_mean(values) if all(values) and values else None
+
+
+def split_curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[tuple[CurveTimes, list[Split]]]:
+    """Return the curves of records with their points, without those that have none. Arguments: as of `curves`.
+
+    The spread between launches is pooled over the largest points of the curves in rounds of one machine.
+    """
+    pairs = [(curve, points) for curve in curves(local, records) if (points := splits(curve))]
+    largest: dict[str, list[Values]] = {}
+    for curve, points in pairs:
+        if curve.in_rounds:
+            largest.setdefault(curve.machine, []).append(points[-1].efficiencies)
+    spreads = {machine: intervals.launch_spread(launches) for machine, launches in largest.items()}
+    return [(curve, [replace(point, spread=spreads.get(curve.machine)) for point in points]) for curve, points in pairs]
 
 
 def splits(curve: CurveTimes) -> list[Split]:

@@ -11,8 +11,8 @@ import pandas as pd
 
 from analysis import labels
 from analysis.diagnose.comparison import Comparison, comparisons
-from analysis.diagnose.paired_windows import CurveTimes, curves
-from analysis.diagnose.split import LOSSES, PartName, Split, splits
+from analysis.diagnose.paired_windows import CurveTimes
+from analysis.diagnose.split import LOSSES, PartName, Split, split_curves
 from analysis.diagnose.text import NAMES
 from analysis.figures import WITH_CONTROL, Kind, Points, plots
 from analysis.stats import Number
@@ -37,14 +37,14 @@ _MARKERS: dict[PartName, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"),
 
 
 def _diagnosis(points: Points) -> Figure:
-    split_curves = [(curve, at) for curve in curves(points.local, points.records) if (at := splits(curve))]
-    compared = comparisons(split_curves)
+    by_curve = split_curves(points.local, points.records)
+    compared = comparisons(by_curve)
     arms = {id(arm) for comparison in compared for arm, _ in comparison.arms}
-    alone = [(curve, at) for curve, at in split_curves if id(curve) not in arms]
+    alone = [(curve, at) for curve, at in by_curve if id(curve) not in arms]
     rows = max(1, len(compared) + len(alone))
     fig, panels = plots.canvas(rows, 2, height_mm=32 + 44 * rows + 20 * len(compared))  # room for the names of arms
     pairs = list(zip(panels[::2], panels[1::2], strict=True))
-    if not split_curves:
+    if not by_curve:
         plots.write(panels[0], 0.5, 0.5, "nothing that can be split", ha="center")
     for axes, comparison in zip(pairs, compared, strict=False):
         _arms(axes, comparison)

@@ -148,7 +148,10 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
     keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
     parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}", curve.model and f"MODELS={curve.model}"]
-    parts += [f'ARGS="{" ".join(keys)}"' if keys else "", f"MEASURE={curve.measure}" if curve.measure != "quick" else ""]
+    parts += [
+        f'ARGS="{" ".join(keys)}"' if keys else "",
+        f"MEASURE={curve.measure}" if curve.measure != "quick" else "",
+    ]
     return " ".join(filter(None, parts))
 
 
