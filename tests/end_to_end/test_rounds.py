@@ -27,7 +27,7 @@ SMALL = ("model=tiny", "batch_per_rank=4", "tracking=none")
 SHORT_WINDOWS = "measure.precision_fraction=0.9"
 SHORT = (SHORT_WINDOWS, "measure.budget_s=1", "measure.repeats=1")  # one launch
 ENDLESS = (SHORT_WINDOWS, "measure.budget_s=3600", "measure.repeats=1")
-ENOUGH = rounds(6)  # the fewest that have an interval
+ENOUGH = rounds(16)  # disturbed ones do not count, and an interval needs six
 
 
 def hold_after_three_rounds(folder: Path, held_ranks: list[int]) -> Hold:

@@ -12,8 +12,8 @@ from tests.helpers.terminal import Terminal
 
 pytestmark = pytest.mark.end_to_end
 
-# Prints a rate after a second, and what would clear the screen.
-PROGRAM = r"""sh -c "sleep 1; printf '\033[2Jsamples/s: {ranks}0\n'" """
+# Prints a rate after two refreshes of the progress line, and what would clear the screen.
+PROGRAM = r"""sh -c "sleep 2; printf '\033[2Jsamples/s: {ranks}0\n'" """
 ESCAPE = re.compile(r"\\x|\\r|\[\d*m|\[2K")  # control codes that a person reads instead of a terminal
 
 
