@@ -88,7 +88,8 @@ def _arms(results: Results, repeat: int) -> None:
                 role="base" if arm == "same-steps" else "point",
                 arm_keys=["global_batch", "batch_per_rank"],
             )  # fmt: skip
-    system, launcher = {"name": "laptop", "cpu_quota_per_node": 0.4}, {"name": "emulated", "cores_fraction": 0.8, "flat_within_fraction": 0.1}
+    system = {"name": "laptop", "cpu_quota_per_node": 0.4}
+    launcher = {"name": "emulated", "cores_fraction": 0.8, "flat_within_fraction": 0.1}
     model = {"model": "alexnet", "model.image_size": 67, "model.parameters": 1_000_000}
     for link, allreduce, step_s in ((100, True, 0.9), (1000, True, 0.5), (None, True, 0.4), (None, False, 0.3)):
         results.add(
