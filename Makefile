@@ -188,7 +188,7 @@ figures: ## draw every figure: the published points, with your records on top
 tables: ## recompute every derived number of the reports; show stated and computed side by side
 audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
 table: ## show how FILE=, any table or log, is read, and write it as one row a point (COLUMNS= says what headers mean)
-claims: ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
+claims: ## the claims of the reports: hypothesis, numbers, rule and verdict of each (docs/claims.md)
 explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
 proposal: ## one or two pages for an application for compute time, from records of EXPERIMENT= (THRESHOLD=0.75, IMAGES=, EPOCHS=, RUNS=)

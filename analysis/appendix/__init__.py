@@ -1,21 +1,17 @@
 """The contents of the appendix, from `appendix.toml` and `minutes.json`, and a reviewer's verdict on each claim.
 
-Every name in them is checked to exist. A verdict compares what the archive states with what was judged here.
+A reviewer's verdict compares what the archive states with what was judged here.
 """
 
-import ast
-import json
 import re
-import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from analysis import TableError, claims
-from analysis.claims import Claim, Judged
+from analysis.claims import Claim, JudgedClaim
 from analysis.documents import tally
 
 FOLDER = Path(__file__).parent
@@ -23,8 +19,7 @@ DATA, MINUTES = FOLDER / "appendix.toml", FOLDER / "minutes.json"
 ROOT = FOLDER.parents[1]
 
 
-@dataclass(frozen=True)
-class Minutes:
+class Minutes(msgspec.Struct, frozen=True):
     """How long one run of a command took, and where it was measured."""
 
     minutes: float
@@ -34,8 +29,7 @@ class Minutes:
     commit: str
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A command that measures nothing: what it makes, and the lines that its output must have."""
 
     command: str
@@ -44,8 +38,7 @@ class Step:
     prints: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(msgspec.Struct, frozen=True):
     """One file of conf/experiment: the command that a reviewer types, and what to expect of it.
 
     code: the functions that compute its result, as FILE:FUNCTION. verdicts: those expected of claims of the reports
@@ -60,7 +53,7 @@ class Experiment:
     expected: str = ""
     variation: str = ""
     needs: str = ""
-    verdicts: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, str] = {}
 
     @property
     def shows(self) -> str:
@@ -70,41 +63,34 @@ class Experiment:
         return match[1].strip("\"'") if match else ""
 
 
-@dataclass(frozen=True)
-class Appendix:
+class Appendix(msgspec.Struct, frozen=True):
     """The content of the appendix: C1 is the first claim, E1 the first experiment."""
 
-    claims: list[Claim]
-    steps: list[Step]
-    experiments: list[Experiment]
-    minutes: dict[str, Minutes]  # by command
+    steps: list[Step] = msgspec.field(name="step")
+    experiments: list[Experiment] = msgspec.field(name="experiment")
+    claims: list[Claim] = []
+    minutes: dict[str, Minutes] = {}  # by command
 
     def claims_of(self, experiment: str) -> list[str]:
         """Return the labels of the claims that the records of an experiment decide, as C1."""
-        return [label(number, "C") for number, claim in enumerate(self.claims) if claim.experiment == experiment]
+        return [f"C{number}" for number, claim in enumerate(self.claims, 1) if claim.experiment == experiment]
 
-    def expected_verdict(self, claim: Claim) -> str:
-        """Return the verdict that measured records should give a claim; "" for one that published numbers decide."""
-        by_name = {experiment.name: experiment for experiment in self.experiments}
-        return by_name[claim.experiment].verdicts.get(claim.id, "supported") if claim.experiment in by_name else ""
-
-
-def label(index: int, letter: str) -> str:
-    """Return the label of the claim or experiment with this index, as C1 or E1."""
-    return f"{letter}{index + 1}"
+    def minutes_text(self, command: str) -> str:
+        """Return the machine minutes of a command as text; "-" if they were not measured."""
+        measured = self.minutes.get(command)
+        if measured is None:
+            return "-"
+        return "below 1" if measured.minutes < 0.95 else f"{measured.minutes:.0f}"
 
 
 def read(data: Path = DATA, minutes: Path = MINUTES) -> Appendix:
-    """Return the contents. Raises TableError naming the file and what in it does not exist or cannot be read."""
+    """Return the contents. Raises TableError naming the file that cannot be read."""
     try:
-        tables = tomllib.loads(data.read_text())
-        steps = msgspec.convert(tables["step"], list[Step])
-        experiments = msgspec.convert(tables["experiment"], list[Experiment])
-    except (OSError, tomllib.TOMLDecodeError, KeyError, msgspec.ValidationError) as error:
+        appendix = msgspec.toml.decode(data.read_bytes(), type=Appendix)
+    except (OSError, msgspec.DecodeError) as error:
         raise TableError(f"{data}: not a readable appendix: {error}") from error
     all_claims = [*claims.read(data), *claims.read()]
-    _check(data, experiments, all_claims)
-    return Appendix(all_claims, steps, experiments, read_minutes(minutes))
+    return msgspec.structs.replace(appendix, claims=all_claims, minutes=read_minutes(minutes))
 
 
 def read_minutes(path: Path) -> dict[str, Minutes]:
@@ -115,45 +101,11 @@ def read_minutes(path: Path) -> dict[str, Minutes]:
         raise TableError(f"{path}: not a readable file of minutes: {error}") from error
 
 
-def minutes_text(minutes: Mapping[str, Minutes]) -> str:
-    """Return the content of a file of minutes."""
-    return json.dumps({command: asdict(minutes[command]) for command in sorted(minutes)}, indent=1) + "\n"
+Outcome = Literal["not run", "reproduced", "not reproduced"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
-def _check(data: Path, experiments: Iterable[Experiment], all_claims: Iterable[Claim]) -> None:
-    """Raise TableError where experiments and files of conf/experiment differ, or a named function does not exist."""
-    names = [experiment.name for experiment in experiments]
-    files = sorted(path.stem for path in (ROOT / "conf/experiment").glob("*.yaml"))
-    if sorted(names) != files:
-        differing = ", ".join(sorted(set(names) ^ set(files))) or "one occurs twice"
-        raise TableError(f"{data}: experiments must be the files of conf/experiment, each once: {differing}")
-    by_id = {claim.id: claim for claim in all_claims}
-    for experiment in experiments:
-        for location in experiment.code:
-            if not _is_defined(location):
-                raise TableError(f"{data}: {experiment.name}: code {location} given, must be FILE:FUNCTION that exists")
-        for id in experiment.verdicts:
-            if id not in by_id or by_id[id].experiment != experiment.name:
-                raise TableError(f"{data}: {experiment.name}: verdicts: {id} is not a claim that its records decide")
-
-
-def _is_defined(location: str) -> bool:
-    """Return whether the function or class FILE:FUNCTION is defined in the kit."""
-    file, _, name = location.partition(":")
-    if not (ROOT / file).is_file():
-        return False
-    definitions: tuple[Any, ...] = (ast.FunctionDef, ast.ClassDef)
-    return any(
-        isinstance(node, definitions) and node.name == name for node in ast.parse((ROOT / file).read_text()).body
-    )
-
-
-Outcome = Literal["reproduced", "not reproduced", "not run"]
-OUTCOMES: tuple[Outcome, ...] = ("not run", "reproduced", "not reproduced")
-
-
-@dataclass(frozen=True)
-class ClaimRow:
+class ClaimRow(msgspec.Struct, frozen=True):
     """One claim: the verdict and numbers that the archive states, those of the reviewer, and the outcome."""
 
     label: str
@@ -168,8 +120,7 @@ class ClaimRow:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True):
     """A command of the appendix that was run here."""
 
     command: str
@@ -178,8 +129,7 @@ class StepResult:
     missing: tuple[str, ...] = ()  # lines that its output should have
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(msgspec.Struct, frozen=True):
     """The results of an evaluation."""
 
     archive: str
@@ -190,6 +140,7 @@ class Evaluation:
     differing: list[str]  # those of them that now have other bytes
     rows: list[ClaimRow]
     comparison: str  # the archive's points compared with those measured here, as Markdown; "" without any
+    minutes: dict[str, Minutes]  # that the commands took here
 
     def counts(self) -> str:
         """Return how many claims have each outcome, as text."""
@@ -202,34 +153,36 @@ class Evaluation:
 
 
 def claim_rows(
-    stated: Mapping[str, Mapping[str, str]], judged: Sequence[Judged], measured: Collection[str]
+    stated: Mapping[str, Mapping[str, str]],
+    experiments: Sequence[str],
+    judged: Sequence[JudgedClaim],
+    measured: Collection[str],
 ) -> list[ClaimRow]:
     """Return a row for each claim, in the order of the appendix.
 
-    stated: the archive's verdict and evidence by the claim's id. judged: the same claims, judged from the
-    reviewer's records. measured: the experiments with such records.
+    stated: the archive's verdict and evidence by the claim's id. experiments: that decide the claims; "" for none.
+    judged: the claims, judged from the reviewer's records. measured: the experiments with such records.
     """
-    result = []
-    for number, item in enumerate(judged):
-        claim, author = item.claim, stated.get(item.claim.id, {"verdict": "", "evidence": ""})
-        outcome, why = _outcome(item, author["verdict"], measured)
-        result.append(
+    rows = []
+    for number, (claim, experiment) in enumerate(zip(judged, experiments, strict=True), 1):
+        author = stated.get(claim.id, {"verdict": "", "evidence": ""})
+        outcome, why = _outcome(claim.verdict, experiment, author["verdict"], measured)
+        rows.append(
             ClaimRow(
-                label(number, "C"), claim.id, claim.hypothesis, claim.rule, author["verdict"], author["evidence"],
-                item.verdict, item.evidence, outcome, why,
+                f"C{number}", claim.id, claim.hypothesis, claim.rule, author["verdict"], author["evidence"],
+                claim.verdict, claim.evidence, outcome, why,
             )
         )  # fmt: skip
-    return result
+    return rows
 
 
-def _outcome(judged: Judged, stated: str, measured: Collection[str]) -> tuple[Outcome, str]:
-    experiment = judged.claim.experiment
+def _outcome(verdict: str, experiment: str, stated: str, measured: Collection[str]) -> tuple[Outcome, str]:
     if not stated:
         return "not run", "the archive does not state it"
     if experiment and experiment not in measured:
         return "not run", f"no record of {experiment} here"
     if experiment and stated == "not decidable":
         return "not run", "the archive has no numbers that decide it"
-    if judged.verdict == stated:
+    if verdict == stated:
         return "reproduced", ""
-    return "not reproduced", "the numbers here do not decide it" if judged.verdict == "not decidable" else ""
+    return "not reproduced", "the numbers here do not decide it" if verdict == "not decidable" else ""

@@ -15,7 +15,6 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import msgspec
 
 from analysis import TableError, claims
 from analysis import appendix as contents
-from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StepResult, label
+from analysis.appendix import ROOT, Appendix, Evaluation, Minutes, StepResult
 from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
@@ -67,7 +66,8 @@ def _store_minutes(file: Path) -> None:
     except msgspec.DecodeError as error:
         raise TableError(f"{file}: not a file that `make evaluate` wrote: {error}") from error
     minutes = contents.read_minutes(contents.MINUTES) | measured
-    files.write_whole(contents.MINUTES, contents.minutes_text(minutes).encode())
+    text = msgspec.json.format(msgspec.json.encode(minutes, order="deterministic"), indent=1)
+    files.write_whole(contents.MINUTES, text + b"\n")
 
 
 # Variables that make sets for a recipe: commands of the appendix are run without them, as if typed in a shell.
@@ -99,17 +99,17 @@ def run_evaluate(options: argparse.Namespace) -> int:
         steps = _run_steps(appendix, Path(temporary) / "kit")
         archive = bundle.pack(collect(folder / "results", scrubbed=False))
         steps += [_run(experiment.command, (), {"RESULTS": str(options.results)}) for experiment in experiments]
-        result, minutes = _evaluation(appendix, folder, archive, steps, options)
+        result = _evaluation(appendix, folder, archive, steps, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(options.out, page.evaluation_text(result).encode())
-    document = asdict(result) | {"minutes": {command: asdict(measured) for command, measured in minutes.items()}}
-    files.write_whole(options.out.with_suffix(".json"), json.dumps(document, indent=1).encode())
+    document = msgspec.json.format(msgspec.json.encode(result), indent=1)
+    files.write_whole(options.out.with_suffix(".json"), document)
     print(f"{result.counts()}\n{options.out}: each with its numbers")
     return int(result.failed)
 
 
 def _experiment(appendix: Appendix, name: str) -> contents.Experiment:
-    labels = {label(number, "E"): experiment for number, experiment in enumerate(appendix.experiments)}
+    labels = {f"E{number}": experiment for number, experiment in enumerate(appendix.experiments, 1)}
     if name not in labels:
         raise TableError(
             f"ONLY={name}: no such experiment; allowed are E1 to E{len(labels)}, as ARTIFACT.md lists them"
@@ -174,21 +174,21 @@ def _environment(command: str) -> dict[str, str]:
 
 def _evaluation(
     appendix: Appendix, folder: Path, archive: bytes, steps: list[StepResult], options: argparse.Namespace
-) -> tuple[Evaluation, dict[str, Minutes]]:
-    """Return the evaluation of an unpacked archive, and the minutes of the commands that were run."""
+) -> Evaluation:
+    """Return the evaluation of an unpacked archive."""
     study = Study(options.results)
     measured = set(study.local["experiment"])
     files_stated, differing = _differing(folder, archive)
-    rows = contents.claim_rows(_stated(folder), claims.judge(appendix.claims, study), measured)
+    judged, experiments = claims.judge(appendix.claims, study), [claim.experiment for claim in appendix.claims]
+    rows = contents.claim_rows(_stated(folder), experiments, judged, measured)
     machine, cores = _machine()
     commit = _commit()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     minutes = {step.command: Minutes(round(step.minutes, 2), today, machine, cores, commit) for step in steps}
-    result = Evaluation(
+    return Evaluation(
         options.file.name, f"{cores} cores of {machine}", commit, steps, files_stated, differing, rows,
-        _comparison(folder / "results", options.results) if measured else "",
+        _comparison(folder / "results", options.results) if measured else "", minutes,
     )  # fmt: skip
-    return result, minutes
 
 
 def _stated(folder: Path) -> dict[str, Mapping[str, str]]:

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from analysis import TableError, audit, claims, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.claims import VERDICTS, Judged, JudgedClaim
+from analysis.claims import VERDICTS, JudgedClaim
 from analysis.commands import arguments
 from analysis.documents import Document, about, markdown_table, tally
 from analysis.finding import SEVERITIES, Finding
@@ -115,7 +115,7 @@ def _audit_file(options: argparse.Namespace) -> Audit:
 def _audit_all(options: argparse.Namespace) -> Audit:
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
-    judged = [claim.as_json() for claim in claims.judge(claims.read(), study)]
+    judged = claims.judge(claims.read(), study)
     return Audit(version=JSON_VERSION, findings=findings, claims=judged, notes=[], read_as=[])
 
 
@@ -134,21 +134,21 @@ def _record_files(paths: list[Path]) -> list[Path]:
     return files
 
 
-def claims_summary(judged: Sequence[Judged] | Sequence[JudgedClaim]) -> str:
+def claims_summary(judged: Sequence[JudgedClaim]) -> str:
     """Return how many claims have each verdict, as text."""
     return f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"
 
 
-def claims_text(judged: Sequence[Judged]) -> str:
+def claims_text(judged: Sequence[JudgedClaim]) -> str:
     """Return the claims for people, report by report."""
     lines: list[str] = []
-    for report in dict.fromkeys(item.claim.report for item in judged):
+    for report in dict.fromkeys(claim.report for claim in judged):
         lines += ["", f"== {TITLES.get(report, report)}"]
-        for claim, item in ((item.claim, item) for item in judged if item.claim.report == report):
-            lines += ["", f"{item.verdict.upper()} {claim.id} ({claim.place})"]
+        for claim in (claim for claim in judged if claim.report == report):
+            lines += ["", f"{claim.verdict.upper()} {claim.id} ({claim.place})"]
             for name, value in (
                 ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
-                ("numbers", item.evidence), ("these runs", item.these_runs), ("remark", claim.remark),
+                ("numbers", claim.evidence), ("these runs", claim.these_runs), ("remark", claim.remark),
             ):  # fmt: skip
                 lines += (
                     textwrap.wrap(f"{name + ':':12}{value}", 110, initial_indent="    ", subsequent_indent=" " * 16)
@@ -158,22 +158,22 @@ def claims_text(judged: Sequence[Judged]) -> str:
     return "\n".join([*lines, "", claims_summary(judged)]).lstrip("\n")
 
 
-def claims_markdown(judged: Sequence[Judged]) -> str:
-    """Return the claims as one table, as it is in docs/claims.md."""
+def claims_markdown(judged: Sequence[JudgedClaim]) -> str:
+    """Return the claims as one table."""
     rows = [
         {
-            "claim": f"`{item.claim.id}`: {item.claim.text}",
-            "hypothesis": item.claim.hypothesis,
-            "verdict": f"{item.verdict}; these runs: {item.these_runs}" if item.these_runs else item.verdict,
+            "claim": f"`{claim.id}`: {claim.text}",
+            "hypothesis": claim.hypothesis,
+            "verdict": f"{claim.verdict}; these runs: {claim.these_runs}" if claim.these_runs else claim.verdict,
         }
-        for item in judged
+        for claim in judged
     ]
     return f"{markdown_table(rows)}\n\n{claims_summary(judged)}."
 
 
-def claims_json(judged: Sequence[Judged]) -> str:
+def claims_json(judged: Sequence[JudgedClaim]) -> str:
     """Return the claims as JSON (docs/json.md)."""
-    return documents.text([item.as_json() for item in judged])
+    return documents.text(judged)
 
 
 CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": claims_json}

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import PUBLISHED, audit, claims, reports
 from analysis.audit.findings import point_label
-from analysis.claims import VERDICTS, Judged
+from analysis.claims import VERDICTS, JudgedClaim
 from analysis.compare import published as comparison
 from analysis.compare import sets
 from analysis.compare.published import Comparisons
@@ -60,7 +60,7 @@ class Analysed:
     """The content of a page without its figures."""
 
     study: Study
-    judged: Sequence[Judged]
+    judged: Sequence[JudgedClaim]
     findings: Sequence[Finding]  # in the reports
     local_findings: Sequence[Finding]
     recomputed: pd.DataFrame  # the derived numbers of the reports
@@ -85,7 +85,7 @@ def about(analysed: Analysed, report: str) -> Analysed:
     rows = published[published["report"].eq(report)]
     return replace(
         analysed,
-        judged=[judged for judged in analysed.judged if judged.claim.report == report],
+        judged=[judged for judged in analysed.judged if judged.report == report],
         findings=[finding for finding in analysed.findings if finding.report == report],
         recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
         comparisons=comparison.compare(rows, analysed.study.local, comparison.read_tolerances()),
@@ -123,14 +123,14 @@ def _findings(findings: Sequence[Finding]) -> list[Row]:
     ]
 
 
-def _claims(judged: Sequence[Judged]) -> list[Row]:
+def _claims(judged: Sequence[JudgedClaim]) -> list[Row]:
     return [
         {
             "verdict": j.verdict,
-            "claim": f"\u201c{j.claim.text}\u201d",
-            "place": j.claim.place,
+            "claim": f"\u201c{j.text}\u201d",
+            "place": j.place,
             "evidence": j.evidence,
-            "remark": j.claim.remark,
+            "remark": j.remark,
         }
         for j in judged
     ]
@@ -213,7 +213,7 @@ def _reports(analysed: Analysed, page_figures: Sequence[PageFigure], reports: Se
     sections = []
     for number in reports:
         findings = [f for f in analysed.findings if f.report == number]
-        claims_judged = [j for j in analysed.judged if j.claim.report == number]
+        claims_judged = [j for j in analysed.judged if j.report == number]
         numbers = recomputed[recomputed["report"] == number]
         sections.append(
             {

@@ -1,4 +1,4 @@
-"""Predictions for each target: rate, speedup, efficiency, wall time and cost of a job; verdicts on claims; as text."""
+"""Predictions for each target: rate, speedup, efficiency, wall time and cost of a job; as text."""
 
 import math
 import textwrap
@@ -15,7 +15,6 @@ from analysis import metrics
 from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
 from analysis.stats import Number, from_ends, unknown
-from analysis.stats.verdict import Bounds, Verdict, judge_at
 
 
 @dataclass(frozen=True)
@@ -168,34 +167,6 @@ def _target_json(curve: Curve, target: Target) -> PredictedTarget:
         measured=UNSET if math.isnan(target.measured) else target.measured,
         **numbers,
     )
-
-
-def judge_claim(curve: Curve, ranks: int, claimed: Bounds, learned: Learned) -> tuple[Verdict, str]:
-    """Return the verdict on a rate that is claimed for so many ranks, in the unit of the curve, and its reason.
-
-    It is that of the 90 % interval of the prediction; undecided too if the points support none. `learned`: from the
-    curves of other machines.
-    """
-    (target,) = answer(curve, Question((ranks,)), learned).targets
-    if not target.supported:
-        return Verdict("undecided", "no interval"), f"no prediction for {ranks} ranks: {target.why}"
-    rate = target.numbers["images_per_s"]
-    points = f"{len(curve.ranks)} points up to {curve.largest:g} ranks"
-    reason = f"for {ranks} ranks {rate.value:.4g} ({rate.low:.4g} to {rate.high:.4g}, {100 * LEVEL:.0f} %)"
-    return judge_at(rate, claimed), f"{reason} is predicted from {points}; claimed: {_bounds(claimed)}"
-
-
-def claim_verdict(verdict: Verdict) -> str:
-    """Return whether a claim is consistent with the prediction: a part of the interval is within the claim."""
-    if verdict.outcome == "outside":
-        return "not consistent"
-    return "not decidable" if verdict.why == "no interval" else "consistent"
-
-
-def _bounds(claimed: Bounds) -> str:
-    low = f"at least {claimed.low:.4g}" if claimed.low > 0 else ""
-    high = f"at most {claimed.high:.4g}" if math.isfinite(claimed.high) else ""
-    return ", ".join(filter(None, (low, high))) or "any rate"
 
 
 WIDTH = 100

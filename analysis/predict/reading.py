@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import PUBLISHED, TableError, metrics, speedups
-from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
+from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN
 from analysis.predict import Curve, Obstacle
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
@@ -140,18 +140,6 @@ def azure() -> list[Curve]:
 def _family(machine: str) -> str:
     """Return the network of a machine of Azure, without its GPU: the curves over one network are not independent."""
     return re.sub(r" P\d+", "", machine)
-
-
-def timed(rows: pd.DataFrame) -> Curve:
-    """Return the curve of times of equal work in rows of a tidy table; its rate is 1 / time.
-
-    Without any row a curve without points.
-    """
-    rows = rows[rows["quantity"].isin(TIMES)]
-    if rows.empty:
-        empty = pd.DataFrame(columns=["ranks", "images_per_s", "batch_per_rank", "spread", "n"], dtype=float)
-        return _curve(empty, model="", name="", source="")
-    return _group(_points(rows.assign(value=metrics.rate(1.0, rows["value"]), update="")))
 
 
 def tidy(rows: pd.DataFrame) -> list[Curve]:

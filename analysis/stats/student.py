@@ -1,4 +1,4 @@
-"""Means and slopes with Student's t interval; their ratios, differences and exponentials; pooled noise.
+"""Means and slopes with Student's t interval; their ratios and exponentials; pooled noise.
 
 Errors are propagated to first order (JCGM 100:2008, 5.1.2), degrees of freedom by Welch and Satterthwaite (the same,
 G.4.1).
@@ -7,7 +7,7 @@ G.4.1).
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +56,6 @@ def ratio(a: Number, b: Number) -> Number:
     return student(value, value * error, degrees, min(a.n, b.n), common_variation([a, b]))
 
 
-def difference(a: Number, b: Number) -> Number:
-    """Return a - b of independent numbers with standard errors: these add in quadrature."""
-    error, degrees = _in_quadrature((a.standard_error, a.degrees), (b.standard_error, b.degrees))
-    return student(a.value - b.value, error, degrees, min(a.n, b.n), common_variation([a, b]))
-
-
 def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
     """Return the sum in quadrature of independent standard errors and its degrees of freedom; NaN if one is NaN."""
     variance = sum(error**2 for error, _ in errors)
@@ -70,16 +64,6 @@ def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
     if variance == 0:
         return 0.0, math.inf
     return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in errors if error > 0)
-
-
-def widened(number: Number, half: float) -> Number:
-    """Return a number with both ends of its interval moved outwards by `half`, as by rounding."""
-
-    def ends(level: float) -> Ends:
-        low, high = number.ends(level)
-        return low - half, high + half
-
-    return replace(number, ends=ends)
 
 
 def exponential(logarithm: Number) -> Number:
@@ -186,11 +170,6 @@ class Trend:
         distance = x - centre
         error = self.deviation * math.sqrt(1 + 1 / points + distance**2 / self.spread)
         return student(level + self.slope.value * distance, error, self.slope.degrees, self.slope.n, "about the fit")
-
-    def rounding(self, curves: Sequence[Points]) -> float:
-        """Return how far rounding can move the slope; `curves` as in `trend`, with half units for values."""
-        pairs = zip(self.centres, curves, strict=True)
-        return sum(abs(x - centre) * half for (centre, _), points in pairs for x, half in points) / self.spread
 
 
 def trend(curves: Sequence[Points]) -> Trend:

@@ -42,12 +42,6 @@ class Bounds:
         small = 1e-9 * max(1.0, abs(value)) if math.isfinite(value) else 0.0
         return self.low - small <= value <= self.high + small
 
-    def wider(self, fraction: float) -> Bounds:
-        """Return the same bounds moved apart by a fraction of each."""
-        if not fraction:
-            return self
-        return Bounds(self.low - fraction * abs(self.low), self.high + fraction * abs(self.high), self.strict)
-
     def include(self, ends: Ends) -> bool:
         """Return whether every value of an interval is allowed."""
         return all(self.allow(end) for end in ends)  # not NaN
@@ -93,9 +87,9 @@ def judge_at(number: Number, bounds: Bounds) -> Verdict:
     return Verdict("inside") if bounds.include(number.interval) else _undecided(number)
 
 
-def judge_all(numbers: Sequence[Number], bounds: Bounds, with_margin: Bounds | None = None) -> list[Verdict]:
+def judge_all(numbers: Sequence[Number], bounds: Bounds) -> list[Verdict]:
     """Return the verdict on each of several numbers, all of which together are wrong at most 5 times in 100 (Holm)."""
-    return holm([leaning(number, bounds, with_margin) for number in numbers])
+    return holm([leaning(number, bounds) for number in numbers])
 
 
 def leaning(number: Number, bounds: Bounds, with_margin: Bounds | None = None) -> Verdict:
@@ -174,18 +168,11 @@ def adjust(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def opposite(verdict: Verdict) -> Verdict:
-    """Return the verdict on the opposite of a sentence."""
-    outcomes: dict[Outcome, Outcome] = {"inside": "outside", "outside": "inside", "undecided": "undecided"}
-    return replace(verdict, outcome=outcomes[verdict.outcome])
-
-
-def together(verdicts: Sequence[Verdict], need: int | None = None) -> Verdict:
-    """Return the verdict on a sentence about several numbers: that all of them are inside, or `need` of them."""
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on a sentence about several numbers: that all of them are inside."""
     outcomes = [verdict.outcome for verdict in verdicts]
-    needed = len(outcomes) if need is None else need
-    if outcomes.count("inside") >= needed:
+    if outcomes.count("inside") == len(outcomes):
         return Verdict("inside")
-    if len(outcomes) - outcomes.count("outside") < needed:
+    if "outside" in outcomes:
         return Verdict("outside")
     return next(verdict for verdict in verdicts if verdict.outcome == "undecided")

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import audit, claims, explain, reports
-from analysis.claims import Claim, Judged
+from analysis import audit, explain, reports
 from analysis.predict import calibration
 from analysis.table import loading
 from tests.helpers.run_records import Results
@@ -37,26 +36,6 @@ def shared_by_workers(folder: Path) -> Shared:
         return pickle.loads(path.read_bytes())
 
     return shared
-
-
-def judging_once(
-    read: Callable[[], pd.DataFrame], judge: Callable[..., list[Judged]], shared: Shared
-) -> Callable[..., list[Judged]]:
-    """Return a `claims.judge_numbers` that keeps the verdicts which the published numbers alone decide."""
-    verdicts: dict[str, Judged] = {}
-
-    def judged(chosen: list[Claim], table: pd.DataFrame, *more: pd.DataFrame) -> list[Judged]:
-        if table is not read():
-            return judge(chosen, table, *more)
-        if len(chosen) > 50 > len(verdicts):
-            decided = [claim for claim in claims.read() if not claim.experiment]
-            verdicts.update({item.claim.id: item for item in shared("claims", lambda: judge(decided, table, *more))})
-        unjudged = [claim for claim in chosen if claim.id not in verdicts or verdicts[claim.id].claim != claim]
-        new = {item.claim.id: item for item in judge(unjudged, table, *more)} if unjudged else {}
-        verdicts.update({name: item for name, item in new.items() if not item.claim.experiment})
-        return [new.get(claim.id) or verdicts[claim.id] for claim in chosen]
-
-    return judged
 
 
 def explaining_once(compute: Callable[..., explain.Explanation]) -> Callable[..., explain.Explanation]:
@@ -87,6 +66,5 @@ def published_numbers_are_read_and_audited_once(tmp_path_factory: pytest.TempPat
         functions = ((audit, "table_findings"), (reports, "recompute"), (calibration, "published_curves"))
         for module, name in functions:
             patch.setattr(module, name, cached(getattr(module, name)))
-        patch.setattr(claims, "judge_numbers", judging_once(read, claims.judge_numbers, shared))
         patch.setattr(explain, "explain", explaining_once(explain.explain))
         yield

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from analysis import audit, claims
+from analysis import audit
 from analysis.__main__ import main
 from analysis.figures import registry
 from analysis.study import Study, record_files
@@ -41,7 +41,6 @@ def test_a_command_opens_each_record_once(results, tmp_path):
     launch_with_timeline(results.folder)
     folder, out = str(results.folder), str(tmp_path)
     audit.table_findings(loading.published())  # this process keeps the result
-    claims.judge(claims.read(), Study(tmp_path))
     for command in (
         ["report", "--out", f"{out}/report.html", "--results", folder],
         ["audit", folder],

@@ -1,18 +1,11 @@
-"""The claims about the published numbers. They are judged once a process, which takes seconds."""
+"""The derived numbers of the reports. They are computed once a process, which takes seconds."""
 
 import functools
 import math
 
-from analysis import claims, reports
-from analysis.claims import Judged
+from analysis import reports
 from analysis.derived import Derived
 from analysis.study import Study
-
-
-@functools.cache
-def judged_claims() -> list[Judged]:
-    """Return every claim with its verdict from the published numbers alone."""
-    return claims.judge(claims.read(), Study())
 
 
 @functools.cache

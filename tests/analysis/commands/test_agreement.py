@@ -1,20 +1,19 @@
 """`tables`, the audit, `explain` and the claims do not contradict each other about any number."""
 
+import math
+
 import pandas as pd
 import pytest
 
-from analysis import audit, explain, reports
-from analysis.audit import findings as judging
+from analysis import audit, claims, explain, reports
 from analysis.audit.findings import point_location
-from analysis.claims.numbers import VERDICT_NAMES, Data, Report, listed
-from analysis.curves import SETTING, SIZE, lookup, noises, rate_curves
-from analysis.derived import computed_rows
 from analysis.explain import runs, text
-from analysis.stats.verdict import together
 from analysis.study import Study
-from tests.helpers.published_claims import derived_numbers, judged_claims
+from tests.helpers.published_claims import derived_numbers
 
 pytestmark = pytest.mark.slow  # every rule over every point
+
+VERDICTS = {"inside": "supported", "outside": "contradicted", "undecided": "not decidable"}
 
 # The rules of the audit about derived numbers that a report states, and their quantities.
 SAME_NUMBER = {
@@ -45,47 +44,21 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
         assert {alleged[place] for place in set(alleged) - places["outside"]} <= {"note"}, rule
 
 
-def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
-    stated_claims = [item for item in judged_claims() if item.claim.check == "stated"]
-    assert len(stated_claims) > 20
-    for item in stated_claims:
-        numbers = {name: listed(value) for name, value in item.claim.arguments["numbers"].items()}
-        report_lines = [line for report, line in derived_numbers() if report == item.claim.report]
-        verdicts = [line.verdict for line in report_lines if all(line.row[name] in numbers[name] for name in numbers)]
-        assert item.verdict == VERDICT_NAMES[together(verdicts).outcome], item.claim.id
-
-
-@pytest.fixture(params=["000", "001", "003"])
-def rows(request):
-    """The numbers of a report."""
-    published = Study().published
-    return published[published["report"].eq(request.param)]
-
-
-def test_a_ratio_is_the_same_in_tables_and_in_the_claims(rows):
-    data, derived = Data(Report(rows, Study().published)), computed_rows(rows)
-    key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
-    values = {tuple(row[name] for name in key): data.number(row).value for row in derived.to_dict("records")}
-    for line in reports.derived_numbers(rows):
-        point = tuple(line.row[name] for name in key)
-        if line.row["quantity"] == "efficiency_throughput" and point in values and line.base is not None:
-            assert line.computed.value == pytest.approx(values[point]), point
-
-
-def test_a_point_has_one_interval_in_the_audit_and_in_the_claims(rows):
-    numbers = pd.concat([rows, computed_rows(rows)], ignore_index=True)
-    data, noisy = Data(Report(numbers, Study().published), "any run"), noises(rows)
-    efficiency = lookup(numbers[numbers["quantity"].eq("efficiency_throughput")], [*SETTING, *SIZE, "kind"])
-    intervals = []
-    for curve in rate_curves(rows):
-        base, *points = curve.to_dict("records")
-        for row in points:
-            (claimed,) = efficiency({**row, "kind": "computed"})
-            audited = judging.efficiency(judging.speedup(row, base, noisy), row["ranks"] / base["ranks"])
-            mine, theirs = (audited.value, audited.low, audited.high), data.number(claimed)
-            assert mine == pytest.approx((theirs.value, theirs.low, theirs.high), rel=2e-3, nan_ok=True), row["place"]
-            intervals.append(audited.has_interval)
-    assert any(intervals) == (rows["report"].iloc[0] != "001")  # report 001 prints the ends of its curves alone
+def test_a_claim_about_a_stated_number_has_the_numbers_and_the_verdict_of_its_lines():
+    lines: dict[str, set[tuple[str, str]]] = {}
+    for report, line in derived_numbers():
+        follows = "" if math.isnan(line.computed.value) else f"{line.computed} follows, "
+        text = f"{line.row['value']:.4g} stated, {follows}{line.formula}"
+        lines.setdefault(report, set()).add((text, VERDICTS[line.verdict.outcome]))
+    stated = [claim for claim in claims.read() if claim.rule.startswith("stated: ")]
+    assert len(stated) == 26
+    for claim in stated:
+        if claim.evidence.startswith("no derived number"):
+            assert claim.verdict == "not decidable"
+            continue
+        verdicts = [verdict for text, verdict in lines[claim.report] if text in claim.evidence]
+        assert verdicts, claim.id
+        assert claim.verdict == max(verdicts, key=["supported", "not decidable", "contradicted"].index), claim.id
 
 
 def test_the_audit_names_the_points_that_explain_names():

@@ -6,9 +6,8 @@ from msgspec import UNSET
 
 from analysis import documents
 from analysis.predict import Obstacle, answers
-from analysis.predict.answers import Job, Question, claim_verdict, judge_claim
+from analysis.predict.answers import Job, Question
 from analysis.stats.student import student
-from analysis.stats.verdict import Bounds
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
@@ -88,24 +87,6 @@ def test_points_beyond_the_limit_check_the_prediction():
     assert as_expected.curve.largest == 8
     assert [row.measured for row in answers.as_json([as_expected])] == [pytest.approx(1600), UNSET]
     assert "(inside)" in answers.table([as_expected])
-
-
-@pytest.mark.parametrize(
-    ("ranks", "claimed", "outcome", "name", "reason"),
-    [
-        (64, Bounds(0, 1e6), "inside", "consistent", "at most 1e+06"),
-        (64, Bounds(low=6000), "undecided", "consistent", "at least 6000"),  # the interval reaches below
-        (64, Bounds(0, 6000), "undecided", "consistent", "at most 6000"),
-        (64, Bounds(low=8000), "outside", "not consistent", "for 64 ranks 6400 ("),
-        (64, Bounds(0, 1000), "outside", "not consistent", "is predicted from 5 points up to 16 ranks; claimed"),
-        (64, Bounds(6300, 6500), "undecided", "consistent", "claimed: at least 6300, at most 6500"),
-        (512, Bounds(low=1), "undecided", "not decidable", "no prediction for 512 ranks: 5 doublings"),
-    ],
-)
-def test_a_claim_is_judged_by_the_interval(ranks, claimed, outcome, name, reason):
-    verdict, evidence = judge_claim(curve(ideal), ranks, claimed, LEARNED)
-    assert (verdict.outcome, claim_verdict(verdict)) == (outcome, name)
-    assert reason in evidence
 
 
 def test_the_report_has_what_is_predicted_and_why_the_rest_is_not():

@@ -133,12 +133,6 @@ def test_the_published_curves_that_cross_nodes():
     assert inception.ranks.tolist() == [1, 2, 4, 8]  # the speed on 16 is printed as 0
 
 
-def test_times_of_equal_work_are_rates():
-    curve = reading.timed(table(*curve_rows("epoch_s", {4: 80, 8: 44})))
-    assert curve.images_per_s == pytest.approx([1 / 80, 1 / 44])
-    assert len(reading.timed(table(*curve_rows("job_s", {1: 2})).iloc[:0]).ranks) == 0
-
-
 def test_local_records_give_the_interval_batch_and_ranks_per_node(results):
     for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.55)):
         for repeat in range(6):

@@ -26,13 +26,10 @@ def test_no_or_impossible_values_are_refused(values):
         student.mean(values)
 
 
-def test_errors_of_a_ratio_and_of_a_difference_add_in_quadrature():
+def test_errors_of_a_ratio_add_in_quadrature():
     # 3 % and 4 % make 5 %; Welch-Satterthwaite: 0.05^4 / (0.03^4 / 4 + 0.04^4 / 4) = 4 * 625 / 337
     result = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 5))
     assert (result.value, result.standard_error) == (2, pytest.approx(0.1))
-    assert result.degrees == pytest.approx(2500 / 337)
-    result = student.difference(student.student(2.0, 0.3, 4, 5), student.student(1.0, 0.4, 4, 9))
-    assert (result.value, result.n, result.standard_error) == (1, 5, pytest.approx(0.5))
     assert result.degrees == pytest.approx(2500 / 337)
 
 
@@ -54,11 +51,6 @@ def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
     there, back = student.ratio(first, second), student.ratio(second, first)
     assert there.value * back.value == pytest.approx(1)
     assert there.standard_error / there.value == pytest.approx(back.standard_error / back.value)
-
-
-def test_rounding_moves_both_ends():
-    result = student.widened(student.student(1.0, 0.1, 2, 3), 0.5)
-    assert result.interval == pytest.approx((1 - 0.43027 - 0.5, 1 + 0.43027 + 0.5), rel=1e-4)
 
 
 def test_the_ratio_of_means_and_welchs_interval_worked_by_hand():
@@ -105,8 +97,6 @@ def test_curves_of_two_points_have_the_mean_of_their_slopes():
     assert result.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
     predicted = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
     assert (predicted.value, predicted.standard_error) == pytest.approx((29.25, 0.5 * (1 + 0.5 + 2.25) ** 0.5))
-    # Rounding moves a slope at its ends: 0.3 over a run of 2.
-    assert student.trend([[(0, 1.0), (2, 3.0)]]).rounding([[(0, 0.1), (2, 0.2)]]) == pytest.approx(0.15)
 
 
 def test_a_single_size_has_no_trend():

@@ -1,0 +1,85 @@
+import hashlib
+import tomllib
+
+import pytest
+
+from analysis import PUBLISHED, TableError, claims
+from analysis.claims import Claim
+from analysis.documents import tally
+from analysis.study import Study
+from tests.helpers.studies import curve_in_rounds
+
+YES, NO, OPEN = "supported", "contradicted", "not decidable"
+ENTRY = "[[claim]]\nid = 'a'\nreport = '000'\nplace = 'p'\ntext = 't'\nhypothesis = 'h'\n"
+
+
+def test_the_verdicts_on_the_five_reports():
+    by_report = {}
+    for claim in claims.read():
+        by_report.setdefault(claim.report, []).append(claim.verdict or OPEN)  # no records decide the other one
+    assert {report: tally(verdicts, claims.VERDICTS) for report, verdicts in by_report.items()} == {
+        "000": "0 contradicted, 5 not decidable, 2 supported",
+        "001": "3 contradicted, 13 not decidable, 6 supported",
+        "002": "0 contradicted, 2 not decidable, 0 supported",
+        "003": "4 contradicted, 2 not decidable, 8 supported",
+        "004": "10 contradicted, 9 not decidable, 10 supported",
+    }
+
+
+def test_the_published_numbers_are_those_that_the_verdicts_rest_on():
+    stated = tomllib.loads(claims.CLAIMS.read_text())["judged_from"]
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in PUBLISHED.glob("00*.csv")}
+    assert stated == digests, (
+        "judge the claims that rest on the changed file again, then give its SHA-256 in claims.toml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[claim]]\nid = 'a'\n", "missing required field `report` - at `\\$.claim\\[0\\]`"),
+        (f"{ENTRY}rule = 'guess'\nexperiment = 'overhead'\n", "a: rule 'guess' given, allowed: measured, averaging"),
+        (f"{ENTRY}rule = 'measured'\nexperiment = 'overhead'\nscope = 'all'\n", "Invalid enum value 'all'"),
+        (f"{ENTRY}rule = 'every'\n[rules]\nevery = 'each'\n", "a: needs either an experiment, or a verdict"),
+        (f"{ENTRY}rule = 'measured'\nexperiment = 'overhead'\n" * 2, "duplicate id: a"),
+        ("nothing", "not a readable list of claims"),
+    ],
+)  # fmt: skip
+def test_a_list_that_cannot_be_used(tmp_path, text, message):
+    path = tmp_path / "claims.toml"
+    path.write_text(text)
+    with pytest.raises(TableError, match=f"{path}: .*{message}"):
+        claims.read(path)
+
+
+def test_a_verdict_that_is_data_is_given_with_its_rule_and_numbers(tmp_path):
+    by_id = {claim.id: claim for claim in claims.judge(claims.read(), Study(tmp_path))}
+    superlinear = by_id["003-superlinear-largest"]  # 596 for 569
+    assert superlinear.verdict == NO
+    assert "569" in superlinear.evidence
+    assert superlinear.rule.startswith("formula: A number computed from a few others is within bounds")
+    speedup = by_id["001-weak-cpu-resnet50"]  # 156.33 / 22.84 = 6.8446
+    assert speedup.verdict == YES
+    assert "6.845" in speedup.evidence
+
+
+@pytest.mark.slow
+def test_a_claim_about_local_records_is_judged_by_the_interval_of_each_point(tmp_path):
+    curve_in_rounds(tmp_path)  # the speedup is 1.58 (1.27 to 1.96), that of the control 1.9
+    study = Study(tmp_path)
+
+    def judged(ranks, **bounds):
+        claim = Claim(
+            id="x", report="kit", place="", text="", hypothesis="", rule="measured", experiment="weak_scaling",
+            quantity="speedup_throughput", ranks=(ranks,), **bounds,
+        )  # fmt: skip
+        return claims.judge([claim], study)[0]
+
+    assert judged(2, more_than=1, less_than=2).verdict == YES
+    assert judged(2, more_than=1, less_than=2).evidence.startswith("claimed: more than 1 and less than 2. 1.577 (1.27")
+    assert judged(2, at_least=1.97).verdict == NO
+    undecided = judged(2, at_least=1.58)
+    assert (undecided.verdict, undecided.these_runs[:31]) == (OPEN, "0 of 1 numbers as claimed: 1.57")
+    unmeasured = judged(4, at_least=1)
+    assert (unmeasured.verdict, unmeasured.evidence) == (OPEN, "no speedup_throughput was measured on 4 ranks")
+    assert unmeasured.these_runs == "no number decides it"
