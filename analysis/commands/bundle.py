@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from string import Template
 
 from analysis import TableError
 from analysis import appendix as contents
@@ -25,28 +26,6 @@ from analysis.timeline import find_launches, load_launch
 from analysis.timeline.text import write_trace
 from train.record import files, record
 from train.record.record import RunRecord
-
-_README = """\
-Run records, the figures drawn from them, and a page that shows them beside the published numbers.
-
-report.html   open it in any browser; it needs no network
-claims.json   the verdict on each claim, with its numbers
-figures/      PDF, PNG, SVG, and captions.md
-results/      one record.json a run, with run.json and the files of its ranks, of which it is made; ledger.jsonl: a
-              line when a launch began and when it ended; of a launch with a timeline also the files of
-              figures/timeline-*.json, for Perfetto
-ro-crate-metadata.json  the same for programs: a Process Run Crate, https://w3id.org/ro/wfrun/process/0.5
-MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
-MANIFEST.sig  where the author signed the manifest:
-              ssh-keygen -Y check-novalidate -n {namespace} -s MANIFEST.sig < MANIFEST
-
-With the kit's code, `make bundle-check FILE=...` checks all of this, `make evaluate FILE=...` makes it again and judges
-each claim, and the numbers can be made one by one:
-python -m analysis compare --results results
-python -m analysis audit results
-python -m analysis draw --results results --out redrawn
-python -m analysis report --results results --out redrawn/report.html
-"""
 
 
 def archive(folder: Path) -> bytes:
@@ -97,7 +76,8 @@ def pack(collected: Collected, key: Path | None = None) -> bytes:
             _write_traces(study.records, Path("figures"))
             Path(manifest.CLAIMS).write_text(claims_json(judge(contents.read().claims, study)) + "\n")
             draw.show(manifest.CLAIMS)
-        (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
+        readme = Template(Path(manifest.__file__).with_name("README.txt").read_text())
+        (folder / "README.txt").write_text(readme.substitute(namespace=manifest.NAMESPACE))
         _describe(folder, collected)
         seal(folder, key)
         return archive(folder)

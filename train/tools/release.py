@@ -9,18 +9,12 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from string import Template
 
 from train.record.kit import ROOT, version
 
 NEEDED = (".git_archival.txt", "LICENSE", "uv.lock", "CITATION.cff", "codemeta.json", "README.md", "ARTIFACT.md")
 _DOI = re.compile(r"^doi: *(\S+)", re.MULTILINE)
-_STEPS = """\
-What only a person can do:
-  1. Reserve a DOI for a new record, for example at https://zenodo.org/uploads/new{doi}
-  2. git tag --annotate v{version} --message "Version {version}"; git push origin v{version}
-  3. Upload {archive} and {sums}; title, authors, licence and keywords are those of CITATION.cff.
-  4. Upload the results too, as an archive of their own: make bundle (SCRUB=1, SIGN_KEY=).
-  5. Publish the record, and give the DOI to the committee with ARTIFACT.md."""
 _FILL_IN = "; put it into CITATION.cff (doi:)\n     and codemeta.json (identifier:), commit, and run make release again"
 
 
@@ -51,9 +45,11 @@ def build(kit: Path, folder: Path) -> list[Path]:
 
 
 def steps(kit: Path, archive: Path, sums: Path) -> str:
-    """Return the steps that only a person can do, in order."""
-    has_doi = _DOI.search((kit / "CITATION.cff").read_text())
-    return _STEPS.format(doi="" if has_doi else _FILL_IN, version=version(kit), archive=archive, sums=sums)
+    """Return what was built, and the steps that only a person can do, in order."""
+    doi = "" if _DOI.search((kit / "CITATION.cff").read_text()) else _FILL_IN
+    megabytes = f"{archive.stat().st_size / 1e6:.1f}"
+    template = Template(Path(__file__).with_suffix(".txt").read_text())
+    return template.substitute(archive=archive, sums=sums, doi=doi, version=version(kit), megabytes=megabytes)
 
 
 def _sum(content: bytes, name: str) -> str:
@@ -77,7 +73,7 @@ def main() -> int:
     except ReleaseError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB; {sums}: sha256sum --check\n{steps(ROOT, archive, sums)}")
+    print(steps(ROOT, archive, sums), end="")
     return 0
 
 

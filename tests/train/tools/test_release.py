@@ -63,7 +63,9 @@ def test_changes_and_missing_files_are_named(kit, tmp_path):
 
 
 def test_the_steps_ask_for_a_doi_until_there_is_one(kit, tmp_path):
+    (tmp_path / "a").write_bytes(b"x" * 1_200_000)
     steps = release.steps(kit, tmp_path / "a", tmp_path / "b")
+    assert steps.startswith(f"{tmp_path}/a: 1.2 MB; {tmp_path}/b: sha256sum --check\n")
     assert "put it into CITATION.cff" in steps
     assert "git tag --annotate v1.2.3" in steps
     (kit / "CITATION.cff").write_text("doi: 10.5281/zenodo.1\n")
