@@ -87,15 +87,15 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def show(name: str) -> None:
-    """Print what is made, as it comes."""
+    """Print the name of a figure or file that was written."""
     print(f"  {name}", flush=True)
 
 
 def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> list[Notice]:
     """Write the page to `out`, and the figures with captions and data into `folder`; returns what is left out.
 
-    Prints each figure as it comes. Without a folder the figures are only in the page. `only`: one report, with the
-    outcome of its reproduction.
+    Prints the name of each figure once it is drawn. Without a folder the figures are only in the page. `only`: one
+    report, with the outcome of its reproduction.
     """
     from analysis.figures import files
     from analysis.page import about, analyse, page

@@ -139,14 +139,14 @@ class Assembly:
     def _curve_starts(self) -> list[int]:
         """Return, for each row, the line on which its curve begins: where a number of ranks comes again."""
         starts: list[int] = []
-        seen: set[float] = set()
+        counts: set[float] = set()
         for row, count in zip(self.rows, self.values["ranks"], strict=True):
-            if not starts or count in seen:
-                seen = set()
+            if not starts or count in counts:
+                counts = set()
                 starts.append(row.line)
             else:
                 starts.append(starts[-1])
-            seen.add(count)
+            counts.add(count)
         return starts
 
     def _ask_alike(self, alike: pd.Series, texts: dict[str, pd.Series], columns: Sequence[Column]) -> None:
@@ -168,7 +168,7 @@ class Assembly:
                 cells = pd.Series(column.cells, self.values.index)
                 if not self._alike({**texts, "": cells}).any() and column.header.why != "not of one of the curves":
                     answers.append((f"'{column.text}' tells", f"{column.key(columns)}=setting"))
-        text = f"lines {', '.join(lines[:4])} have {count:g} ranks and other values, and nothing tells them apart"
+        text = f"lines {', '.join(lines[:4])} have {count:g} ranks but other values, and no column distinguishes them"
         if len(answers) > 1:
             raise self.question(f"{text}: what are they?", *answers[:5])
         self.notes.append(f"{self.grid.place}: {text}: they are repeats here")

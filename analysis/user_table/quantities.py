@@ -200,9 +200,9 @@ def _in_units(
     name, unit = column.name, column.header.unit
     kind = _KIND.get(name, "count")
     cells = [_checked(name, kind, cell, text) for cell, text in zip(cells, column.cells, strict=True)]
-    found = [cell for cell in cells if isinstance(cell, Number)]
-    plain = [cell.value for cell in found if cell.unit.kind in ("", "count")]
-    described, key = next((cell.unit.text for cell in found if cell.unit.text), ""), column.key(columns)
+    numbers = [cell for cell in cells if isinstance(cell, Number)]
+    plain = [cell.value for cell in numbers if cell.unit.kind in ("", "count")]
+    described, key = next((cell.unit.text for cell in numbers if cell.unit.text), ""), column.key(columns)
     if unit is not None and unit.text.lower() in units.CLOCKS:
         cells = [
             cell.times(unit.factor) if isinstance(cell, Number) and cell.unit.text == "0:00" else cell for cell in cells
@@ -216,7 +216,7 @@ def _in_units(
         described = "%, by its values"
     elif kind == "time" and plain and not re.search(r"(?:^|[_ ])s(?:ec\w*)?$", column.text.lower()):
         described = "taken as seconds"
-    if {cell.unit.text for cell in found} == {"0:00"} and not (unit and unit.kind == "time"):
+    if {cell.unit.text for cell in numbers} == {"0:00"} and not (unit and unit.kind == "time"):
         text = f"'{column.text}' has times as {column.cells[0]}: minutes and seconds, or hours and minutes?"
         answers = [("minutes and seconds", f"{key}={name} m:ss"), ("hours and minutes", f"{key}={name} h:mm")]
         raise Question(place, text, answers, choices)
@@ -230,7 +230,7 @@ def _in_units(
         answers = [("an efficiency", f"{key}=efficiency"), ("a speedup", f"{key}=speedup")]
         raise Question(place, f"is '{column.text}' an efficiency or a speedup?", answers, choices)
     work = (
-        unit.work if unit and unit.kind == "rate" else next((c.unit.work for c in found if c.unit.kind == "rate"), "")
+        unit.work if unit and unit.kind == "rate" else next((c.unit.work for c in numbers if c.unit.kind == "rate"), "")
     )
     return Quantity(column, tuple(cells), described, work)
 

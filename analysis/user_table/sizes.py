@@ -58,10 +58,10 @@ def _in_words(column: Column) -> str:
     """Return "ranks" or "nodes" if every cell counts them in words, as "4 GPUs" or "8x V100"; else ""."""
     if column.name not in ("", "condition", "gpu", "machine") or column.header.why:
         return ""
-    found = [read(cell) for cell in column.cells if re.search(r"[^\W\dx×_]", cell)]
-    if not all(found) or len(found) < len(column.cells):
+    sizes = [read(cell) for cell in column.cells if re.search(r"[^\W\dx×_]", cell)]
+    if not all(sizes) or len(sizes) < len(column.cells):
         return ""
-    return next((name for name in ("ranks", "nodes") if all(getattr(size, name) for size in found)), "")
+    return next((name for name in ("ranks", "nodes") if all(getattr(size, name) for size in sizes)), "")
 
 
 def resolved(columns: Sequence[Column], place: str, choices: Choices) -> list[Column]:
@@ -172,8 +172,8 @@ def _no_ranks(columns: Sequence[Column], place: str, choices: Choices) -> Questi
 
 def _single(cell: str) -> str:
     """Return the only whole number above 0 in a cell, "Parallel 2"; "" for none or several."""
-    found = re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", cell)
-    return found[0] if len(found) == 1 and found[0].isdigit() and int(found[0]) else ""
+    numbers = re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", cell)
+    return numbers[0] if len(numbers) == 1 and numbers[0].isdigit() and int(numbers[0]) else ""
 
 
 def ranks(values: dict[str, list[float]], notes: list[str], place: str) -> list[float]:

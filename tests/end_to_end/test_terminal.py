@@ -38,16 +38,16 @@ def progress(screen: list[str]) -> list[str]:
 
 def screens(terminal: Terminal) -> list[list[str]]:
     """Return the screens of a command while it runs, and the last one."""
-    seen = [terminal.lines()]
+    shown = [terminal.lines()]
 
     def ended() -> bool:
-        if (screen := terminal.lines()) != seen[-1]:
-            seen.append(screen)
+        if (screen := terminal.lines()) != shown[-1]:
+            shown.append(screen)
         return terminal.process.poll() is not None
 
     wait_for(ended)
     terminal.wait(kit.TIMEOUT_S)
-    return [*seen, terminal.lines()]
+    return [*shown, terminal.lines()]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 160])

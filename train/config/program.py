@@ -131,7 +131,7 @@ FILE_KEYS = {
     "each_rank": "true: what is printed is the rate of one rank",
     "until": "end the program after a line that this regular expression matches",
     "until_s": "or after so many seconds",
-    "folder": "where the program runs, seen from this file; else the folder of each launch",
+    "folder": "where the program runs, relative to this file; else the folder of each launch",
     "name": "in tables and figures",
     "version": "a command that prints the version",
     "problem": "what is computed, in words, for a proposal",

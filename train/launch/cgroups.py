@@ -59,7 +59,7 @@ def period_us(cpus: float, node: int) -> int:
     """Return the period of a node's quota in microseconds: short, but with enough time to compute in it.
 
     No two nodes have the same period. With equal periods, nodes on different cores would always compute at the same
-    moments, or never. If they share memory or caches, these two cases differ in speed, as was seen.
+    moments, or never. If they share memory or caches, these two cases were measured to differ in speed.
     """
     shortest = max(_MIN_PERIOD_US, math.ceil(_MIN_QUOTA_US / cpus))
     return min(_MAX_PERIOD_US, round(shortest * (1 + _PERIOD_STEP * node)))
@@ -245,7 +245,7 @@ def _pid_namespace() -> int:
 
 
 def _sweep(method: QuotaMethod) -> None:
-    """Remove the groups of processes that are gone. Those of other PID namespaces cannot be seen from here."""
+    """Remove the groups of processes that are gone. Those of other PID namespaces are not visible here."""
     for base in method.parent.glob("kit*") if method.parent else ():
         owner = re.match(rf"kit(\d+)-{_pid_namespace()}-", base.name)
         if owner and not Path("/proc", owner[1]).exists():

@@ -123,8 +123,8 @@ def _earlier_times(context: Context, runner: WindowRunner, earlier: EarlierLaunc
 def _measure_rooflines(context: Context, runner: WindowRunner, brief: bool = False) -> None:
     """Measure the rooflines of the arms: in the first launch on a machine; `brief` after the rounds of each launch.
 
-    A disturbance so spoils only one. On a virtual machine whose cores are threads of a busy host, products were seen at
-    half their speed for seconds.
+    A disturbance so spoils only one. On a virtual machine whose cores are threads of a busy host, products ran at half
+    their speed for seconds.
     """
     for index in roofline.arms_to_measure(context.config):
         runner.measure_roofline(context, index, brief)

@@ -70,14 +70,14 @@ _complete: dict[str, Outcome] = {}  # of this process, by the folder of the run:
 
 def outcome(run: Path | str) -> Outcome | None:
     """Return the outcome of the run in a folder if its record is complete, else None. That record is read once."""
-    if found := _complete.get(str(run)):
-        return found
+    if known := _complete.get(str(run)):
+        return known
     try:
-        found = load_outcome(f"{run}/{RECORD_NAME}")
+        loaded = load_outcome(f"{run}/{RECORD_NAME}")
     except RecordError:
         return None  # the analysis reports it; here it only means that there is no measurement
-    if found.status == "complete":
-        return _complete.setdefault(str(run), found)
+    if loaded.status == "complete":
+        return _complete.setdefault(str(run), loaded)
     return None
 
 

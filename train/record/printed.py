@@ -81,7 +81,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _PrintedNumber:
     value: float
     unit: str
     text: str  # the line
@@ -120,31 +120,31 @@ def printed_rate(output: str, reading: Reading) -> PrintedRate:
         kind, every, reading = _known(text, reading)
     if not every:
         raise RateError(_no_rate(text, pattern))
-    found = every[reading.skip :]
-    if not found:
+    numbers = every[reading.skip :]
+    if not numbers:
         raise RateError(f"{_count(every)} printed, and program.skip={reading.skip} leaves out all of them")
-    if len(units := {one.unit for one in found}) > 1:
+    if len(units := {one.unit for one in numbers}) > 1:
         raise RateError(f"rates in different units were printed, {' and '.join(sorted(units))}; match one of them")
-    rates = [_rate(one, reading) for one in found]
-    value = _picked(rates, found, reading)
-    unit = reading.unit if reading.rate and reading.unit else _unit(found[0], reading)
-    return PrintedRate(value, found[-1].text, kind, unit=unit, count=len(rates))
+    rates = [_rate(one, reading) for one in numbers]
+    value = _picked(rates, numbers, reading)
+    unit = reading.unit if reading.rate and reading.unit else _unit(numbers[0], reading)
+    return PrintedRate(value, numbers[-1].text, kind, unit=unit, count=len(rates))
 
 
-def _matches(text: str, reading: Reading) -> list[_Found]:
+def _matches(text: str, reading: Reading) -> list[_PrintedNumber]:
     name = "rate" if reading.rate else "time"
-    found = []
+    numbers = []
     for match in re.finditer(_expression(reading.rate or reading.time or ""), text, re.MULTILINE):
         group: str | int = name if name in match.re.groupindex else 1
         start, end = match.span(group)
         if start < 0:
             continue
         line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
-        found.append(_one(text, start, end, line, reading))
-    return found
+        numbers.append(_one(text, start, end, line, reading))
+    return numbers
 
 
-def _one(text: str, start: int, end: int, line: str, reading: Reading) -> _Found:
+def _one(text: str, start: int, end: int, line: str, reading: Reading) -> _PrintedNumber:
     """Return the number at text[start:end], whole and with its unit."""
     begin = text.rfind("\n", 0, start) + 1
     row = text[begin:].partition("\n")[0]
@@ -170,21 +170,21 @@ def _one(text: str, start: int, end: int, line: str, reading: Reading) -> _Found
             "ARGS=program.each_rank=true multiplies it by the ranks"
         )
     unit = re.sub(r"(?i)(?<=/)(?:sec|seconds?)$", "s", re.sub(r"(?i)per", "/", unit))
-    return _Found(_number(token[0], line, reading.decimal), unit, line, bool(_COUNTS_STEPS.fullmatch(unit)))
+    return _PrintedNumber(_number(token[0], line, reading.decimal), unit, line, bool(_COUNTS_STEPS.fullmatch(unit)))
 
 
-def _a_time(token: str, unit: str, line: str, reading: Reading) -> _Found:
+def _a_time(token: str, unit: str, line: str, reading: Reading) -> _PrintedNumber:
     if ":" in token:
         *minutes, seconds = token.split(":")
         whole = sum(int(part) * 60**power for power, part in enumerate(reversed(minutes), 1))
-        return _Found(whole + float(seconds), "s", line, of_step=True)
+        return _PrintedNumber(whole + float(seconds), "s", line, of_step=True)
     name = unit.lower() if unit.lower() in _SECONDS.keys() | _TIME_NAMES.keys() else reading.unit or ""
     scale = _SECONDS.get(_TIME_NAMES.get(name, name))
     if scale is None:
         raise RateError(
             f"no unit is printed after the time {token}, in '{line}'; add ARGS=program.unit=ms, or s, min, h"
         )
-    return _Found(_number(token, line, reading.decimal) * scale, "s", line, of_step=True)
+    return _PrintedNumber(_number(token, line, reading.decimal) * scale, "s", line, of_step=True)
 
 
 def _number(token: str, line: str, decimal: str | None) -> float:
@@ -235,55 +235,55 @@ _LINES: tuple[tuple[str, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
-def _known(text: str, reading: Reading) -> tuple[str, list[_Found], Reading]:
+def _known(text: str, reading: Reading) -> tuple[str, list[_PrintedNumber], Reading]:
     """Return the kind of a known log, its rates and times, and how they are read."""
     for kind, settings in _LINES:
         stated = {name: value for name, value in vars(reading).items() if value != getattr(Reading(), name)}
         own = replace(reading, **settings | stated)
-        if found := _matches(text, own):
-            return f"a log of {kind}", found, own
+        if numbers := _matches(text, own):
+            return f"a log of {kind}", numbers, own
     kind, rows = logs.rows(text, "")
-    found = []
+    numbers = []
     for row in rows:
         if speed := row.get("images_per_s"):
-            found.append(
-                _Found(float(str(speed).partition(" ")[0]), "images/s", f"line {row['line']}: {speed} images/s")
+            numbers.append(
+                _PrintedNumber(float(str(speed).partition(" ")[0]), "images/s", f"line {row['line']}: {speed} images/s")
             )
         elif step_s := row.get("step_s"):
-            found.append(_Found(float(step_s), "s", f"line {row['line']}: {step_s} s a step", of_step=True))
-    return kind, found, reading
+            numbers.append(_PrintedNumber(float(step_s), "s", f"line {row['line']}: {step_s} s a step", of_step=True))
+    return kind, numbers, reading
 
 
-def _rate(found: _Found, reading: Reading) -> float:
-    if not 0 < found.value < float("inf"):
-        raise RateError(f"{found.value:g} was printed, must be above 0: {found.text}")
-    value = found.value
-    if found.of_step:
-        value = reading.step_work * (value if _COUNTS_STEPS.fullmatch(found.unit) else 1 / value)
+def _rate(number: _PrintedNumber, reading: Reading) -> float:
+    if not 0 < number.value < float("inf"):
+        raise RateError(f"{number.value:g} was printed, must be above 0: {number.text}")
+    value = number.value
+    if number.of_step:
+        value = reading.step_work * (value if _COUNTS_STEPS.fullmatch(number.unit) else 1 / value)
     return value * (reading.ranks if reading.each_rank else 1)
 
 
-def _unit(found: _Found, reading: Reading) -> str:
-    return f"{reading.work_unit}/s" if found.of_step else found.unit
+def _unit(number: _PrintedNumber, reading: Reading) -> str:
+    return f"{reading.work_unit}/s" if number.of_step else number.unit
 
 
-def _picked(rates: list[float], found: list[_Found], reading: Reading) -> float:
+def _picked(rates: list[float], numbers: list[_PrintedNumber], reading: Reading) -> float:
     if reading.pick == "sum" and len(rates) != reading.ranks:
-        raise RateError(f"program.pick=sum adds a rate of each of {reading.ranks} ranks, and {_count(found)} printed")
+        raise RateError(f"program.pick=sum adds a rate of each of {reading.ranks} ranks, and {_count(numbers)} printed")
     if reading.pick:
         return PICKS[reading.pick](rates)
     if len(set(rates)) > 1:
-        lines = "\n".join(f"  {one.text}" for one in [*found[:3], *found[-1:]][: len(found)])
+        lines = "\n".join(f"  {one.text}" for one in [*numbers[:3], *numbers[-1:]][: len(numbers)])
         raise RateError(
-            f"{_count(found)} printed, and they differ:\n{lines}\n"
+            f"{_count(numbers)} printed, and they differ:\n{lines}\n"
             "add ARGS=program.pick=last (or median, mean; sum: one of each rank), and leave out the first ones by "
             'ARGS="program.pick=median program.skip=10"'
         )
     return rates[0]
 
 
-def _count(found: Sequence[_Found]) -> str:
-    return f"{len(found)} {'rate was' if len(found) == 1 else 'rates were'}"
+def _count(numbers: Sequence[_PrintedNumber]) -> str:
+    return f"{len(numbers)} {'rate was' if len(numbers) == 1 else 'rates were'}"
 
 
 def _no_rate(text: str, pattern: str | None) -> str:

@@ -61,7 +61,7 @@ def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_fi
     assert all(f'<figure id="{name}"' in page for name in few_figures)
     megabytes = f"{len(page.encode()) / 1e6:.1f} MB"
     *figures, last = output.out.splitlines()
-    assert sorted(figures) == sorted(f"  {name}" for name in few_figures)  # each as it comes
+    assert sorted(figures) == sorted(f"  {name}" for name in few_figures)  # each once it is drawn
     assert last == f"{tmp_path}/new/r.html: {megabytes}, opens without a network"
 
 

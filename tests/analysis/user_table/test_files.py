@@ -121,11 +121,11 @@ def test_what_cannot_be_read_is_one_line_each_and_the_others_are_read(tmp_path):
     (tmp_path / "good.csv").write_text("GPUs,img/s\n1,100\n2,190\n")
     (grid,), problems = files.read(tmp_path)
     assert len(grid.rows) == 3
-    found = dict(problem.removeprefix(f"{tmp_path}/").split(":", 1) for problem in problems)
+    named = dict(problem.removeprefix(f"{tmp_path}/").split(":", 1) for problem in problems)
     expected = {name: text for name, (_, text) in HOSTILE.items()}
     expected |= {"pipe.csv": "not a regular file", "outside.csv": "a link, which is not followed"}
-    assert {name.partition(",")[0] for name in found} == {*expected}
-    for place, text in found.items():
+    assert {name.partition(",")[0] for name in named} == {*expected}
+    for place, text in named.items():
         assert expected[place.partition(",")[0]] in f"{place}:{text}"
         assert "\n" not in text
 

@@ -105,7 +105,7 @@ ASKED = [
       "B (img/s)=images_per_s_per_rank,A (img/s)=unused"]),
     ("Model,1 GPU,2 GPUs\na,100,190\n", "what do the cells below the ranks say?",
      ["cells=images_per_s", "cells=images_per_s_per_rank", "cells=wall_s", "cells=speedup"]),
-    ("GPUs,layers,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "nothing tells them apart",
+    ("GPUs,layers,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "no column distinguishes them",
      ["rows=repeats", "rows=curves", "layers=setting"]),
 ]  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_rows_that_are_left_out_are_named(tmp_path):
 
 def test_rows_alike_that_can_only_be_repeats_are_repeats_and_said_so(tmp_path):
     (note,) = read(tmp_path, "GPUs,img/s\n1,100\n1,101\n2,190\n2,192\n").notes
-    assert "lines 2, 3 have 1 ranks and other values" in note
+    assert "lines 2, 3 have 1 ranks but other values" in note
     assert note.endswith("they are repeats here")
 
 

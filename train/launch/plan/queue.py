@@ -196,8 +196,10 @@ class CurveLaunches:
 
     def shortfalls(self) -> list[Shortfall]:
         """Return the curves that are less precise than asked for."""
-        found = (launches.shortfall(run, self._counting[home], self.spread(run)) for home, run in self._last.items())
-        return [short for short in found if short]
+        shortfalls = (
+            launches.shortfall(run, self._counting[home], self.spread(run)) for home, run in self._last.items()
+        )
+        return [shortfall for shortfall in shortfalls if shortfall]
 
     def next_launches(self, budget: Budget) -> list[Run]:
         """Return one more launch of each curve that is not precise yet, as far as there is time."""
