@@ -36,4 +36,4 @@ def test_the_page_has_the_table_of_public_curves_as_it_is():
     page = [[cell.strip() for cell in line.split("|")] for line in lines]
     rows = list(prediction.public(prediction.all_checks(calibration.published_curves(Study().published))))
     assert {"BSC", "dgx-1", "ec2", "DLPerf", "all"} < {row["curves"] for row in rows}
-    assert [row for row in rows if ["", *row.values(), ""] not in page] == []
+    assert [row for row in rows if row["curves"] == "all" and ["", *row.values(), ""] not in page] == []
