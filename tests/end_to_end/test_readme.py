@@ -1,0 +1,69 @@
+"""The commands of README.md in their order, as printed, in one folder."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.kit import make_command, needs_setup, run
+from tests.helpers.run_records import make_record, save
+from tests.helpers.studies import long_curve, strategies
+
+pytestmark = [pytest.mark.end_to_end, needs_setup]
+
+# They measure: the plan alone is made.
+MEASURING = {
+    *("weak-scaling", "strong-scaling", "scaling", "batch-sweep", "ranks-threads", "network-sweep", "overhead"),
+    *("allreduce-bench", "strategies", "accuracy-digits", "equivalence", "fixed-work", "timeline", "tune"),
+    *("reproduce", "fruit"),
+}
+# Their own tests run them: they need hosts, images, accounts or data, or take minutes; `bundle` draws all figures.
+ELSEWHERE = {"wandb-sync", "data-check", "image", "test-gpu", "test", "release", "evaluate", "figures", "report"}
+ABSENT = {"DEVICE=gpu", "CONTAINER=podman", "LAUNCHER=ssh", "LAUNCHER=slurm"}
+TABLE = """\
+model,ranks,batch_per_rank,steps_per_rank,images_per_s,wall_s
+resnet50,1,32,120,10,394
+resnet50,2,32,60,19,212
+resnet50,4,32,30,36,117
+"""
+
+
+def readme_commands() -> list[list[str]]:
+    """Return the words of each command of make, in the block of the first commands and in the table."""
+    text = (ROOT / "README.md").read_text()
+    return [shlex.split(command, comments=True) for command in re.findall(r"^make .*|(?<=`)make [^`]+", text, re.M)]
+
+
+def save_study(folder: Path) -> None:
+    """Save weak and strong scaling to eight nodes, the strategies on two, and a fixed work on one to four."""
+    long_curve(folder, "weak_scaling", (1, 0.95, 0.9, 0.85))
+    long_curve(folder, "strong_scaling", (1, 0.9, 0.8, 0.7), strong=True)
+    strategies(folder)
+    for nodes in (1, 2, 4):
+        steps = 16 // nodes
+        measure = {"name": "quick", "warm_up_steps": 2, "timed_steps": steps, "total_steps": 16}
+        save(make_record("fixed_work", "vgg19", nodes, step_s=1.9, steps=steps, measure=measure), folder)
+
+
+def test_the_commands_of_the_readme_in_their_order(tmp_path):
+    kit = tmp_path / "kit"
+    for name in ("results", "results-a", "results-b"):
+        save_study(kit / name)
+    for name in ("study.csv", "table.csv", "before.csv"):
+        (kit / name).write_text(TABLE)
+    pd.read_csv(kit / "before.csv").to_excel(kit / "after.xlsx", index=False)
+    (tmp_path / "data/fruit").mkdir(parents=True)
+    failed = {}
+    for words in readme_commands():
+        target, *variables = words[1:]
+        if target in ELSEWHERE or ABSENT & {*variables}:
+            continue
+        plan = target in MEASURING or (target == "diagnose" and "NODES=4" in variables)
+        variables = [word.replace("/data/", f"{tmp_path}/data/") for word in variables]
+        status, output = run(*make_command(kit, target, *variables, *["DRY_RUN=1"] * bool(plan)))
+        if status or "Traceback" in output:
+            failed[shlex.join(words)] = output
+    assert failed == {}
