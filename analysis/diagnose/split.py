@@ -127,6 +127,12 @@ class Split:
 
         return repeats.median(self._values(efficiency), spread=self.spread)
 
+    @property
+    def losses(self) -> list[PartName]:
+        """The losses that are certainly shorter than the step; others come of windows that were not alike."""
+        steps = {part: self.step_without(part) for part in self.parts if part in LOSSES}
+        return [part for part, step in steps.items() if (is_above(step) if step.has_interval else step.value > 0)]
+
     def step_without(self, part: PartName) -> Number:
         """Return the seconds a step if this part took no time, at least."""
         return self._mean(lambda step: step.measured_s - step.parts_s[part])

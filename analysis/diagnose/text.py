@@ -77,7 +77,7 @@ def table(splits: Sequence[Split]) -> str:
     rows.append(["measured step", *(milliseconds(split.measured) for split in splits)])
     rows.append(["efficiency by throughput", *(split.efficiency.text(_FORM) for split in splits)])
     for part in (part for part in parts if part in LOSSES):
-        cells = [split.efficiency_without(part).text(_FORM) if part in split.parts else "" for split in splits]
+        cells = [split.efficiency_without(part).text(_FORM) if part in split.losses else "" for split in splits]
         rows.append([f"efficiency, {WITHOUT[part]}", *cells])
     if any(split.exchange_alone for split in splits):
         rows.append(["exchange by itself", *(_optional(split.exchange_alone) for split in splits)])
@@ -124,6 +124,12 @@ def sentences(curve: CurveTimes, split: Split, loss: LargestLoss, slowest: LateR
 def _advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | None) -> Iterator[str]:
     meaning, action, command = advice(curve, split, part, slowest)
     yield f"{NAMES[part][0].upper()}{NAMES[part][1:]}: {meaning}"
+    if part not in split.losses:
+        yield (
+            "It is not certainly shorter than the whole step: nodes were disturbed more without allreduce than with "
+            "it, so the split is not reliable. Measure fewer nodes, or on more cores."
+        )
+        return
     yield f"Try first: {action} `{shlex.join(command)}`"
     yield (
         f"Possible gain, at most ({WITHOUT[part]}): a step of {milliseconds(split.step_without(part))} ms instead of "
@@ -299,7 +305,7 @@ def _point_json(split: Split) -> DiagnosedPoint:
         measured_s=split.measured,
         parts_s={part: split.part(part) for part in split.parts},
         efficiency_throughput=split.efficiency,
-        efficiency_without={part: split.efficiency_without(part) for part in split.parts if part in LOSSES},
+        efficiency_without={part: split.efficiency_without(part) for part in split.losses},
         exchange_alone_s=split.exchange_alone,
         exchange_hidden_s=split.hidden,
     )

@@ -121,7 +121,7 @@ def _stack(axes: Axes, points: list[Split]) -> None:
 
 def _bounds(axes: Axes, points: list[Split]) -> None:
     """Draw the efficiency of each point, and that without each of its parts."""
-    parts = [{part: split.efficiency_without(part) for part in split.parts if part in LOSSES} for split in points]
+    parts = [{part: split.efficiency_without(part) for part in split.losses} for split in points]
     _marks(axes, parts, [split.efficiency.value for split in points], "efficiency as measured")
     axes.axhline(1, color=plots.GREY, linestyle=":")
     axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))

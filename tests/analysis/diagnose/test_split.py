@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.diagnose.paired_windows import ArmKey, LaunchWindows, PairedWindows
-from analysis.diagnose.split import largest_loss, slowest_rank, splits
+from analysis.diagnose.split import LargestLoss, largest_loss, slowest_rank, splits
+from analysis.diagnose.text import sentences
 from tests.helpers.diagnosis_curves import CONTROL, ONE_NODE, TWO_NODES, arm, arm_times, curve, noisy, paired_windows
 
 
@@ -59,6 +60,17 @@ def test_the_parts_of_a_step_worked_by_hand(arms, parts):
     assert mean_parts(PairedWindows(arms)) == pytest.approx({"alone": 1.0, "rest": 0.0} | parts)
     [*_, largest] = splits(curve([PairedWindows(arms)]))
     assert largest.efficiency.value == pytest.approx(1.0 / arms[largest.point].measured_s)
+
+
+def test_a_part_that_is_longer_than_the_step_is_no_loss_to_rely_on():
+    """The step without allreduce takes 3 s, that with it 1.2 s, one node alone 1 s: slower by 2 s of 1.2 s."""
+    arms = {ONE_NODE: arm_times([1.0]), TWO_NODES: arm_times([1.2, 1.2]), CONTROL: arm_times([3.0, 3.0])}
+    [*_, largest] = splits(curve([PairedWindows(arms)]))
+    assert largest.part("slower").value == pytest.approx(2.0)
+    assert largest.losses == ["exchange"]
+    text = " ".join(sentences(curve([PairedWindows(arms)] * 6), largest, LargestLoss(["slower"]), None))
+    assert "not certainly shorter than the whole step" in text
+    assert "Possible gain" not in text
 
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
