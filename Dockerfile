@@ -28,7 +28,12 @@ ARG VERSION=unknown
 ARG COMMIT=
 ARG BASE_NAME=unknown
 ARG BASE_DIGEST=unknown
+ARG SOURCE=
+ARG CREATED=
 LABEL org.opencontainers.image.title="Horovod scaling kit, ${VARIANT}" \
+      org.opencontainers.image.description="TensorFlow, Horovod, MPI and a kit that measures how training scales" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${COMMIT}" \
@@ -40,8 +45,9 @@ RUN chmod -R a+rX /opt/kit && echo "Horovod scaling kit ${VERSION}, image ${VARI
 RUN { getent hosts "$(hostname)" >/dev/null || echo "127.0.0.1 $(hostname)" >>/etc/hosts; } \
     && /opt/kit/containers/check.sh ${VARIANT}
 # The kit in the working folder takes precedence over the one in PYTHONPATH. Packages in a user's home are ignored.
+# Horovod writes into HOME, which a user without an entry in /etc/passwd would have at /.
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PYTHONPATH=/opt/kit PYTHONNOUSERSITE=1
+    PYTHONPATH=/opt/kit PYTHONNOUSERSITE=1 HOME=/tmp
 USER kit
 WORKDIR /work
 # tini as the first process forwards signals to the ranks and reaps zombies.

@@ -18,8 +18,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +49,8 @@ class Build:
     version: str
     commit: str  # "<commit>", and " changed" if the code differs from it, " unchecked" if that is unknown; or ""
     base_digest: str
+    source: str  # the URL of the repository, or ""
+    epoch: int  # when it is said to be made, in s: SOURCE_DATE_EPOCH, or the time of the commit
 
     def arguments(self) -> dict[str, str]:
         """Return the build arguments for the Dockerfile."""
@@ -58,6 +62,8 @@ class Build:
             "COMMIT": self.commit,
             "BASE_NAME": self.base,
             "BASE_DIGEST": self.base_digest,
+            "SOURCE": self.source,
+            "CREATED": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.epoch)),
         }
 
     def definition_arguments(self) -> dict[str, str]:
@@ -69,23 +75,42 @@ class Build:
         return {name: value for name, value in arguments.items() if name != "TOOLKIT"}
 
 
-def image_command(builder: str, build: Build, options: Sequence[str]) -> list[str]:
-    """Return the command that builds the OCI image kit:VARIANT."""
-    command = [builder, "build", "--tag", f"kit:{build.variant}", "--file", str(ROOT / "Dockerfile")]
-    if builder != "docker":
-        command += ["--layers", "--format", "docker"]
+def image_command(builder: str, build: Build, options: Sequence[str], context: Path = ROOT) -> list[str]:
+    """Return the command that builds the OCI image kit:VARIANT. context: the folder of its files."""
+    command = [builder, "build", "--tag", f"kit:{build.variant}", "--file", str(context / "Dockerfile")]
+    if builder == "docker":
+        command += ["--build-arg", f"SOURCE_DATE_EPOCH={build.epoch}"]
+    else:
+        command += ["--layers", "--format", "docker", "--timestamp", str(build.epoch)]
     for name, value in build.arguments().items():
         command += ["--build-arg", f"{name}={value}"]
-    return [*command, *options, str(ROOT)]
+    return [*command, *options, str(context)]
 
 
 def sif_command(engine: str, build: Build, source: str | None, options: Sequence[str]) -> list[str]:
-    """Return the command that builds images/kit-VARIANT.sif from singularity.def, or from an OCI archive."""
+    """Return the command that builds images/kit-VARIANT.sif from an OCI archive, else from singularity.def."""
     command = [engine, "build", "--force"]
     if source is None:
         for name, value in build.definition_arguments().items():
             command += ["--build-arg", f"{name}={value}"]
-    return [*command, *options, str(IMAGES / f"kit-{build.variant}.sif"), source or str(ROOT / "singularity.def")]
+    return [*command, *options, str(IMAGES / f"kit-{build.variant}.sif"), source or "singularity.def"]
+
+
+@contextmanager
+def context(epoch: int) -> Iterator[Path]:
+    """Return a context with a folder of this code as git has it: no file that it does not track. Without git, ROOT."""
+    names = output("git", "ls-files", "-z").split("\0")
+    if "Dockerfile" not in names:
+        yield ROOT
+        return
+    with tempfile.TemporaryDirectory(prefix="kit-image-") as folder:
+        for name in filter(None, names):
+            if (ROOT / name).is_file():
+                target = Path(folder, name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, target)
+                os.utime(target, (epoch, epoch))
+        yield Path(folder)
 
 
 def output(*command: str) -> str:
@@ -124,7 +149,10 @@ def plan(variant: str, builder: str | None) -> Build:
     commit, changed = kit.commit()
     state = {True: " changed", False: "", None: " unchecked"}[changed]
     digest = base_digest(builder, base) if builder else "unknown"
-    return Build(variant, base, toolkit, kit.version(), f"{commit}{state}" if commit else "", digest)
+    epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or output("git", "log", "-1", "--format=%ct") or time.time())
+    remote = output("git", "config", "remote.origin.url")
+    source = re.sub("//[^/@]*@", "//", remote) if ":" in remote else ""  # without a password; no folder of this machine
+    return Build(variant, base, toolkit, kit.version(), f"{commit}{state}" if commit else "", digest, source, epoch)
 
 
 def why_not(command: str) -> str | None:
@@ -183,8 +211,9 @@ def buildkit(builder: str) -> dict[str, str]:
 def build_image(variant: str, options: Sequence[str]) -> tuple[int, str]:
     """Build the OCI image; returns the builder's exit status and the image's name."""
     builder = chosen_engine(BUILDERS, "make image")
-    environment = {**os.environ, **buildkit(builder)}
-    done = subprocess.run(image_command(builder, plan(variant, builder), options), cwd=ROOT, env=environment)
+    environment, build = {**os.environ, **buildkit(builder)}, plan(variant, builder)
+    with context(build.epoch) as folder:
+        done = subprocess.run(image_command(builder, build, options, folder), cwd=ROOT, env=environment)
     return done.returncode, f"kit:{variant} in {builder}"
 
 
@@ -199,7 +228,9 @@ def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int
     engine = first_that_works(("apptainer", "singularity"), "make sif")
     archive = save_image(variant) if from_oci else None
     source = f"docker-archive:{archive}" if archive else None
-    done = subprocess.run(sif_command(engine, plan(variant, None), source, options), cwd=ROOT)
+    build = plan(variant, None)
+    with context(build.epoch) as folder:
+        done = subprocess.run(sif_command(engine, build, source, options), cwd=folder)
     if archive:
         archive.unlink()
     return done.returncode, str(IMAGES / f"kit-{variant}.sif")

@@ -129,7 +129,10 @@ def contains_the_kit(variant: str) -> str:
     compilers = output([*run_in(variant), "sh", "-c", "command -v g++ gcc cc nvcc make || true"]).strip()
     assert (user, compilers) == ("kit", "")
     labels = json.loads(output([engine(), "image", "inspect", f"kit:{variant}"]))[0]["Config"]["Labels"]
-    assert labels["org.opencontainers.image.revision"], labels
+    missing = [
+        name for name in ("revision", "created", "description") if not labels[f"org.opencontainers.image.{name}"]
+    ]
+    assert not missing, labels
     base = labels["org.opencontainers.image.base.digest"]
     return f"user {user}, no compiler, base {base[:19]}"
 
@@ -140,6 +143,22 @@ def built_with(variant: str) -> str:
     parts = ["TensorFlow", "MPI", "Gloo", *(["NCCL"] if variant == "cuda" else [])]
     expect(text, *(f"[X] {part}" for part in parts))
     return ", ".join(parts)
+
+
+def by_hand_as_any_user(variant: str) -> str:
+    """Train with the command that the image prints, as a user whom the image does not know."""
+    user, image = 12345, f"kit:{variant}"
+    digest = output([engine(), "image", "inspect", "--format", "{{.Id}}", image]).strip()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        options = ["--user", f"{user}:{user}", "--volume", f"{folder}:/work", "--env", f"KIT_IMAGE={image}"]
+        output([*run_in(variant, *options, "--env", f"KIT_IMAGE_DIGEST={digest}"), "horovodrun", "-np", "2", *TRAIN])
+        [path] = Path(folder).rglob("record.json")
+        environment, owner = json.loads(path.read_text())["environment"], path.stat().st_uid
+    assert owner == user, owner
+    assert environment["image"] == image, environment["image"]
+    assert environment["image_digest"].removeprefix("sha256:") == digest.removeprefix("sha256:")
+    return f"record of user {owner}, with image and digest"
 
 
 @contextmanager
@@ -256,7 +275,7 @@ def interrupt(launcher: subprocess.Popen) -> None:
 
 def clients(launcher: subprocess.Popen) -> list[psutil.Process]:
     """Return the engine's commands that the launcher has started."""
-    return [child for child in psutil.Process(launcher.pid).children() if child.name() == engine()]
+    return [child for child in psutil.Process(launcher.pid).children(True) if child.name() == engine()]
 
 
 def kill_client(launcher: subprocess.Popen) -> None:
@@ -265,10 +284,17 @@ def kill_client(launcher: subprocess.Popen) -> None:
     client.kill()
 
 
+def kill_all(launcher: subprocess.Popen) -> None:
+    """Kill the launcher and all that it started outside the container at once."""
+    for process in [psutil.Process(launcher.pid), *psutil.Process(launcher.pid).children(True)]:
+        process.kill()
+
+
 INTERRUPTIONS: dict[str, Callable[[subprocess.Popen], None]] = {
     "Ctrl-C": interrupt,
     "kill -9": subprocess.Popen.kill,
     "kill -9 of the engine's command": kill_client,
+    "kill -9 of both": kill_all,
 }
 
 
@@ -472,6 +498,7 @@ CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
     "cpu": [
         ("help, user, labels", contains_the_kit),
         ("Horovod's check", built_with),
+        ("by hand, as any user", by_hand_as_any_user),
         ("two containers", across_two_containers),
         ("make weak-scaling", in_engine),
         ("Ctrl-C, kill -9", leaves_no_container),

@@ -1,13 +1,16 @@
 """The commands of the builders, and that Dockerfile, singularity.def and .dockerignore agree."""
 
 import re
+import subprocess
 
 import pytest
 
 from containers import build
 from tests.helpers.programs import write_program
 
-BUILD = build.Build("cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1", "abc changed", "sha256:12")
+BUILD = build.Build(
+    "cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1", "abc changed", "sha256:12", "", 1700000000
+)
 DOCKERFILE, DEFINITION, IGNORE = (
     (build.ROOT / name).read_text() for name in ("Dockerfile", "singularity.def", ".dockerignore")
 )
@@ -17,7 +20,9 @@ DOCKERFILE, DEFINITION, IGNORE = (
 def test_an_image_is_named_and_gets_every_argument_of_the_dockerfile(builder):
     command = build.image_command(builder, BUILD, ["--network=host"])
     output = {command[i + 1].partition("=")[0] for i, word in enumerate(command) if word == "--build-arg"}
-    assert output == set(re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE))
+    assert output - {"SOURCE_DATE_EPOCH"} == set(re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE))
+    assert ("--timestamp" if builder != "docker" else "SOURCE_DATE_EPOCH=1700000000") in command
+    assert "CREATED=2023-11-14T22:13:20Z" in command
     assert command[:4] == [builder, "build", "--tag", "kit:cpu"]
     assert command[-2:] == ["--network=host", str(build.ROOT)]
     assert "COMMIT=abc changed" in command
@@ -38,7 +43,7 @@ def test_a_sif_gets_every_argument_of_its_definition():
     ],
 )
 def test_the_base_of_a_sif_may_be_a_file(base, bootstrap, source):
-    arguments = build.Build("cpu", base, "", "v1", "abc", "unknown").definition_arguments()
+    arguments = build.Build("cpu", base, "", "v1", "abc", "unknown", "", 0).definition_arguments()
     assert (arguments["BOOTSTRAP"], arguments["BASE"], arguments["BASE_NAME"]) == (bootstrap, source, base)
 
 
@@ -54,6 +59,32 @@ def test_only_cuda_is_compiled_with_a_toolkit(monkeypatch):
 def test_a_sif_from_an_oci_image_needs_no_arguments():
     command = build.sif_command("apptainer", BUILD, "docker-archive:x.tar", [])
     assert command == ["apptainer", "build", "--force", str(build.IMAGES / "kit-cpu.sif"), "docker-archive:x.tar"]
+
+
+@pytest.mark.slow
+def test_an_image_gets_the_files_that_git_tracks_as_they_are_and_no_others(tmp_path, monkeypatch):
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=tmp_path, check=True)
+
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    for name in ("Dockerfile", "train/a.py", "train/gone.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("committed")
+    with build.context(0) as folder:
+        assert folder == tmp_path  # an archive without git
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "all")
+    (tmp_path / "train/a.py").write_text("changed")
+    (tmp_path / "train/gone.py").unlink()
+    (tmp_path / "train/untracked.py").write_text("")
+    with build.context(1700000000) as folder:
+        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+        assert {name: path.read_text() for name, path in files.items()} == {
+            "Dockerfile": "committed",
+            "train/a.py": "changed",
+        }
+        assert {path.stat().st_mtime for path in files.values()} == {1700000000}
 
 
 def test_both_kinds_of_image_contain_the_same_files_of_the_kit():

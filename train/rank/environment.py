@@ -106,6 +106,7 @@ def git_state() -> tuple[str | None, bool | None]:
 
 def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
     """Return the environment of the job on these hosts, for the record. with_horovod: this process has loaded it."""
+    digest = os.environ.get(protocol.IMAGE_DIGEST)
     commit, dirty = git_state()
     library = mpi_library()
     installed = versions()
@@ -116,8 +117,8 @@ def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
         mpi=library.version if library else None,
         mpi_library=str(library.path) if library else None,
         nccl=installed.get("nvidia-nccl-cu12"),
-        image=os.environ.get(protocol.IMAGE) or os.environ.get("SINGULARITY_CONTAINER"),
-        image_digest=os.environ.get(protocol.IMAGE_DIGEST) or None,
+        image=os.environ.get(protocol.IMAGE) or os.environ.get("SINGULARITY_CONTAINER") or kit.image(),
+        image_digest=f"sha256:{digest.removeprefix('sha256:')}" if digest else None,
         git_commit=commit,
         git_dirty=dirty,
         variables=process.recorded_variables(),

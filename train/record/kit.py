@@ -13,11 +13,18 @@ ROOT = Path(__file__).resolve().parents[2]
 # What makes a measurement one of no commit if it was changed.
 CODE = ("train", "conf", "analysis", "requirements", "uv.lock")
 IN_IMAGE = "containers/commit"  # written by the build of an image: the commit, and "changed"
+BUILT = "containers/built"  # written by it too: variant, version, commit and base
 IN_ARCHIVE = ".git_archival.txt"  # git puts the commit into it, in an archive of the repository (gitattributes(5))
 _COMMIT = re.compile(r"\b([0-9a-f]{40})\b ?(\w*)")
 _CHANGED = {"": False, "changed": True}
 _ANSWER_WITHIN_S = 60.0  # git reads every file, which is slow on a shared file system
 _OF_ANOTHER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")  # set in a hook of git
+
+
+def image(root: Path = ROOT) -> str | None:
+    """Return what the build of an image has written about it; None outside one."""
+    file = root / BUILT
+    return file.read_text().strip() if file.is_file() else None
 
 
 @functools.cache
