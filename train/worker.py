@@ -166,7 +166,7 @@ class Worker:
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(values(task.config), files.source_files(), environment.versions())
         affinity.use(task.config.system.smt)
-        self._cores = affinity.usable_cores()  # before this process is bound to its own
+        self._cores, self._throttling = affinity.usable_cores(), affinity.throttling()  # before it is bound to its own
         self._host, self._steal = environment.host(self._cores), counters.steal(self._cores)
 
     def work(self) -> Distribution:
@@ -226,6 +226,9 @@ class Worker:
         if not config.distribution.elastic:  # then it is held later: ranks that are already training take part in it
             context.hold_roll_call()
         answers = _run(context)
+        if note := affinity.throttling_note(self._throttling):
+            self._part.add(notes=[note])
+            print(f"note: {note}", flush=True)
         folder = task.folder or (self._standalone and self._standalone.folder)
         if answers and folder and ranks.rank == 0:
             self._part.add(attachments=predictions.write(folder, answers))

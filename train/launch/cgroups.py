@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from train.record import affinity
 from train.record.record import NodeQuota
 
 _MIN_QUOTA_US = 4_000  # the kernel allows 1,000; with shorter slices most of the time is spent on switching
@@ -76,36 +77,6 @@ def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
     return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
 
 
-def statistics(text: str) -> tuple[int, int, float]:
-    """Return periods, throttled periods and seconds throttled, from a group's cpu.stat of either version."""
-    values = {key: int(value) for key, value in (line.split() for line in text.splitlines())}
-    throttled_s = values["throttled_usec"] / 1e6 if "throttled_usec" in values else values["throttled_time"] / 1e9
-    return values["nr_periods"], values["nr_throttled"], throttled_s
-
-
-def hierarchies(mountinfo: str, cgroup: str) -> list[tuple[int, Path]]:
-    """Return the folders in which root may make groups with CPU quotas, with their versions.
-
-    In version 1 that is this process's group, in version 2 the top: a group with processes cannot have children with
-    limits.
-
-    mountinfo, cgroup: the texts of /proc/self/mountinfo and /proc/self/cgroup.
-    """
-    paths = {names: path for _, names, path in (line.split(":", 2) for line in cgroup.splitlines())}
-    folders = []
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        root, mount = before.split()[3:5]
-        kind, _, options = after.split()[:3]
-        if kind == "cgroup" and "cpu" in options.split(","):
-            group = next((path for names, path in paths.items() if "cpu" in names.split(",")), "/")
-            inside = group.removeprefix(root.rstrip("/")) if group.startswith(root) else ""
-            folders.append((1, Path(mount, inside.strip("/"))))
-        elif kind == "cgroup2":
-            folders.append((2, Path(mount)))
-    return folders
-
-
 def find() -> QuotaMethod | str:
     """Return how quotas are set here, tried out, or why they cannot be set. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
@@ -113,8 +84,10 @@ def find() -> QuotaMethod | str:
         cgroup, mounts = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
         if not (cgroup.exists() and mounts.exists()):
             return "this system has no control groups (/proc/self/cgroup)"
-        for version, parent in hierarchies(mounts.read_text(), cgroup.read_text()):
-            method = QuotaMethod(version, parent)
+        for hierarchy in affinity.hierarchies(mounts.read_text(), cgroup.read_text()):
+            # In version 2 a group with processes cannot have children with limits.
+            parent = hierarchy.own if hierarchy.version == 1 else hierarchy.top
+            method = QuotaMethod(hierarchy.version, parent)
             try:
                 try_out(method)
                 _sweep(method)
@@ -216,7 +189,7 @@ class Groups:
         """Lift the limits, and return how often each node reached its quota."""
         quotas = []
         for node in range(self._nodes):
-            periods, throttled, seconds = statistics((self._group(node) / "cpu.stat").read_text())
+            periods, throttled, seconds = affinity.cpu_statistics((self._group(node) / "cpu.stat").read_text())
             period_s = period_us(self._cpus, node) / 1e6
             quotas.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._method.text))
         self._set(None)

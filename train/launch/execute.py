@@ -176,7 +176,9 @@ def run_all(
                 continue
             if force:  # it begins again, and does not resume from a checkpoint of an earlier generation
                 shutil.rmtree(files.checkpoints(files.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
+            throttling = affinity.throttling()
             record, problem = attempt(run, launcher, hosts, [watch, *watches], queue.rounds(run), plan)
+            show_lines(WARNING, filter(None, [affinity.throttling_note(throttling)]), console)
             queue.add(run, record, problem)
             screen.end(run, record, problem)
     command = shlex.split(os.environ.get(COMMAND, "")) or [sys.executable, "-m", "train.launch", *sys.argv[1:]]

@@ -97,7 +97,7 @@ def _run(
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
-    counters, began = facts.Counters(), time.perf_counter()
+    counters, throttling, began = facts.Counters(), affinity.throttling(), time.perf_counter()
     child = Child(argv, cwd, log, program.until, program.until_s)
     try:
         status = child.wait()
@@ -110,6 +110,7 @@ def _run(
         program=ProgramFacts(
             fill(program.command), facts.digests(argv, cwd), version, child.libraries, status, counters.use()
         ),
+        notes=[note] if (note := affinity.throttling_note(throttling)) else [],
     )
     if status:
         why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"

@@ -1,18 +1,36 @@
-"""The CPUs that a process may use. A cpuset, a batch system or a container may leave it fewer than the machine has.
+"""The CPUs that a process may use: a cpuset, a batch system, a container or a CPU quota may leave it some of them.
 
 The kernel counts hardware threads. Two threads of one core share its arithmetic units, so a rank has whole cores.
+Kernel documentation of quotas: admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst.
 """
 
+import functools
 import os
-from collections.abc import Iterable
+import socket
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 CPUS = Path("/sys/devices/system/cpu")
+_ROUNDING = 0.01  # of quotas, which are whole microseconds
+_CGROUP, _MOUNTS = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
 
 
 def usable_cores() -> list[int]:
-    """Return the CPUs, as the kernel numbers them, that this process may run on, ascending; after `use`, its cores."""
-    return sorted(os.sched_getaffinity(0))
+    """Return the CPUs, as the kernel numbers them, that this process may run on, ascending; after `use`, its cores.
+
+    They are no more than its CPU quota is worth, but at least one: whole cores first, beginning at one that depends on
+    the host's name, so that containers of one machine do not all take the same.
+    """
+    cpus, quota = sorted(os.sched_getaffinity(0)), cpu_quota()
+    if quota is None:
+        return cpus
+    cores = whole_cores(cpus)
+    begin = zlib.crc32(socket.gethostname().encode()) % len(cores)
+    ordered = dict.fromkeys([*cores[begin:], *cores[:begin], *cpus])
+    return sorted([*ordered][: max(1, int(quota.cores + _ROUNDING))])
 
 
 def _siblings(cpu: int) -> str:
@@ -41,3 +59,85 @@ def use(smt: bool) -> None:
     """Bind this process, and what it starts from now on, to one hardware thread of each of its cores; smt: to all."""
     if not smt:
         os.sched_setaffinity(0, whole_cores(usable_cores()))
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A hierarchy of control groups with the cpu controller, of version 1 or 2."""
+
+    version: int
+    top: Path
+    own: Path  # the folder of this process's group
+
+
+def hierarchies(mountinfo: str, cgroup: str) -> list[Hierarchy]:
+    """Return the hierarchies with the cpu controller, from the texts of mountinfo and cgroup in /proc/self."""
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in cgroup.splitlines())}
+    found = []
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup2" or (kind == "cgroup" and "cpu" in options.split(",")):
+            names = "" if kind == "cgroup2" else next((names for names in paths if "cpu" in names.split(",")), "")
+            path = paths.get(names, "/")
+            inside = path.removeprefix(root.rstrip("/")) if path.startswith(root) else ""
+            found.append(Hierarchy(2 if kind == "cgroup2" else 1, Path(mount), Path(mount, inside.strip("/"))))
+    return found
+
+
+@dataclass(frozen=True)
+class CpuQuota:
+    """The smallest CPU quota of the control groups around a process."""
+
+    cores: float  # that it is worth
+    group: Path  # which has it
+
+
+@functools.cache  # as this process began: later the launcher may put it into a group with a quota of its node
+def cpu_quota() -> CpuQuota | None:
+    """Return the CPU quota of this process; None if it has none, or the system has no control groups."""
+    if not (_CGROUP.exists() and _MOUNTS.exists()):
+        return None
+    quotas = [
+        CpuQuota(cores, group)
+        for hierarchy in hierarchies(_MOUNTS.read_text(), _CGROUP.read_text())
+        for group in (hierarchy.own, *hierarchy.own.parents)
+        if group.is_relative_to(hierarchy.top)
+        for cores in _quotas(hierarchy.version, group)
+    ]
+    return min(quotas, key=lambda quota: quota.cores, default=None)
+
+
+def _quotas(version: int, group: Path) -> Iterator[float]:
+    """Yield the quota that a group has itself, in cores, if it has one."""
+    names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    with suppress(OSError, ValueError):  # none at the top, or "max"
+        quota_us, period_us = map(int, " ".join((group / name).read_text() for name in names).split())
+        if quota_us > 0:
+            yield quota_us / period_us
+
+
+def throttling() -> tuple[int, float]:
+    """Return how often and for how long, in s, the kernel has stopped processes because their quota was used up."""
+    with suppress(OSError, KeyError):  # no quota, or a kernel that does not count
+        return cpu_statistics((quota.group / "cpu.stat").read_text())[1:] if (quota := cpu_quota()) else (0, 0.0)
+    return 0, 0.0
+
+
+def throttling_note(before: tuple[int, float]) -> str | None:
+    """Return a note on the processes that were stopped since `before`, from `throttling`; None if none were."""
+    (times, seconds), quota = throttling(), cpu_quota()
+    if quota is None or times == before[0]:
+        return None
+    return (
+        f"the CPU quota of {quota.cores:g} cores stopped processes {times - before[0]} times, for "
+        f"{seconds - before[1]:.1f} s: what was measured is slower; take fewer ranks or threads, or a larger quota"
+    )
+
+
+def cpu_statistics(text: str) -> tuple[int, int, float]:
+    """Return periods, throttled periods and seconds throttled, from a group's cpu.stat of either version."""
+    values = {key: int(value) for key, value in (line.split() for line in text.splitlines())}
+    throttled_s = values["throttled_usec"] / 1e6 if "throttled_usec" in values else values["throttled_time"] / 1e9
+    return values["nr_periods"], values["nr_throttled"], throttled_s

@@ -231,7 +231,9 @@ def check_cores(ranks: int) -> Check:
     cpus = affinity.usable_cores()
     cores = len(affinity.whole_cores(cpus))
     threads = f" ({len(cpus)} hardware threads; system.smt=true uses all)" if len(cpus) > cores else ""
-    text = f"{cores} usable{threads}, {ranks} ranks asked for"
+    quota = affinity.cpu_quota()
+    limit = f" (a CPU quota of {quota.cores:g}: {quota.group})" if quota else ""
+    text = f"{cores} usable{threads}{limit}, {ranks} ranks asked for"
     if cores >= ranks:
         return Check("cores", OK, text)
     from train.launch import cgroups

@@ -41,33 +41,6 @@ def test_the_contents_of_the_files_of_a_group():
     assert cgroups.settings(2, 0.2) == {"cpu.max": "4000 20000"}
     assert cgroups.settings(1, None) == {"cpu.cfs_quota_us": "-1"}
     assert cgroups.settings(2, None) == {"cpu.max": "max"}
-    first = "nr_periods 50\nnr_throttled 20\nthrottled_time 1500000000\nnr_bursts 0\nburst_time 0\n"
-    second = "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 50\nnr_throttled 20\nthrottled_usec 1500000\n"
-    assert cgroups.statistics(first) == cgroups.statistics(second) == (50, 20, 1.5)
-
-
-# To be filled with the root, the mount point and the controllers.
-V1 = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n32 31 0:29 {} {} rw,relatime - cgroup cgroup rw,{}"
-V2 = "41 31 0:38 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
-
-
-@pytest.mark.parametrize(
-    ("mountinfo", "membership", "expected"),
-    [
-        (V1.format("/", "/sys/fs/cgroup/cpu", "cpu"), "1:cpu:/", [(1, "/sys/fs/cgroup/cpu")]),
-        (
-            V1.format("/", "/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct"),
-            "4:memory:/x\n3:cpu,cpuacct:/jobs/7\n0::/x",
-            [(1, "/sys/fs/cgroup/cpu,cpuacct/jobs/7")],
-        ),
-        # in a container this process's group is mounted
-        (V1.format("/docker/ab", "/sys/cgroup/cpu", "cpu"), "1:cpu:/docker/ab", [(1, "/sys/cgroup/cpu")]),
-        (V1.format("/", "/sys/fs/cgroup/cpuset", "cpuset"), "3:cpuset:/", []),
-        (V2, "0::/user.slice/session-1.scope", [(2, "/sys/fs/cgroup")]),
-    ],
-)  # fmt: skip
-def test_where_groups_can_be_made(mountinfo, membership, expected):
-    assert cgroups.hierarchies(mountinfo, membership) == [(version, Path(path)) for version, path in expected]
 
 
 def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
