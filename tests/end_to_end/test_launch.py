@@ -3,6 +3,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from analysis.history import reference
@@ -144,7 +145,7 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
 
 
 # Other ends of a launcher: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When a
-# launcher is killed, the kernel sends its child SIGTERM.
+# launcher is killed, the standard input of its child ends.
 def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_measures_in_its_folder(tmp_path: Path):
     controller = "gloo" if mpi.missing() else "mpi"
     endless = ("measure.timed_steps=1000000", f"distribution.controller={controller}")
@@ -153,7 +154,7 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     launcher.kill()
     launcher.communicate(timeout=TIMEOUT_S)
     wait_for(lambda: command_lines(tmp_path) == [])
-    assert records(tmp_path) == []
+    assert records(tmp_path) == []  # the next start of the same command writes one: test_interrupted.py
 
     alone = ("nodes=1", "distribution=none", "optimizer.learning_rate=1e30", "measure.timed_steps=3")
     status, output = run(*launch_command(tmp_path, *alone))
@@ -162,6 +163,30 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     assert (record.status, record.failure.step) == ("failed", 2)
     assert "the loss is not finite at step 2" in record.failure.reason
     assert "the loss is not finite at step 2" in output
+
+
+@needs("setpriv", root=True)
+def test_a_stranger_on_the_port_of_gloo_is_named_and_the_launch_made_once_more(tmp_path: Path):
+    results = tmp_path / "results"
+    hold = Hold(tmp_path / "patch", "train.rank.process.allow_open_files", after=0, ranks=[1])  # before it joins
+    command = launch_command(results, "nodes=2", "--only=tiny-nodes2", "measure.timed_steps=3")
+    launcher = start(*command, variables=hold.variables)
+
+    def ports() -> list[str]:
+        listening = [c for c in ranks(results)[0].net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+        return [str(connection.laddr.port) for connection in listening]
+
+    wait_for(lambda: hold.holds() and ports())
+    connect = "import socket, sys\nfor port in sys.argv[1:]: socket.create_connection(('127.0.0.1', int(port)))"
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/env", "python3"]
+    subprocess.run([*as_nobody, "-c", connect, *ports()], check=True, cwd="/", env={"PATH": "/usr/bin:/bin"})
+    hold.off()
+    output, _ = launcher.communicate(timeout=TIMEOUT_S)
+    assert launcher.returncode == 0, output
+    first, second = records(results)
+    assert (first.status, first.generation, first.failure.phase) == ("failed", 1, "init")
+    assert "another process connected to Gloo's port before a rank could" in first.failure.reason
+    assert (second.status, second.generation) == ("complete", 2)
 
 
 @needs(root=True)

@@ -18,6 +18,7 @@ _PACKAGES = {  # program -> Debian package
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",
+    "unshare": "util-linux",
 }
 
 

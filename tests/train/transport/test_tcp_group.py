@@ -1,5 +1,6 @@
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -275,6 +276,24 @@ def test_sixteen_thousand_silent_callers_of_another_user_keep_no_rank_out(folder
                 stranger.kill()
                 stranger.wait()
                 stranger.stdout.close()
+
+
+@pytest.mark.slow
+@needs("ip", "unshare", root=True)
+def test_nobody_reaches_the_loopback_of_a_user_s_own_network_as_docs_security_says():
+    listen = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept()"
+    )
+    inside = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh", THEIR_PYTHON, "-c", listen]
+    command = [*NOBODY, "unshare", "--map-current-user", "--keep-caps", "--net", *inside]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/") as listener:
+        if not (port := listener.stdout.readline()):
+            pytest.skip(f"users of this machine may not make a network: {listener.stderr.read().strip()}")
+        try:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", int(port)), 5)
+        finally:
+            listener.kill()
 
 
 def test_no_module_of_the_ranks_unpickles_data_of_another_process():

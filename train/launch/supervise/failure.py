@@ -34,6 +34,9 @@ _WAIT_TIMED_OUT = re.compile("Timed out waiting")  # Gloo, for a rank that is co
 # Slurm's messages on a node that it gives up, and on a job or step that it ends.
 _NODE_FAILED = re.compile(r"srun: error: Node failure on (?P<host>\S+)")
 _CANCELLED = re.compile(r"\*\*\* ((?:STEP|JOB) \S+ ON \S+ CANCELLED AT [^*]*?) \*\*\*")
+# Gloo's port for a peer takes one connection: if a stranger comes first, ranks are refused, cut off, or wait in vain.
+_NOT_JOINED = re.compile(r"gloo/transport/tcp/\w+\.cc:\d+\] (.+)")
+STRAY = "another process connected to Gloo's port before a rank could"
 _MAX_CHARACTERS = 300  # of a program's output
 
 _HINTS = {
@@ -192,6 +195,12 @@ def _unreported(
     reason = launcher.explain_exit(code)
     if reason and (lines := _forwarded_lines(rank, output)):  # by ssh: why it lost the rank
         reason += f"; it printed last: {lines[-1][:_MAX_CHARACTERS]}"
+    text = log.read_text(errors="replace") if part and part.phase == "init" and log.exists() else ""
+    if not_joined := _NOT_JOINED.search(text):
+        reason = (
+            f"{STRAY}, a scanner of ports or another user, or another rank ended or hangs (Gloo: "
+            f"{not_joined[1][:_MAX_CHARACTERS]}). A private network keeps strangers away: docs/security.md"
+        )
     return Failure(
         reason=reason or _exit_text(code, _last_line(log, rank, output)),
         rank=rank,

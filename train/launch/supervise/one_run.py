@@ -270,9 +270,14 @@ def attempt(
     budget: RoundsBudget | None,
     plan: Sequence[str],
 ) -> tuple[RunRecord | None, str | None]:
-    """Make one run; return its record, if it has one, and the failure as text. Raises Interrupted."""
+    """Make one run, once more if a stranger kept its ranks from joining.
+
+    Return its record, if it has one, and the failure as text. Raises Interrupted.
+    """
     try:
         record = measure(run, launcher, hosts, watches, budget, plan)
+        if record.failure and record.failure.reason.startswith(failure.STRAY):
+            record = measure(run, launcher, hosts, watches, budget, plan)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None

@@ -250,3 +250,19 @@ def test_all_ranks_done_is_no_failure_whatever_follows(tmp_path):
     assert find(job(tmp_path, "elastic"), [resized, running(1)], launcher="ssh") is None  # done at its end
     assert find(side_by_side(tmp_path), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), [done(0), done(1)]).reason
+
+
+def test_a_rank_that_gloo_s_port_refused_names_the_stranger_and_what_to_do(tmp_path):
+    log = tmp_path / "rank-1.log"
+    log.write_text(
+        "terminate called after throwing an instance of 'gloo::IoException'\n  what():  [/tmp/src/third_party/"
+        "compatible17_gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.0.1]:36753: Connection refused\n"
+    )
+    outcome = Outcome(0.0, 1.0, 1, output=gloo((1, 134)))
+    found = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
+    assert (found.rank, found.phase, found.exit_code) == (1, "init", 134)
+    assert found.reason.startswith(failure.STRAY)
+    assert "(Gloo: connect [127.0.0.1]:36753: Connection refused)" in found.reason
+    log.write_text("Aborted\n")
+    found = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
+    assert found.reason == "killed by SIGABRT; it printed last: Aborted"
