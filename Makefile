@@ -79,9 +79,9 @@ export $(1)
 endef
 $(foreach name,$(VARIABLES),$(if $(filter-out undefined,$(origin $(name))),$(eval $(call text,$(name)))))
 
-# Settings of other programs: the Python of a module system, pip.conf with user = true, an encoding in which not every
-# name can be written.
-unexport PYTHONHOME
+# Settings of other programs: the Python of a module system and its packages (a user's program may need them), pip.conf
+# with user = true, an encoding in which not every name can be written.
+unexport PYTHONHOME $(if $(filter scaling,$(MAKECMDGOALS)),,PYTHONPATH)
 export PIP_USER := 0
 export PYTHONUTF8 := 1
 

@@ -164,6 +164,7 @@ def test_a_target_sets_up_what_it_needs_and_no_more(kit, arguments, environment)
 # Of a module system, a notebook, pip.conf with `user = true`, and an encoding without German letters.
 OTHERS = {
     "PYTHONHOME": "/opt/modules/python3.9",
+    "PYTHONPATH": "/opt/modules/site-packages",
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "PIP_USER": "1",
     "LC_ALL": "POSIX",
@@ -176,8 +177,10 @@ def test_set_up_gets_no_setting_of_another_program(kit, monkeypatch):
     for name, value in OTHERS.items():
         monkeypatch.setenv(name, value)
     [_, set_up], *_ = commands(kit, "summary")
-    assert "PYTHONHOME" not in set_up
+    assert not {"PYTHONHOME", "PYTHONPATH"} & set_up.keys()
     assert (set_up["PIP_USER"], set_up["PYTHONUTF8"]) == ("0", "1")
+    *_, [_, launch] = commands(kit, "scaling", "COMMAND=./solver")
+    assert launch["PYTHONPATH"] == OTHERS["PYTHONPATH"]  # the user's program may need it
 
 
 def test_settings_of_other_programs_change_no_result(tmp_path):

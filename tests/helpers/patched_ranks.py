@@ -71,7 +71,8 @@ def patch_ranks(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
         parts[module] = (function, lines)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sitecustomize.py").write_text(_SITE.format(changes=parts))
-    return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    return {"PYTHONPATH": path, "PATCHED_RANKS": path}  # the second one for `make`, which passes no PYTHONPATH on
 
 
 def rounds(count: int) -> dict[str, str]:

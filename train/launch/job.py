@@ -139,7 +139,9 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
         exchange=_exchange(config, setting),
         env=env,
         container=config.container,
-        shared=_shared(config, folder, (*process.recorded_variables(), *env), on_this_machine=not hosts),
+        shared=_shared(
+            config, folder, (*process.in_container(process.recorded_variables()), *env), on_this_machine=not hosts
+        ),
         limits=NodeLimits(
             config.system.cpu_quota_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),

@@ -13,7 +13,7 @@ import select
 import shutil
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import psutil
 
@@ -34,13 +34,14 @@ _RECORDED = re.compile(
     "|SLURM_(JOB_|STEP_)?(ID|NODELIST|NUM_NODES|NUM_TASKS|NNODES|NTASKS|PARTITION|QOS|CPUS_PER_NODE|TASKS_PER_NODE|GPUS)"
     "|SLURM_(CLUSTER_NAME|CPUS_ON_NODE|CPUS_PER_(TASK|GPU)|CPU_(BIND|FREQ).*|DISTRIBUTION|EXACT|GPUS.*|GPU_(BIND|FREQ)"
     "|HINT|JOB_(ACCOUNT|NAME|USER)|MEM_(BIND|PER).*|MPI_TYPE|NTASKS_PER_.+|RESTART_COUNT|THREADS_PER_CORE|TOPOLOGY_ADDR)"
+    "|LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)"
 )
+# Those of them that name files of this host: they reach no rank in a container.
+_FILES_OF_HOST = re.compile("LD_(PRELOAD|AUDIT)|PYTHON(PATH|HOME)")
 # Terraform's, with TensorFlow's prefix: they may hold anything.
 _TERRAFORM = re.compile("TF_(CLI_.+|VAR_.+|LOG(_.+)?|DATA_DIR)")
 # Variables with which a process starts on another host as here: programs, libraries, languages, containers.
-_START_VARIABLES = re.compile(
-    "PATH|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|LANG|LC_.+|TMPDIR|TZ|KIT_.+|(APPTAINER|SINGULARITY).+"
-)
+_START_VARIABLES = re.compile("PATH|LD_LIBRARY_PATH|LANG|LC_.+|TMPDIR|TZ|KIT_.+|(APPTAINER|SINGULARITY).+")
 # Variables by which launchers tell a process its rank: those of another launcher, whose job this one is in, are wrong.
 _LAUNCHER_VARIABLES = re.compile(
     "HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|GLOO_RENDEZVOUS_.+|GLOO_IFACE|CONTROLLER|CPU_OPERATIONS|ELASTIC)"
@@ -142,6 +143,11 @@ def is_launcher_variable(name: str) -> bool:
 def recorded_variables() -> dict[str, str]:
     """Return the variables that can change a measurement, as a record holds them."""
     return _matching_variables(_RECORDED)
+
+
+def in_container(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return these variables without those that name files of this host."""
+    return {name: value for name, value in variables.items() if not _FILES_OF_HOST.fullmatch(name)}
 
 
 def variables_for_other_hosts() -> dict[str, str]:

@@ -99,6 +99,7 @@ SECRETS = (
     "WANDB_API_KEY", "SLURM_JWT", "HF_TOKEN", "AWS_SECRET_ACCESS", "MY_PASSPHRASE", "HTTP_AUTH", "GOOGLE_CREDENTIALS",
     "TF_API_KEY", "SLURM_JOB_TOKEN", "NCCL_AUTH", "KIT_PASS", "APPTAINER_DOCKER_PASSWORD", "db_password",
 )  # fmt: skip
+OF_HOST = {"LD_PRELOAD": "/tmp/other.so", "PYTHONPATH": "/opt/modules"}
 TUNE = {
     "HOROVOD_CYCLE_TIME": "5",
     "OMPI_MCA_btl_tcp_if_include": "ib0",
@@ -106,6 +107,7 @@ TUNE = {
     "SLURM_JOB_ID": "7",
     "SLURM_CPU_BIND_TYPE": "mask_cpu:",
     "SLURM_JOB_NODELIST": "n[1-2]",
+    **OF_HOST,
 }
 # The name of Open MPI's job key does not show that it is secret; Slurm's plugins take options of any kind.
 OTHERS = {"HOME": "/home/user", "SLURM_SPANK_X": "1", "MY_TF_X": "1"}
@@ -131,6 +133,10 @@ def variables(monkeypatch):
 
 def test_only_what_can_change_a_measurement_is_recorded(variables):
     assert process.recorded_variables() == TUNE
+
+
+def test_a_container_gets_no_files_of_its_host(variables):
+    assert process.in_container(variables) == {name: variables[name] for name in variables.keys() - OF_HOST.keys()}
 
 
 def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(variables):

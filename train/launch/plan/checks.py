@@ -40,7 +40,7 @@ FROM_CONFIGURATION = {
     "HOROVOD_TIMELINE": "distribution.timeline",
     "HOROVOD_TIMELINE_MARK_CYCLES": "distribution.timeline",
 }
-_TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_")
+_TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_", "LD_", "PYTHON")
 
 
 def memory_per_rank_bytes(config: RunConfig) -> int:

@@ -86,9 +86,12 @@ class JobRun:
     def _start(self, output: IO[bytes]) -> None:
         self._started_at, self._begin = time.time(), time.perf_counter()  # the set-up before does not count
         job_variables = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
+        variables = process.variables_for_ranks(self._launcher.secrets)
+        if self._job.container.name != "none":
+            variables = process.in_container(variables)
         self._child = subprocess.Popen(
             process.ends_with_parent(signal.SIGTERM, self._launcher.launch_command(self._job)),
-            env={**process.variables_for_ranks(self._launcher.secrets), **self._job.env, **job_variables},
+            env={**variables, **self._job.env, **job_variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

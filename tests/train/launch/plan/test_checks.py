@@ -51,11 +51,11 @@ def test_shared_cores_are_warned_of(monkeypatch):
 
 def test_variables_that_are_set_are_warned_of():
     replaced = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CYCLE_TIME": "5", "HOROVOD_GLOO_IFACE": "eth1"}
-    others = {"TF_ENABLE_ONEDNN_OPTS": "0", "HOROVOD_RANK": "1"}
+    others = {"TF_ENABLE_ONEDNN_OPTS": "0", "HOROVOD_RANK": "1", "LD_PRELOAD": "/tmp/other.so"}
     first, second = checks.variable_warnings(replaced | others)
     assert first.startswith(f"{', '.join(replaced)}: set in your environment")
     assert first.endswith("decides: distribution.controller, distribution.cycle_time_ms, launcher.interface")
-    assert second.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
+    assert second.startswith("TF_ENABLE_ONEDNN_OPTS=0, LD_PRELOAD=/tmp/other.so: set in your environment.")
     assert checks.variable_warnings({"SLURM_JOB_ID": "1"}) == []
 
 
