@@ -116,7 +116,7 @@ diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 evaluate: $(if $(ONLY),setup,setup-analysis)
 .PHONY: $(MEASURING) $(ANALYSING) diagnose evaluate
 $(MEASURING) $(ANALYSING) diagnose evaluate:
-	@$(KIT) -m train.make $@
+	@MAKE_PID=$$PPID exec $(KIT) -m train.make $@
 
 ##@ Set up
 

@@ -6,6 +6,7 @@ A value is one argument of a command. No shell and no Make reads it, so a file m
 """
 
 import argparse
+import ctypes
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +24,7 @@ from train.config import program, quoted
 
 # A name in Hydra's grammar without quotes. Not true, null or 1e3, which would change their type.
 _NAME = re.compile(r"(?!(?:true|false|null|inf|nan)$)[A-Za-z][\w-]*", re.I)
+_END_WITH_PARENT = partial(ctypes.CDLL(None).prctl, 1, signal.SIGTERM)  # PR_SET_PDEATHSIG; it stays so after execv
 _WRONG_INPUT = 2  # the exit status of a command that cannot start: nothing after it makes sense
 
 
@@ -275,7 +278,8 @@ def run(commands: Sequence[Step]) -> int:
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as last_lines:
         variables = {**os.environ, "LAST_LINES": last_lines.name}
         for step in commands:
-            child = subprocess.Popen([sys.executable, "-m", *step.command], env=variables)
+            command = [sys.executable, "-m", *step.command]
+            child = subprocess.Popen(command, env=variables, preexec_fn=_END_WITH_PARENT)
             code = child.wait()
             if step.counts:
                 status = status or (code if code >= 0 else 128 - code)
@@ -288,6 +292,9 @@ def run(commands: Sequence[Step]) -> int:
 
 def main() -> int:
     """Run the target that the command line names; returns the exit status."""
+    _END_WITH_PARENT()
+    if os.environ.pop("MAKE_PID", "") not in ("", str(os.getppid())):  # it was killed before this
+        return 128 + signal.SIGHUP
     parser = argparse.ArgumentParser(prog="python -m train.make", description=__doc__.splitlines()[0])
     parser.add_argument("target", help="as in the Makefile; one that is not in this file launches an experiment")
     target, user = parser.parse_args().target, Variables(os.environ)

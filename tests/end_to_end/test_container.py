@@ -3,12 +3,15 @@
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.helpers import ROOT, podman
-from tests.helpers.kit import launch_command, records, succeed
+from tests.helpers.kit import TIMEOUT_S, in_phase, launch_command, ranks, records, start, succeed, wait_for
+from train.launch.start import init
 
 RESULTS = 'run_10:30, it\'s "mine"'  # a mounted folder can have such a name
 pytestmark = [
@@ -43,3 +46,15 @@ def test_ranks_run_on_the_launchers_copy_of_the_kit_and_find_their_servers(setti
     cluster = json.loads(arms["ps"].environment.variables["TF_CONFIG"])["cluster"]
     assert {task: len(set(addresses)) for task, addresses in cluster.items()} == {"worker": 2, "ps": 1, "chief": 1}
     assert [server.rank for server in arms["ps"].servers] == [2]  # a separate process, after the workers
+
+
+def test_a_container_ends_with_its_launcher_and_client_which_are_killed_together(settings, tmp_path):
+    endless = ("nodes=2", "--only=tiny-nodes2", "measure.timed_steps=1000000", "container=podman")
+    launcher = start(*launch_command(tmp_path, *endless, f"container.image={podman.IMAGE}"), variables=settings)
+    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
+    for process in [psutil.Process(launcher.pid), *psutil.Process(launcher.pid).children(recursive=True)]:
+        process.kill()
+    launcher.communicate(timeout=TIMEOUT_S)
+    began = time.monotonic()
+    wait_for(lambda: not ranks(tmp_path))
+    assert time.monotonic() - began < init.GRACE_S + 5  # it would measure for minutes

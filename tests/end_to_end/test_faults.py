@@ -139,7 +139,7 @@ def test_the_audit_names_a_rank_on_a_slower_host_and_a_host_key_that_changes_mea
     try:
         wait_for(hold.holds)
         # So little that a step takes longer than on a core that the other rank shares with many processes.
-        slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.03)
+        slow.limit([[kit.ranks(results)[1].pid]], cpus=0.03)
         path.write_text(with_another_key(cluster, known_hosts))
         hold.off()
         output, _ = child.communicate(timeout=kit.TIMEOUT_S)

@@ -5,13 +5,17 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
+import psutil
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from tests.helpers.kit import ROOT, TIMEOUT_S, wait_for
+from tests.helpers import shell
+from tests.helpers.kit import ROOT, TIMEOUT_S, command_lines, make_command, wait_for
 from train import make
 from train.config.compose import parse
 
@@ -167,3 +171,24 @@ def test_sigterm_ends_the_command_and_the_target(tmp_path):
     child.send_signal(signal.SIGTERM)
     assert child.wait(timeout=TIMEOUT_S) == 128 + signal.SIGTERM
     assert not later.exists()
+
+
+def python_of(pid: int) -> list[psutil.Process]:
+    """The children of a process that run this Python."""
+    with suppress(psutil.Error):  # one has just ended
+        return [child for child in psutil.Process(pid).children() if child.cmdline()[:1] == [sys.executable]]
+    return []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after_s", [0.0, 0.3, 1.0])
+def test_a_make_that_is_killed_ends_what_it_started_from_the_first_moment_on(tmp_path, after_s):
+    command = make_command(tmp_path / "kit", "weak-scaling", "NODES=1", "MODELS=tiny", f"RESULTS={tmp_path}/results")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=dict(shell.ENVIRONMENT), **quiet) as user_make:
+        wait_for(lambda: python_of(user_make.pid))
+        [child] = python_of(user_make.pid)
+        time.sleep(after_s)
+        user_make.kill()
+    child.wait(TIMEOUT_S)
+    wait_for(lambda: not command_lines(tmp_path))

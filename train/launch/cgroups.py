@@ -117,7 +117,7 @@ def try_out(method: QuotaMethod) -> None:
         cgroup, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + _WITHIN_S
         while method.prefix and Path(f"/proc/{sleeper.pid}/cgroup").read_text() == cgroup and time.monotonic() < end:
             time.sleep(0.01)  # until systemd-run has made its scope
-        groups.limit([[sleeper.pid]], sleeper.pid, 0.5)
+        groups.limit([[sleeper.pid]], 0.5)
     finally:
         sleeper.kill()
         sleeper.wait()
@@ -159,14 +159,11 @@ class Groups:
             for file, text in settings(self._method.version, cpus, node).items():
                 (self._group(node) / file).write_text(text)
 
-    def limit(self, pids_of_nodes: Sequence[Sequence[int]], job_pid: int, cpus: float) -> None:
-        """Put the processes of each node into its group, then limit each group to `cpus` cores' worth of time.
-
-        job_pid: the first process of the job.
-        """
+    def limit(self, pids_of_nodes: Sequence[Sequence[int]], cpus: float) -> None:
+        """Put the processes of each node into its group, then limit each group to `cpus` cores' worth of time."""
         self._cpus = cpus
         if self._base is None:
-            cgroup = Path(f"/proc/{job_pid}/cgroup").read_text().strip().rpartition(":")[2]
+            cgroup = Path(f"/proc/{pids_of_nodes[0][0]}/cgroup").read_text().strip().rpartition(":")[2]
             self._base = Path("/sys/fs/cgroup") / cgroup.strip("/")
         elif self._method.version == 2:
             (self._base.parent / "cgroup.subtree_control").write_text("+cpu")

@@ -24,6 +24,7 @@ from train.launch.plan.queue import Queue
 from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.screen import Screen, show_lines, show_points
 from train.launch.start import containers
+from train.launch.supervise.interrupted import record_interrupted
 from train.launch.supervise.one_run import Watch, attempt
 from train.launch.supervise.presence import alone
 from train.launch.supervise.read_again import read_again
@@ -96,6 +97,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     with ExitStack() as folders:
         for folder in {run.home for run in runs} if system else {Path(runs[0].point.config.results)}:
             folders.enter_context(alone(folder))
+        show_lines("", record_interrupted({run.home for run in runs}), console)
         if not options.force and (again := read_again(plan.points)):
             console.print(f"{again} launches were read again with another pattern, and not measured again")
         return measure(runs, plan, options.force, console) or int(bool(plan.too_large))

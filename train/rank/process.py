@@ -5,15 +5,13 @@ Variables: which are recorded, which a rank may see, which are sent to other hos
 """
 
 import ctypes
-import errno
 import os
 import re
 import resource
 import select
-import shutil
 import sys
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import psutil
 
@@ -64,26 +62,6 @@ def allow_open_files(ranks: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
-# It asks for the signal, and becomes the program: between fork and exec of a process with threads no code of ours runs.
-_AS_CHILD = """
-import ctypes, os, sys
-parent, number, *program = sys.argv[1:]
-ctypes.CDLL(None).prctl(1, int(number))
-if os.getppid() == int(parent):
-    os.execvp(program[0], program)
-"""
-
-
-def ends_with_parent(signal_number: int, command: Sequence[str]) -> list[str]:
-    """Return a command that runs this one, which gets the signal when this process dies, however it dies.
-
-    Raises FileNotFoundError if the program does not exist.
-    """
-    if shutil.which(command[0]) is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    return [sys.executable, "-ISc", _AS_CHILD, str(os.getpid()), str(int(signal_number)), *command]
-
-
 def end_with_parent(signal_number: int) -> None:
     """Get this signal when the parent of this process dies, however it dies (prctl(2))."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
@@ -108,11 +86,11 @@ def end_with_launcher(output: int) -> None:
 
 
 def job_processes(job_id: str) -> list[psutil.Process]:
-    """Return the processes on this host whose environment names the job, except this one."""
-    processes = []
+    """Return the processes on this host whose environment names the job, except this one and those that started it."""
+    processes, own = [], {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(JOB_ID) == job_id:
+            if process.pid not in own and process.environ().get(JOB_ID) == job_id:
                 processes.append(process)
         except psutil.Error:
             continue
@@ -120,7 +98,7 @@ def job_processes(job_id: str) -> list[psutil.Process]:
 
 
 def kill_job(job_id: str) -> None:
-    """Kill the processes of the job on this host, except this one; return when they are gone."""
+    """Kill the `job_processes` on this host; return when they are gone."""
     processes = job_processes(job_id)
     for process in processes:
         try:

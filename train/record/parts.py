@@ -148,11 +148,12 @@ class PartReader:
 
 
 def _extend(values: dict[str, Any], content: bytes) -> int:
-    """Merge the whole lines of a file, up to the first that is none, into values; return their length in bytes."""
+    """Merge the lines of a file, up to the first that is cut short or of another type; return their length in bytes."""
     read_bytes = 0
     for line in content.rpartition(b"\n")[0].splitlines():
         try:
             new = msgspec.json.decode(line, type=dict[str, Any])
+            msgspec.convert(new, RankPart)
         except msgspec.DecodeError:
             break
         _merge(values, new)

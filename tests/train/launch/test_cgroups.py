@@ -109,7 +109,7 @@ def used_s(pid: int) -> float:
 def test_a_group_holds_a_process_to_its_quota(means, busy):
     groups = cgroups.Groups(means, "test", 1)
     try:
-        groups.limit([[busy.pid]], busy.pid, 0.05)  # a busy machine would leave it more
+        groups.limit([[busy.pid]], 0.05)  # a busy machine would leave it more
         begin, before = time.monotonic(), used_s(busy.pid)
         time.sleep(1)
         used, passed = used_s(busy.pid) - before, time.monotonic() - begin
@@ -144,7 +144,7 @@ def test_a_group_behind_all_others_leaves_them_their_core(root_means, busy):
     try:
         # It hardly starts when it is behind the node.
         wait_for(lambda: os.sched_getscheduler(spinner.pid) == os.SCHED_IDLE)
-        groups.limit([[busy.pid]], busy.pid, 1.0)
+        groups.limit([[busy.pid]], 1.0)
         groups.put_behind([spinner.pid])
         before = used_s(spinner.pid), used_s(busy.pid)
         wait_for(lambda: used_s(busy.pid) > before[1] + 1)

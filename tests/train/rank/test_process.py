@@ -151,27 +151,3 @@ def test_ranks_get_all_but_secrets_and_the_rank_of_another_launcher_and_what_a_l
     visible = {"PATH": "/bin", **TUNE, **OTHERS, "PMIX_MCA_gds": "hash"}  # the last is a setting of the user
     assert process.variables_for_ranks() == visible
     assert process.variables_for_ranks(["SLURM_JWT"]) == {**visible, "SLURM_JWT": "hidden"}
-
-
-STARTING = """import signal, subprocess, sys
-from train.rank import process
-child = subprocess.Popen(process.ends_with_parent(signal.SIGTERM, [sys.executable, "-c", sys.argv[1]]))
-child.wait()
-"""
-WAITING = """import os, time
-print(os.getpid(), flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.slow
-def test_a_program_ends_when_the_process_that_started_it_is_killed():
-    with subprocess.Popen([sys.executable, "-c", STARTING, WAITING], stdout=subprocess.PIPE, cwd=KIT) as parent:
-        child = psutil.Process(int(parent.stdout.readline()))
-        parent.kill()
-        child.wait(60)
-
-
-def test_a_program_that_does_not_exist_is_reported_before_anything_starts():
-    with pytest.raises(FileNotFoundError, match="no-such-program"):
-        process.ends_with_parent(15, ["no-such-program", "argument"])

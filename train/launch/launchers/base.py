@@ -50,7 +50,7 @@ class Limiter(Protocol):
 
     quotas: list[NodeQuota]  # filled when all ranks have measured
 
-    def update(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+    def update(self, processes: Callable[[], Iterable[psutil.Process]]) -> None:
         """Set and lift limits when the ranks request it; called several times a second.
 
         processes: lists the processes of the job. That takes time from the nodes, so it is called once.

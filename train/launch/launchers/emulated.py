@@ -53,12 +53,12 @@ class QuotaEnforcer:
         self._awake: list[subprocess.Popen[bytes]] = []
         self.quotas: list[NodeQuota] = []
 
-    def update(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+    def update(self, processes: Callable[[], Iterable[psutil.Process]]) -> None:
         """Set the limits if all ranks wait for them, and the rates of links; lift the limits if all have measured."""
         folder, ranks = self._job.folder, range(self._job.nodes.ranks)
         if not protocol.limited_path(folder).exists():
             if all(protocol.ready_path(folder, rank).exists() for rank in ranks):
-                self._groups.limit(pids_of_nodes(self._job.nodes, processes()), job_pid, self._cpus)
+                self._groups.limit(pids_of_nodes(self._job.nodes, processes()), self._cpus)
                 if self._method.keeps_awake:
                     self._awake = cgroups.start_spinning(affinity.usable_cores())
                     self._groups.put_behind([process.pid for process in self._awake])

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from train.config.program import host_slots
 from train.launch.job import MPICH, Job
-from train.launch.start import containers, rank_groups
+from train.launch.start import containers, init, rank_groups
 from train.record.kit import ROOT
 
 # ssh gives up a host that does not answer for 10 s: without this it would wait for TCP, which takes minutes.
@@ -45,6 +45,8 @@ def on_this_machine(job: Job) -> list[str]:
             for group in job.groups
         ]
         argv = rank_groups.argv(job.argv[0], commands)
+    if job.container.name in ("docker", "podman"):  # which goes on without its client
+        argv = init.command(job.argv[0], argv)
     return containers.wrap(argv, job.container, job.shared)
 
 

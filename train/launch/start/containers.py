@@ -46,7 +46,8 @@ def _oci(argv: Sequence[str], container: Container, shared: Shared) -> list[str]
     """Return the argv for Docker or Podman, with the host's network, name and shared memory, as this user."""
     assert container.image is not None
     engine = container.name
-    command = [engine, "run", "--rm", "--pull", "never", "--network", "host", "--uts", "host", "--ipc", "host"]
+    command = [engine, "run", "--rm", "--interactive", "--pull", "never"]
+    command += ["--network", "host", "--uts", "host", "--ipc", "host"]
     command += ["--user", f"{shared.uid}:{shared.gid}"]
     # SELinux refuses folders that are not labelled for containers, and a launcher should not relabel a user's folders.
     command += ["--security-opt", "label=disable"]

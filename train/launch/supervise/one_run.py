@@ -1,8 +1,10 @@
 """One run: its job from start to end, without leaving a process behind, and its record, complete or failed."""
 
+import errno
+import os
 import shutil
-import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -21,9 +23,9 @@ from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
 from train.launch.plan.queue import RoundsBudget
 from train.launch.plan.runs import Run
-from train.launch.start import containers
+from train.launch.start import containers, init
 from train.launch.supervise import failure, presence
-from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
+from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import placement, process
 from train.rank.host import folded
 from train.record import affinity, files, ledger, parts, protocol
@@ -33,7 +35,7 @@ from train.record.record import RECORD_NAME, RunRecord, dumps
 from train.transport.rendezvous import Secret
 
 _POLL_S = 0.2  # between looks at a running job; its end is noted at once
-GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
+END_WITHIN_S = init.GRACE_S + 4.0  # the processes of a job, after SIGTERM or the end of their launcher
 
 _LOG_LINES = 12
 Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # (run folder, assignment) -> function to call often
@@ -89,10 +91,14 @@ class JobRun:
         variables = process.variables_for_ranks(self._launcher.secrets)
         if self._job.container.name != "none":
             variables = process.in_container(variables)
+        command = self._launcher.launch_command(self._job)
+        if shutil.which(command[0]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+        is_client = self._job.container.name in ("docker", "podman")
         self._child = subprocess.Popen(
-            process.ends_with_parent(signal.SIGTERM, self._launcher.launch_command(self._job)),
+            init.command(sys.executable, command, is_client),
             env={**variables, **self._job.env, **job_variables},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # held until the job has ended: it ends with this process, however that dies
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches this program alone, which then shuts the job down
@@ -110,7 +116,7 @@ class JobRun:
         assert self._child is not None
         while not self._exited.wait(_POLL_S):
             if limiter:
-                limiter.update(lambda: process.job_processes(self._id), self._child.pid)
+                limiter.update(lambda: process.job_processes(self._id))
             self._poll()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
@@ -122,10 +128,12 @@ class JobRun:
         if child and child.poll() is None:
             child.terminate()
             try:
-                child.wait(GRACE_S)
+                child.wait(END_WITHIN_S)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+        if child and child.stdin:
+            child.stdin.close()
         process.kill_job(self._id)
         if child and child.returncode == 0:
             return
@@ -170,25 +178,50 @@ def make_assignment(
     )
 
 
+def cores_shared(config: RunConfig, hosts_apart: bool, ranks: Sequence[parts.RankPart]) -> bool:
+    """Return whether ranks competed for cores, of this machine or of the hosts of their parts."""
+    if hosts_apart:
+        return placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
+    return checks.shares_cores(config, affinity.usable_cores())
+
+
 def job_end(
     config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, by_file: Mapping[Path, parts.RankPart], line: str
 ) -> JobEnd:
     """Return how the job of a run ended. by_file: the parts of its ranks. line: the digest of its ledger's line."""
-    ranks, sources = [*by_file.values()], [protocol.assignment_path(job.folder), *by_file]
-    if launcher.hosts_apart:
-        cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in ranks)
-    else:
-        cores_shared = checks.shares_cores(config, affinity.usable_cores())
+    ranks = [*by_file.values()]
     return JobEnd(
         started_at=outcome.started_at,
         job_s=outcome.job_s,
-        cores_shared=cores_shared,
+        cores_shared=cores_shared(config, launcher.hosts_apart, ranks),
         failure=failure.find(job, launcher, outcome, ranks, config.launcher.timeout_s),
         node_quotas=outcome.node_quotas,
-        attachments={path.name: digest(path) for path in protocol.timeline_paths(job.folder)},
-        sources={path.name: digest(path) for path in sources},
         ledger_line=line,
     )
+
+
+def save(
+    folder: Path,
+    assignment: protocol.Assignment,
+    config: RunConfig,
+    by_file: Mapping[Path, parts.RankPart],
+    end: JobEnd,
+) -> RunRecord:
+    """Write the record of the run in this folder, and note its end; return it. Raises OSError.
+
+    by_file: the parts of its ranks. end: without what is in files.
+    """
+    Secret(protocol.secret_folder(folder)).remove()
+    end = replace(
+        end,
+        attachments={path.name: digest(path) for path in protocol.timeline_paths(folder)},
+        sources={path.name: digest(path) for path in (protocol.assignment_path(folder), *by_file)},
+    )
+    record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
+    write_once(folder / RECORD_NAME, dumps(record))
+    ledger.end(folder, record.repeat, record.generation, record.status)
+    presence.end(folder)
+    return record
 
 
 def measure(
@@ -213,11 +246,10 @@ def measure(
     assignment = make_assignment(run, launcher, generation, plan, budget)
     protocol.write_assignment(folder, assignment)
     line = ledger.begin(folder, run.repeat, generation, plan)
-    secret = Secret(protocol.secret_folder(folder))
-    secret.create()
+    Secret(protocol.secret_folder(folder)).create()
     job = make_job(config, folder.resolve(), setting)
     presence.begin(folder)
-    callbacks = (presence.beats(folder), ends_with_make(), *(watch(folder, assignment) for watch in watches))
+    callbacks = (presence.beats(folder), *(watch(folder, assignment) for watch in watches))
 
     def poll() -> None:
         for callback in callbacks:
@@ -225,13 +257,9 @@ def measure(
 
     outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, poll).run()
     with interrupts_deferred() as signals:
-        secret.remove()
         by_file = parts.by_file(job.folder)
         end = job_end(config, launcher, job, outcome, by_file, line)
-        record = assemble([*by_file.values()], parts.identity(assignment, resolved(config)), end)
-        write_once(folder / RECORD_NAME, dumps(record))
-        ledger.end(folder, run.repeat, generation, record.status)
-        presence.end(folder)
+        record = save(folder, assignment, config, by_file, end)
     if signals and not interruption:
         interruption = Interrupted(signals[0])
     if interruption:

@@ -8,11 +8,12 @@ from datetime import datetime
 from train.config.checks import ConfigError
 from train.config.identity import resolved, values
 from train.launch.plan.runs import Point, Run
+from train.launch.supervise.one_run import save
 from train.program import reading
 from train.record import files, ledger, parts, protocol
-from train.record.parts import JobEnd, PartWriter, assemble
+from train.record.parts import JobEnd, PartWriter
 from train.record.printed import RateError, printed_rate
-from train.record.record import RECORD_NAME, RecordError, RunRecord, dumps, load
+from train.record.record import RECORD_NAME, RecordError, RunRecord, load
 
 _PATTERNS = ("rate", "time", "time_of", "unit", "scaling", "pick", "skip", "decimal", "each_rank")
 
@@ -54,12 +55,9 @@ def _read_again(run: Run) -> bool:
         started_at=datetime.fromisoformat(earlier.started_at).timestamp(),
         job_s=earlier.job_s,
         cores_shared=earlier.cores_shared,
-        sources={name: files.digest(made / name) for name in earlier.sources},
         ledger_line=ledger.begin(made, run.repeat, generation),
     )
-    record = assemble(parts.read(made), parts.identity(assignment, config), end)
-    files.write_once(made / RECORD_NAME, dumps(record))
-    ledger.end(made, run.repeat, generation, record.status)
+    save(made, assignment, run.point.config, parts.by_file(made), end)
     return True
 
 

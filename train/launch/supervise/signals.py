@@ -6,8 +6,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import psutil
-
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGQUIT)  # as by nohup and by shells in scripts: the user wants that
 
@@ -69,25 +67,3 @@ def _leave_terminal() -> None:
         if stat.S_ISCHR(os.fstat(output).st_mode):
             os.dup2(nowhere, output)
     os.close(nowhere)
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def ends_with_make() -> Callable[[], None]:
-    """Return a function to call often, which raises Interrupted once the make that started this program is gone.
-
-    A killed make passes no signal on.
-    """
-    started_by_make = "MAKELEVEL" in os.environ
-    makes = [p for p in psutil.Process().parents() if p.name() in ("make", "gmake")] if started_by_make else []
-
-    def check() -> None:
-        if makes and not _lives(makes[0]):
-            raise Interrupted(signal.SIGHUP)
-
-    return check

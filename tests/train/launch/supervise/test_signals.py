@@ -1,7 +1,6 @@
 import os
 import pty
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -74,28 +73,3 @@ def test_a_terminal_that_is_closed_is_no_error(tmp_path):
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
     assert (status, message.read_text()) == (0, "SIGHUP")
-
-
-RECIPE = """
-import os, time
-from train.launch.supervise.signals import Interrupted, ends_with_make
-check = ends_with_make()
-print(os.getppid(), flush=True)
-try:
-    while True:
-        check()
-        time.sleep(0.02)
-except Interrupted as error:
-    print(error, flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_make_that_is_killed_ends_what_it_started(tmp_path):
-    (tmp_path / "Makefile").write_text(f'all:\n\t@PYTHONPATH={ROOT} {sys.executable} -c "$$CODE"; true\n')
-    variables = {**os.environ, "CODE": RECIPE}
-    with subprocess.Popen(["make", "-C", tmp_path], env=variables, stdout=subprocess.PIPE, text=True) as make:
-        lines = iter(make.stdout.readline, "")
-        next(line for line in lines if line.strip().isdigit())  # the shell of the recipe, which stays
-        make.kill()
-        assert next(lines) == "SIGHUP\n"

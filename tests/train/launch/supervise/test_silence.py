@@ -15,7 +15,7 @@ MINUTE_S = 60
 def test_a_silent_host_and_a_worker_of_a_strategy_that_hangs_are_dropped():
     options = dict(option.split("=") for option in SSH_OPTIONS)
     silent_s = int(options["ServerAliveInterval"]) * (int(options["ServerAliveCountMax"]) + 1)  # ssh_config(5)
-    assert silent_s + one_run.GRACE_S + int(options["ConnectTimeout"]) < MINUTE_S
+    assert silent_s + one_run.END_WITHIN_S + int(options["ConnectTimeout"]) < MINUTE_S
     assert connections.LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
 
 

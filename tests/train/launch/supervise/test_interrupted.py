@@ -1,0 +1,73 @@
+"""The launcher is killed while ranks, which are a program that writes parts, wait for their end."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.table.checks import faults
+from analysis.verify import on_disk, verify
+from tests.helpers import ROOT
+from tests.helpers.kit import records, wait_for
+from tests.helpers.launches import make_plan
+from train.launch.plan.runs import Run
+from train.launch.supervise.interrupted import record_interrupted
+from train.record import protocol
+
+pytestmark = pytest.mark.slow
+
+OVERRIDES = ("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1")
+RANKS = """
+import os, sys, time
+from pathlib import Path
+from train.record import protocol
+from train.record.parts import PartWriter
+folder = Path(sys.argv[1])
+for rank in range(2):
+    path = protocol.part_path(folder, rank, os.uname().nodename, os.getpid())
+    part = PartWriter(path, rank=rank, host="h", cores=[rank])
+    part.add(phase="timed", phases_s={"start": 0.001, "warm_up": 0.002}, step_times_s=[0.0025, 0.0025])
+(folder / "written").touch()
+time.sleep(600)
+"""
+LAUNCH = """
+import sys
+from pathlib import Path
+from tests.helpers.launches import make_plan
+from train.launch.launchers.base import Launcher
+from train.launch.plan.runs import Run
+from train.launch.supervise import one_run
+class Ranks(Launcher):
+    name = "local"
+    def command(self, job):
+        return [sys.executable, "-c", sys.argv[1], str(job.folder)]
+one_run.measure(Run(make_plan(*sys.argv[2:]).points[-1], 0), Ranks())
+"""
+
+
+def test_the_next_start_writes_a_record_of_what_was_measured(tmp_path: Path):
+    overrides = (*OVERRIDES, f"results={tmp_path}")
+    home = Run(make_plan(*overrides).points[-1], 0).home
+    folder = home / "r0"
+    with subprocess.Popen([sys.executable, "-c", LAUNCH, RANKS, *overrides], cwd=ROOT) as launcher:
+        wait_for((folder / "written").exists)
+        assert record_interrupted([home]) == []  # it is in progress
+        launcher.kill()
+    [line] = record_interrupted([home])
+    assert line == f"{folder}: interrupted: its launcher was killed; its record has what was measured"
+    [record] = records(tmp_path)
+    assert (record.status, record.failure.reason) == ("failed", "interrupted: its launcher was killed")
+    assert (record.failure.phase, [rank.step_times_s for rank in record.ranks]) == ("timed", [[0.0025, 0.0025]] * 2)
+    assert faults(record) == []
+    assert [f.rule for f in verify(on_disk([str(folder / "record.json")])) if f.severity != "note"] == []
+    assert not protocol.secret_folder(folder).exists()
+    assert record_interrupted([home]) == []
+
+
+def test_a_launch_whose_files_are_damaged_is_named_and_others_are_recorded(tmp_path: Path):
+    for name, content in (("r0", b"{"), ("r1", b"")):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "run.json").write_bytes(content)
+    (tmp_path / "r2").mkdir()  # nothing has begun there
+    assert [line.partition(": ")[0] for line in record_interrupted([tmp_path])] == [f"{tmp_path}/r0", f"{tmp_path}/r1"]
