@@ -6,7 +6,6 @@ run was in progress.
 """
 
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from train.config.schema import Tracking
 from train.record import files, predictions
-from train.record.record import PHASES, RECORD_NAME, Epoch, RunRecord
+from train.record.record import PHASES, Epoch, RunRecord
 from train.record.summary import HasUsage, usage_by_second
 
 INIT_WITHIN_S = 30.0  # for the answer of a server
@@ -245,21 +244,9 @@ def run_id(record: RunRecord, run_folder: Path) -> str:
 
 
 def begin_live(run_folder: Path) -> str:
-    """Return the ID of the run of a launch that begins now, kept beside it. Raises OSError.
-
-    If an earlier launch of the same repeat was interrupted, without a record, this one takes its ID: so its run is
-    replaced by this one, also on a server.
-    """
-    repeat = int(re.match(r"r(\d+)", run_folder.name)[1])  # type: ignore[index]
-    before = [files.run_folder(run_folder.parent, repeat, n) for n in files.generations(run_folder.parent, repeat)]
-    interrupted = [path for path in before if path.name != run_folder.name and not (path / RECORD_NAME).exists()]
+    """Return the ID of the run of a launch that begins now, kept beside it. Raises OSError."""
     name = uuid.uuid4().hex[:16]
-    earlier = [path for folder in interrupted if (path := folder / LIVE_NAME).exists()]
-    for path in earlier:
-        name = path.read_text()
     files.write_whole(run_folder / LIVE_NAME, name.encode())  # whole, and first: this process may be killed at any time
-    for path in earlier:
-        path.unlink()
     return name
 
 

@@ -1,6 +1,3 @@
-import os
-from unittest.mock import Mock
-
 import pytest
 
 from tests.helpers.wandb_runs import rank, run_record, save_record
@@ -52,25 +49,6 @@ def test_a_record_has_the_id_of_the_run_that_was_begun_while_it_was_measured(tmp
     assert wandb_runs.run_id(record, path.parent) == record.sha256[:16]
     begun = wandb_runs.begin_live(path.parent)
     assert wandb_runs.run_id(record, path.parent) == begun != record.sha256[:16]
-
-
-def test_a_launch_that_was_cut_off_leaves_its_id_to_the_next_one_of_its_repeat(home):
-    cut_off, another_repeat, again = (run_folder(home, name) for name in ("r0", "r1", "r0.2"))
-    run_id = wandb_runs.begin_live(cut_off)
-    assert wandb_runs.begin_live(another_repeat) != run_id
-    assert wandb_runs.begin_live(again) == run_id
-    assert not (cut_off / wandb_runs.LIVE_NAME).exists()
-
-
-def test_a_launch_that_is_killed_as_it_takes_an_id_over_loses_none(home, monkeypatch):
-    cut_off, again = run_folder(home, "r0"), run_folder(home, "r0.2")
-    run_id = wandb_runs.begin_live(cut_off)
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fdopen", Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            wandb_runs.begin_live(again)
-    assert not (again / wandb_runs.LIVE_NAME).exists()
-    assert wandb_runs.begin_live(again) == run_id
 
 
 def test_a_launch_that_has_a_record_keeps_its_id(home):
