@@ -306,11 +306,13 @@ def proposals(text: str) -> list[str]:
             label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", before)
             is_time = bool(_IS_TIME.fullmatch(name))
             is_rate = bool(re.search(r"(?i)/s(ec|econds?)?$|/(?:day|h|hour)$", name))
-            named = re.search(r"(?i)throughput|per sec|/s\b|/sec|speed|rate\b|perf", label[0]) if label else None
+            # A number within a label, as in "img/sec on 2 CPU(s): 20.4", counts something else.
+            ends = label[0] if label and label[0].rstrip()[-1] in ":=" else ""
+            named = re.search(r"(?i)throughput|per sec|/s\b|/sec|speed|rate\b|perf", ends)
             if (is_rate or named or is_time) and (label or name):
                 placeholder = "{time}" if is_time and not named else "{rate}"
-                context = re.escape(label[0]).replace("\\ ", " ") if label else ""
+                context = re.sub(r"\d+", r"\\d+", re.escape(label[0]).replace("\\ ", " ")) if label else ""
                 after = "" if label or is_time else " ?" + re.escape(name)
                 shapes[(placeholder == "{time}", f"{context}{placeholder}{after}")] += 1
-    ranked = sorted(shapes, key=lambda shape: (shape[0], -shapes[shape]))
+    ranked = sorted(shapes, key=lambda shape: (shape[0], "total" not in shape[1].lower(), -shapes[shape]))
     return [f"{'TIME' if is_time else 'RATE'}='{pattern}'" for is_time, pattern in ranked[:3] if "'" not in pattern]

@@ -125,10 +125,12 @@ def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, 
         (LAMMPS.replace("timesteps/s", "moves/s"), "RATE='Performance: {rate}'"),
         (NANOGPT, "TIME='time {time}'"),
         ("samples: 3\nthroughput 12.5 samples/s\n", "RATE='throughput {rate}'"),
+        (HOROVOD, r"RATE='Total img/sec on \d+ CPU\(s\): {rate}'"),  # not the number of CPUs
     ],
 )
 def test_a_log_that_is_not_known_gets_proposals(text, first):
     assert proposals(text)[0] == first
+    assert "RATE='Total img/sec on {rate}'" not in proposals(text)
 
 
 @pytest.mark.parametrize(
