@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,8 @@ from train.transport.rendezvous import Secret
 _POLL_S = 0.2  # between looks at a running job; its end is noted at once
 END_WITHIN_S = init.GRACE_S + 4.0  # the processes of a job, after SIGTERM or the end of their launcher
 
+# What Open MPI says of a process that failed, between lines of dashes, after the error of the process itself.
+_OF_MPIRUN = re.compile(r"^-{60,}\n(?:mpirun|Primary job) .*?^-{60,}\n?", re.M | re.S)
 _LOG_LINES = 12
 Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # (run folder, assignment) -> function to call often
 
@@ -288,7 +291,8 @@ def describe_failure(record: RunRecord) -> str:
     when = f" in phase {failed.phase}" if failed.phase else ""
     text = f"{record.point} r{record.repeat} failed{where}{when}: {failed.reason}"
     if failed.log and Path(failed.log).exists():
-        lines = Path(failed.log).read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        log = Path(failed.log).read_text(errors="replace")
+        lines = (_OF_MPIRUN.sub("", log).splitlines() or log.splitlines())[-_LOG_LINES:]
         text += f"\n  log: {failed.log}\n" + "\n".join(f"  | {line}" for line in lines)
     return text
 

@@ -13,11 +13,12 @@ import psutil
 import pytest
 
 from tests.helpers import launches
+from tests.helpers.run_records import make_record
 from train.launch.job import Job
 from train.launch.launchers.base import Launcher
 from train.launch.supervise import one_run
 from train.launch.supervise.one_run import JobRun
-from train.record.record import NodeQuota
+from train.record.record import Failure, NodeQuota
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -113,3 +114,35 @@ def test_the_end_of_a_job_is_noted_at_once(tmp_path, monkeypatch):
     outcome, _ = JobRun(job(tmp_path), Lines("print('done')"), 60).run()
     assert (outcome.exit_code, outcome.ended_by) == (0, None)
     assert outcome.job_s < 60
+
+
+DASHES = "-" * 74
+OF_MPIRUN = f"""\
+{DASHES}
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{DASHES}
+{DASHES}
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[31970,1],0]
+  Exit code:    1
+{DASHES}
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "shown"),
+    [
+        (f"step 1\n[1,0]<stderr>:KeyError: 'lr'\n{OF_MPIRUN}", ["step 1", "[1,0]<stderr>:KeyError: 'lr'"]),
+        (OF_MPIRUN, OF_MPIRUN.splitlines()[:12]),
+        ("".join(f"{n}\n" for n in range(20)), [str(n) for n in range(8, 20)]),
+    ],
+)
+def test_a_failure_shows_the_end_of_what_the_process_itself_printed(tmp_path, log, shown):
+    path = tmp_path / "rank-0.log"
+    path.write_text(log)
+    record = make_record(failure=Failure("ended with exit status 1", log=str(path)))
+    _, *lines = one_run.describe_failure(record).splitlines()[1:]
+    assert lines == [f"  | {line}" for line in shown]
