@@ -118,3 +118,13 @@ def test_status_and_summary_of_recorded_results_are_as_wide_as_the_terminal(colu
     heads = [line for line in lines if line.startswith("model")]
     assert len(heads) >= {40: 9, 80: 4, 160: 2}[columns]
     assert all(re.search(r"^ResNet50 +\d", line) for line in lines if line.startswith("ResNet50"))
+
+
+@needs_setup
+def test_doctor_shows_each_check_as_it_ends(tmp_path):
+    terminal = Terminal(*make_command(tmp_path, "doctor", "NODES=2"), columns=80)
+    *during, last = screens(terminal)
+    assert terminal.process.returncode in (0, 1), "\n".join(last)
+    first = next(screen for screen in during if any(line.startswith("cores ") for line in screen))
+    assert len(first) < len(last)
+    assert not ESCAPE.search("\n".join(last)), "\n".join(last)
