@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from analysis import TableError
+from train.record import bounded
 
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"
@@ -162,7 +163,7 @@ def _output(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 ROOT = "bundle"  # the folder that an archive unpacks to
-_GZIP = b"\x1f\x8b"  # its first bytes
+GZIP = b"\x1f\x8b"  # its first bytes
 _DAMAGED = (OSError, EOFError, ValueError, tarfile.TarError, zlib.error)
 # Text packs to a tenth. An archive that is meant to fill a disk packs to a thousandth; it is not read to its end.
 MOST_TIMES, MOST_BYTES = 100, 1 << 28
@@ -200,9 +201,9 @@ def read_packed(path: Path) -> Packed:
             if problem or content is None:
                 contents.extra.append(f"extra: {printable(name)} {problem}")
             elif name in OUTSIDE:
-                contents.outside[name] = content.read()
+                contents.outside[name] = _whole(content)
             elif name.startswith("results/") and name.endswith((".json", ".jsonl")):
-                contents.launches[name] = content.read()
+                contents.launches[name] = _whole(content)
                 contents.digests[name] = digest(contents.launches[name])
             else:
                 contents.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -210,6 +211,13 @@ def read_packed(path: Path) -> Packed:
         raise TableError(f"{path}: not a whole archive{where}: {getattr(error, 'strerror', None) or error}") from error
     contents.extra.extend(_clashes([*contents.digests, *contents.outside]))
     return contents
+
+
+def _whole(content: IO[bytes]) -> bytes:
+    data = content.read(bounded.MOST_BYTES + 1)
+    if len(data) > bounded.MOST_BYTES:
+        raise ValueError(f"a file of more than {bounded.MOST_BYTES / 1e6:.0f} MB")
+    return data
 
 
 def _folder_entries(folder: Path) -> Iterator[Entry]:
@@ -224,7 +232,7 @@ def _folder_entries(folder: Path) -> Iterator[Entry]:
 
 def _archive_entries(path: Path) -> Iterator[Entry]:
     with path.open("rb") as file:
-        if file.read(len(_GZIP)) != _GZIP:
+        if file.read(len(GZIP)) != GZIP:
             raise gzip.BadGzipFile("it is not compressed with gzip")
     most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     with _Forward(path, most) as packed, tarfile.open(fileobj=packed, mode="r:") as tar:

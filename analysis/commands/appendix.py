@@ -27,7 +27,7 @@ from analysis.archive import collect, manifest
 from analysis.commands import arguments, bundle_check
 from analysis.page import appendix as page
 from analysis.study import Study
-from train.record import affinity, files, kit
+from train.record import affinity, bounded, files, kit
 
 
 class _Measured(msgspec.Struct):
@@ -62,8 +62,8 @@ def run_appendix(options: argparse.Namespace) -> int:
 def _store_minutes(file: Path) -> None:
     """Take over the minutes of an evaluation. Raises TableError if it cannot be read."""
     try:
-        measured = msgspec.json.decode(file.read_bytes(), type=_Measured).minutes
-    except msgspec.DecodeError as error:
+        measured = msgspec.json.decode(bounded.check_json(bounded.read(file)), type=_Measured).minutes
+    except ValueError as error:
         raise TableError(f"{file}: not a file that `make evaluate` wrote: {error}") from error
     minutes = contents.read_minutes(contents.MINUTES) | measured
     text = msgspec.json.format(msgspec.json.encode(minutes, order="deterministic"), indent=1)
@@ -191,12 +191,24 @@ def _evaluation(
     )  # fmt: skip
 
 
+class _Stated(msgspec.Struct):
+    """The part of a claim's verdict in an archive that its reviewer compares."""
+
+    id: str
+    verdict: str = ""
+    evidence: str = ""
+
+
 def _stated(folder: Path) -> dict[str, Mapping[str, str]]:
     """Return the author's verdict on each claim, by its id."""
-    file = folder / manifest.CLAIMS
+    file, name = folder / manifest.CLAIMS, manifest.CLAIMS
     if not file.is_file():
-        raise TableError(f"{file.name}: not in the archive; its author packs it with `make bundle` of this kit")
-    return {claim["id"]: claim for claim in json.loads(file.read_text())}
+        raise TableError(f"{name}: not in the archive; its author packs it with `make bundle` of this kit")
+    try:
+        verdicts = msgspec.json.decode(bounded.check_json(bounded.read(file)), type=list[_Stated])
+    except (OSError, ValueError) as error:
+        raise TableError(f"{name}: not the claims that `make bundle` packs: {error}") from error
+    return {stated.id: {"verdict": stated.verdict, "evidence": stated.evidence} for stated in verdicts}
 
 
 def _differing(folder: Path, archive: bytes) -> tuple[int, list[str]]:

@@ -18,7 +18,7 @@ import msgspec
 from analysis import TableError
 from analysis.documents import about
 from analysis.history import UNITS, Change, Key, LaunchInfo, Session, Unit, Values, launch_mean
-from train.record import kit, migrations, record
+from train.record import bounded, kit, migrations, record
 
 OLDEST, VERSION = 1, 2  # 2 added `kit`
 FOLDER = Path("references")
@@ -72,7 +72,7 @@ class Reference:
     records: dict[str, str]  # path of each record when it was written -> its sha256
     version: int = VERSION
     kit: str = ""  # the version of the kit that wrote the file; "" before version 2
-    sha256: str = field(default=_NO_CHECKSUM)  # of this file with this field's digits set to 0
+    sha256: record.Digest = field(default=_NO_CHECKSUM)  # of this file with this field's digits set to 0
 
 
 def path(name: str, folder: Path = FOLDER) -> Path:
@@ -118,7 +118,7 @@ def dumps(reference: Reference) -> bytes:
 def load(file: Path) -> Reference:
     """Return the reference in a file. Raises TableError if there is none, or if it was edited."""
     try:
-        text = file.read_bytes()
+        text = bounded.check_json(bounded.read(file))
         header = msgspec.json.decode(text, type=_Version)
         if reason := migrations.refusal(header.version, OLDEST, VERSION, header.kit):
             raise TableError(f"{file}: {reason}")
@@ -128,7 +128,7 @@ def load(file: Path) -> Reference:
         raise TableError(
             f"{file}: {error.strerror}; references that are kept: {names}; `make reference NAME={file.stem}` writes one"
         ) from error
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise TableError(f"{file}: not a reference: {error}") from error
     if record.digest(text, reference.sha256) != reference.sha256:
         raise TableError(

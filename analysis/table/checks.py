@@ -19,8 +19,18 @@ def faults(run: RunRecord) -> list[str]:
 
     Raises LookupError, TypeError or ValueError if the record lacks a field that every record of its kind has.
     """
+    if beyond := [*_rounds(run)]:
+        return beyond
     complete = [*_ranks(run), *_steps(run), *_windows(run)] if run.status == "complete" else []
     return [*complete, *_impossible(run), *_times(run)]
+
+
+def _rounds(run: RunRecord) -> Iterator[str]:
+    """Yield ranks with a round of a higher number than windows allow: lists of rounds would have no end."""
+    for rank in run.ranks:
+        last = max((window.round for window in (*rank.windows, *rank.exchanges)), default=0)
+        if last and last >= len(rank.windows) + len(rank.exchanges):
+            yield f"rank {rank.rank}: round {last}, of {len(rank.windows)} windows"
 
 
 def _elastic(run: RunRecord) -> bool:

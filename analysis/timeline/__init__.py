@@ -7,17 +7,17 @@ event gives in microseconds since the epoch.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from analysis import TableError
 from analysis.table.runs import has_timeline
-from train.record import protocol, record
+from train.record import bounded, protocol, record
 from train.record.record import PHASES, Rank, RunRecord, StepAt
 
 
@@ -76,35 +76,43 @@ def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = N
 def load_launch(path: Path, run: RunRecord) -> TracedLaunch:
     """Load the launch whose record `run` is at `path`.
 
-    Raises TableError if a file next to it is missing or changed.
+    Raises TableError if a file next to it is missing, changed or damaged.
     """
-    folder, timeline = path.parent, protocol.horovod_timeline_path(path.parent)
-    for file in (timeline, *(protocol.operations_path(folder, rank.rank) for rank in run.ranks)):
-        _check(file, run.attachments.get(file.name))
-    return TracedLaunch(run, [_rank_times(rank, folder) for rank in run.ranks], read_horovod(timeline))
+    file = protocol.horovod_timeline_path(path.parent)
+    ranks = [_rank_times(rank, path.parent, run) for rank in run.ranks]
+    return TracedLaunch(run, ranks, read_horovod(_content(file, run), file))
 
 
-def _check(path: Path, sha256: str | None) -> None:
+def _content(path: Path, run: RunRecord) -> bytes:
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = bounded.read(path)
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; a launch with a timeline leaves it beside its record") from error
-    if digest != sha256:
+    if hashlib.sha256(content).hexdigest() != run.attachments.get(path.name):
         raise TableError(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
+    return content
 
 
-def _rank_times(rank: Rank, folder: Path) -> RankTimes:
+class _Profile(msgspec.Struct):
+    began_at: float
+    operations: list[Operation]
+
+
+def _rank_times(rank: Rank, folder: Path, run: RunRecord) -> RankTimes:
     if rank.timeline is None:
         raise TableError(f"{folder / record.RECORD_NAME}: rank {rank.rank} has no times of its steps")
-    ahead_s = rank.timeline.ahead_s or 0.0
-    with gzip.open(protocol.operations_path(folder, rank.rank), "rt") as file:
-        profile = json.load(file)
+    ahead_s, path = rank.timeline.ahead_s or 0.0, protocol.operations_path(folder, rank.rank)
+    try:
+        text = bounded.check_json(bounded.unpacked(_content(path, run)))
+        profile = msgspec.json.decode(text, type=_Profile)
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     return RankTimes(
         rank=rank,
         phases=list(_phases(rank, rank.timeline.began_at + ahead_s)),
         steps=[_moved(step, ahead_s) for step in rank.timeline.steps],
-        profiled_at=profile["began_at"] + ahead_s,
-        operations=[Operation(*operation) for operation in profile["operations"]],
+        profiled_at=profile.began_at + ahead_s,
+        operations=profile.operations,
         clock_error_s=rank.timeline.error_s,
     )
 
@@ -157,14 +165,11 @@ class HorovodTimeline:
     ready: list[Ready]
 
 
-def read_horovod(path: Path) -> HorovodTimeline:
-    """Read the timeline that Horovod wrote. Raises TableError where the file is missing or not whole."""
+def read_horovod(content: bytes, path: Path) -> HorovodTimeline:
+    """Return the timeline that Horovod wrote to a file. Raises TableError if it is not whole."""
     try:
-        return horovod_timeline(json.loads(path.read_bytes()))
-    except OSError as error:
-        reason = f"{error.strerror}; rank 0 writes it, and the folder must be one that it can"
-        raise TableError(f"{path}: {reason}") from error
-    except (ValueError, LookupError, TypeError) as error:
+        return horovod_timeline(msgspec.json.decode(bounded.check_json(content), type=list[dict[str, Any]]))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f"not a whole timeline of Horovod ({error}); FORCE=1 measures again"
         raise TableError(f"{path}: {reason}") from error
 

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import stat
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError
-from train.record import logs
+from train.record import bounded, logs
 
 _BYTES = 32 * 2**20  # of one file, and of the files in a folder
 _FILES = 1000  # in a folder
@@ -100,19 +99,14 @@ def _bytes(path: Path, most: int, link: bool) -> bytes:
     """Return the bytes of a regular file. `link`: whether it may be a link; in a folder it may lead out of it."""
     if str(path) == "-":
         data = sys.stdin.buffer.read(most + 1)
-    else:
-        try:
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if link else os.O_NOFOLLOW))
-        except OSError as error:
-            reason = "a link, which is not followed" if path.is_symlink() and not link else error.strerror
-            raise TableError(f"{path}: cannot be read: {reason}") from error
-        with os.fdopen(file, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise TableError(f"{path}: not a regular file")
-            data = opened.read(most + 1)
-    if len(data) > most:
-        raise TableError(f"{path}: larger than {_BYTES >> 20} MiB: not a table of measurements")
-    return data
+        if len(data) > most:
+            raise TableError(f"{path}: more than {_BYTES / 1e6:.0f} MB: not a table of measurements")
+        return data
+    try:
+        return bounded.read(path, most, links=link)
+    except OSError as error:
+        reason = "a link, which is not followed" if path.is_symlink() and not link else error.strerror
+        raise TableError(f"{path}: cannot be read: {reason}") from error
 
 
 def _grids(data: bytes, source: str) -> list[Grid]:

@@ -9,17 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from train.record import ledger, protocol, record
 from train.record.record import RECORD_NAME, RecordError, RunRecord
 
 ASSIGNMENT = protocol.assignment_path(Path()).name
 # Raised on reading a damaged file, or one that is made to break the reader.
-DAMAGED = (
-    *(OSError, RecordError, RecursionError),
-    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
-)
+DAMAGED = (*(RecordError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError),)
 
 
 _IN_RESULTS = re.compile(r"/[0-9a-f]{8}/r\d+(?:\.\d+)?/record\.json$")
@@ -63,8 +58,8 @@ class Point:
     def assignment(self, run: str) -> protocol.Assignment | None:
         """Return the assignment of a run; None if it is missing or damaged."""
         try:
-            return msgspec.json.decode(self.read(f"{run}/{ASSIGNMENT}"), type=protocol.Assignment)
-        except DAMAGED:
+            return protocol.loads(self.read(f"{run}/{ASSIGNMENT}"))
+        except (RecordError, ValueError):
             return None
 
 

@@ -20,7 +20,7 @@ from train.launch.launchers.base import RUNNING, BatchJob, BatchLauncher, clock
 from train.launch.plan.make import Options
 from train.launch.plan.runs import Durations, Run, expected_s, remaining
 from train.rank import placement
-from train.record import files
+from train.record import bounded, files
 
 # A job that ends early costs nothing; one that reaches its limit waits in the queue again.
 _MARGIN, _MARGIN_S = 2, 600
@@ -145,8 +145,8 @@ def read(results: Path, launcher: str) -> list[Submission]:
     jobs = []
     for path in sorted(results.glob(f"*/{launcher}/*.json")):
         try:
-            jobs.append(msgspec.json.decode(path.read_bytes(), type=Submission))
-        except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            jobs.append(msgspec.json.decode(bounded.check_json(bounded.read(path)), type=Submission))
+        except (OSError, ValueError) as error:
             print(f"warning: {path}: no job of a launch: {error}; it is left out", file=sys.stderr)
     return jobs
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -122,7 +121,7 @@ def under_way(homes: Iterable[Path], now: float) -> list[str]:
 def _progress(folder: Path, now: float) -> str:
     try:
         state = progress.run_progress(progress.Follower(folder), protocol.read_assignment(folder).config)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
         return f"its files cannot be read: {error}"
     return progress.progress_line(state, now) if state else "starting"
 

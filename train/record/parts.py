@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from train.record import files, protocol, summary
+from train.record import bounded, files, protocol, summary
 from train.record import record as records
 from train.record.record import Failure, Rank, RunRecord, Server, Usage
 
@@ -140,21 +140,26 @@ class PartReader:
         """Return the part so far; an incomplete line, and lines after it, are ignored. Raises OSError."""
         if self._path.stat().st_size == self._offset:
             return self._part
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            self._offset += _extend(self._values, file.read())
+        self._offset += _extend(self._values, bounded.read(self._path, begin=self._offset))
         self._part = msgspec.convert(self._values, RankPart)
         return self._part
 
 
 def _extend(values: dict[str, Any], content: bytes) -> int:
-    """Merge the lines of a file, up to the first that is cut short or of another type; return their length in bytes."""
+    """Merge the whole lines of a file, up to the first that is none, into values; return their length in bytes.
+
+    A line with a value of another type is the failure of its rank.
+    """
     read_bytes = 0
     for line in content.rpartition(b"\n")[0].splitlines():
         try:
-            new = msgspec.json.decode(line, type=dict[str, Any])
+            new = msgspec.json.decode(bounded.check_json(line), type=dict[str, Any])
+        except ValueError:
+            break
+        try:
             msgspec.convert(new, RankPart)
-        except msgspec.DecodeError:
+        except msgspec.ValidationError as error:
+            values["failure"] = {"reason": f"the file of the rank is damaged: {error}", "rank": values.get("rank")}
             break
         _merge(values, new)
         read_bytes += len(line) + 1
@@ -162,7 +167,7 @@ def _extend(values: dict[str, Any], content: bytes) -> int:
 
 
 def loads(content: bytes) -> RankPart:
-    """Return the part in a file's content, as `read_part` does. Raises msgspec.ValidationError for another type."""
+    """Return the part in a file's content, as `read_part` does."""
     values: dict[str, Any] = {}
     _extend(values, content)
     return msgspec.convert(values, RankPart)

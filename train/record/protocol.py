@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from train.record import files
+from train.record import bounded, files
 
 # In the environment of every process of a job.
 JOB_ID = "KIT_JOB_ID"  # by which remaining processes of a job are found
@@ -94,8 +94,13 @@ def write_assignment(folder: Path, assignment: Assignment) -> None:
 
 
 def read_assignment(folder: Path) -> Assignment:
-    """Return the assignment in the run folder. Raises OSError, or msgspec.ValidationError if it is damaged."""
-    return msgspec.json.decode(assignment_path(folder).read_bytes(), type=Assignment)
+    """Return the assignment in the run folder. Raises OSError, or ValueError if it is damaged."""
+    return loads(bounded.read(assignment_path(folder)))
+
+
+def loads(text: bytes) -> Assignment:
+    """Return the assignment in the text of its file. Raises ValueError if it is damaged."""
+    return msgspec.json.decode(bounded.check_json(text), type=Assignment)
 
 
 def timeline_paths(folder: Path) -> list[Path]:

@@ -9,14 +9,13 @@ import hashlib
 import inspect
 import json
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from train.record import kit, migrations, recorded_config, ticks
+from train.record import bounded, kit, migrations, recorded_config, ticks
 from train.record.recorded_config import Count, Swept
 
 SCHEMA_VERSION = migrations.VERSION
@@ -42,7 +41,7 @@ PHASES = (
 WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
 
 _NO_CHECKSUM = "0" * 64
-_MOST_GIGABYTES = 2  # of a record; one of a thousand ranks with a thousand steps has 10 MB
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]  # SHA-256
 
 # The purpose of an arm. A point is measured for itself. The base: others are compared with it. A control: it shows
 # whether the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: it
@@ -85,7 +84,7 @@ class AllreduceTimes:
 
     message_bytes: int
     times_s: list[float]
-    round: int = 0
+    round: Count = 0
 
 
 @dataclass
@@ -142,8 +141,8 @@ class CoreUse:
 class Window:
     """Timed steps of one arm in one round, on one rank that took part."""
 
-    round: int  # from 0
-    arm: int  # its index in the configuration's `rounds`
+    round: Count  # from 0
+    arm: Count  # its index in the configuration's `rounds`
     window_s: float  # between the barriers around the steps: of all ranks, or of a rank group beside others
     step_times_s: ticks.Times
     compute_times_s: ticks.Times = field(default_factory=list)  # as Rank.compute_times_s
@@ -165,7 +164,7 @@ class Usage:
 class NodeQuota:
     """The share of the machine that a node was held to while it measured, and how often it met it: kernel's numbers."""
 
-    node: int
+    node: Count
     cpus: float  # cores' worth of time
     period_s: float
     periods: int  # in which the node wanted to run
@@ -202,9 +201,9 @@ class RankTimeline:
 class Rank:
     """One Horovod process: where it ran, and every time that it took. Times in seconds."""
 
-    rank: int
-    local_rank: int
-    node: int
+    rank: Count
+    local_rank: Count
+    node: Count
     host: str
     cores: list[int]
     gpu: str | None
@@ -227,7 +226,7 @@ class Rank:
     timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
     # The number of workers, which share the global batch, in this process. Several: each has a separate device, and the
     # times are those of all of them together.
-    workers: int = 1
+    workers: Count = 1
 
 
 @dataclass
@@ -326,7 +325,7 @@ class GroupChange:
     epoch: int  # from 1
     step: int  # of the whole run: the last one that counts, made by the ranks before
     ranks_before: int
-    ranks_after: int
+    ranks_after: Count
     cause: str
 
 
@@ -398,7 +397,7 @@ class RunRecord:
     sources: dict[str, str] = field(default_factory=dict)  # run.json and the files of its ranks -> their SHA-256
     ledger_line: str = ""  # SHA-256 of the line of the ledger with which its launch began (train/record/ledger.py)
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
-    sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0
+    sha256: Digest = _NO_CHECKSUM  # of this file with this field's digits set to 0
 
     @property
     def workers(self) -> int:
@@ -421,7 +420,7 @@ class Outcome(_Version, kw_only=True):
 
     status: Literal["complete", "failed"]
     job_s: float
-    sha256: str
+    sha256: Digest
     summary: dict[str, float] = {}
     program: ProgramFacts | None = None
 
@@ -464,7 +463,7 @@ def dumps(record: RunRecord) -> bytes:
 def _decoded(text: bytes, where: str) -> RunRecord:
     """Return the record, migrated if its version is older. Raises RecordError for a version that cannot be migrated."""
     try:
-        record = _decoder.decode(text)
+        record = _decoder.decode(bounded.check_json(text))
     except msgspec.DecodeError:
         if (file := _version_decoder.decode(text)).schema_version == SCHEMA_VERSION:
             raise
@@ -494,8 +493,8 @@ def load_outcome(path: Path | str) -> Outcome:
     """Return the outcome of the record in the file `path`. Raises RecordError if it cannot be read or trusted."""
     text = read(path)
     try:
-        outcome = _outcome_decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        outcome = _outcome_decoder.decode(bounded.check_json(text))
+    except ValueError as error:
         raise RecordError(f"{path}: not a whole run record: {error}") from error
     _check_version(outcome, str(path))
     _check_digest(text, outcome.sha256, str(path))
@@ -507,7 +506,7 @@ def loads(text: bytes, where: str) -> RunRecord:
     try:
         record = _decoded(text, where)
         recorded_config.check(record.config)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:  # ValidationError names the key
+    except ValueError as error:  # ValidationError names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
     _check_digest(text, record.sha256, where)
     for rank in record.ranks:
@@ -527,18 +526,12 @@ def path_text(path: Path | str) -> str:
 def read(path: Path | str) -> bytes:
     """Return the text of the record file `path`. Raises RecordError if it cannot be read.
 
-    Only a regular file is read: opening another kind could wait for ever. Its path is text in tables and JSON.
+    Its path is text in tables and JSON.
     """
     if (where := path_text(path)) != str(path):
         raise RecordError(f"{where}: its path is not UTF-8; rename the folder")
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise RecordError(f"{path}: not a regular file")
-            if (gigabytes := status.st_size / 1e9) > _MOST_GIGABYTES:
-                raise RecordError(f"{path}: {gigabytes:.1f} GB given, must be at most {_MOST_GIGABYTES} GB")
-            return file.read()
+        return bounded.read(path)
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from error
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from train.record import files
+from train.record import bounded, files
 
 Status = Literal["measured", "not run", "failed", "submitted"]
 
@@ -49,6 +49,6 @@ def write(reproduction: Reproduction, results: Path) -> Path:
 def read(results: Path, report: str) -> Reproduction | None:
     """Return the last reproduction of a report; None if none can be read."""
     try:
-        return msgspec.json.decode(path(results, report).read_bytes(), type=Reproduction)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(bounded.check_json(bounded.read(path(results, report))), type=Reproduction)
+    except (OSError, ValueError):
         return None

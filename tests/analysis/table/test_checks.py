@@ -1,15 +1,18 @@
-import numpy as np
+from pathlib import Path
+
 import pytest
 
 from analysis.table.checks import faults
-from tests.helpers import noisy_records
 from tests.helpers.run_records import as_sweep, make_record, make_rounds
+from train.record import record
 from train.record.record import CoreUse, Failure, GroupChange, NodeQuota
 
+REAL = sorted((Path(__file__).parents[2] / "golden/results").rglob(record.RECORD_NAME))
 
-@pytest.mark.parametrize("kind", noisy_records.KINDS)
-def test_a_record_that_the_launcher_assembles_has_no_fault(kind):
-    assert faults(noisy_records.KINDS[kind](np.random.default_rng(1))) == []
+
+def test_real_records_have_no_fault():
+    assert len(REAL) == 25
+    assert [path for path in REAL if faults(record.load(path))] == []
 
 
 ROUNDS = [(0.5, 0.8, 0.55)] * 3
@@ -35,6 +38,7 @@ WRONG |= {
 WRONG_ROUNDS = {
     "a window is missing": (lambda windows: windows.pop(), "its windows are not one of each of its arms in each of 3"),
     "a window twice": (lambda windows: windows.append(windows[0]), "its windows are not one of each"),
+    "a far round": (lambda windows: setattr(windows[-1], "round", 6), "rank 1: round 6, of 6 windows"),
     "another arm": (lambda windows: setattr(windows[0], "arm", 0), "its windows are not one of each"),
     "longer than the phase": (lambda windows: setattr(windows[0], "window_s", 99.0), "rank 1: windows add up to"),
     "steps beyond it": (lambda windows: windows[0].step_times_s.append(9.0), "steps add up to"),

@@ -136,7 +136,7 @@ def test_a_file_that_is_not_there_a_large_one_and_a_folder_of_too_many(tmp_path,
     with pytest.raises(TableError, match="an empty folder"):
         table.read(tmp_path)
     monkeypatch.setattr(files, "_BYTES", 10)
-    assert "larger than" in grids(tmp_path / "t.csv", "GPUs,img/s\n1,100\n")[1][0]
+    assert "more than 0 MB" in grids(tmp_path / "t.csv", "GPUs,img/s\n1,100\n")[1][0]
     monkeypatch.setattr(files, "_FILES", 0)
     with pytest.raises(TableError, match="more than 0 files"):
         table.read(tmp_path)

@@ -75,6 +75,18 @@ def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
     assert parts.read(tmp_path) == [RankPart(rank=3, notes=["before", "after"])]
 
 
+def test_a_line_of_another_type_is_the_failure_of_its_rank_which_keeps_what_it_measured_before(tmp_path):
+    part = PartWriter(protocol.part_path(tmp_path, 3, "host", 7), rank=3, losses=[0.5])
+    with protocol.part_path(tmp_path, 3, "host", 7).open("a") as file:
+        file.write('{"step_times_s": "0.4"}\n')
+    part.add(losses=[0.4], finished=True)
+    (damaged,) = parts.read(tmp_path)
+    assert (damaged.losses, damaged.finished, damaged.failure.rank) == ([0.5], False, 3)
+    assert damaged.failure.reason.startswith(
+        "the file of the rank is damaged: Expected `array`, got `str` - at `$.step"
+    )
+
+
 def test_values_that_json_or_a_part_cannot_have_are_refused_and_change_nothing(tmp_path):
     part = writer(tmp_path)
     with pytest.raises(ValueError, match="JSON compliant"):

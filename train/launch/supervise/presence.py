@@ -25,6 +25,7 @@ import msgspec
 import psutil
 
 from train.config.checks import ConfigError
+from train.record import bounded
 
 _NAME, _RUNNING = ".launch", "running"
 BEAT_S = 10.0
@@ -164,7 +165,7 @@ def end(folder: Path) -> None:
 def is_on(folder: Path) -> bool:
     """Return whether the run in this folder is in progress."""
     try:
-        holder = _holder((folder / _RUNNING).read_bytes())
+        holder = _holder(bounded.read(folder / _RUNNING))
         age_s = time.time() - (folder / _RUNNING).stat().st_mtime
     except OSError:
         return False
