@@ -6,11 +6,9 @@ Files are records, and what launches wrote beside them; scrubbed: without names.
 import contextlib
 import functools
 import getpass
-import gzip
 import ipaddress
 import re
 import socket
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import Any
 import msgspec
 
 from analysis import TableError
-from analysis.archive.manifest import digest
-from train.record import ledger, protocol, record, recorded_config
+from analysis.archive.manifest import GZIP, digest
+from analysis.verify.remade import SCRUBBED
+from train.record import bounded, ledger, protocol, record, recorded_config
 from train.record.record import RecordError, RunRecord
 
 
@@ -41,18 +40,19 @@ def collect(results: Path, scrubbed: bool) -> Collected:
     without any record.
     """
     runs: dict[Path, RunRecord] = {}
+    texts: dict[Path, bytes] = {}
     left_out = []
     for path in record.find(results):
         try:
-            runs[path.relative_to(results)] = record.load(path)
+            text, name = record.read(path), path.relative_to(results)
+            runs[name], texts[name] = record.loads(text, str(path)), text
         except RecordError as error:
             left_out.append(str(error))
     if not runs:
         raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
     if not scrubbed:
         attachments, problems = _attachments(results, runs, None)
-        records = {path: (results / path).read_bytes() for path in runs}
-        return Collected(records, _launch_files(results, runs) | attachments, left_out + problems)
+        return Collected(texts, _launch_files(results, runs, problems) | attachments, left_out + problems)
     scrubber = Scrubber(*_names(runs))
     cleaned = {scrubber.path(path): scrubber.record(run) for path, run in runs.items()}
     attachments, problems = _attachments(results, runs, scrubber.names)
@@ -89,34 +89,43 @@ def _attachments(
             continue
         path = results / record_path.parent / name
         try:
-            content = path.read_bytes()
+            content = bounded.read(path)
+            text = "" if names is None else _text(content)
         except OSError as error:
             problems.append(f"{path}: {error.strerror}; the record beside it names it")
             continue
         if digest(content) != stated:
             problems.append(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
-        elif names is not None and reveals(_text(content), names):
+        elif names is not None and reveals(text, names):
             problems.append(f"{path}: it has the name of a host or a user, a home folder or an address")
         else:
             contents[record_path.parent / name] = content
     return contents, problems
 
 
-def _launch_files(results: Path, runs: Iterable[Path]) -> dict[Path, bytes]:
-    """Return the files by which records are verified: ledgers, and what all launches of their points wrote."""
+def _launch_files(results: Path, runs: Iterable[Path], problems: list[str]) -> dict[Path, bytes]:
+    """Return the files by which records are verified: of all points of their experiments that have a ledger.
+
+    Add a line to `problems` for each that cannot be read.
+    """
     patterns = (ledger.NAME, f"*/{protocol.assignment_path(Path()).name}", "*/rank-*.jsonl")
-    homes = sorted({path.parents[1] for path in runs})
-    paths = [path for home in homes for pattern in patterns for path in sorted((results / home).glob(pattern))]
-    return {path.relative_to(results): path.read_bytes() for path in paths if path.is_file() and not path.is_symlink()}
+    homes = {results / path.parents[1] for path in runs}
+    homes |= {
+        path.parent for name in {path.parts[0] for path in runs} for path in results.glob(f"{name}/*/*/{ledger.NAME}")
+    }
+    contents = {}
+    for path in (path for home in sorted(homes) for pattern in patterns for path in sorted(home.glob(pattern))):
+        try:
+            contents[path.relative_to(results)] = bounded.read(path, links=False)
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror}")
+    return contents
 
 
 def _text(content: bytes) -> str:
-    with contextlib.suppress(OSError, EOFError, zlib.error):  # it is not compressed
-        content = gzip.decompress(content)
-    return content.decode(errors="replace")
+    """Return a file as text, unpacked. Raises OSError if it cannot be unpacked."""
+    return (bounded.unpacked(content) if content.startswith(GZIP) else content).decode(errors="replace")
 
-
-SCRUBBED = "scrubbed: names of hosts and users, paths, addresses and free text are replaced"
 
 # Names that identify no host and no person.
 COMMON = {"localhost", "127.0.0.1", "root", "user", ""}

@@ -110,21 +110,31 @@ def _record(
 
 
 def planned(experiment: str, launches: Launches) -> Iterator[Finding]:
-    """Yield the launches of the plans that are not here: those before others that began, and the last ones."""
+    """Yield the points and launches of the plans that are not here: those before others that began, and the last."""
+    points = {name.rpartition("/")[0] for name in launches.begun}
+    gone: dict[str, None] = {}
     passed: dict[str, None] = {}
     later: dict[str, None] = {}
     for plan in launches.plans.values():
         last = max((position for position, name in enumerate(plan) if name in launches.begun), default=-1)
         for position, name in enumerate(plan):
-            if name not in launches.begun:
-                (passed if position < last else later)[name] = None
-    for names, meaning in (
-        (passed, "Others of the plan began after them: they could not begin, or their folders are elsewhere."),
-        ([name for name in later if name not in passed], "Interrupted, or not made yet."),
-    ):
+            point = name.rpartition("/")[0]
+            if position > last:
+                later[name] = None
+            elif point not in points:
+                gone[point] = None
+            elif name not in launches.begun:
+                passed[name] = None
+    later = {name: None for name in later if name not in passed and name.rpartition("/")[0] not in gone}
+    findings: tuple[tuple[Severity, str, Iterable[str], str], ...] = (
+        ("warning", "points of the plan without a folder", gone, "Others began after them: how these were chosen "
+         "is not known, if their folders were removed. They may also be elsewhere, or could not begin."),
+        ("note", "planned, and no line or record", passed, "Others began after them: they could not begin."),
+        ("note", "planned, and no line or record", later, "Interrupted, or not made yet."),
+    )  # fmt: skip
+    for severity, what, names, meaning in findings:
         if names:
-            stated = f"planned, and no line or record: {_listed(names)}"
-            yield _unaccounted(experiment, "note", stated, "all launches of the plan", meaning)
+            yield _unaccounted(experiment, severity, f"{what}: {_listed(names)}", "all of the plan", meaning)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from train.record.parts import JobEnd, assemble
 from train.record.record import RECORD_NAME, SCHEMA_VERSION, RecordError, RunRecord
 
 CHANGED = "record_changed"
+SCRUBBED = "scrubbed: names of hosts and users, paths, addresses and free text are replaced"  # a note in the record
 _OF_THE_FILE = ("sha256", "schema_version", "kit_version")
 _MEANING = "The record is made of the files beside it: it, or they, were changed afterwards, or are of another launch."
 
@@ -26,8 +27,10 @@ def changed(place: str, stated: str, follows: str, meaning: str = _MEANING) -> F
 def check(point: Point, run_name: str, run: RunRecord) -> tuple[str, list[Finding]]:
     """Return why a record cannot be verified, or "", and what does not agree with the files beside it."""
     place = f"{point.folder}/{run_name}/{RECORD_NAME}"
+    if SCRUBBED in run.notes:
+        return "scrubbed, so not verifiable: what the launches wrote has the names too", []
     if not run.sources:
-        return "no digests in them (an older version, started by hand, or scrubbed)", []
+        return "no digests in them (an older version, or started by hand)", []
     if any(f"{run_name}/{name}" not in point.names for name in run.sources):
         return "files of their launches are missing", []
     try:
@@ -65,7 +68,7 @@ def _with_digest(content: bytes, sha256: str) -> bytes | None:
 
 def _remade(run: RunRecord, contents: Mapping[str, bytes]) -> RunRecord:
     """Return the record of these files; the record itself says only how its job ended."""
-    assignment = msgspec.json.decode(contents[ASSIGNMENT], type=protocol.Assignment)
+    assignment = protocol.loads(contents[ASSIGNMENT])
     rank_parts = [parts.loads(content) for name, content in contents.items() if name != ASSIGNMENT]
     config = _within(assignment.config, run.config)
     if run.program:  # the kit's exchange is not its own: train/config/identity.py

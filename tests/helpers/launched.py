@@ -1,78 +1,103 @@
-"""Results with everything that launches leave: run.json, the files of ranks, records, and the ledger of each point."""
+"""Results with all that launches leave, of the times of real ones: run.json, files of ranks, records and ledgers."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
-from tests.helpers.run_records import make_record
+from analysis import verify
 from train.record import files, ledger, parts, protocol, record
 from train.record.parts import JobEnd, PartWriter, assemble
-from train.record.record import RECORD_NAME, CoreUse, Failure, RunRecord
+from train.record.record import PHASES, RECORD_NAME, Failure, Rank, RunRecord
 
-SOURCE = {"train/a.py": "12"}
-PLAN = [(nodes, repeat) for repeat in range(3) for nodes in (1, 2)]  # nodes and repeat, in the order of the launches
+_REAL = Path(__file__).parents[1] / "golden/results/launches/strategies"
+_POINTS = {1: "tiny-nodes1-one-rank-alone", 2: "tiny-nodes2-horovod"}  # by nodes
+PLAN = [(nodes, repeat) for repeat in range(3) for nodes in _POINTS]  # in the order of the launches
 
 
-def point_folder(results: Path, run: RunRecord) -> Path:
+@functools.cache
+def real(nodes: int, repeat: int) -> RunRecord:
+    """Return the record of a real launch."""
+    (path,) = _REAL.glob(f"{_POINTS[nodes]}/*/r{repeat}/{RECORD_NAME}")
+    return record.load(path)
+
+
+def home(results: Path, nodes: int = 2) -> Path:
+    """Return the folder of a point."""
+    run = real(nodes, 0)
     return files.point_folder(results, run.experiment, run.point, run.config_hash)
 
 
 def names(plan: Sequence[tuple[int, int]] = PLAN) -> list[str]:
     """Return the names of the launches of a plan."""
-    runs = {nodes: make_record(nodes=nodes, steps=2) for nodes, _ in plan}
-    return [f"{runs[nodes].point}/{runs[nodes].config_hash[:8]}/r{repeat}" for nodes, repeat in plan]
+    return ["/".join([*home(Path(), nodes).parts[-2:], f"r{repeat}"]) for nodes, repeat in plan]
 
 
 def launch(
     results: Path,
     nodes: int = 1,
     repeat: int = 0,
-    step_s: float = 0.75,
+    times_of: int | None = None,
     plan: Sequence[str] | None = None,
     ends: str = "complete",
 ) -> Path:
-    """Make a launch, as the launcher does, up to an end: complete, interrupted, killed (its launcher too), no room.
+    """Make a launch, as the launcher does, with the times of a real one; return its folder.
 
-    Returns its folder.
-    """  # fmt: skip
-    like, plan = make_record(nodes=nodes, repeat=repeat, steps=2), names() if plan is None else plan
-    point = point_folder(results, like)
-    folder, generation = files.new_run(point, repeat)
-    config = {**like.config, "program": None}
+    times_of: the repeat of the real one; None: the same.
+    ends: complete, killed with its launcher, or interrupted in a phase.
+    """
+    like, plan = real(nodes, repeat if times_of is None else times_of), names() if plan is None else plan
+    folder, generation = files.new_run(home(results, nodes), repeat)
     identity = {name: getattr(like, name) for name in ("experiment", "point", "command", "swept", "arm", "role")}
     identity |= {"learning_rate": like.learning_rate, "arm_keys": like.arm_keys, "generation": generation}
+    source, config = {"train/a.py": "12"}, {**like.config, "program": None}
     assignment = protocol.Assignment(
-        config, like.config_hash, repeat, SOURCE, False, False, identity=identity, plan=list(plan)
+        config, like.config_hash, repeat, source, False, False, identity=identity, plan=list(plan)
     )
     protocol.write_assignment(folder, assignment)
     line = ledger.begin(folder, repeat, generation, plan)
-    for rank in range(nodes):
-        writer = PartWriter(protocol.part_path(folder, rank, "host0", 7), rank=rank, host="host0", cores=[rank])
-        writer.add(node=rank, local_rank=rank, phases_s={"start": 0.5, "import": 3.0, "init": 0.5}, phase="timed")
-        if ends != "complete":
-            continue
-        steps = [step_s + repeat * 1e-3 + 1.3e-9, step_s]
-        writer.add(phases_s={"warm_up": 1.0, "timed": sum(steps) + 1e-3}, step_times_s=steps)
-        writer.add(timed_cores=CoreUse(1.5, 1.4, 1.4, 0.0), peak_memory_bytes=2**30, finished=True)
-        if rank == 0:
-            writer.add(environment=like.environment)
-    if ends in ("killed", "no room"):
+    last = PHASES.index(ends) if ends in PHASES else len(PHASES) - 1
+    for rank in like.ranks:
+        writer = PartWriter(protocol.part_path(folder, rank.rank, rank.host, 7), rank=rank.rank, host=rank.host)
+        phases_s = {name: rank.phases_s[name] for name in PHASES[:last] if name in rank.phases_s}
+        writer.add(phases_s=phases_s, phase=PHASES[last])
+        if ends == "complete":
+            writer.add(**_measured(rank), finished=True)
+            if rank.rank == 0:
+                writer.add(environment=like.environment, losses=like.losses, work=like.work, weights_differ=False)
+    if ends == "killed":
         return folder
-    by_file = parts.by_file(folder)
-    end = JobEnd(
-        started_at=1_764_000_000.0 + 100 * repeat,
-        job_s=12.0,
-        cores_shared=False,
-        failure=None if ends == "complete" else Failure("interrupted by SIGINT", phase="timed"),
-        sources={path.name: files.digest(path) for path in (protocol.assignment_path(folder), *by_file)},
-        ledger_line=line,
-    )
-    kept = {key: value for key, value in config.items() if key != "program"}
-    run = assemble([*by_file.values()], parts.identity(assignment, kept), end)
-    files.write_once(folder / RECORD_NAME, record.dumps(run))
-    ledger.end(folder, repeat, generation, run.status)
+    failure = None if ends == "complete" else Failure("interrupted by SIGINT", phase=ends)
+    assembled(folder, like, failure, line)
+    ledger.end(folder, repeat, generation, "failed" if failure else "complete")
     return folder
+
+
+def _measured(rank: Rank) -> dict[str, object]:
+    """Return what a rank adds to its file, beside its phases."""
+    shared = {field.name for field in dataclasses.fields(Rank)} & {f.name for f in dataclasses.fields(parts.RankPart)}
+    usage = vars(rank.usage).values() if rank.usage else ()
+    values = {name: getattr(rank, name) for name in shared - {"phases_s", "rank", "host"}}
+    return values | {"samples": [*zip(*usage, strict=True)]}
+
+
+def assembled(folder: Path, like: RunRecord, failure: Failure | None = None, line: str = "") -> None:
+    """Write the record of a launch from the files in its folder, as its launcher does; `like` says how it ended."""
+    by_file, assignment = parts.by_file(folder), protocol.read_assignment(folder)
+    end = JobEnd(
+        started_at=datetime.fromisoformat(like.started_at).timestamp(),
+        job_s=like.job_s,
+        cores_shared=False,
+        failure=failure,
+        sources={path.name: files.digest(path) for path in (protocol.assignment_path(folder), *by_file)},
+        ledger_line=line or like.ledger_line,
+    )
+    config = {key: value for key, value in assignment.config.items() if key != "program"}
+    run = assemble([*by_file.values()], parts.identity(assignment, config), end)
+    (folder / RECORD_NAME).write_bytes(record.dumps(run))
 
 
 def results(folder: Path) -> Path:
@@ -80,3 +105,23 @@ def results(folder: Path) -> Path:
     for nodes, repeat in PLAN:
         launch(folder, nodes, repeat)
     return folder
+
+
+def found(results: Path) -> list[tuple[str, str, str]]:
+    """Return rule, severity and stated text of each finding of `verify`."""
+    findings = verify.verify(verify.on_disk(str(path) for path in record.find(results)))
+    return [(finding.rule, finding.severity, finding.stated) for finding in findings]
+
+
+def said(results: Path, *texts: str) -> None:
+    """Assert that these are the findings: each rule, severity and stated text has the words of its text."""
+    findings = [" ".join(finding) for finding in found(results)]
+    assert len(findings) == len(texts), findings
+    for text in texts:
+        assert any(all(word in finding for word in text.split(" / ")) for finding in findings), (text, findings)
+
+
+def packed(results: Path) -> dict[str, bytes]:
+    """Return all files of a folder of results by their paths in an archive."""
+    paths = (path for path in results.rglob("*") if path.is_file())
+    return {path.relative_to(results.parent).as_posix(): path.read_bytes() for path in paths}

@@ -1,0 +1,188 @@
+"""What shows of an author who has the source, and drops, repeats, renumbers, exchanges or edits real launches."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from analysis.__main__ import main
+from analysis.archive import manifest
+from analysis.commands.bundle import seal
+from tests.helpers import launched
+from tests.helpers.launched import found, home, said
+from tests.helpers.needs import needs
+from train.record import files, ledger, protocol, record
+from train.record.record import RECORD_NAME
+
+
+@pytest.fixture
+def results(tmp_path) -> Path:
+    return launched.results(tmp_path / "results")
+
+
+def rewritten(path: Path, change) -> None:
+    """Change a record, with its own SHA-256."""
+    run = record.load(path)
+    change(run)
+    path.write_bytes(record.dumps(run))
+
+
+def with_parts(folder: Path) -> None:
+    """Halve the steps of a launch in the files of its ranks, and make its record again of them."""
+    run = record.load(folder / RECORD_NAME)
+    for path in protocol.part_paths(folder):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            line["step_times_s"] = [time_s / 2 for time_s in line.get("step_times_s", [])]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    launched.assembled(folder, run)
+
+
+def with_ledger(folder: Path) -> None:
+    """Make the ledger of a point agree with an edited record: its line, and all after it."""
+    path = folder.parent / ledger.NAME
+    lines = [msgspec.json.decode(text, type=ledger.Line) for text in path.read_bytes().splitlines()]
+    path.unlink()
+    for line in lines:
+        if line.event == "end" and files.run_folder(folder.parent, line.repeat, line.generation) == folder:
+            line = msgspec.structs.replace(line, record=files.digest(folder / RECORD_NAME))
+        ledger.append(folder.parent, line)
+
+
+def test_the_worst_launch_dropped(results):
+    shutil.rmtree(home(results) / "r1")
+    said(results, "launch_unaccounted warning r1 began / ended complete; no record")
+
+
+def test_the_worst_launch_dropped_and_the_rest_renumbered(results):
+    shutil.rmtree(home(results) / "r1")
+    (home(results) / "r2").rename(home(results) / "r1")
+    rewritten(home(results) / "r1" / RECORD_NAME, lambda run: setattr(run, "repeat", 1))
+    texts = " ".join(" ".join(finding) for finding in found(results))
+    assert "record_changed serious repeat: 1" in texts  # run.json says 2
+    assert "r1, generation 1, in the folder r1" in texts
+    assert "r2 began" in texts
+
+
+def test_a_point_dropped(results):
+    shutil.rmtree(home(results, 1))
+    said(
+        results,
+        f"launch_unaccounted warning points of the plan without a folder: {launched.names()[0].rpartition('/')[0]}",
+    )
+
+
+def test_a_launch_repeated_until_it_pleased(results):
+    launched.launch(results, 2, 0, times_of=3)
+    launched.launch(results, 2, 0, times_of=4)
+    said(results, "measured_again note / r0 3 times")
+    shutil.rmtree(home(results) / "r0")
+    shutil.rmtree(home(results) / "r0.2")
+    said(results, "measured_again", "warning r0 began / no record", "warning r0.2 began / no record")
+
+
+def test_a_record_edited(results):
+    path = home(results) / "r1" / RECORD_NAME
+    rewritten(path, lambda run: run.ranks[0].step_times_s.__setitem__(0, 0.003))
+    said(results, "record_changed serious ranks[0].step_times_s[0]: 0.003", "record_changed serious its SHA-256")
+
+
+def test_a_record_edited_with_its_parts(results):
+    with_parts(home(results) / "r1")
+    said(results, "record_changed serious its SHA-256")
+
+
+def test_a_record_edited_with_its_parts_and_the_ledger(results):
+    """Of the last launch of a point nothing shows; of another one the records after it name other lines."""
+    with_parts(home(results) / "r2")
+    with_ledger(home(results) / "r2")
+    assert found(results) == []
+    with_parts(home(results) / "r0")
+    with_ledger(home(results) / "r0")
+    said(results, *["launch_unaccounted warning no line of the ledger"] * 2)
+
+
+@pytest.mark.slow
+@needs("ssh-keygen")
+def test_all_edited_but_the_signature(results, tmp_path, capsys):
+    """The signature shows what no digest does; a signature by another key only who has the author's key."""
+    keys = [tmp_path / "author", tmp_path / "other"]
+    for key in keys:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    folder = tmp_path / "bundle"
+    results = results.rename(folder.mkdir() or folder / "results")
+    check = ["bundle-check", str(folder)]
+    seal(folder, keys[0])
+    assert main(check) == main([*check, "--sign-key", f"{keys[0]}.pub"]) == 0
+    with_parts(home(results) / "r2")
+    with_ledger(home(results) / "r2")
+    assert main(check) == 1
+    signature = (folder / manifest.SIGNATURE).read_bytes()
+    for name in manifest.OUTSIDE:
+        (folder / name).unlink()
+    seal(folder, keys[1])
+    assert main(check) == 0
+    assert main([*check, "--sign-key", f"{keys[0]}.pub"]) == 1
+    (folder / manifest.SIGNATURE).write_bytes(signature)
+    capsys.readouterr()
+    assert main(check) == 1
+    assert "none wrong" in (printed := capsys.readouterr().out)
+    assert "launches: 0 serious, 0 warning, 0 note" in printed
+    assert "signature: Could not verify signature" in printed
+
+
+def test_parts_of_two_launches_exchanged(results):
+    for path in protocol.part_paths(home(results) / "r0"):
+        other = home(results) / "r1" / path.name
+        content = path.read_bytes()
+        path.write_bytes(other.read_bytes())
+        other.write_bytes(content)
+    said(results, *["record_changed serious rank-0.host0.7.jsonl: SHA-256"] * 2)
+
+
+def cut(results: Path, *lines: slice) -> None:
+    """Keep only these lines of a ledger."""
+    path = home(results) / ledger.NAME
+    before = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for part in lines for line in before[part]))
+
+
+def test_the_tail_of_the_ledger_cut(results):
+    cut(results, slice(-2))
+    said(results, "launch_unaccounted warning no line of the ledger")
+    shutil.rmtree(home(results) / "r2")  # with its launch: as if it had been interrupted before
+    said(results, f"launch_unaccounted note planned / {launched.names()[5]}")
+
+
+def test_a_line_removed_from_the_middle(results):
+    cut(results, slice(2), slice(4, None))
+    shutil.rmtree(home(results) / "r1")
+    said(
+        results,
+        "ledger_broken serious line 3",
+        f"launch_unaccounted note planned, and no line or record: {launched.names()[3]}",
+    )
+
+
+def test_a_launch_of_another_machine_merged_in(results, tmp_path):
+    other = launched.launch(tmp_path / "other", 2, 3)
+    shutil.copytree(other, home(results) / "r3")
+    said(results, "launch_unaccounted warning no line of the ledger")
+
+
+def test_a_folder_of_another_machine_merged_over(results, tmp_path):
+    launched.launch(tmp_path / "other", 2, 3)
+    shutil.copytree(tmp_path / "other", results, dirs_exist_ok=True)
+    said(results, *["launch_unaccounted warning no line of the ledger"] * 3)
+
+
+@pytest.mark.parametrize("text", ["[]", "[" * 100_000, '{"config": 5}', '{"config": {}, "plan": 3}'])
+def test_a_file_that_is_made_to_break_the_reader(results, text):
+    path = home(results) / "r1" / "run.json"
+    path.write_text(text)
+    rewritten(home(results) / "r1" / RECORD_NAME, lambda run: run.sources.update({"run.json": files.digest(path)}))
+    (home(results) / "r2" / "rank-0.host0.7.jsonl").write_text(text)
+    assert {rule for rule, severity, _ in found(results) if severity == "serious"} == {"record_changed"}
