@@ -5,7 +5,6 @@ To evaluate: check the archive, make it again, run commands of the appendix, jud
 
 import argparse
 import datetime
-import json
 import os
 import shlex
 import shutil
