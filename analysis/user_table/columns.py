@@ -14,9 +14,9 @@ from analysis.user_table.headers import Choices, Header
 from analysis.user_table.units import CORE, NODE, RANK
 
 _MOST_ABOVE = 10  # lines above the headers
-_SUMMARY = re.compile(r"(?:total|sum|average|mean|geomean|median)\b.{0,20}", re.I)
-_ACROSS = re.compile(rf"(\d{{1,6}}) ?[x×]? ?-?({RANK}|{NODE}|{CORE})(?:\(s\))?", re.I)
-MEASURED = (*headers.MEASURED, "rate", "scaling", "total", "time")
+_ACROSS = re.compile(rf"(\d{{1,6}}) ?[x×]? ?-?({RANK}|({NODE})|{CORE})(?:\(s\))?", re.I)
+_AWKWARD = re.compile(r"""[,;="'$`\\!*]""")  # in COLUMNS=, or in a shell
+MEASURED = (*headers.MEASURED, "rate", "scaling", "total", "cells")
 
 
 class NotATable(TableError):
@@ -34,12 +34,12 @@ class Question(TableError):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its header, its number from 1 on, its cells, and the text that "*" stands for in its pattern."""
+    """A column: its header, its number from 1 on, its cells, and what shows its name, if not its header."""
 
     header: Header
     number: int
     cells: tuple[str, ...]
-    label: str = ""
+    why: str = ""
 
     @property
     def name(self) -> str:
@@ -54,29 +54,23 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Return whether all its cells are numbers, or blank."""
-        filled = [cell for cell in self.cells if cell.strip() and numbers.parse(cell) != numbers.Missing("")]
+        filled = [cell for cell in self.cells if cell.strip("-–— ")]
         return bool(filled) and all(map(numbers.is_number, filled))
 
     @property
     def kinds(self) -> set[str]:
         """Return the kinds of the units in its cells, and of its header."""
-        header_kind = {self.header.unit.kind} if self.header.unit else set()
-        return {unit.kind for unit in numbers.units_in(self.cells)} - {""} | header_kind
-
-    @property
-    def reason(self) -> str:
-        """Return what gives its name, if that is neither its header nor the user."""
-        return "" if self.header.by_user else self.header.why
+        return numbers.kinds(self.cells) | ({self.header.unit.kind} if self.header.unit else set())
 
     def named(self, name: str, why: str = "") -> Column:
         """Return the column under another name, with the reason."""
-        return replace(self, header=replace(self.header, name=name, why=why or self.header.why))
+        return replace(self, header=replace(self.header, name=name), why=why or self.why)
 
     def key(self, columns: Sequence[Column]) -> str:
         """Return what COLUMNS= calls it: its header, or its number if that is not unique, or cannot be pasted."""
         alike = sum(headers.plain(other.text) == headers.plain(self.text) for other in columns)
-        awkward = re.search(r"""[,;="'$`\\!*]|^\d*$""", self.text) or len(self.text) > 50
-        return str(self.number) if awkward or (alike > 1) else self.text
+        awkward = _AWKWARD.search(self.text) or re.fullmatch(r"\d*", self.text) or len(self.text) > 50
+        return str(self.number) if awkward or alike > 1 else self.text
 
 
 def pattern_of(same: Sequence[Column]) -> tuple[str, list[str]]:
@@ -86,10 +80,8 @@ def pattern_of(same: Sequence[Column]) -> tuple[str, list[str]]:
     after = re.sub(r"^\w+", "", _common([text[len(before) :][::-1] for text in texts])[::-1])
     after = after if re.search(r"\w", after) else ""
     labels = [text[len(before) : len(text) - len(after)].strip() for text in texts]
-    awkward = len({*labels}) < len(same) or "" in labels or re.search(r"""[,;="'$`\\!*]""", before + after)
-    return (
-        ("", []) if len(same) < 2 or awkward or not re.search(r"\w", before + after) else (f"{before}*{after}", labels)
-    )
+    awkward = len(same) < 2 or len({*labels}) < len(same) or "" in labels or _AWKWARD.search(before + after)
+    return ("", []) if awkward or not re.search(r"\w", before + after) else (f"{before}*{after}", labels)
 
 
 def _common(texts: Sequence[str]) -> str:
@@ -106,49 +98,35 @@ def assignable(name: str) -> str:
 def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[str]]:
     """Return the columns of a table, the row of each of their cells, and notes on rows that are left out."""
     rows = [row for row in grid.rows if any(row.cells)]
-    at = _header_row(rows, choices)
-    head, body = rows[at], rows[at + 1 :]
-    if _is_across(head.cells) and any(_name(row.cells[0]) in MEASURED for row in body if row.cells):
-        width = max(len(row.cells) for row in rows[at:])
-        padded = [[*row.cells, *[""] * (width - len(row.cells))] for row in rows[at:]]
-        texts = [list(cells) for cells in zip(*padded, strict=True)]
-        texts[0][0] = texts[0][0] if _name(texts[0][0]) in ("ranks", "nodes") else _counted(head.cells)
-        head, *body = [Row(tuple(cells), head.source, head.line) for cells in texts]
+    head, *body = _transposed(rows[_header_row(rows, choices) :])
     width = len(_trimmed(head.cells))
-    if headless := all(map(numbers.is_number, _trimmed(head.cells)[:2])):
-        head, body = replace(head, cells=("",) * width), [head, *body]
-    below = body[0].cells[:width] if body else ()
-    units_below = ["" if not cell else cell.strip("[](){} ") for cell in below]
-    if any(units_below) and all(not cell or _is_unit(cell) for cell in units_below):
-        body = body[1:]
-        head = replace(
-            head, cells=tuple(f"{h} [{u}]" if u else h for h, u in zip(head.cells, units_below, strict=False))
-        )
+    below = [cell.strip("[](){} ") for cell in (body[0].cells[:width] if body else ())]
+    if any(below) and all((unit := units.read(cell)) and (not cell or unit.kind) for cell in below):
+        texts = (f"{text} [{unit}]" if unit else text for text, unit in zip(head.cells, below, strict=False))
+        head, body = replace(head, cells=tuple(texts)), body[1:]
     body, notes = _body(body, head, width)
     if not body:
         raise NotATable(f"{grid.place}: no row below the headers")
-    columns = []
-    for number, text in enumerate(head.cells[:width], 1):
-        cells = tuple(row.cells[number - 1] for row in body)
-        header, label = headers.read(text, number, choices)
-        columns.append(Column(header, number, cells, label))
-    if "*" in choices.names:
+    columns = [
+        Column(headers.read(text, number, choices), number, tuple(row.cells[number - 1] for row in body))
+        for number, text in enumerate(head.cells[:width], 1)
+    ]
+    if value := choices.names.get("*"):
         choices.used.add("*")
         columns = [
-            replace(c, header=headers.named(c.text, choices.names["*"], c.header.unit), label=c.text)
-            if c.name in ("", "time") and not c.header.why and not c.header.by_user and c.numeric and c.text else c
-            for c in columns
+            replace(c, header=headers.named(c.text, value, c.header.unit, label=c.text))
+            if c.name in ("", "time") and c.numeric and c.text else c for c in columns
         ]  # fmt: skip
-    if headless and not any(column.name for column in columns):
-        raise _no_headers(grid, columns, choices)
-    kit = any("_" in column.text and column.text in headers.NAMES for column in columns)
-    if not kit and not grid.log:  # a size of the problem, else the number of repeats
-        columns = [c.named("condition") if c.name == "n" and c.text.lower() == "n" else c for c in columns]
-    return (*_spread(_across(columns, choices), body), notes)
+    kit = grid.log or any("_" in column.text and column.text in headers.NAMES for column in columns)
+    if not kit:  # a size of the problem, else the number of repeats
+        columns = [
+            c.named("condition") if c.name == c.text.lower() == "n" and not c.header.by_user else c for c in columns
+        ]
+    return (*_spread(_across(columns, grid.place, choices), body), notes)
 
 
 def _name(text: str) -> str:
-    return headers.read(text, 0, Choices())[0].name
+    return headers.read(text, 0, Choices()).name
 
 
 def _trimmed(cells: Sequence[str]) -> list[str]:
@@ -157,35 +135,36 @@ def _trimmed(cells: Sequence[str]) -> list[str]:
 
 def _header_row(rows: Sequence[Row], choices: Choices) -> int:
     """Return the position of the row of headers: the first of several cells of which one is known, else the first."""
-    for at, row in enumerate(rows[:_MOST_ABOVE]):
-        if len(_trimmed(row.cells)) < 2 or all(map(numbers.is_number, filter(None, row.cells))):
-            continue
-        if _is_across(row.cells) or any(
-            headers.read(text, -1, choices)[0] != Header(text, unit=headers.read(text, -1, choices)[0].unit)
-            for text in row.cells
-            if text and not numbers.is_number(text)
-        ):
+    wide = [at for at, row in enumerate(rows[:_MOST_ABOVE]) if len(_trimmed(row.cells)) > 1]
+    for at in wide:
+        words = [text for text in rows[at].cells if text and not numbers.is_number(text)]
+        meanings = [headers.read(text, -1, choices) for text in words]
+        if any(header.name or header.by_user for header in meanings) or _is_across(rows[at].cells):
             return at
-    return next((at for at, row in enumerate(rows[:_MOST_ABOVE]) if len(_trimmed(row.cells)) > 1), 0)
+    return wide[0] if wide else 0
 
 
 def _is_across(cells: Sequence[str]) -> bool:
-    """Return whether headers are numbers of ranks: two or more with a unit, or all behind the name of a count."""
-    first, *others = [*_trimmed(cells), ""][: len(_trimmed(cells)) or 1]
-    if sum(bool(_ACROSS.fullmatch(cell)) for cell in others) > 1:
-        return True
-    return len(others) > 1 and all(cell.isdigit() for cell in others) and _name(first) in ("ranks", "nodes")
+    """Return whether two or more headers count ranks or nodes."""
+    return sum(bool(_ACROSS.fullmatch(cell)) for cell in cells) > 1
 
 
-def _counted(cells: Sequence[str]) -> str:
+def _counted(texts: Sequence[str]) -> str:
     """Return "nodes" or "ranks", whichever headers across count."""
-    words = [match[2] for match in map(_ACROSS.fullmatch, cells) if match]
-    return "nodes" if words and re.fullmatch(NODE, words[0], re.I) else "ranks"
+    return "nodes" if any((match := _ACROSS.fullmatch(text)) and match[3] for text in texts) else "ranks"
 
 
-def _is_unit(text: str) -> bool:
-    unit = units.read(text)
-    return unit is not None and not numbers.is_number(text)
+def _transposed(rows: list[Row]) -> list[Row]:
+    """Return rows that are named after quantities, below ranks across, or below "GPUs", "1", "2", as columns."""
+    head, *body = rows
+    first, *others = [*_trimmed(head.cells)] or [""]
+    bare = _name(first) in ("ranks", "nodes") and len(others) > 1 and all(cell.isdigit() for cell in others)
+    if not bare and not (_is_across(head.cells) and any(_name(row.cells[0]) in MEASURED for row in body)):
+        return rows
+    width = max(len(row.cells) for row in rows)
+    flipped = zip(*([*row.cells, *[""] * (width - len(row.cells))] for row in rows), strict=True)
+    names, *points = [Row(cells, head.source, head.line) for cells in flipped]
+    return [replace(names, cells=(first if bare else _counted(head.cells), *names.cells[1:])), *points]
 
 
 def _body(rows: Sequence[Row], head: Row, width: int) -> tuple[list[Row], list[str]]:
@@ -193,46 +172,29 @@ def _body(rows: Sequence[Row], head: Row, width: int) -> tuple[list[Row], list[s
     body, notes = [], []
     for row in rows:
         cells = _trimmed(row.cells)
-        reason = ""
         if len(cells) > width or (len(cells) < 2 <= width):
             reason = f"{len(cells)} cells, and {width} headers"
-        elif _SUMMARY.fullmatch(cells[0]):
-            reason = f"'{cells[0]}' is not a point"
-        if reason:
             notes.append(f"{row.source}, line {row.line}: {reason}; the row is left out")
         elif row.cells[:width] != head.cells[:width]:
             body.append(replace(row, cells=(*cells, *[""] * (width - len(cells)))))
     return body, notes
 
 
-def _no_headers(grid: Grid, columns: Sequence[Column], choices: Choices) -> Question:
-    """Return the question what the columns of a table without headers are."""
-    counts = [str(column.number) for column in columns if all(cell.isdigit() for cell in column.cells)]
-    others = [str(c.number) for c in columns if c.numeric and str(c.number) not in counts[:1]]
-    words = ",".join(f"{column.number}=setting" for column in columns if not column.numeric)
-    pairs = [(name, f"{counts[0]}=ranks,{at}={name}") for at in others for name in ("wall_s", "images_per_s")]
-    answers = [(name, ",".join(filter(None, (pair, words)))) for name, pair in pairs] if counts else []
-    return Question(grid.place, "no headers: what are its columns?", answers, choices)
-
-
-def _across(columns: list[Column], choices: Choices) -> list[Column]:
+def _across(columns: list[Column], place: str, choices: Choices) -> list[Column]:
     """Return the columns with those below numbers of ranks labelled by these, and named as `cells=` says."""
-    if not _is_across([column.text for column in columns]):
+    across = [column for column in columns if _ACROSS.fullmatch(column.text) and not column.header.by_user]
+    if len(across) < 2:
         return columns
+    for other in columns:
+        if other.name in ("ranks", "nodes") and other not in across and not other.header.by_user:
+            key, texts = other.key(columns), ", ".join(column.text for column in across)
+            answers = [(f"'{texts}'", f"{key}=setting"), (f"'{other.text}'", f"{key}=ranks")]
+            raise Question(place, f"which are the ranks: '{texts}', or '{other.text}'?", answers, choices)
     value, _ = choices.name("cells", -1)
-    counted = _counted([column.text for column in columns])
-    bare = _name(columns[0].text) in ("ranks", "nodes")
-    labelled = []
-    for column in columns:
-        match = _ACROSS.fullmatch(column.text)
-        label = match[1] if match else column.text if bare and column.text.isdigit() else ""
-        if label and not column.header.by_user:
-            header = headers.named(column.text, value) if value else Header(column.text, f"cells of {counted}")
-            column = replace(column, header=header, label=label)
-        elif bare and column is columns[0]:
-            column = column.named("condition")
-        labelled.append(column)
-    return labelled
+    return [
+        replace(c, header=headers.named(c.text, value or "cells", by_user=bool(value), label=match[1]))
+        if c in across and (match := _ACROSS.fullmatch(c.text)) else c for c in columns
+    ]  # fmt: skip
 
 
 def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[Row]]:
@@ -240,36 +202,25 @@ def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[
 
     A measured column without a label is that of none of the curves: it is not used.
     """
-    labels = list(dict.fromkeys(headers.plain(column.label) for column in columns if column.label))
+    labelled = [column for column in columns if column.header.label]
+    labels = {headers.plain(column.header.label): column.header.label for column in reversed(labelled)}
     if not labels:
         return columns, rows
-    if all(label.isdigit() for label in labels):
-        counted = "nodes" if any(column.name == "cells of nodes" for column in columns) else "ranks"
-        counted = "nodes" if _counted([column.text for column in columns if column.label]) == "nodes" else counted
-        if any(column.name == counted for column in columns):
-            counted = "setting"
-    else:
+    order = list(dict.fromkeys(headers.plain(column.header.label) for column in labelled))
+    counted = _counted([column.text for column in labelled])
+    if not all(label.isdigit() for label in order) or any(column.name == counted for column in columns):
         counted = "setting"
-    shown = {headers.plain(column.label): column.label for column in reversed(columns)}
-    height, long = len(rows), []
-    cells = tuple(shown[label] for label in labels for _ in range(height))
-    long.append(Column(Header(", ".join(dict.fromkeys(c.text for c in columns if c.label)), counted), 0, cells))
-    for column in (column for column in columns if not column.label):
-        if column.name in MEASURED and not column.header.by_user:
-            column = column.named("", "not of one of the curves")
-        long.append(replace(column, cells=column.cells * len(labels)))
+    places = [(label, row) for label in order for row in range(len(rows))]
     if counted != "setting":  # the ranks of each row below each other
-        long = [replace(c, cells=_by_row(c.cells, height)) for c in long]
-    names = dict.fromkeys(column.name.partition(" of ")[0] for column in columns if column.label)
-    for name in names:
-        same = [c for c in columns if c.label and c.name.partition(" of ")[0] == name]
-        by_label = {headers.plain(column.label): column.cells for column in reversed(same)}
-        below = tuple(cell for label in labels for cell in by_label.get(label, ("",) * height))
-        below = below if counted == "setting" else _by_row(below, height)
-        long.append(replace(same[0].named(name), cells=below, label=""))
-    return long, rows * len(labels) if counted == "setting" else [row for row in rows for _ in labels]
-
-
-def _by_row(cells: Sequence[str], height: int) -> tuple[str, ...]:
-    """Return cells that are ordered by label ordered by row."""
-    return tuple(cell for row in range(height) for cell in cells[row::height])
+        places.sort(key=lambda place: place[1])
+    header = Header(", ".join(dict.fromkeys(column.text for column in labelled)), counted)
+    long = [Column(header, 0, tuple(labels[label] for label, _ in places))]
+    for column in (column for column in columns if not column.header.label):
+        if column.name in MEASURED and not column.header.by_user:
+            column = column.named("other")
+        long.append(replace(column, cells=tuple(column.cells[row] for _, row in places)))
+    for name in dict.fromkeys(column.name for column in labelled):
+        same = {headers.plain(c.header.label): c for c in reversed(labelled) if c.name == name}
+        cells = tuple(same[label].cells[row] if label in same else "" for label, row in places)
+        long.append(replace(next(c for c in labelled if c.name == name), cells=cells))
+    return long, [rows[row] for _, row in places]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,19 +13,12 @@ from analysis.user_table.units import TIME, Unit
 
 MARKS = ".,"
 _LONGEST = 120  # characters of a number
-_BLANK = {"", "-", "--", "---", "–", "—"}
-_NOT_MEASURED = {"n/a", "na", "nan", "none", "null", "?", "tbd", "x", "/", "oom", "inf", "failed", "error", "#n/a"}
 _GROUPS = {".": ",'’ _", ",": ".'’ _"}  # by decimal mark, the marks between thousands
-_DIGITS = r"(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
-_CELL = re.compile(
-    rf"[~≈]?\s*(?P<value>[-+]?{_DIGITS})\s*(?:(?P<first>[%a-zA-Z/ ]*?)\s*(?P<join>±|\+/?-|–|—|-|\bto\b)\s*"
-    rf"(?P<other>{_DIGITS}))?\s*(?P<unit>\D.*)?",
-    re.S,
-)
-_CLOCK = re.compile(r"(?:(\d+) ?(?:-|d(?:ays?)?[ ,]+))?(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
-_PART = re.compile(rf"(\d+(?:\.\d+)?) ?({TIME})\.?(?![a-z])[ ,]*", re.I)
-
-
+_DIGITS = r"[-+]?(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
+_CELL = re.compile(rf"~?\s*({_DIGITS})\s*(?:([%a-zA-Z/ ]*?)(?:±|\+/?-)\s*({_DIGITS}))?\s*(\D.*)?", re.S)
+_REMARK = re.compile(r"(?<=[\w%.×])\s*(?:[*†‡§]+|\[\w{1,2}\]|\([^()]*\))$")
+_CLOCK = re.compile(r"(?:(\d+)(?:-| days?, ))?(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
+_PART = re.compile(rf"(\d+(?:\.\d+)?) ?({TIME})(?![a-z])[ ,]*", re.I)
 _PLAIN = Unit("")
 
 
@@ -57,19 +49,18 @@ Cell = Number | Missing
 
 
 def parse(text: str, mark: str = ".") -> Cell:
-    """Return one cell as a number, with this mark before decimals."""
-    text = _plain(text)
-    if text in _BLANK:
+    """Return one cell as a number, with this mark before decimals, without a footnote mark or remark in brackets."""
+    text = re.sub(r"[\u00a0\u2009\u202f]", " ", text.replace("\u2212", "-")).strip()
+    if len(text) > _LONGEST:
+        return Missing(f"'{text[:20]}...' is not a number")
+    text = _REMARK.sub("", text)
+    if not text.strip("-–—"):
         return Missing("" if text else "empty")
-    if text.lower() in _NOT_MEASURED or len(text) > _LONGEST:
-        return Missing(f"'{text[:20]}' is not measured")
     if clock := _CLOCK.fullmatch(text):
         days, first, second, third = clock.groups()
-        seconds = int(first) * 60 + int(second)
-        unit = Unit("time", text="h:mm:ss" if third or days else "0:00")
-        # "1-02:03" has hours and minutes; "43:05" is in the unit that the column says
-        total = seconds * 60 + float(third or 0) if third or days else float(seconds)
-        return Number(total + 86400 * int(days or 0), 0.5, unit)
+        whole = bool(third or days)  # "43:05" is in the unit that the column says
+        total = (int(first) * 60 + int(second)) * (60 if whole else 1) + float(third or 0) + 86400 * int(days or 0)
+        return Number(total, 0.5, Unit("time", text="h:mm:ss" if whole else "0:00"))
     if not _PART.sub("", text) and len(parts := _PART.findall(text)) > 1:
         sizes = [units.TIMES[unit.lower()] for _, unit in parts]
         duration = sum(float(number) * size for (number, _), size in zip(parts, sizes, strict=True))
@@ -78,43 +69,27 @@ def parse(text: str, mark: str = ".") -> Cell:
     return number or Missing(f"'{text[:40]}' is not a number")
 
 
-def _plain(text: str) -> str:
-    """Return a cell in plain characters, without footnote marks and a remark in brackets behind its number."""
-    text = unicodedata.normalize("NFKC", re.sub("[²³¹⁰⁴-⁹]+$", "", text.strip().replace("\u2212", "-")))
-    text = re.sub(r"^(\d+) ?h ?(\d\d?)$", r"\1h \2min", text)
-    text = re.sub(r"(?<=[\w%.])\s*(?:[*†‡§]+|\[\w{1,2}\])$", "", text)
-    text = re.sub(r"^[x×] ?(?=\d)", "", text) + "x" if re.match(r"[x×] ?\d+\.\d", text) else text
-    return re.sub(r"(?<=[\w%.×])\s*\([^()]*\)$", "", text).strip()
-
-
 def _with_unit(match: re.Match[str], mark: str) -> Number | None:
     """Return a number in its unit, with its range; None if it, its unit or its range cannot be read."""
-    unit = _unit(match["unit"] or match["first"] or "")
-    number, other = _number(match["value"], mark), _number(match["other"] or "", mark)
-    if unit is None or number is None or (match["other"] and other is None):
+    number, other = _number(match[1], mark), _number(match[3] or "", mark)
+    unit = _unit(match[4] or match[2] or "")
+    if unit is None or number is None or (match[3] and other is None):
         return None
-    number = replace(number, unit=unit)
-    if other and match["join"] in ("±", "+/-", "+-"):
+    if other:
         number = replace(number, low=number.value - other.value, high=number.value + other.value)
-    elif other and other.value >= number.value > 0:
-        middle = (number.value + other.value) / 2
-        number = replace(number, value=middle, half_unit=math.nan, low=number.value, high=other.value)
-    elif other:
-        return None
-    return number.times(unit.factor) if unit.kind != "count" else number
+    return replace(number, unit=unit) if unit.kind == "count" else replace(number, unit=unit).times(unit.factor)
 
 
 def _unit(text: str) -> Unit | None:
     """Return the unit behind a number, as "k tok/s" or "k"; None if it is none."""
-    scale = re.match(r"([kKM]) ?(?=\S)", text)
-    if scale and (rest := units.read(text[scale.end() :])) and rest.kind == "rate":
-        return replace(rest, factor=rest.factor * units.SCALES[scale[1]])
+    if text[:1] in units.SCALES and (rest := units.read(text[1:])) and rest.kind == "rate":  # "1.2k img/s"
+        return replace(rest, factor=rest.factor * units.SCALES[text[0]])
     return units.read(text)
 
 
 def _number(token: str, mark: str) -> Number | None:
     """Return a number with this mark before decimals, other marks between groups of three digits; else None."""
-    mantissa, _, exponent = token.partition("e") if "e" in token else token.partition("E")
+    mantissa, _, exponent = token.lower().partition("e")
     for group in ("", *_GROUPS[mark]):
         whole = rf"[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+" if group else r"\d+"
         if re.fullmatch(rf"[-+]?(?:{whole})?(?:{re.escape(mark)}\d*)?", mantissa) and re.search(r"\d", mantissa):
@@ -131,9 +106,9 @@ def is_number(text: str) -> bool:
     return any(isinstance(parse(text, mark), Number) for mark in MARKS)
 
 
-def units_in(cells: Iterable[str]) -> list[Unit]:
-    """Return the units of those cells that are numbers."""
-    return [number.unit for number in map(parse, cells) if isinstance(number, Number)]
+def kinds(cells: Iterable[str]) -> set[str]:
+    """Return the kinds of the units of those cells that are numbers with a unit."""
+    return {str(cell.unit.kind) for cell in map(parse, cells) if isinstance(cell, Number) and cell.unit.kind}
 
 
 def decimal_marks(cells: Iterable[str]) -> set[str]:

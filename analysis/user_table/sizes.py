@@ -8,18 +8,16 @@ from dataclasses import dataclass
 
 from analysis.user_table import headers
 from analysis.user_table.columns import MEASURED, Column, NotATable, Question, assignable, pattern_of
-from analysis.user_table.headers import Choices, Header
+from analysis.user_table.headers import TEXT, UNUSED, Choices, Header
 from analysis.user_table.units import CORE, NODE, RANK
 
 _DEVICE = r"(?!x ?\d)(?:nvidia |tesla |amd )?[a-z]+ ?-?[a-z]*\d[\w.-]*"  # "V100", "RTX 4090", "A100-80GB"
-_UNIT = rf"(?:{RANK}|{CORE}|(?P<gpu>{_DEVICE})(?: gpus?)?)s?"
-_RANKS = re.compile(
-    rf"(?:{RANK}|{CORE}|-?j|np|n|p)? ?[=:]? ?(\d+)(?: ?[x×])?(?: ?-?{_UNIT})?(?: ?\(.*\))?", re.I
-)  # "4", "8 GPUs", "8x V100 (2 nodes)", "np=4"
-_PRODUCT = re.compile(
-    rf"(\d+) ?(?:{NODE},? ?[x×*]?|[x×*]) ?(\d+)(?:(?: ?[x×*])? ?-?{_UNIT})?(?: (?:each|per {NODE}))?(?: ?\(.*\))?", re.I
-)  # "2x4", "2 nodes x 4", "2x8xH100", "4 nodes, 8 GPUs each"
-_NODES = re.compile(rf"(\d+) ?-?{NODE}\b(?: ?[,(].*)?", re.I)
+_RANKS = re.compile(  # "4", "8 GPUs", "8x V100 (2 nodes)", "2x4", "2 nodes x 4", "2x8xH100"
+    rf"(?:(\d+) ?(?:{NODE})? ?[x×*] ?)?(\d+)(?: ?[x×])?(?: ?-?(?:{RANK}|{CORE}|({_DEVICE})(?: gpus?)?)s?)?"
+    rf"(?: per {NODE})?(?: ?\(.*\))?",
+    re.I,
+)
+_NODES = re.compile(rf"(\d+) ?-?{NODE}(?: ?\(.*\))?", re.I)
 
 
 @dataclass(frozen=True)
@@ -33,35 +31,18 @@ class Size:
 
 def read(text: str) -> Size | None:
     """Return the ranks and nodes that a cell counts; None if it is no count."""
-    text = re.sub(r"(?<=\d)[,'](?=\d{3}\b)", "", text.strip(" *`†‡~").removesuffix(".0"))
+    text = re.sub(r"(?<=\d)[,'](?=\d{3}\b)", "", text.strip(" *†‡~").removesuffix(".0"))
     if match := _RANKS.fullmatch(text):
-        return Size(ranks=int(match[1]), gpu=match["gpu"] or "")
-    in_all = re.fullmatch(rf"(\d+) ?{NODE}, ?(\d+) ?{RANK}(?: ?\(.*\))?", text, re.I)  # each, or in all?
-    if in_all and int(in_all[1]) > 1:
-        return None
-    if match := _PRODUCT.fullmatch(text):
-        return Size(int(match[1]) * int(match[2]), int(match[1]), match["gpu"] or "")
-    if match := _NODES.fullmatch(text):
-        return Size(nodes=int(match[1]))
-    return None
+        nodes = int(match[1] or 0)
+        return Size(int(match[2]) * (nodes or 1), nodes, match[3] or "")
+    return Size(nodes=int(match[1])) if (match := _NODES.fullmatch(text)) else None
 
 
 def _counts(column: Column) -> bool:
-    """Return whether every filled cell of a column that COLUMNS did not name is a count."""
-    if any(re.fullmatch(r"\d+(?:,\d{1,2})+", cell) for cell in column.cells):  # numbers of devices, "0,1"
-        return False
-    sizes = [read(cell) for cell in column.cells if cell.strip("-–— ")]
-    return sum(size is not None for size in sizes) * 2 > len(sizes) and bool(sizes)
-
-
-def _in_words(column: Column) -> str:
-    """Return "ranks" or "nodes" if every cell counts them in words, as "4 GPUs" or "8x V100"; else ""."""
-    if column.name not in ("", "condition", "gpu", "machine") or column.header.why:
-        return ""
-    sizes = [read(cell) for cell in column.cells if re.search(r"[^\W\dx×_]", cell)]
-    if not all(sizes) or len(sizes) < len(column.cells):
-        return ""
-    return next((name for name in ("ranks", "nodes") if all(getattr(size, name) for size in sizes)), "")
+    """Return whether most filled cells of a column are counts, and none is a list of devices as "0,1"."""
+    filled = [cell for cell in column.cells if cell.strip("-–— ")]
+    lists = any(re.fullmatch(r"\d+(?:,\d{1,2})+", cell) for cell in filled)
+    return bool(filled) and not lists and sum(read(cell) is not None for cell in filled) * 2 > len(filled)
 
 
 def resolved(columns: Sequence[Column], place: str, choices: Choices) -> list[Column]:
@@ -70,48 +51,38 @@ def resolved(columns: Sequence[Column], place: str, choices: Choices) -> list[Co
     Raises Question if several count, or one counts from 0 as numbers of devices do; NotATable if none counts.
     """
     columns = [_checked(column) for column in columns]
-    counting = [column for column in columns if column.name == "ranks"]
-    nodes = [column for column in columns if column.name == "nodes"]
-    if not counting and not nodes:
-        in_words = [column for column in columns if _in_words(column)][:1]
-        threads = [column for column in columns if column.name == "threads" and _counts(column)][:1]
-        counting = in_words or threads
-        why = "its cells count them" if in_words else "nothing else counts: each thread or core is one rank"
-        columns = [
-            column.named(_in_words(column) or "ranks", why) if column in counting else column for column in columns
-        ]
-        counting = [column for column in columns if column.name == "ranks"]
-        nodes = [column for column in columns if column.name == "nodes"]
-    if by_user := [column for column in counting if column.header.by_user]:
-        counting = by_user
-    for same, name in ((counting, "ranks"), (nodes, "nodes")):
+    if not any(column.name in ("ranks", "nodes") for column in columns):
+        threads = next((column for column in columns if column.name == "threads" and _counts(column)), None)
+        if threads is None:
+            raise _no_ranks(columns, place, choices)
+        why = "nothing else counts: each thread or core is one rank"
+        columns = [column.named("ranks", why) if column is threads else column for column in columns]
+    for name in ("ranks", "nodes"):
+        same = [column for column in columns if column.name == name]
+        same = [column for column in same if column.header.by_user] or same
         if len({column.cells for column in same}) > 1:
             answers = [
-                (f"'{column.text}'", ",".join(
-                    f"{c.key(columns)}={name if c is column else headers.UNUSED}" for c in same
-                )) for column in same
-            ]  # fmt: skip
+                (f"'{column.text}'", ",".join(f"{c.key(columns)}={name if c is column else UNUSED}" for c in same))
+                for column in same
+            ]
             texts = ", ".join(f"'{column.text}'" for column in same)
             raise Question(place, f"which of {texts} is the number of {name}?", answers, choices)
-    if not counting and not nodes:
-        raise _no_ranks(columns, place, choices)
-    dropped = [
-        column for column in columns if column.name in ("ranks", "nodes") and column not in counting[:1] + nodes[:1]
-    ]
-    columns = [column for column in columns if column not in dropped]
-    for column in counting[:1] if nodes else ():
-        if len({*column.cells}) == 1 < len({*nodes[0].cells}) and not column.header.by_user:
-            key = column.key(columns)
-            answers = [("of each node", f"{key}=ranks_per_node"), ("of all nodes", f"{key}=ranks")]
-            text = f"'{column.text}' is {column.cells[0]} at each number of nodes: of each node, or of all?"
-            raise Question(place, text, answers, choices)
-    for column in counting[:1]:
-        ids = [cell.strip() for cell in column.cells]
-        if sorted(ids) == [str(number) for number in range(len(ids))] and not column.header.by_user and len(ids) > 1:
-            key = column.key(columns)
-            answers = [("how many", f"{key}=ranks"), ("which device", f"{key}={headers.UNUSED}")]
-            raise Question(place, f"'{column.text}' counts from 0: how many ranks, or which device?", answers, choices)
-    return _numbered(columns)
+        columns = [column for column in columns if column.name != name or column is same[0]]
+    named = {column.name: column for column in columns}
+    if "ranks" in named and not named["ranks"].header.by_user:
+        _ask_count(named["ranks"], named.get("nodes"), named["ranks"].key(columns), place, choices)
+    return [numbered for column in columns for numbered in _numbered(column, columns)]
+
+
+def _ask_count(ranks: Column, nodes: Column | None, key: str, place: str, choices: Choices) -> None:
+    """Raise Question if a count may be of each node, or is of numbers from 0, as those of devices."""
+    if nodes and len({*ranks.cells}) == 1 < len({*nodes.cells}):
+        text = f"'{ranks.text}' is {ranks.cells[0]} at each number of nodes: of each node, or of all?"
+        answers = [("of each node", f"{key}=ranks_per_node"), ("of all nodes", f"{key}=ranks")]
+        raise Question(place, text, answers, choices)
+    if len(ranks.cells) > 1 and sorted(ranks.cells) == [str(number) for number in range(len(ranks.cells))]:
+        text = f"'{ranks.text}' counts from 0: how many ranks, or which device?"
+        raise Question(place, text, [("how many", f"{key}=ranks"), ("which device", f"{key}={UNUSED}")], choices)
 
 
 def _checked(column: Column) -> Column:
@@ -120,54 +91,48 @@ def _checked(column: Column) -> Column:
         return column
     if _counts(column):
         return column.named({"gpu": "ranks", "machine": "nodes"}.get(column.name, column.name))
-    if column.name in headers.TEXT:
-        return column
-    text = not column.numeric and not column.text.lower().rstrip(")").endswith("s")
-    return column.named({"ranks": "gpu", "nodes": "machine"}.get(column.name, "") if text else "")
+    plural = column.numeric or column.text.lower().rstrip(")").endswith("s")  # numbers of devices, "0,1"
+    other = "" if plural else {"ranks": "gpu", "nodes": "machine"}.get(column.name, "")
+    return column if column.name in TEXT else column.named(other)
 
 
-def _numbered(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns with counts in words as numbers, and columns of nodes and devices that these state."""
-    result: list[Column] = []
-    for column in columns:
-        if column.name not in ("ranks", "nodes"):
-            result.append(column)
-            continue
-        sizes = [read(cell) or (read(_single(cell)) if column.header.by_user else None) for cell in column.cells]
-        name = column.name
-        counts = tuple(
-            cell if size is None else str((size.nodes or size.ranks) if name == "nodes" else size.ranks or cell)
-            for cell, size in zip(column.cells, sizes, strict=True)
-        )
-        result.append(Column(column.header, column.number, counts))
-        for other in ("nodes", "gpu") if name == "ranks" else ():  # if every cell states them too
-            cells = tuple(str(getattr(size, other)) for size in sizes if size and getattr(size, other))
-            if len(cells) == len(sizes) and all(one.name != other for one in columns):
-                result.append(Column(Header(column.text, other), column.number, cells))
+def _numbered(column: Column, columns: Sequence[Column]) -> list[Column]:
+    """Return a column with counts in words as numbers, and columns of nodes and devices that all its cells state."""
+    if column.name not in ("ranks", "nodes"):
+        return [column]
+    sizes = [read(cell) or read(_single(cell) if column.header.by_user else "") or Size() for cell in column.cells]
+    counts = [(size.nodes or size.ranks) if column.name == "nodes" else size.ranks for size in sizes]
+    cells = tuple(str(count or cell) for count, cell in zip(counts, column.cells, strict=True))
+    result = [Column(column.header, column.number, cells, column.why)]
+    for other in ("nodes", "gpu") if column.name == "ranks" else ():
+        texts = tuple(str(getattr(size, other)) for size in sizes if getattr(size, other))
+        if len(texts) == len(sizes) and all(one.name != other for one in columns):
+            result.append(Column(Header(column.text, other), column.number, texts))
     return result
 
 
 def _no_ranks(columns: Sequence[Column], place: str, choices: Choices) -> Question | NotATable:
     """Return what to raise for a table without numbers of ranks."""
-    unknown = [
-        c for c in columns if ((c.name == "" or c.text in ("n", "N")) and not c.header.why) or c.name == "condition"
-    ]
     measured = [column for column in columns if column.name in MEASURED]
-    whole = [
-        column for column in unknown if len({*column.cells}) > 1 and all(_single(cell) for cell in column.cells)
-        and (not column.numeric or column.name == "" or column.text in ("n", "N"))
-    ]  # fmt: skip
     text = f"no column of ranks ({', '.join(headers.EXAMPLES['ranks'])})"
-    across = []
+    answers = []
     for name in dict.fromkeys(column.name for column in measured):
         pattern, labels = pattern_of([column for column in measured if column.name == name])
-        across += [(pattern, name)] if labels and all(label.isdigit() for label in labels) else []
-    answers = [("across", f"{pattern}={assignable(name)}") for pattern, name in across]
-    answers = answers or [(f"'{column.text}'", f"{column.key(columns)}=ranks") for column in whole[:4]]
+        answers += [("across", f"{pattern}={assignable(name)}")] if all(map(str.isdigit, labels)) and labels else []
+    unknown = [
+        c for c in columns if c.name == "" or c.text in ("n", "N") or (c.name in ("condition", *TEXT) and not c.numeric)
+    ]  # fmt: skip
+    counting = [c for c in unknown if len({*c.cells}) > 1 and all(map(_in_words, c.cells))]
+    answers = answers or [(f"'{column.text}'", f"{column.key(columns)}=ranks") for column in counting[:4]]
     if answers and measured:
         return Question(place, f"{text}: is it one of these?", answers, choices)
     texts = ", ".join(f"'{column.text}'" for column in columns if column.text)
     return NotATable(f"{place}: {text}; its headers are {texts[:300]}")
+
+
+def _in_words(cell: str) -> bool:
+    """Return whether a cell may count: "8x V100", "Parallel 2"; but "8 x 4" may count anything."""
+    return bool(_single(cell) or (re.search(r"[^\W\dx×_]", cell) and read(cell)))
 
 
 def _single(cell: str) -> str:

@@ -7,33 +7,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 RANK = (
-    r"(?:[gtnhixd]pus?|gcds?|dcus?|ranks?|workers?|process(?:es)?|procs?|devices?|replicas?|accelerators?|cards?|chips?"
-    r"|learners?|trainers?|slots?|tasks?|executors?|pods?)"
+    r"(?:[abd-z]pus?|gcds?|ranks?|workers?|process(?:es)?|procs?|devices?|replicas?|accelerators?|cards?|chips?|tasks?)"
 )
-NODE = r"(?:nodes?|hosts?|machines?|servers?|instances?|vms?)"
+NODE = r"(?:nodes?|hosts?|machines?|servers?|instances?)"
 CORE = r"(?:cores?|threads?|cpus?)"
 _SECONDS = {
-    "us µs usec microseconds": 1e-6, "ms msec msecs millisecond milliseconds": 1e-3,
-    "s sec secs second seconds": 1.0, "min mins minute minutes m": 60.0, "h hr hrs hour hours": 3600.0,
-    "d day days": 86400.0,
+    "us µs μs": 1e-6, "ms msec milliseconds": 1e-3, "s sec secs second seconds": 1.0, "min mins minute minutes m": 60.0,
+    "h hr hrs hour hours": 3600.0, "d day days": 86400.0,
 }  # fmt: skip
 TIMES = {name: seconds for names, seconds in _SECONDS.items() for name in names.split()}
 TIME = f"(?:{'|'.join(sorted(TIMES, key=len, reverse=True))})"
 CLOCKS = {"m:ss": 1.0, "mm:ss": 1.0, "h:mm": 60.0, "hh:mm": 60.0}  # of "43:05": the factor to minutes and seconds
-SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "million": 1e6, "B": 1e9}
-_WORK = {
-    "images": "im(?:age|g)s?", "samples": "samples?|examples?|exs?", "tokens": "tok(?:en)?s?", "words": "words?",
-    "sequences": "seq(?:uence)?s?|sent(?:ence)?s?", "frames": "frames?", "epochs": "epochs?",
-    "steps": "steps?|its?|iter(?:ation)?s?|batch(?:es)?",
-}  # fmt: skip
-_ABBREVIATED = {
-    "fps": "frames", "ips": "images", "tps": "tokens", "qps": "queries", "wps": "words", "hz": "", "tgs": "tokens",
-    "mflops": "MFLOP", "gflops": "GFLOP", "tflops": "TFLOP", "pflops": "PFLOP",
-}  # fmt: skip
+SCALES = {"k": 1e3, "K": 1e3, "M": 1e6}
+_STEPS = "steps?|its?|iter(?:ation)?s?|batch(?:es)?"
+_WORK = {"images": "im(?:age|g)s?", "samples": "samples?|examples?", "tokens": "tok(?:en)?s?", "steps": _STEPS}
+_ABBREVIATED = {"fps": "frames", "ips": "images", "tps": "tokens", "qps": "queries"}
 _PER = r"\s*(?:/|\bper\b)\s*"
 _RATE = re.compile(
-    rf"(?:(?P<scale>k|K|M|million)(?: |(?=img|image|tok|sample)))?(?P<work>[A-Za-z][A-Za-z-]*)?{_PER}"
-    rf"(?P<time>(?i:{TIME}))(?:{_PER}(?P<per>(?i:{RANK}|{NODE}|{CORE})))?"
+    rf"(?:(?P<scale>(?-i:[kKM]))(?: |(?=im|tok|sample)))?(?P<work>[A-Za-z][A-Za-z-]*)?{_PER}"
+    rf"(?:(?P<first>{RANK}){_PER})?(?P<time>{TIME})(?:{_PER}(?P<per>{RANK}|{NODE}|{CORE}))?",
+    re.I,
 )
 Kind = Literal["time", "rate", "share", "ratio", "count", ""]
 
@@ -58,35 +51,31 @@ def read(text: str) -> Unit | None:
     low = text.lower()
     if not low or text in SCALES:
         return Unit("", SCALES.get(text, 1.0), text=text)
-    if low in ("%", "percent", "per cent", "pct"):
+    if low in ("%", "percent"):
         return Unit("share", 0.01, text=text)
-    if low in ("x", "×", "times", "fold"):
+    if low in ("x", "×", "times"):
         return Unit("ratio", text=text)
     if low in CLOCKS or low in ("h:mm:ss", "hh:mm:ss"):
         return Unit("time", CLOCKS.get(low, 1.0), text=text)
-    if match := re.fullmatch(rf"({TIME})(?:{_PER}(epoch|{_WORK['steps']}))?", low):
-        per = "" if not match[2] else "epoch" if match[2] == "epoch" else "step"
-        return Unit("time", TIMES[match[1]], per=per, text=text)
-    if match := re.fullmatch(rf"(\w+)(?:{_PER}({RANK}|{NODE}))?", low):
-        if match[1] in _ABBREVIATED:
-            per = "rank" if match[1] == "tgs" else _one(match[2] or "")
-            return Unit("rate", work=_ABBREVIATED[match[1]], per=per, text=text)
-        if re.fullmatch(f"{RANK}|{NODE}|{CORE}", low):
-            return Unit("count", text=text)
-    by_rank = re.sub(rf"(?i)^([a-z]+){_PER}({RANK}){_PER}({TIME})$", r"\1/\3/\2", text)
-    if match := _RATE.fullmatch(by_rank):
+    if match := re.fullmatch(rf"({TIME})(?:{_PER}(?:(epoch)|{_STEPS}))?", low):
+        return Unit("time", TIMES[match[1]], per=match[2] or ("step" if match[0] != match[1] else ""), text=text)
+    if re.fullmatch(f"{RANK}|{NODE}|{CORE}", low):
+        return Unit("count", text=text)
+    if match := re.fullmatch(rf"(?:({'|'.join(_ABBREVIATED)})|([kmgtp]flop)s)(?:{_PER}({RANK}|{NODE}))?", low):
+        return Unit("rate", work=_ABBREVIATED.get(match[1], work(match[2] or "")), per=_one(match[3]), text=text)
+    if match := _RATE.fullmatch(text):
         factor = SCALES.get(match["scale"] or "", 1.0) / TIMES[match["time"].lower()]
-        return Unit("rate", factor, work(match["work"] or ""), _one(match["per"] or ""), text)
+        return Unit("rate", factor, work(match["work"] or ""), _one(match["per"] or match["first"]), text)
     return None
 
 
 def work(counted: str) -> str:
     """Return the plain name of what a rate counts; as written if it has none."""
-    flop = re.fullmatch(r"(?i)([kmgtp]?)flops?", counted)
-    known = (name for name, pattern in _WORK.items() if re.fullmatch(pattern, counted, re.I))
-    return f"{flop[1].upper()}FLOP" if flop else next(known, counted)
+    if flop := re.fullmatch(r"(?i)([kmgtp]?)flops?", counted):
+        return f"{flop[1].upper()}FLOP"
+    return next((name for name, pattern in _WORK.items() if re.fullmatch(pattern, counted, re.I)), counted)
 
 
-def _one(per: str) -> str:
+def _one(per: str | None) -> str:
     """Return "rank" or "node" for the word of one; a rate of one core is that of one rank."""
     return "" if not per else "node" if re.fullmatch(NODE, per, re.I) else "rank"

@@ -88,7 +88,6 @@ ALLEGED = {
     "dle_bert.md": {"weak_or_strong"},  # called weak, and the global batch is 65536 at 1, 4 and 8 GPUs
     "dle_efficientnet.md": {"beyond_ideal"},  # 8 V100 17.6 times the img/s of one
     "dle_gnmt.md": {"weak_or_strong"},  # called strong, and each GPU keeps 128
-    "intern.md": {"copied_curves"},  # the first table's rates are a row of the second
     "llmfoundry.md": {"beyond_ideal"},  # 64 GPUs 2.44 times the tokens/s of 32, which are 16 % slower a GPU than 16
     "lora_grid.md": {"beyond_ideal"},  # 2.55 samples/s on 2 GPUs over 1.18 on one
     "nnunet.md": {"stated_speedup"},  # 6246.95 / 797.37 is 7.83, not 8.04; 220.83 / 27.48 is 8.04, not 7.83
@@ -167,11 +166,11 @@ CASES = {
         "1,,100,1; 2,,190,1.9; 4,32,360,3.6": (),  # a batch that is not given
         "1,64,100,1; 2,256,210,2.1": ("warning", None, "the batch of a rank: 64.0 and 256.0"),
     },
-    ("weak_or_strong", "GPUs,batch per GPU,images/s,Strong scaling"): {
+    ("weak_or_strong", "GPUs,batch per GPU,images/s,Strong scaling speedup"): {
         "1,64,100,1; 2,64,190,1.9; 4,64,360,3.6": ("warning", None),
         "1,64,100,1; 2,32,190,1.9; 4,16,360,3.6": (),
     },
-    ("weak_or_strong", "GPUs,batch per GPU,images/s,Weak scaling"): {
+    ("weak_or_strong", "GPUs,batch per GPU,images/s,Weak scaling speedup"): {
         "1,64,100,1; 2,64,190,1.9; 4,64,360,3.6": (),
         "1,64,100,1; 2,32,190,1.9; 4,16,360,3.6": ("warning", None),
     },

@@ -10,26 +10,15 @@ CURVE = {"ranks": [1, 2, 4], "images_per_s": [100, 190, 360], "speedup": [1, 1.9
 READ = [
     ("the rate of a rank", "GPUs,images/s per GPU,global batch\n1,100,32\n4,95,128\n", "",
      {"images_per_s": [100, 380], "batch_per_rank": [32, 32]}),
-    ("a rate by a speedup", "GPUs,throughput,speedup\n1,100,1\n2,95,1.9\n4,90,3.6\n", "",
-     {"images_per_s_per_rank": [100, 95, 90]}),
-    ("a rate by an efficiency", "GPUs,throughput,efficiency\n1,100,1\n2,95,.95\n4,90,.9\n", "",
-     {"images_per_s_per_rank": [100, 95, 90]}),
-    ("a rate by rate x step time", "GPUs,batch per GPU,img/s,s/step\n1,64,100,.64\n2,64,95,.67\n", "",
-     {"images_per_s_per_rank": [100, 95]}),
-    ("a batch by rate x step time", "GPUs,batch,total img/s,s/step\n1,64,100,.64\n2,64,200,.32\n", "",
-     {"global_batch": [64, 64]}),
     ("a batch that shrinks", "GPUs,batch,img/s\n1,128,100\n2,64,190\n4,32,360\n", "",
      {"batch_per_rank": [128, 64, 32]}),
     ("steps a second with a batch", "GPUs,batch per GPU,it/s\n1,32,3\n2,32,2.5\n", "", {"images_per_s": [96, 160]}),
-    ("steps that a speedup explains", "GPUs,s/step,speedup\n8,33.7,1\n16,17,1.98\n", "",
-     {"images_per_s": [1 / 33.7, 1 / 17], "work": ["steps"] * 2}),
     ("weak scaling of times", "GPUs,time (s)\n1,100\n2,103\n", "scaling=weak", {"scaling": ["weak"] * 2}),
     ("nodes and ranks per node", "Nodes,GPUs per node,img/s\n1,4,100\n2,4,190\n", "", {"ranks": [4, 8]}),
     ("bytes a second", "Workers,Throughput (MB/s)\n1,219\n2,345\n", "", {"work": ["MB"] * 2}),
     ("nodes alone", "Nodes,img/s\n1,100\n2,190\n", "", {"ranks": [1, 2]}),
     ("sizes in cells", "GPUs,img/s\n1x V100,100\n2 GPUs,190\n2 nodes x 4,700\n2x8xH100,1500\n", "",
      {"ranks": [1, 2, 8, 16]}),
-    ("counts in an unknown column", "Setup,time (s)\n1 GPU,60\n4 GPUs,17\n", "", {"ranks": [1, 4]}),
     ("a count that the user names", "Setup,time (s)\nSerial (1),60\nParallel 4,17\n", "Setup=ranks", {"ranks": [1, 4]}),
     ("the model of a device", "GPU,workers,img/s\nV100,1,100\nV100,2,190\n", "", {"gpu": ["V100"] * 2}),
     ("units in the cells", "GPUs,Throughput\n1,1.2k img/s\n2,2.3k img/s\n", "", {"images_per_s": [1200, 2300]}),
@@ -46,8 +35,6 @@ READ = [
      {"setting": ["FP32", "FP32", "FP16", "FP16"], "images_per_s": [100, 190, 200, 380]}),
     ("a curve for each unknown header", "GPUs,horovod,mirrored\n1,100,90\n2,190,150\n", "*=images_per_s",
      {"setting": ["horovod"] * 2 + ["mirrored"] * 2, "images_per_s": [100, 190, 90, 150]}),
-    ("a batch in a header is no batch", "GPUs,a bsz=8,b bsz=4\n1,100,90\n2,190,150\n", "*=images_per_s",
-     {"ranks": [1, 2] * 2, "images_per_s": [100, 190, 90, 150]}),
     ("ranks in a pattern", "Model,1 GPU tok/s,8 GPU tok/s\na,100,700\n", "* GPU tok/s=tokens_per_s",
      {"ranks": [1, 8], "images_per_s": [100, 700], "work": ["tokens"] * 2}),
     ("an unknown word that tells curves", "lang,np,time (s)\nc,1,10\nc,2,6\nf,1,9\nf,2,5\n", "",
@@ -82,31 +69,35 @@ def test_a_table_is_read(tmp_path, text, columns, expected):
 ASKED = [
     ("GPUs,img/s\n1,100\n2,95\n", "is 'img/s' the rate of one rank, or of the whole job?",
      ["img/s=images_per_s_per_rank", "img/s=images_per_s"]),
-    ("GPUs,tok/s\n1,100\n2,95\n", "", ["tok/s=tokens_per_s_per_rank", "tok/s=tokens_per_s"]),
+    ("GPUs,tok/s,speedup\n1,100,1\n2,95,1.9\n", "is 'tok/s' the rate",
+     ["tok/s=tokens_per_s_per_rank", "tok/s=tokens_per_s"]),
     ("ranks,images_per_s\n1,320\n2,615\n4,1.180\n", "is 1.180 1180, or 1.180?", ["decimal=,", "decimal=."]),
     ("tasks,elapsed\n1,43:05\n2,22:00\n", "minutes and seconds, or hours and minutes?",
      ["elapsed=wall_s m:ss", "elapsed=wall_s h:mm"]),
     ("GPUs,efficiency\n1,100%\n2,191%\n4,350%\n", "a speedup, or an efficiency?",
      ["efficiency=speedup", "efficiency=efficiency"]),
-    ("GPUs,speedup\n1,1\n2,0.98\n4,0.95\n", "what is 'speedup'", ["speedup=speedup", "speedup=efficiency"]),
-    ("GPUs,scaling\n1,1\n2,0.98\n", "an efficiency or a speedup?", ["scaling=efficiency", "scaling=speedup"]),
-    ("GPUs,per worker,total\n1,100,100\n2,95,190\n", "a time or a rate?", ["total=wall_s", "total=images_per_s"]),
+    ("GPUs,time,speedup\n1,9,1\n2,9.2,0.98\n4,9.5,0.95\n", "'speedup' is not above 1.05: what is it?",
+     ["speedup=speedup", "speedup=efficiency", "speedup=unused"]),
+    ("GPUs,scaling\n1,1\n2,0.98\n", "a speedup, or an efficiency?", ["scaling=speedup", "scaling=efficiency"]),
+    ("GPUs,Throughput\n1,1x\n2,1.9x\n", "is it one of these?", ["Throughput=speedup"]),
+    ("GPUs,tok/s,TFLOPS\n1,10,50\n2,19,90\n", "several columns are images_per_s", ["TFLOPS=unused", "tok/s=unused"]),
+    ("GPUs,Throughput,TFLOPS/GPU\n1,10,50\n2,19,45\n", "several columns are images_per_s",
+     ["TFLOPS/GPU=unused", "Throughput=unused"]),
     ("ranks,GPUs,img/s\n1,4,100\n2,8,190\n", "which of 'ranks', 'GPUs'",
      ["ranks=ranks,GPUs=unused", "ranks=unused,GPUs=ranks"]),
     ("nodes,gpus,img/s\n1,4,100\n2,4,190\n", "of each node, or of all?", ["gpus=ranks_per_node", "gpus=ranks"]),
     ("colour,img/s\n1,100\n2,190\n", "no column of ranks", ["colour=ranks"]),
+    ("Setup,time (s)\n1 GPU,60\n8x V100,9\n", "no column of ranks", ["Setup=ranks"]),
     ("GPUs,Latency\n1,60 s\n2,31 s\n", "is it one of these?",
      ["Latency=wall_s", "Latency=step_s", "Latency=epoch_s"]),
     ("GPUs,old time,new time\n1,10,9\n2,6,5\n", "several columns are wall_s: 'old time', 'new time'",
-     ["* time=wall_s", "old time=wall_s,new time=unused", "new time=wall_s,old time=unused"]),
+     ["* time=wall_s", "new time=unused", "old time=unused"]),
     ("GPUs,A (img/s),B (img/s)\n1,100,90\n2,98,88\n", "several columns are images_per_s",
-     ["* (img/s)=images_per_s", "A (img/s)=images_per_s,B (img/s)=unused", "B (img/s)=images_per_s,A (img/s)=unused",
-      "* (img/s)=images_per_s_per_rank", "A (img/s)=images_per_s_per_rank,B (img/s)=unused",
-      "B (img/s)=images_per_s_per_rank,A (img/s)=unused"]),
+     ["* (img/s)=images_per_s", "* (img/s)=images_per_s_per_rank", "B (img/s)=unused", "A (img/s)=unused"]),
     ("Model,1 GPU,2 GPUs\na,100,190\n", "what do the cells below the ranks say?",
      ["cells=images_per_s", "cells=images_per_s_per_rank", "cells=wall_s", "cells=speedup"]),
     ("GPUs,layers,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "no column distinguishes them",
-     ["rows=repeats", "rows=curves", "layers=setting"]),
+     ["rows=repeats", "layers=setting"]),
 ]  # fmt: skip
 
 
@@ -118,8 +109,13 @@ def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, ans
     assert first.startswith(f"{tmp_path / 't.csv'}, line 1: ")
     assert question in first
     assert [line.partition('COLUMNS="')[2].rstrip('"') for line in lines] == answers
-    for answer in answers if answers[-1] != "gpus=ranks" else answers[:1]:  # of 4 ranks each the rate is asked for
-        read(tmp_path, text, answer)
+    for answer in answers:
+        further = ""
+        try:
+            read(tmp_path, text, answer)
+        except TableError as asked:
+            further = str(asked)
+        assert question not in further
 
 
 @pytest.mark.parametrize(
@@ -127,7 +123,7 @@ def test_a_question_has_an_answer_for_each_reading(tmp_path, text, question, ans
     [
         (
             "a,b\n1,2\n",
-            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node); its headers are 'a', 'b'",
+            "no column of ranks (GPUs, workers, processes, or nodes and GPUs per node); its headers are 'a'",
         ),
         ("GPUs,comm,loss\n1,2,3\n2,3,4\n", "no column of a rate, a time, a speedup or an efficiency; its headers are"),
         ("nodes,comm (ms)\n1,2\n2,3\n", "no column of a rate, a time"),
@@ -161,15 +157,15 @@ def test_rows_that_are_left_out_are_named(tmp_path):
     where = f"{tmp_path / 't.csv'}"
     assert notes == (
         f"{where}, line 3: 3 cells, and 2 headers; the row is left out",
-        f"{where}, line 5: 'Total' is not a point; the row is left out",
         f"{where}, line 6: 1 cells, and 2 headers; the row is left out",
-        f"{where}, line 4, column 'ranks': 'x' is not measured",
-        f"{where}, line 7, column 'images_per_s': 'OOM' is not measured",
-        f"{where}: left out, without ranks or a measurement: lines 4, 7",
+        f"{where}, line 4, column 'ranks': 'x' is not a number",
+        f"{where}, line 5, column 'ranks': 'Total' is not a number",
+        f"{where}, line 7, column 'images_per_s': 'OOM' is not a number",
+        f"{where}: left out, without ranks or a measurement: lines 4, 5, 7",
     )
 
 
-def test_rows_alike_that_can_only_be_repeats_are_repeats_and_said_so(tmp_path):
+def test_rows_alike_one_below_the_other_are_repeats_and_a_note_says_so(tmp_path):
     (note,) = read(tmp_path, "GPUs,img/s\n1,100\n1,101\n2,190\n2,192\n").notes
     assert "lines 2, 3 have 1 ranks but other values" in note
     assert note.endswith("they are repeats here")
