@@ -74,7 +74,7 @@ class Logged:
         """Return the rows of the record that the run does not have."""
         epochs = wandb_runs.epoch_rows(record.epochs[self._epochs :])
         seconds = [row for row in wandb_runs.usage_rows(record.ranks) if row["usage/time_s"] > self._time_s]
-        return wandb_runs.step_rows(record) + epochs + seconds
+        return wandb_runs.round_rows(record) + wandb_runs.step_rows(record) + epochs + seconds
 
 
 def follow(folder: Path) -> int:

@@ -6,6 +6,7 @@ run was in progress.
 """
 
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,17 +14,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
+from statistics import harmonic_mean
 from typing import Any
 
 from train.config.schema import Tracking
-from train.record import files, predictions
+from train.record import files, predictions, rounds
+from train.record.disturbance import run_selection
 from train.record.record import PHASES, Epoch, RunRecord
 from train.record.summary import HasUsage, usage_by_second
 
 INIT_WITHIN_S = 30.0  # for the answer of a server
 _START_WITHIN_S = 300.0  # for wandb's own process, on busy cores
 MARKER_NAME, LIVE_NAME = "wandb-run-id", "wandb-live-id"
-AXES = ("timed/step", "epochs/epoch", "usage/time_s")  # the axes of the rows with the same prefix
+AXES = ("rounds/round", "timed/step", "epochs/epoch", "usage/time_s")  # the axes of the rows with the same prefix
 
 Row = dict[str, Any]
 
@@ -85,6 +88,7 @@ def begin(wandb: Any, name: RunName, run_folder: Path, tracking: Tracking, mode:
     )
     for axis in AXES:
         run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
+        run.define_metric(axis, hidden=True)  # else it has a chart of itself over itself
     return run
 
 
@@ -201,6 +205,24 @@ def step_rows(record: RunRecord) -> list[Row]:
     ]
 
 
+def round_rows(record: RunRecord) -> list[Row]:
+    """Return a row a round: images/s of each arm, and 1 if the round counts, 0 if others disturbed it."""
+    if not record.config.get("rounds"):
+        return []
+    counting, names = run_selection(record).counting, _arm_names(record)
+    return [
+        {"rounds/round": number, "rounds/counts": int(number in counting)}
+        | {f"rounds/images_per_s_{names[arm]}": rate for arm, rate in rates.items()}
+        for number, rates in enumerate(rounds.run_rates(record))
+    ]
+
+
+def _arm_names(record: RunRecord) -> list[str]:
+    """Return the name of each arm as W&B's queries allow it: letters, digits and _."""
+    labels = rounds.labels(record.config)
+    return [re.sub(r"\W+", "_", labels[arm["name"]]) for arm in record.config["rounds"]]
+
+
 def epoch_rows(epochs: Sequence[Epoch]) -> list[Row]:
     """Return a row an epoch: losses, accuracies (fractions), durations in s."""
     return [_filled({f"epochs/{key}": value for key, value in asdict(epoch).items()}) for epoch in epochs]
@@ -220,7 +242,16 @@ def summary(record: RunRecord) -> dict[str, Any]:
     facts: dict[str, Any] = {"status": record.status, "started_at": record.started_at, "job_s": record.job_s}
     if record.failure:
         facts["failure"] = record.failure.reason
-    return record.summary | phases([rank.phases_s for rank in record.ranks]) | facts
+    return record.summary | _rates(record) | phases([rank.phases_s for rank in record.ranks]) | facts
+
+
+def _rates(record: RunRecord) -> dict[str, float]:
+    """Return images/s of each arm of a launch in rounds, the harmonic mean over the rounds that count."""
+    if not record.config.get("rounds"):
+        return {}
+    measured, names = rounds.counting_rates(record), _arm_names(record)
+    by_arm = {name: [rates[arm] for rates in measured if arm in rates] for arm, name in enumerate(names)}
+    return {f"images_per_s_{name}": harmonic_mean(rates) for name, rates in by_arm.items() if rates}
 
 
 def phases(by_rank: Sequence[dict[str, float]]) -> dict[str, float]:

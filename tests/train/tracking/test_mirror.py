@@ -80,6 +80,15 @@ def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(mirr
 
 
 @pytest.mark.slow
+def test_rows_are_drawn_over_their_axis_and_no_axis_over_itself(mirrored):
+    metrics = {message.metric.name or message.metric.glob_name: message.metric
+               for message in mirrored[2] if message.WhichOneof("record_type") == "metric"}  # fmt: skip
+    for axis in ("rounds/round", "timed/step", "epochs/epoch", "usage/time_s"):
+        assert metrics[f"{axis.partition('/')[0]}/*"].step_metric == axis
+        assert metrics[axis].options.hidden
+
+
+@pytest.mark.slow
 def test_summary_holds_status_phases_and_the_summary_of_the_record(mirrored):
     final = summary_in(mirrored[2])
     expected = {"images_per_s": 42.5, "status": "complete", "started_at": "2026-11-20T10:00:00+00:00", "job_s": 12.5}

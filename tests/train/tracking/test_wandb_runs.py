@@ -1,5 +1,6 @@
 import pytest
 
+from tests.helpers.run_records import disturb, make_rounds
 from tests.helpers.wandb_runs import rank, run_record, save_record
 from train.record.record import Usage, load
 from train.tracking import wandb_runs
@@ -23,6 +24,21 @@ def test_times_are_those_of_the_last_steps_and_unknown_values_have_no_column(tim
     assert [row["timed/step"] for row in result] == list(range(len(rows)))
     assert [(row.get("timed/step_time_s"), row.get("timed/loss")) for row in result] == rows
     assert not any(None in row.values() for row in result)
+
+
+def test_a_launch_in_rounds_has_images_per_s_of_each_arm_in_each_round():
+    """8 images a rank: 8 / 0.5 s on one node; 16 / 0.8 s, then 16 / 1 s on two, and 16 / 0.5 s without allreduce."""
+    record = disturb(make_rounds([(0.5, 0.8, 0.5), (0.5, 1.0, 0.5)]), {1: 0.4})
+    arms = ("1_node", "2_nodes", "2_nodes_without_allreduce")
+    rows = [[row[f"rounds/images_per_s_{arm}"] for arm in arms] for row in wandb_runs.round_rows(record)]
+    assert rows == [pytest.approx([16, 20, 32]), pytest.approx([16, 16, 32])]
+    assert [(row["rounds/round"], row["rounds/counts"]) for row in wandb_runs.round_rows(record)] == [(0, 1), (1, 0)]
+    of_rounds_that_count = {name: wandb_runs.summary(record)[f"images_per_s_{name}"] for name in arms}
+    assert of_rounds_that_count == pytest.approx(dict(zip(arms, (16, 20, 32), strict=True)))
+
+
+def test_a_launch_without_rounds_has_no_rows_of_them():
+    assert wandb_runs.round_rows(run_record()) == []
 
 
 def test_use_is_the_mean_over_ranks_second_by_second():
