@@ -79,33 +79,21 @@ def n_range(counts: Iterable[int]) -> str:
     return f"n={high}" if low == high else f"n={low} to {high}"
 
 
-def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
+def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False) -> str:
     """Return a note below a figure: the machines of the local points, and how to read them; "" without any.
 
-    scaling: the figure shows times or rates, which shared cores distort. They do not change accuracies.
+    scaling: the figure shows times or rates, which shared cores distort. They do not change accuracies. stacked: it
+    shows bars, without intervals.
     """
     if local.empty:
         return ""
-    within = ""
-    counts = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
-    in_rounds = local[local["round"].notna()]
-    if len(in_rounds):
-        is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
-        within = (
-            " between rounds (repeatability), not between launches" if is_single_launch else between_launches(local)
-        )
-    remarks = [f"bars: 95 % interval{within}"]
-    if counts["record"].nunique().min() < intervals.MIN_VALUES:
-        remarks.append(f"none where n < {intervals.MIN_VALUES}")
-    if len(in_rounds):
-        remarks.append("dots: rounds")
-    if scaling and local["cores_shared"].any():
-        remarks.append("hollow, hatched: shared cores, not valid as a scaling result")
-    elif scaling and controls.invalid(local).any():
-        remarks.append("hollow, hatched: not valid as a scaling result")
+    remarks = [] if stacked else _interval_remarks(local)
+    if scaling and controls.invalid(local).any():
+        shared = "shared cores, " * bool(local["cores_shared"].any())
+        remarks.append(f"{'hatched' if stacked else 'hollow'}: {shared}not valid as a scaling result")
     if local["backend"].isin(recorded_config.ASYNCHRONOUS).any():
         remarks.append("asynchronous: not synchronous SGD")
-    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(remarks)]
+    lines = ["local: " + "; ".join(local["machine"].unique()), *filter(None, ["; ".join(remarks)])]
     lines += [text] if scaling and (text := rounds_left_out(local)) else []
     lines += assumptions(local)
     if emulated := controls.control_note(local, name):
@@ -113,6 +101,23 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
+
+
+def _interval_remarks(local: pd.DataFrame) -> list[str]:
+    """Return what the intervals and dots of a figure are, and which points have none."""
+    in_rounds = local[local["round"].notna()]
+    alone = local[~local["record"].isin(in_rounds["record"])]
+    within = ""
+    if len(in_rounds):
+        is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
+        within = (
+            " between rounds (repeatability), not between launches" if is_single_launch else between_launches(local)
+        )
+    remarks = [f"bars: 95 % interval{within}"]
+    points = alone.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
+    if len(alone) and points["record"].nunique().min() < intervals.MIN_VALUES:
+        remarks.append(f"none of fewer than {intervals.MIN_VALUES} launches" + " of one point" * bool(len(in_rounds)))
+    return remarks + ["dots: rounds"] * bool(len(in_rounds))
 
 
 def between_launches(local: pd.DataFrame) -> str:

@@ -37,16 +37,10 @@ Written by `python -m benchmarks.results_page` from records. Brackets hold 95 % 
 
 
 def table(local: pd.DataFrame) -> str:
-    """Return the results of one experiment as a table in Markdown: its speedups over nodes, else all its points."""
-    if speedups := summary.speedup_rows(local):
-        first, second, *rows = speedups
-        headers = [
-            " ".join(filter(None, both)).replace("- ", "").replace("effi ", "effi")
-            for both in zip(first, second, strict=True)
-        ]
-        return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
-    rows = summary.rows(local).fillna("")
-    rows.columns = [str(name).replace("\n", " ") for name in rows.columns]
+    """Return the results of one experiment as a table in Markdown: its speedups over nodes, or else all its points."""
+    speedups = summary.speedup_rows(local)
+    rows = summary.rows(local).fillna("") if speedups.empty else speedups
+    rows.columns = [str(name).replace("-\n", "").replace("\n", " ") for name in rows.columns]
     return tabulate(rows, headers="keys", tablefmt="github", showindex=False, disable_numparse=True)
 
 

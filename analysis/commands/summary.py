@@ -11,8 +11,8 @@ import pandas as pd
 
 from analysis import TableError, documents, labels
 from analysis.commands import arguments
-from analysis.diagnose.split import largest_loss, split_curves
-from analysis.diagnose.text import largest_loss_line
+from analysis.diagnose.split import split_curves
+from analysis.diagnose.text import largest_losses
 from analysis.documents import Document, about
 from analysis.experiments import allreduce, arms, equivalence, summary
 from analysis.experiments.arms import Contest, RankedContest
@@ -45,44 +45,32 @@ def run_summary(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(documents.text(summary.as_json(rows)))
     else:
-        brief = summary.speedup_rows(rows) if options.brief else []
-        lines = _brief(options.experiment, study, rows, brief) if brief else _sections(options.experiment, rows)
+        speedups = summary.speedup_rows(rows) if options.brief else pd.DataFrame()
+        experiment = options.experiment
+        lines = _sections(experiment, rows) if speedups.empty else _brief(experiment, study, rows, speedups)
         print("\n".join(lines))
     if options.draw:
         _draw(options, rows, study)
     return 0
 
 
-def _brief(experiment: str, study: Study, rows: pd.DataFrame, table: list[list[str]]) -> list[str]:
+def _brief(experiment: str, study: Study, rows: pd.DataFrame, speedups: pd.DataFrame) -> list[str]:
     """Return the lines to print about the speedups of an experiment over its nodes, and its largest losses."""
-    first, second, *speedups = table
-    headers = [f"{upper}\n{lower}".strip() for upper, lower in zip(first, second, strict=True)]
     what = (
         f"in brackets: the 95 % interval, for the variation{labels.between_launches(rows)} (another hour or day may "
         "differ by more), or only between rounds of one launch (repeatability: launches may differ by more); another "
         "launch: where its speedup is expected"
     )
     lines = documents.wrapped([f"{experiment} on {'; '.join(rows['machine'].unique())}", what, ""])
-    lines.append(
-        documents.folded_table(
-            pd.DataFrame(speedups, columns=headers).replace("", None).dropna(axis=1, how="all").fillna("")
-        )
-    )
+    lines.append(documents.folded_table(speedups))
     if left_out := labels.rounds_left_out(rows):
         lines += ["", *documents.wrapped([left_out])]
     if emulated := controls.control_note(rows, labels.name):
         lines += ["", *documents.wrapped([emulated])]
-    if losses := _largest_losses(study, rows):
+    if losses := largest_losses(split_curves(rows, study.records)):
         losses = [f"largest loss (what to try first: make diagnose EXPERIMENT={experiment})", *losses]
         lines += ["", *documents.wrapped(losses)]
     return [*lines, "", f"all numbers: make summary EXPERIMENT={experiment}, or the page of make report"]
-
-
-def _largest_losses(study: Study, rows: pd.DataFrame) -> list[str]:
-    """Return a line for each curve whose largest point has a loss that is certainly the largest."""
-    largest = [(curve, points[-1]) for curve, points in split_curves(rows, study.records)]
-    lines = [largest_loss_line(curve, point, largest_loss(point)) for curve, point in largest]
-    return [line for line in lines if line]
 
 
 def _sections(experiment: str, rows: pd.DataFrame) -> list[str]:

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
-from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split
+from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
@@ -62,12 +62,15 @@ def _title(curve: CurveTimes) -> str:
     return ", ".join(filter(None, (labels.name(curve.model), curve.series)))
 
 
-def largest_loss_line(curve: CurveTimes, split: Split, loss: LargestLoss) -> str:
-    """Return the largest loss of a point, with its share of a step, in a line; "" if none is certain."""
-    if loss.part is None:
-        return ""
-    share = split.share(loss.part).over(0.01).text(".0f")
-    return f"{_title(curve)} on {counted(split.point.nodes, 'node')}: {NAMES[loss.part]}, {share} % of a step"
+def largest_losses(split_curves: Iterable[tuple[CurveTimes, Sequence[Split]]]) -> list[str]:
+    """Return a line for each curve whose largest point has a loss that is certainly the largest, with its share."""
+    lines = []
+    for curve, (*_, split) in split_curves:
+        if (part := largest_loss(split).part) is not None:
+            share = split.share(part).over(0.01).text(".0f")
+            nodes = counted(split.point.nodes, "node")
+            lines.append(f"{_title(curve)} on {nodes}: {NAMES[part]}, {share} % of a step")
+    return lines
 
 
 def table(splits: Sequence[Split]) -> str:

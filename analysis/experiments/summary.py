@@ -9,11 +9,12 @@ import pandas as pd
 from msgspec import UNSET, UnsetType
 
 from analysis import labels, speedups
-from analysis.documents import Document, NumberField, about
+from analysis.documents import Document, NumberField, about, counted
 from analysis.experiments import allreduce, arms, final_values, point_bounds, point_energy
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.stats import Number, repeats, significant, unknown
 from analysis.stats.repeats import singles
+from analysis.table import controls
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
 from train.record import recorded_config
@@ -248,12 +249,44 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     return row | {"note": _remarks(point.runs)}
 
 
-def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
-    """Return the speedups of the curves in rounds over the nodes of an experiment, as the lines of a narrow table.
+def sentences(local: pd.DataFrame) -> list[str]:
+    """Return what one experiment shows: a sentence for each pair of arms, or else for the largest point of each series.
 
-    Two lines are the header. The others, one for each model and number of nodes: model, nodes (the fewest and these),
-    images/s on both, the speedup with its 95 % interval, the variation that it allows for, the efficiency, the speedup
-    without allreduce, and the range in which the speedup of another launch is expected. Empty without such curves.
+    Such a point has a speedup over the smallest, or the accuracy after the last epoch. Empty if there is neither.
+    """
+    if not local["quantity"].eq("images_per_s").any():
+        return []
+    if arms.compared(local):
+        medians = [(ratio.label[0], repeats.median(ratio.launches)) for ratio in arms.ratios(local)]
+        return [f"{label}: {median.text('.2f')} of the throughput." for label, median in medians]
+    largest = {(point.runs["model"].iloc[0], point.runs["series"].iloc[0]): point
+               for point in points(local) if _is_measured(point)}  # fmt: skip
+    return [sentence for point in largest.values() if (sentence := _sentence(point))]
+
+
+def _sentence(point: Point) -> str:
+    """Return what a point shows, in a sentence; "" if it has neither an accuracy nor a speedup over a smaller one."""
+    first = point.runs.iloc[0]
+    title = ", ".join(filter(None, (labels.name(first["model"]), point.series)))
+    size = counted(int(first["nodes"]), "node") if first["axis"] == "nodes" else counted(int(first["ranks"]), "rank")
+    speedup, why = point.numbers.get("speedup_throughput"), controls.why_invalid(point.runs).iloc[0]
+    for quantity, header in _FINAL.items():
+        if quantity in point.numbers:
+            return f"{title} on {size} ends with a {header.replace(chr(10), ' ')} of {point.numbers[quantity].text()}."
+    if speedup is None or speedup.value == 1:
+        return ""
+    efficiency = point.numbers["efficiency_throughput"].value
+    valid = f"; not valid as a scaling result ({why})" if why else ""
+    times = f"{speedup.text('.2f')} times as fast as on the smallest point"
+    return f"{title} on {size} is {times}, {100 * efficiency:.0f} % of the ideal{valid}."
+
+
+def speedup_rows(local: pd.DataFrame) -> pd.DataFrame:
+    """Return the speedups of the curves in rounds over the nodes of an experiment, for a narrow table.
+
+    One row for each model and number of nodes: model, nodes (the fewest and these), images/s on both, the speedup with
+    its 95 % interval, the variation that it allows for, the efficiency, the speedup without allreduce, and the range in
+    which the speedup of another launch is expected. Columns without a value are left out.
     """
     rows = []
     in_rounds = [point for point in points(local) if point.rounds and point.runs["axis"].iloc[0] == "nodes"]
@@ -263,24 +296,20 @@ def speedup_rows(local: pd.DataFrame) -> list[list[str]]:
         if _nodes(point) == _nodes(smallest):
             continue
         speedup, ends = point.numbers["speedup_throughput"], (smallest, point)
-        controls = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)]
+        control, another = [p for p in in_rounds if not _is_measured(p) and _is_control_of(p, point)], speedup.another
         rows.append(
-            [
-                labels.name(point.runs["model"].iloc[0]),
-                " to ".join(str(_nodes(end)) for end in ends),
-                " to ".join(significant(end.numbers["images_per_s"].value, ".3g") for end in ends),
-                speedup.text(".2f"),
-                speedup.variation.removeprefix("between "),
-                f"{point.numbers['efficiency_throughput'].value:.2f}",
-                f"{controls[0].numbers['speedup_throughput'].value:.2f}" if controls else "",
-                "" if math.isnan(speedup.another[0]) else "{:.2f} to {:.2f}".format(*speedup.another),
-            ]
+            {
+                "model": labels.name(point.runs["model"].iloc[0]),
+                "nodes": " to ".join(str(_nodes(end)) for end in ends),
+                "images/s": " to ".join(significant(end.numbers["images_per_s"].value, ".3g") for end in ends),
+                "speedup": speedup.text(".2f"),
+                "variation\nbetween": speedup.variation.removeprefix("between "),
+                "effi-\nciency": f"{point.numbers['efficiency_throughput'].value:.2f}",
+                "without\nallreduce": f"{control[0].numbers['speedup_throughput'].value:.2f}" if control else "",
+                "another\nlaunch": "" if math.isnan(another[0]) else "{:.2f} to {:.2f}".format(*another),
+            }
         )
-    header = [
-        ["", "", "", "", "variation", "effi-", "without", "another"],
-        ["model", "nodes", "images/s", "speedup", "between", "ciency", "allreduce", "launch"],
-    ]
-    return [*header, *rows] if rows else []
+    return pd.DataFrame(rows).replace("", None).dropna(axis=1, how="all").fillna("")
 
 
 def _is_measured(point: Point) -> bool:

@@ -29,8 +29,8 @@ CAPTIONS = Path(__file__).with_name("captions.toml")
 
 
 @functools.cache
-def captions() -> dict[str, dict[str, str]]:
-    """Return the texts of all figures, by id, and of all kinds of figures of experiments: `shows` and `caption`."""
+def captions() -> dict[str, dict[str, Any]]:
+    """Return the texts of all figures, by id, and of all kinds of figures of experiments."""
     return tomllib.loads(CAPTIONS.read_text())
 
 
@@ -41,6 +41,17 @@ class Points:
     published: pd.DataFrame
     local: pd.DataFrame
     records: Mapping[str, RunRecord] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Return whether there is no row."""
+        return self.published.empty and self.local.empty
+
+    @property
+    def several(self) -> bool:
+        """Return whether there are local points, or several published values that can be compared."""
+        values = self.published.groupby("quantity")["value"].nunique()
+        return not self.local.empty or bool(values.gt(1).any())
 
 
 Draw = Callable[[Points], "Figure"]
@@ -75,16 +86,20 @@ class Entry:
     texts: str = ""
 
     @property
-    def shows(self) -> str:
-        """A line on what the figure shows; for a figure of an experiment after its name."""
-        shows = captions()[self.texts or self.id]["shows"]
-        return f"{self.local['experiment']}: {shows}" if self.texts and self.local else shows
+    def title(self) -> str:
+        """A line on what the figure shows."""
+        return str(captions()[self.texts or self.id]["shows"])
 
     @property
-    def caption(self) -> str:
-        """The caption: paragraphs, with an empty line between them."""
-        paragraphs = captions()[self.texts or self.id]["caption"].split("\n\n")
-        return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    def shows(self) -> str:
+        """The title; of a figure of an experiment after its name."""
+        return f"{self.local['experiment']}: {self.title}" if self.texts and self.local else self.title
+
+    def caption(self, local: pd.DataFrame) -> str:
+        """Return the caption, with what holds for the figure of these local rows alone."""
+        texts = captions()[self.texts or self.id]
+        more = [sentence for name, sentence in texts.get("if", {}).items() if _has(local, name)]
+        return " ".join(" ".join([texts["caption"], *more]).split())
 
     @property
     def report(self) -> str:
@@ -96,6 +111,11 @@ class Entry:
         local = select(study.local, self.local and {"kind": "measured", **self.local})
         paths = local["record"].unique() if self.reads_records else ()
         return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
+
+
+def _has(local: pd.DataFrame, name: str) -> bool:
+    """Return whether a quantity or a kind of this name is in a local table, or a value in a column of this name."""
+    return name in {*local["quantity"], *local["kind"]} or (name in local and bool(local[name].notna().any()))
 
 
 def select(table: pd.DataFrame, where: Selection | None) -> pd.DataFrame:

@@ -50,7 +50,8 @@ def _diagnosis(points: Points) -> Figure:
         _arms(axes, comparison)
     for nth, (axes, (curve, at)) in enumerate(zip(pairs[len(compared) :], alone, strict=False), 1):
         _points(axes, curve, at, "nodes" if nth == len(alone) else "")
-    return plots.legend(fig, _note(points.local), columns=2)
+    shown = [number for _, at in by_curve for split in at for number in (split.measured, split.efficiency)]
+    return plots.legend(fig, _note(points.local, shown), columns=2)
 
 
 Pair = tuple["Axes", "Axes"]
@@ -99,9 +100,10 @@ def _title(curve: CurveTimes, largest: Split) -> str:
     return textwrap.fill(", ".join(part for part in parts if part), 60)
 
 
-def _note(local: pd.DataFrame) -> str:
-    unit = "rounds of these launches" if local["round"].notna().any() else "repeats"
-    return plots.wrapped("local: " + "; ".join(local["machine"].unique()), f"bars: 95 % interval over {unit}")
+def _note(local: pd.DataFrame, shown: Sequence[Number]) -> str:
+    variations = sorted({number.variation for number in shown} - {""})
+    bars = [f"bars: 95 % interval {' or '.join(variations)}"] if variations else []
+    return plots.wrapped("local: " + "; ".join(local["machine"].unique()), *bars)
 
 
 def _stack(axes: Axes, points: list[Split]) -> None:

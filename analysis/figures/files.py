@@ -1,7 +1,9 @@
 """Figures and captions as files: PDF, PNG and SVG. The same input gives the same bytes."""
 
 import base64
+import functools
 import gc
+import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -15,22 +17,35 @@ from matplotlib.figure import Figure
 from analysis.documents import counted, csv_text
 from analysis.figures import Entry, Points, plots
 from analysis.study import Study
-from train.record import affinity
+from train.record import affinity, files
+from train.record.kit import ROOT
 
-# Without the day and the version of Matplotlib.
-_METADATA = {
-    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-    "svg": {"Date": None},
-    "png": {"Software": None},
-}
-FORMATS = tuple(_METADATA)
+FORMATS = ("pdf", "svg", "png")
+_CODE = (ROOT / "analysis", ROOT / "train/record")
+_DRAWS = (".py", ".toml", ".csv", ".mplstyle")
 # A tenth larger than the default, in a quarter of the time.
 _SAVE_OPTIONS: Mapping[str, dict] = {"png": {"pil_kwargs": {"compress_level": 2}}}
 
 
+@functools.cache
+def code_digest() -> str:
+    """Return the first digits of one SHA-256 over what figures are made with: the code, and its tables."""
+    paths = sorted(path for folder in _CODE for path in folder.rglob("*") if path.suffix in _DRAWS)
+    return files.source_digest({str(path.relative_to(ROOT)): files.digest(path) for path in paths})[: files.DIGITS]
+
+
+def _metadata() -> dict[str, dict[str, str | None]]:
+    """Return the metadata of each format, without the day and the version of Matplotlib. A PNG says what drew it."""
+    return {
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+        "svg": {"Date": None},
+        "png": {"Software": None, "Source": f"code {code_digest()}"},
+    }
+
+
 def caption(entry: Entry, points: Points) -> str:
     """Return the caption in Markdown, with machine and days of the local points."""
-    text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption}"]
+    text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption(points.local)}"]
     if not points.local.empty:
         runs = points.local.drop_duplicates("record")
         days = sorted({started[:10] for started in runs["started_at"]})
@@ -48,7 +63,7 @@ def save(id: str, draw: Callable[[], Figure], folder: Path, formats: Sequence[st
             drawn.set_layout_engine(None)
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in formats:
-            drawn.savefig(folder / f"{id}.{suffix}", metadata=_METADATA[suffix], **_SAVE_OPTIONS.get(suffix, {}))
+            drawn.savefig(folder / f"{id}.{suffix}", metadata=_metadata()[suffix], **_SAVE_OPTIONS.get(suffix, {}))
 
 
 Report = Callable[[str], None]
@@ -112,9 +127,9 @@ def data_text(points: Points) -> str:
 
 
 def data_link(points: Points) -> str:
-    """Return the CSV as a data URI, which a page can hold; "" without a row."""
-    content = data_text(points)
-    return f"data:text/csv;base64,{base64.b64encode(content.encode()).decode()}" if content else ""
+    """Return the CSV, compressed by gzip, as a data URI, which a page can hold; "" without a row."""
+    content = gzip.compress(data_text(points).encode(), mtime=0)
+    return "" if points.empty else f"data:application/gzip;base64,{base64.b64encode(content).decode()}"
 
 
 def write_data(entries: Iterable[Entry], study: Study, folder: Path) -> None:

@@ -3,60 +3,50 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis.figures import plots
-from analysis.history import Key, Quantity, Row, Session, Values, changed, launch_mean, text
+from analysis.history import Key, Row, Session, Values, changed, launch_mean, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-_GAP = 0.12  # between the marks of two points of one session
+_SPREAD, _GAP = 0.7, 0.25  # of the marks of one session: in all, and at most between two
 _VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
-_LABEL = 24  # characters that fit next to a panel
-_PAIRS: tuple[tuple[Quantity, Quantity], ...] = (
-    ("images_per_s", "speedup"), ("wall_s", "job_s"), ("allreduce_s", "bus_bandwidth_bytes_per_s"),
-)  # fmt: skip
 
 RowAndValues = tuple[Row, Values]
 Marks = dict[str, str]  # name of a point -> its marker
 
 
 def draw(history: Sequence[Session], rows: Sequence[Row], values: Mapping[Key, Values], within: float) -> Figure:
-    """Return a figure of each quantity of each point over the sessions, relative to the sessions before the newest one.
+    """Return a figure of the throughput of each point over the sessions, a panel a model; of allreduce, its bandwidth.
 
     1 is the mean of the sessions with which the newest one is compared: those before it with the same provenance.
-    Two rows a model: images/s and speedup; wall time and job time, which are larger if a machine is slower.
     Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none for one launch.
     The colour of the last mark is its verdict. Band: within the tolerance.
     Vertical lines: the provenance changed (commit, driver, image, versions, kernel).
     """
-    lines = _lines([row.change.key for row in rows])
-    labels = dict.fromkeys(row.change.key.point for row in rows)
-    marks = {label: plots.nth_marker(nth) for nth, label in enumerate(labels)}
-    figure, panels = plots.canvas(len(lines), 2, height_mm=26 + 44 * len(lines), sharex=True)
-    for nth, (subject, pair) in enumerate(lines):
-        for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
-            keys = {key for key in values if (text.subject(key), key.quantity) == (subject, quantity)}
-            pairs = [(row, values[row.change.key]) for row in rows if row.change.key in keys]
-            _panel(axes, history, pairs, within, marks)
-            axes.set_ylabel(textwrap.fill(f"{text.DISPLAY[quantity][0]}, over before", _LABEL))
-        panels[2 * nth].set_title(subject, loc="left")
+    quantity = next(quantity for quantity in text.DISPLAY if any(row.change.key.quantity == quantity for row in rows))
+    rows = [row for row in rows if row.change.key.quantity == quantity]
+    marks = {point: plots.nth_marker(nth) for nth, point in enumerate(dict.fromkeys(r.change.key.point for r in rows))}
+    subjects = list(dict.fromkeys(text.subject(row.change.key) for row in rows))
+    columns = min(2, len(subjects))
+    figure, panels = plots.canvas(-(-len(subjects) // columns), columns, 26 + 22 * len(subjects), sharey=True)
+    for nth, (axes, subject) in enumerate(itertools.zip_longest(panels, subjects)):
+        axes.set_visible(subject is not None)
+        pairs = [(row, values[row.change.key]) for row in rows if text.subject(row.change.key) == subject]
+        _panel(axes, history, pairs, within, marks)
+        axes.set_title(subject, loc="left")
+        axes.tick_params(labelbottom=nth + columns >= len(subjects))
+    for axes in panels[::columns]:
+        axes.set_ylabel(f"{text.DISPLAY[quantity][0]}, over before")
     return plots.legend(figure, _note(history, within), columns=2)
-
-
-def _lines(keys: Sequence[Key]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
-    """Return the rows of the figure: the subject, and its two quantities."""
-    measured = dict.fromkeys((text.subject(key), key.quantity) for key in keys)
-    subjects = dict.fromkeys(subject for subject, _ in measured)
-    return [(name, pair) for name in subjects for pair in _PAIRS if any((name, q) in measured for q in pair)]
 
 
 def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues], within: float, marks: Marks) -> None:
@@ -65,10 +55,9 @@ def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues]
     position = {session.number: x for x, session in enumerate(history)}
     for number in _changed(history):
         axes.axvline(position[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
+    gap = min(_GAP, _SPREAD / max(1, len(pairs)))
     for nth, (row, values) in enumerate(pairs):
-        _point(axes, row, values, position, (nth - (len(pairs) - 1) / 2) * _GAP, marks[row.change.key.point])
-    if not pairs:
-        plots.write(axes, 0.5, 0.5, "no smaller point to compare with", ha="center")
+        _point(axes, row, values, position, (nth - (len(pairs) - 1) / 2) * gap, marks[row.change.key.point])
     step = -(-len(history) // _DAYS)
     days = [day if x % step == 0 else "" for x, day in enumerate(_days(history))]
     axes.set_xticks(range(len(history)), days, rotation=40, ha="right")
@@ -117,7 +106,7 @@ def _days(history: Sequence[Session]) -> list[str]:
 def _note(history: Sequence[Session], within: float) -> str:
     machine = f"local: {history[0].launches[0].machine}"
     bars = "bars: 95 % interval over the launches of one session; none of a single launch; dots: launches"
-    band = f"band: within {100 * within:g} %, as before; of times, higher is slower"
+    band = f"band: within {100 * within:g} %, as before; the table has the other quantities"
     if _changed(history):
         band += "; upright lines: commit, driver, image or versions changed"
     return plots.wrapped(machine, bars, band)

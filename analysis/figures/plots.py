@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ _NOTE_CHARACTERS = 78
 _LEGEND_MM = 16  # of the height of a figure
 
 _DOTS_OFFSET = 4  # points: from a marker to the single values on its left
-_APART = 8.0  # points: from one line to the next where markers would hide each other
+_APART = 5.0  # points: from one line to the next where markers would hide each other
 _NEAR = 0.08  # of the larger of two values, which a marker is high
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
@@ -46,26 +47,33 @@ _FAMILIES = {
     "alexnet": (PINK, "v"),
     "googlenet": (ORANGE, "P"),
 }
+_OTHERS = (SKY, INDIGO, OLIVE)  # for models of other families
 COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INDIGO, OLIVE)
 # Local points: a model's first series has the marker of its family's position. No point of a report has one of these.
 MARKERS = ("D", ">", "h", "<", "p", "8", "d")
 STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
+def _position(model: object) -> int:
+    """Return the position of a model's family; of any other model one behind them, always the same."""
+    name = str(model).lower()
+    others = len(_FAMILIES) + zlib.crc32(name.encode()) % len(_OTHERS)
+    return next((nth for nth, family in enumerate(_FAMILIES) if name.startswith(family)), others)
+
+
 def colour(model: object) -> str:
-    """Return the colour of a model's family."""
-    return next((c for family, (c, _) in _FAMILIES.items() if str(model).startswith(family)), SKY)
+    """Return the colour of a model, by its name in records or in papers; a family of models has one."""
+    return [*(colour for colour, _ in _FAMILIES.values()), *_OTHERS][_position(model)]
 
 
 def marker(model: object) -> str:
     """Return the marker of a model's family, for published points."""
-    return next((m for family, (_, m) in _FAMILIES.items() if str(model).startswith(family)), "X")
+    return _FAMILIES[next(family for family in _FAMILIES if str(model).startswith(family))][1]
 
 
-def local_marker(model: object, nth: int) -> str:
+def local_marker(model: object, nth: int = 0) -> str:
     """Return the marker of the nth series of a model's local points: in grey too, models differ."""
-    position = next((n for n, family in enumerate(_FAMILIES) if str(model).startswith(family)), len(_FAMILIES))
-    return nth_marker(position + nth)
+    return nth_marker(_position(model) + nth)
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,8 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
 
     figure, lines = axes.get_figure(root=True), list(lines)
     assert figure is not None
-    for line, offset in zip(lines, offsets(lines, 72 * figure.get_figwidth()), strict=True):
+    width = 72 * figure.get_figwidth() * axes.get_position().width
+    for line, offset in zip(lines, offsets(lines, width), strict=True):
         moved: dict[str, Any] = {"transform": transforms.offset_copy(axes.transData, figure, x=offset, units="points")}
         style = line.style if line.joined else "none"
         if len(line.raw[0]):
@@ -128,7 +137,7 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
 def offsets(lines: Sequence[Line], width: float) -> list[float]:
     """Return by how much each line is moved to the right so that no marker hides another, in points.
 
-    width: of the figure. Lines stay in their order, and within half of the distance between two x.
+    width: of the axes. Lines stay in their order, and within half of the distance between two x.
     """
     groups: list[list[int]] = []
     for nth, line in enumerate(lines):
@@ -137,7 +146,8 @@ def offsets(lines: Sequence[Line], width: float) -> list[float]:
     moved = [0.0] * len(lines)
     for group in groups:
         positions = len({x for nth in group for x in lines[nth].x})
-        step = min(_APART, width / 2 / max(1, positions) / max(1, len(group) - 1))
+        apart = _APART + _DOTS_OFFSET * any(len(lines[nth].raw[0]) for nth in group)
+        step = min(apart, width / 2 / max(1, positions) / max(1, len(group) - 1))
         for place, nth in enumerate(sorted(group)):
             moved[nth] = step * (place - (len(group) - 1) / 2)
     return moved
@@ -166,7 +176,7 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         curve, values = speedups.curve(points, over, base, spread), speedups.paired(points, over, base)
         shared = controls.invalid(points).groupby(points[over]).any()
         model, measured = points["model"].iloc[0], labels.measurement_counts(points, curve)
-        nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
+        nth = series_number(runs, model, series)
         lines.append(
             Line(
                 ", ".join([f"{labels.name(model)}, local", measured, *labels.distinctions(points, runs)]),
@@ -191,6 +201,11 @@ def colours(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     if are_arms(runs):
         return {key: nth_colour(nth) for nth, key in enumerate(series)}
     return {key: colour(key[0]) for key in series}
+
+
+def series_number(runs: pd.DataFrame, model: object, series: object) -> int:
+    """Return the number of a series among those of its model in these runs, from 0."""
+    return runs[runs["model"] == model]["series"].unique().tolist().index(series)
 
 
 def nth_marker(nth: int) -> str:
@@ -289,11 +304,17 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """The label, the colour and the number of a series, which gives its marker and line style."""
+    """The label and the colour of a series; its number gives line style and marker, from that of its model if given."""
 
     label: str
     colour: str
     nth: int = 0
+    model: object = None
+
+    @property
+    def marker(self) -> str:
+        """Return the marker of its points."""
+        return nth_marker(self.nth) if self.model is None else local_marker(self.model, self.nth)
 
 
 def means(runs: pd.DataFrame, value: str, over: str, style: SeriesStyle, scaling: bool = True) -> Line:
@@ -306,15 +327,13 @@ def means(runs: pd.DataFrame, value: str, over: str, style: SeriesStyle, scaling
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
     label = f"{style.label}, {labels.n_range(e.n for e in at.values())}"
     raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
-    return Line(
-        label, list(at), values, style.colour, nth_marker(style.nth), nth_style(style.nth), low, high, shared, raw
-    )
+    return Line(label, list(at), values, style.colour, style.marker, nth_style(style.nth), low, high, shared, raw)
 
 
-def epochs(axes: Axes, local: pd.DataFrame, quantity: str, style: SeriesStyle) -> None:
-    """Draw local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
-    for _, rows in local[local["quantity"] == quantity].groupby("series", sort=False):
-        draw(axes, [means(rows, "value", "epoch", style, scaling=False)])
+def epochs(local: pd.DataFrame, quantity: str, style: SeriesStyle) -> list[Line]:
+    """Return local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
+    by_series = local[local["quantity"] == quantity].groupby("series", sort=False)
+    return [means(rows, "value", "epoch", style, scaling=False) for _, rows in by_series]
 
 
 # Labels name the algorithm: others could pass the bound.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from analysis.figures import plots
@@ -32,18 +32,18 @@ def draw(content: Proposal) -> Figure:
 
 
 def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
-    # Both rows share a legend: a colour stands for one curve in all of them.
-    curves = [(number, curve) for number, curve in enumerate(content.curves) if curve.kind == kind]
-    nodes = sorted({row.nodes for _, curve in curves for row in curve.rows})
+    curves = content.curves_in(kind)
+    nodes = sorted({row.nodes for curve in curves for row in curve.rows})
     for axes, quantity in zip(panels, _QUANTITIES, strict=True):
-        for number, curve in curves:
-            plots.draw(axes, _lines(curve, quantity, number))
+        plots.draw(axes, [line for curve in curves for line in _lines(curve, quantity, _number(curve, curves))])
+        if any(row.predicted for curve in curves for row in curve.rows):
+            axes.plot([], [], ":", color=plots.GREY, marker="o", mfc="white", label="predicted")
         plots.doubling(axes, nodes, "nodes")
     first = min(nodes)
-    for number, curve in curves:
+    for curve in curves:
         ends = [first, nodes[-1]]
         ideal = [curve.rows[0].images_per_s.value * n / first for n in ends]
-        panels[0].plot(ends, ideal, ":", color=plots.nth_colour(number), lw=0.7)
+        panels[0].plot(ends, ideal, ":", color=plots.colour(curve.model), lw=0.7)
     plots.logarithmic(panels[0], f"{kind} scaling: images/s")
     plots.ideal(panels[1], nodes)
     plots.logarithmic(panels[1], "speedup", base=2)
@@ -52,21 +52,18 @@ def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
     panels[2].axhline(content.threshold, color="black", linestyle="--", lw=0.8, label=label)
 
 
-def _lines(curve: SupportedCurve, quantity: str, number: int) -> list[Line]:
-    """Return the measured sizes as a line, and predicted ones hollow and dotted; invalid sizes are hollow, too."""
-    colour = plots.nth_colour(number)
-    measured = curve.measured
+def _number(curve: SupportedCurve, curves: Sequence[SupportedCurve]) -> int:
+    """Return the number of a curve among those of its model."""
+    return [other.name for other in curves if other.model == curve.model].index(curve.name)
+
+
+def _lines(curve: SupportedCurve, quantity: str, number: int) -> Iterator[Line]:
+    """Yield the measured sizes as a line, and predicted ones hollow and dotted; invalid sizes are hollow, too."""
     predicted = [row for row in curve.rows if row.predicted]
-    lines = [_line(curve.name, measured, quantity, colour, plots.nth_marker(number), "-")]
-    if predicted:
-        lines.append(_line("predicted", predicted, quantity, colour, "o", ":", hollow=True))
-    return lines
-
-
-def _line(
-    label: str, rows: Sequence, quantity: str, colour: str, marker: str, style: str, hollow: bool = False
-) -> Line:
-    numbers: list[Number] = [getattr(row, quantity) for row in rows]
-    y, low, high = ([getattr(number, end) for number in numbers] for end in ("value", "low", "high"))
-    hollows = [hollow or not row.valid for row in rows]
-    return Line(label, [row.nodes for row in rows], y, colour, marker, style, low, high, hollows)
+    parts = ((curve.name, curve.measured, "-"), ("", predicted, ":"))
+    for label, rows, style in (part for part in parts if part[1]):
+        numbers: list[Number] = [getattr(row, quantity) for row in rows]
+        y, low, high = ([getattr(number, end) for number in numbers] for end in ("value", "low", "high"))
+        hollow = [row.predicted or not row.valid for row in rows]
+        shape = plots.colour(curve.model), plots.local_marker(curve.model, number), style
+        yield Line(label, [row.nodes for row in rows], y, *shape, low, high, hollow)

@@ -131,7 +131,7 @@ def _phases(points: Points) -> Figure:
     for axes in panels[len(curves) :]:
         axes.set_visible(False)
     panels[0].set_ylabel("time of the job [s]")
-    return plots.legend(fig, labels.figure_note(local))
+    return plots.legend(fig, labels.figure_note(local, stacked=True))
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:

@@ -84,7 +84,7 @@ def _row(
     colour = plots.colour(model)
     axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
     axes.plot([number.low, number.high], [y, y], color=colour)
-    axes.plot(number.value, y, plots.MARKERS[0], color=colour, mfc=face or colour, markersize=size)
+    axes.plot(number.value, y, plots.local_marker(model), color=colour, mfc=face or colour, markersize=size)
 
 
 def _row_axis(axes: Axes, names: list[str], below: float = 0.5) -> None:
@@ -144,7 +144,6 @@ def _measured_quantities(local: pd.DataFrame) -> list[str]:
 
 def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
     """Return a line for each series that has the quantity; runs: of all points, with their position `x`."""
-    series_by_model = {str(model): [*rows["series"].unique()] for model, rows in runs.groupby("model", sort=False)}
     colours, lines = plots.colours(runs), []
     for (model, series), rows in runs.groupby(["model", "series"], sort=False):
         joules_at = {float(str(x)): joules(local, at, quantity) for x, at in rows.groupby("x")}
@@ -154,8 +153,8 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
         medians = [repeats.median(values) for values in launches.values()]
         raw = [(x, value) for x, values in launches.items() for launch in values for value in launch]
         label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians)]
-        nth = series_by_model[str(model)].index(series)
-        style = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
+        nth = plots.series_number(runs, model, series)
+        style = colours[str(model), str(series)], plots.local_marker(model, nth), plots.nth_style(nth)
         values, low, high = ([getattr(median, end) for median in medians] for end in ("value", "low", "high"))
         invalid = controls.invalid(rows).groupby(rows["x"]).any()
         lines.append(
@@ -196,14 +195,13 @@ def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:
     axes.set_xlabel(label)
 
 
-def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
-    """Draw share and exposed communication of one series; a logarithmic axis does not show 0 or less."""
+def _link_line(rows: pd.DataFrame, value: str) -> Line:
+    """Return share or exposed communication of one series; a logarithmic axis does not show 0 or less."""
     model = rows["model"].iloc[0]
     label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.n_range(rows['n'])}"
-    style = plots.colour(model), plots.nth_marker(nth), "--"
-    for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
-        y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
-        plots.draw(axes, [Line(label, rows["position"].tolist(), y, *style, low, high, rows["invalid"].tolist())])
+    style = plots.colour(model), plots.local_marker(model), "--"
+    y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
+    return Line(label, rows["position"].tolist(), y, *style, low, high, rows["invalid"].tolist())
 
 
 def _link_rates(points: Points) -> Figure:
@@ -214,10 +212,12 @@ def _link_rates(points: Points) -> Figure:
         plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
         return plots.legend(fig, labels.figure_note(measured))
     fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
-    for nth, ((model, _), rows) in enumerate(rates.groupby(["model", "series"], sort=False)):
-        _link_lines(panels, rows.sort_values("position"), nth)
-        limited = rows[rows["min_s"].gt(0)]
-        panels[1].plot(limited["position"], limited["min_s"], ":", color=plots.colour(model), linewidth=0.9)
+    series = [rows.sort_values("position") for _, rows in rates.groupby(["model", "series"], sort=False)]
+    for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
+        plots.draw(axes, [_link_line(rows, value) for rows in series])
+    for rows in series:
+        limited, colour = rows[rows["min_s"].gt(0)], plots.colour(rows["model"].iloc[0])
+        panels[1].plot(limited["position"], limited["min_s"], ":", color=colour, linewidth=0.9)
     panels[1].plot([], [], ":", color=plots.GREY, label="minimum of the link")
     plots.fraction(panels[0], "throughput / control", ideal=False)
     panels[0].axhline(1, color=plots.GREY, linestyle="-", linewidth=0.5)

@@ -43,8 +43,9 @@ def _curves(points: Points) -> Figure:
     fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
         quantity = f"{part.removesuffix('ing')}_accuracy"
-        for nth, (label, rows) in enumerate(labelled):
-            plots.epochs(axes, rows, quantity, SeriesStyle(label, plots.nth_colour(nth), nth))
+        styles = [SeriesStyle(label, plots.nth_colour(nth), nth) for nth, (label, _) in enumerate(labelled)]
+        by_point = zip(labelled, styles, strict=True)
+        plots.draw(axes, [line for (_, rows), style in by_point for line in plots.epochs(rows, quantity, style)])
         axes.set_ylabel(f"{part} accuracy")
     panels[-1].set_xlabel("epoch")
     panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
@@ -84,9 +85,12 @@ def _final_accuracy(points: Points) -> Figure:
 
 def _draw_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
     """Draw a column of `runs`, one row a run, over their `x`."""
-    for nth, ((model, _), group) in enumerate(runs.groupby(["model", "series"], sort=False)):
+    colours, lines = plots.colours(runs), []
+    for (model, series), group in runs.groupby(["model", "series"], sort=False):
         label = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
-        plots.draw(axes, [plots.means(group, column, "x", SeriesStyle(label, plots.nth_colour(nth), nth), scaling)])
+        nth, shade = plots.series_number(runs, model, series), colours[str(model), str(series)]
+        lines.append(plots.means(group, column, "x", SeriesStyle(label, shade, nth, model), scaling))
+    plots.draw(axes, lines)
 
 
 _STYLES = ("-", *plots.STYLES)

@@ -5,23 +5,26 @@ The page needs no network and no script; its figures are in it.
 
 from __future__ import annotations
 
-import base64
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis import PUBLISHED, audit, claims, reports
+from analysis import PUBLISHED, audit, claims, labels, reports
 from analysis.audit.findings import point_label
 from analysis.claims import VERDICTS, JudgedClaim
 from analysis.compare import published as comparison
 from analysis.compare import sets
 from analysis.compare.published import Comparisons
 from analysis.compare.text import published_sections
+from analysis.diagnose.split import split_curves
+from analysis.diagnose.text import largest_losses
 from analysis.documents import counted, tally
 from analysis.experiments import summary
 from analysis.figures import Entry, files
@@ -34,7 +37,6 @@ from train.record import reproduction
 from train.record.progress import duration
 from train.record.reproduction import Reproduction
 
-TEMPLATE = Path(__file__).with_name("page.html.j2")
 MAX_RUNS = 200  # of one experiment that the page lists one by one
 
 Row = dict[str, str]
@@ -45,14 +47,9 @@ class PageFigure:
     """A figure as the page shows it."""
 
     entry: Entry
-    image: str  # data URI
-    caption: list[str]
+    image: str  # data URI; "" of a figure of a report whose points are lost
+    caption: str
     data: str  # data URI of a CSV file; "" without a row
-
-    @property
-    def alt(self) -> str:
-        """Return the alternative text of the image: its content, and how it is drawn."""
-        return " ".join([f"{self.entry.id}: {self.entry.shows}.", *self.caption[1:2]])
 
 
 @dataclass(frozen=True)
@@ -93,11 +90,23 @@ def about(analysed: Analysed, report: str) -> Analysed:
 
 
 def _page_figure(entry: Entry, analysed: Analysed, folder: Path) -> PageFigure:
-    svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
     points = entry.points(analysed.study)
-    paragraphs = files.caption(entry, points).split("\n\n")[1:]
-    text = [text.replace("**", "").replace("`", "") for text in paragraphs]
-    return PageFigure(entry, f"data:image/svg+xml;base64,{svg}", text, files.data_link(points))
+    image = _image(folder / f"{entry.id}.svg") if points.several or entry.local is None else ""
+    caption = f"{entry.title[0].upper()}{entry.title[1:]}. {entry.caption(points.local)}"
+    return PageFigure(entry, image, caption, files.data_link(points))
+
+
+_NEEDLESS = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|\s+(?=<)", re.S)
+_DECIMALS = re.compile(r"(\.\d\d)\d+(?=[ '])")  # not in transformations of glyphs, which end with )
+_IN_URL = " =:;/,.()-+'!*?@$[]_~|{}^<>"  # what an attribute in double quotes may hold as it is
+
+
+def _image(svg: Path) -> str:
+    """Return an SVG file as a data URI, without what a page needs not: its size would be twice that in base64."""
+    text = "<svg" + svg.read_text().partition("<svg")[2]
+    text = " ".join(_NEEDLESS.sub("", text).replace('"', "'").split())
+    text = _DECIMALS.sub(r"\1", text)
+    return f"data:image/svg+xml,{quote(text, safe=_IN_URL)}"
 
 
 def sources(folder: Path = PUBLISHED) -> dict[str, str]:
@@ -164,6 +173,28 @@ def _provenance(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Ro
     return [{"what": name, "value": sets.values(runs, name)} for name in names]
 
 
+def _in_order(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Return the rows of each experiment, in the order in which they were begun."""
+    begun = local.groupby("experiment")["started_at"].min().sort_values(kind="stable")
+    return [(str(name), local[local["experiment"].eq(name)]) for name in begun.index]
+
+
+def _result(name: str, rows: pd.DataFrame, study: Study) -> dict[str, Any]:
+    """Return what an experiment shows, in sentences, and its table of speedups."""
+    sentences = summary.sentences(rows)
+    if sentences and (losses := largest_losses(split_curves(rows, study.records))):
+        sentences.append(f"Largest loss: {'; '.join(losses)} (make diagnose EXPERIMENT={name}).")
+    if sentences and (left_out := labels.rounds_left_out(rows)):
+        sentences.append(f"{left_out[0].upper()}{left_out[1:]}.")
+    return {"name": name, "sentences": sentences, "speedups": _text_rows(summary.speedup_rows(rows))}
+
+
+def _text_rows(table: pd.DataFrame) -> list[Row]:
+    columns = [str(name).replace("-\n", "").replace("\n", " ") for name in table]
+    texts = table.fillna("").astype(str)
+    return [dict(zip(columns, row, strict=True)) for row in texts.itertuples(index=False, name=None)]
+
+
 def _experiments(study: Study, page_figures: Sequence[PageFigure]) -> tuple[list[dict[str, Any]], list[Row]]:
     """Return the section of each local experiment, and the provenance that all runs share."""
     runs: dict[str, list[dict[str, str]]] = defaultdict(list)
@@ -174,7 +205,7 @@ def _experiments(study: Study, page_figures: Sequence[PageFigure]) -> tuple[list
     names = list(dict.fromkeys(name for run in all_runs for name in run))
     alike = [name for name in names if len({run.get(name) for run in all_runs}) == 1]
     varied = [name for name in names if name not in alike]
-    experiments = [_experiment(str(name), rows, page_figures) for name, rows in study.local.groupby("experiment")]
+    experiments = [_experiment(name, rows, page_figures) for name, rows in _in_order(study.local)]
     for experiment in experiments:
         experiment_runs = runs[experiment["name"]]
         known = {name for run in experiment_runs for name in run}
@@ -191,7 +222,7 @@ def _experiment(name: str, rows: pd.DataFrame, page_figures: Sequence[PageFigure
         "name": name,
         "runs": counted(len(runs), "run"),
         "machines": "; ".join(rows["machine"].unique()),
-        "summary": summary.rows(rows).fillna("").astype(str).to_dict("records"),
+        "summary": _text_rows(summary.rows(rows)),
         "figures": [f for f in page_figures if (f.entry.local or {}).get("experiment") == name],
         "records": [
             {
@@ -215,12 +246,16 @@ def _reports(analysed: Analysed, page_figures: Sequence[PageFigure], reports: Se
         findings = [f for f in analysed.findings if f.report == number]
         claims_judged = [j for j in analysed.judged if j.report == number]
         numbers = recomputed[recomputed["report"] == number]
+        figures = [figure for figure in page_figures if figure.entry.report == number]
         sections.append(
             {
                 "number": number,
                 "title": TITLES[number][0].upper() + TITLES[number][1:],
                 "source": cited[number],
-                "figures": [figure for figure in page_figures if figure.entry.report == number],
+                "figures": [figure for figure in figures if figure.image],
+                "lost": [
+                    {"figure": f.entry.id, "would show, and what is known": f.caption} for f in figures if not f.image
+                ],
                 "claims": _claims(sorted(claims_judged, key=lambda j: VERDICTS.index(j.verdict))),
                 "verdicts": tally([j.verdict for j in claims_judged], VERDICTS),
                 "findings": _findings(findings),
@@ -232,6 +267,33 @@ def _reports(analysed: Analysed, page_figures: Sequence[PageFigure], reports: Se
     return sections
 
 
+# Columns that are shown also if all rows have the same value, as their cells colour the row.
+_VERDICTS = ("verdict", "severity", "agrees", "outcome")
+_WIDE = 5  # columns
+
+
+def _folded(rows: Sequence[Row]) -> tuple[Row, list[Row]]:
+    """Return what all rows of a wide table have in common, and the rows without it and without empty columns."""
+    if not rows or len(rows[0]) < _WIDE:
+        return {}, [*rows]
+    same = {
+        name: value
+        for name, value in [*rows[0].items()][1:]
+        if name not in _VERDICTS and (len(rows) > 1 or not value) and all(row[name] == value for row in rows)
+    }
+    others = [{name: cell for name, cell in row.items() if name not in same} for row in rows]
+    return {name: value for name, value in same.items() if value}, others
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters["folded"] = _folded
+    return environment
+
+
 def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
     """Return the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
     study = analysed.study
@@ -239,23 +301,25 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
     experiments, shared = _experiments(study, [figure for figure in page_figures if figure.entry.published is None])
     sections, notes = published_sections(analysed.comparisons)
     published = study.published
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
-    )
-    return environment.get_template(TEMPLATE.name).render(
-        numbers=len(published if only is None else published[published["report"].eq(only.report)]),
-        only=only.report if only else None,
-        reproduced=only.rows() if only else [],
-        runs=study.local["record"].nunique(),
-        claims=analysed.judged,
-        verdicts=tally([j.verdict for j in analysed.judged], VERDICTS),
-        reports=_reports(analysed, page_figures, [only.report] if only else schema.REPORTS),
-        experiments=experiments,
-        shared=shared,
-        local_findings=_findings(analysed.local_findings),
-        local_severities=tally([f.severity for f in analysed.local_findings], SEVERITIES),
-        comparisons=sections,
-        notes=notes,
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            numbers=len(published if only is None else published[published["report"].eq(only.report)]),
+            only=only.report if only else None,
+            reproduced=only.rows() if only else [],
+            runs=study.local["record"].nunique(),
+            claims=analysed.judged,
+            verdicts=tally([j.verdict for j in analysed.judged], VERDICTS),
+            reports=_reports(analysed, page_figures, [only.report] if only else schema.REPORTS),
+            results=[_result(name, rows, study) for name, rows in _in_order(study.local)],
+            experiments=experiments,
+            shared=shared,
+            local_findings=_findings(analysed.local_findings),
+            local_severities=tally([f.severity for f in analysed.local_findings], SEVERITIES),
+            comparisons=sections,
+            notes=notes,
+        )
     )
 
 
@@ -307,7 +371,5 @@ def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
 
 def proposal_page(title: str, sections: Sequence[Section], svg: str) -> str:
     """Return the page as HTML; svg: the text of its figure, which the page holds."""
-    environment = Environment(loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("proposal.html.j2").render(
-        title=title, sections=sections, svg=svg[svg.index("<svg") :]
-    )
+    template = _environment().get_template("proposal.html.j2")
+    return template.render(title=title, sections=sections, svg=svg[svg.index("<svg") :])

@@ -32,7 +32,9 @@ def test_repeats_in_words(counts, text):
 
 def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
     results.add()
-    assert labels.figure_note(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n < 6"
+    machine = "local: AMD EPYC 9B45, 4 cores"
+    assert labels.figure_note(results.table()) == f"{machine}\nbars: 95 % interval; none of fewer than 6 launches"
+    assert labels.figure_note(results.table(), stacked=True) == machine
     assert labels.figure_note(results.table().iloc[:0]) == ""
 
 
@@ -62,5 +64,5 @@ def test_an_interval_between_launches_says_within_which_time_they_began(results)
         run.started_at = started_at
         save(run, results.folder)
     assert labels.between_launches(results.table()) == " between launches within 11 min"
-    assert "bars: 95 % interval between launches within 11 min;" in labels.figure_note(results.table())
+    assert "bars: 95 % interval between launches within 11 min; dots: rounds" in labels.figure_note(results.table())
     assert labels.between_launches(results.table().query("repeat == 0")) == " between launches"

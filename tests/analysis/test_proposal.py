@@ -89,10 +89,11 @@ def test_without_a_curve_it_says_what_there_is(results):
         new_proposal(results, experiments=("overhead",))
 
 
-def test_a_colour_stands_for_one_curve_in_weak_and_strong_scaling(results):
+def test_a_model_has_the_colour_and_the_marker_of_the_other_figures(results):
     content = new_proposal(results)
     names = {curve.name for curve in content.curves}
     with mpl.rc_context(fname=plots.STYLE):
         lines = [line for axes in figures.draw(content).axes for line in axes.lines if line.get_label() in names]
-    colours = {(line.get_label(), line.get_color()) for line in lines}
-    assert len(colours) == len({colour for _, colour in colours}) == len(content.curves)
+    assert {line.get_label() for line in lines} == {"ResNet50", "ResNet50, global batch 32"}
+    looks = {(line.get_color(), line.get_marker()) for line in lines}
+    assert looks == {(plots.colour("resnet50"), plots.local_marker("resnet50"))}

@@ -53,8 +53,7 @@ def _throughput(points: Points) -> Figure:
     largest = int(points.published["value"].max())
     gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
     plots.ideal(axes, gpus)
-    plots.draw(axes, plots.local_lines(experiment, value="speedup"))
-    plots.draw(axes, strategy_lines(strategies, "speedup", _FREE))
+    plots.draw(axes, plots.local_lines(experiment, value="speedup") + strategy_lines(strategies, "speedup", _FREE))
     plots.doubling(axes, gpus, "GPUs (local: ranks)")
     plots.logarithmic(axes, "throughput / that of the smallest point", 4)
     plots.write(

@@ -46,15 +46,18 @@ def _speedup(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=88)
     gpus = [*points.published["ranks"], *points.local["ranks"]]
     plots.ideal(axes, gpus, label="theoretical")
-    templates = [Line("by speed", [], [], plots.BLUE, "o"), Line("by wall time", [], [], plots.RED, "s")]
-    for quantity, template in zip(("images_per_s_per_rank", "wall_s"), templates, strict=True):
-        plots.draw(axes, [_line(points.published, quantity, "speedup", template)])
+    model = points.published["model"].iloc[0]
+    by_speed = Line("by speed", [], [], plots.colour(model), plots.marker(model))
+    templates = [by_speed, Line("by wall time", [], [], plots.BLACK, "*", "--")]
+    lines = [
+        _line(points.published, quantity, "speedup", template)
+        for quantity, template in zip(("images_per_s_per_rank", "wall_s"), templates, strict=True)
+    ]
     for by, template in zip(("throughput", "wall time"), templates, strict=True):
         for line in plots.local_lines(points.local, by, "speedup"):
-            label = line.label.replace(
-                f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {template.label}", 1
-            )
-            plots.draw(axes, [replace(line, label=label, colour=template.colour)])
+            label = line.label.replace(f"{labels.name(model)}, local", f"local, {template.label}", 1)
+            lines.append(replace(line, label=label, colour=template.colour))
+    plots.draw(axes, lines)
     plots.doubling(axes, gpus, _GPUS)
     plots.logarithmic(axes, "speedup", 2)
     time = axes.twinx()
@@ -71,34 +74,44 @@ _MODELS = ("vgg19", "resnet101v2", "inceptionv4")
 
 def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
+    lines = []
     for model in _MODELS:
         rows = points.published[points.published["model"] == model]
         template = Line(labels.name(model), [], [], plots.colour(model), plots.marker(model))
-        plots.draw(axes, [_line(rows, quantity, "efficiency", template)])
-    plots.draw(axes, plots.local_lines(points.local, by, "efficiency"))
+        lines.append(_line(rows, quantity, "efficiency", template))
+    plots.draw(axes, lines + plots.local_lines(points.local, by, "efficiency"))
     axes.axhline(stated, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"the report's bound, {stated:g}")
     plots.doubling(axes, [*points.published["ranks"], *points.local["ranks"]], _GPUS)
     plots.fraction(axes, f"efficiency by {'speed' if by == 'throughput' else by}")
     return plots.legend(fig, labels.figure_note(points.local))
 
 
+def _at(gpus: pd.Series, values: pd.Series, template: Line) -> Line:
+    """Return the values of some rows as a line over their GPUs."""
+    return replace(template, x=gpus.tolist(), y=values[gpus.index].tolist())
+
+
 def _explained(points: Points) -> Figure:
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
     table, _ = runs.points(points.published, "report 000")
+    costs, shares = list[Line](), list[Line]()
     for model in _MODELS:
         explained = explain.explain(table[table["model"] == model], model)
         rows, colour, mark = explained.points, plots.colour(model), plots.marker(model)
         gpus, cost, fits = rows["ranks"].astype(float), explained.fixed_s, ~rows["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
-        top.plot(gpus[fits], rows["beyond_speed_s"][fits], mark, color=colour, label=label)
-        top.plot(gpus[~fits], rows["beyond_speed_s"][~fits], "x", color=colour)
+        filled, crosses = Line("", [], [], colour, mark), Line("", [], [], colour, "x", joined=False)
+        hollow = replace(filled, style=":", shared=[True] * len(gpus))
+        beyond_s = rows["beyond_speed_s"]
+        costs.append(_at(gpus[fits], beyond_s, replace(filled, label=label, joined=False)))
+        costs.append(_at(gpus[~fits], beyond_s, crosses))
         top.axhline(cost.value, color=colour, linewidth=0.8)
         top.axhspan(cost.low, cost.high, color=colour, alpha=0.12, linewidth=0)
-        for column, face, style in (("speedup_wall_time", "white", ":"), ("speedup_without_fixed", colour, "-")):
-            shares = metrics.efficiency(rows[column], gpus, gpus.iloc[0])
-            bottom.plot(gpus, shares, mark + style, color=colour, mfc=face, linewidth=0.8)
-            if column == "speedup_without_fixed":
-                bottom.plot(gpus[~fits], shares[~fits], "x", color="white", markersize=3)
+        measured, without = (metrics.efficiency(rows[f"speedup_{name}"], gpus, gpus.iloc[0])
+                             for name in ("wall_time", "without_fixed"))  # fmt: skip
+        shares += [_at(gpus, measured, hollow), _at(gpus[fits], without, filled), _at(gpus[~fits], without, crosses)]
+    plots.draw(top, costs)
+    plots.draw(bottom, shares)
     for axes in (top, bottom):
         plots.doubling(axes, points.published["ranks"], "GPUs")
     plots.write(top, 0.03, 0.06, "lines: fixed cost; cross: left out, the others do not predict it")

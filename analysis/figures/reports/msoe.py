@@ -32,14 +32,16 @@ _CURVES = (("validation_accuracy", "validation", plots.BLUE, "o"), ("train_accur
 def _accuracy(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=72)
     last = _EPOCHS[points.published["experiment"].iloc[0]]
+    lines = []
     for quantity, name, colour, marker in _CURVES:
-        plots.epochs(axes, points.local, quantity, SeriesStyle(f"{name}, local", colour))
+        lines += plots.epochs(points.local, quantity, SeriesStyle(f"{name}, local", colour))
         final = points.published[points.published["quantity"] == quantity]
         if final.empty:
             plots.write(axes, 0.97, 0.1, f"final {name} accuracy: not printed", ha="right")
         else:
             value = final["value"].item()
-            plots.draw(axes, [Line(f"{name}, printed: {value:.4f}", [last], [value], colour, marker, "")])
+            lines.append(Line(f"{name}, printed: {value:.4f}", [last], [value], colour, marker, ""))
+    plots.draw(axes, lines)
     for epoch in points.published[points.published["quantity"] == "epochs_to_stable"]["value"]:
         axes.axvline(epoch, color=plots.GREY, linestyle="--", label=f"stable from epoch {epoch:g} (the report, by eye)")
     axes.set_xlim(0, last + 1)
@@ -67,34 +69,37 @@ def _gpu_use(points: Points) -> Figure:
     axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_xlabel("time [s]")
     axes.grid(False, axis="y")
-    return plots.legend(fig, labels.figure_note(points.local))
+    return plots.legend(fig, labels.figure_note(points.local, stacked=True))
 
 
 _NAMES = {"fruit": "fruit", "caltech256": "Caltech256"}
 _COLOURS = {"T4": (plots.BLUE, "o"), "V100": (plots.RED, "s")}
 
 
-def _over_gpus(axes: Axes, rows: pd.DataFrame, style: str = "-") -> None:
+def _over_gpus(rows: pd.DataFrame, style: str = "-") -> list[Line]:
+    """Return a line for each dataset and kind of GPU."""
+    lines = []
     for (experiment, gpu), group in rows.groupby(["experiment", "gpu"], sort=False):
         colour, marker = _COLOURS[str(gpu)]
         name = _NAMES[str(experiment)]
         fill = ":" if experiment == "fruit" else style
         group = group.sort_values("ranks")
-        plots.draw(
-            axes, [Line(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)]
-        )
+        lines.append(Line(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill))
+    return lines
 
 
 # Local runs of the two experiments differ in colour, marker and line style.
 _LOCAL_STYLES = {"caltech256": (plots.BLACK, 0), "fruit": (plots.GREEN, 1)}
 
 
-def _local_over_ranks(axes: Axes, runs: pd.DataFrame, value: str, scaling: bool = True) -> None:
-    """Draw local values, mean and interval over repeats; `runs` has one row a run."""
+def _local_over_ranks(runs: pd.DataFrame, value: str, scaling: bool = True) -> list[Line]:
+    """Return local values, mean and interval over repeats; `runs` has one row a run."""
+    lines = []
     for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
         colour, nth = _LOCAL_STYLES[str(experiment)]
         label = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.distinctions(group, runs)])
-        plots.draw(axes, [plots.means(group, value, "ranks", SeriesStyle(label, colour, nth), scaling)])
+        lines.append(plots.means(group, value, "ranks", SeriesStyle(label, colour, nth), scaling))
+    return lines
 
 
 def _times(points: Points, quantity: str, local: pd.DataFrame, label: str) -> Figure:
@@ -102,9 +107,8 @@ def _times(points: Points, quantity: str, local: pd.DataFrame, label: str) -> Fi
     fig, (axes,) = plots.canvas(height_mm=80)
     rows = points.published[points.published["quantity"] == quantity]
     measured, predicted = rows[rows["kind"] == "measured"], rows[rows["kind"] == "predicted"]
-    _over_gpus(axes, measured)
+    plots.draw(axes, _over_gpus(measured) + _local_over_ranks(local, quantity))
     _prediction(axes, predicted)
-    _local_over_ranks(axes, local, quantity)
     plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     plots.logarithmic(axes, label)
     return plots.legend(fig, labels.figure_note(points.local))
@@ -126,13 +130,12 @@ def _job_time(points: Points) -> Figure:
 
 def _epochs_to_stable(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
-    rows = points.published
-    _over_gpus(axes, rows[rows["kind"] == "measured"], style="")
+    rows, local = points.published, training_runs(points.local)
+    measured = _over_gpus(rows[rows["kind"] == "measured"], style="")
+    plots.draw(axes, measured + _local_over_ranks(local, "epochs_to_stable", scaling=False))
     rule = rows[rows["kind"].isin(["stated", "predicted"])].sort_values("ranks")
     axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
     _prediction(axes, rows[rows["kind"] == "predicted"])
-    local = training_runs(points.local)
-    _local_over_ranks(axes, local, "epochs_to_stable", scaling=False)
     plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)
     axes.set_ylabel("epochs to stable accuracy")
@@ -146,10 +149,10 @@ def _time_to_stable(points: Points) -> Figure:
     ).reset_index()
     until_s = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], _EPOCHS["caltech256"])
     wide["value"] = until_s / 60
-    _over_gpus(axes, wide[wide["kind"] == "measured"])
-    _prediction(axes, wide[wide["kind"] == "predicted"])
     local = training_runs(points.local)
-    _local_over_ranks(axes, local.assign(minutes=local["time_to_stable_s"] / 60), "minutes")
+    in_minutes = local.assign(minutes=local["time_to_stable_s"] / 60)
+    plots.draw(axes, _over_gpus(wide[wide["kind"] == "measured"]) + _local_over_ranks(in_minutes, "minutes"))
+    _prediction(axes, wide[wide["kind"] == "predicted"])
     plots.doubling(axes, [*wide["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)
     axes.set_ylabel("time to stable accuracy [min]")

@@ -60,8 +60,7 @@ def _stack(points: Points) -> Figure:
 
 def _ranks_threads(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
-    plots.draw(axes, _points(points, "ranks_per_node"))
-    plots.draw(axes, plots.local_lines(points.local, over="ranks_per_node"))
+    plots.draw(axes, _points(points, "ranks_per_node") + plots.local_lines(points.local, over="ranks_per_node"))
     plots.doubling(axes, [1, 2, 4, *points.local["ranks_per_node"]], "ranks per node (the report's ranks x threads)")
     ticks = {1: "1\n(1 x 28)", 2: "2\n(2 x 14)", 4: "4\n(4 x 7)"}
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
@@ -71,9 +70,9 @@ def _ranks_threads(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _batches(axes: Axes, points: Points) -> None:
-    """Draw the local throughput over the global batch."""
-    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
+def _batches(axes: Axes, points: Points, published: list[Line]) -> None:
+    """Draw the throughput over the global batch."""
+    plots.draw(axes, published + plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
     plots.draw_bounds(axes, points.local, "global_batch", prefix="local")
@@ -88,7 +87,7 @@ def _batch_cpu(points: Points) -> Figure:
     )
     axes.axvline(flat, color=plots.GREY, linestyle="--", label="the report: rises to 8, then flat")
     axes.axvline(chosen, color=plots.GREY, linestyle=":", label="the report: 128 chosen")
-    _batches(axes, points)
+    _batches(axes, points, [])
     if points.local.empty:
         axes.set_yticks([])
         plots.write(axes, 0.72, 0.5, "the report's\npoints are lost", ha="center")
@@ -97,8 +96,7 @@ def _batch_cpu(points: Points) -> Figure:
 
 def _batch_gpu(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=70)
-    plots.draw(axes, _points(points, "global_batch"))
-    _batches(axes, points)
+    _batches(axes, points, _points(points, "global_batch"))
     return plots.legend(fig, labels.figure_note(points.local))
 
 
@@ -121,8 +119,7 @@ def _weak(points: Points) -> Figure:
             f"{stated[model]:g}x", (8, ends[model]), (4, -5 if below else 2), textcoords="offset points", fontsize=6,
             color=plots.colour(model),
         )  # fmt: skip
-    plots.draw(axes, _points(points, "nodes"))
-    plots.draw(axes, plots.local_lines(points.local, over="nodes"))
+    plots.draw(axes, _points(points, "nodes") + plots.local_lines(points.local, over="nodes"))
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     plots.logarithmic(axes, "throughput [images/s]")
@@ -140,8 +137,8 @@ def _strong(points: Points, remark: str) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
     nodes = [*_NODES, *points.local["nodes"]]
     plots.ideal(axes, nodes)
-    plots.draw(axes, _points(points, "nodes", "speedup_throughput"))
-    plots.draw(axes, plots.local_lines(points.local, value="speedup", over="nodes"))
+    stated = _points(points, "nodes", "speedup_throughput")
+    plots.draw(axes, stated + plots.local_lines(points.local, value="speedup", over="nodes"))
     plots.doubling(axes, nodes, "nodes")
     plots.logarithmic(axes, "speedup by throughput", 2)
     plots.write(axes, 0.03, 0.97, remark, va="top")

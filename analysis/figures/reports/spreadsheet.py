@@ -25,13 +25,14 @@ _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "m
 _LOCAL = {"experiment": "tf_benchmarks"}
 _WITH_STRATEGIES = {"experiment": ("tf_benchmarks", bnl.EXPERIMENT)}
 # These figures use them for nothing else.
-_FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.INDIGO, plots.OLIVE)
+_FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLUE, plots.RED)
 _PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
+# The colours of no model in these figures.
 _STYLES = {
-    (64, "synthetic"): (plots.BLUE, "o", "-"),
-    (64, "imagenet"): (plots.BLUE, "s", "--"),
-    (32, "synthetic"): (plots.RED, "o", "-"),
-    (32, "imagenet"): (plots.RED, "s", "--"),
+    (64, "synthetic"): (plots.INDIGO, "o", "-"),
+    (64, "imagenet"): (plots.INDIGO, "s", "--"),
+    (32, "synthetic"): (plots.OLIVE, "o", "-"),
+    (32, "imagenet"): (plots.OLIVE, "s", "--"),
 }
 
 
@@ -42,15 +43,17 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
     gpus = [*_GPUS, *points.local["ranks"]]
     for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
         rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
-        for (batch, data), (colour, marker, style) in _STYLES.items():
+        lines = []
+        for (batch, data), style in _STYLES.items():
             column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
             curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             label = f"batch {batch}, {'real' if data == 'imagenet' else data}"
-            plots.draw(axes, [Line(label, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
-        lines = plots.local_lines(benchmarks[benchmarks["model"] == model], value=value)
-        lines = [replace(line, colour=plots.BLACK) for line in lines]
-        lines += bnl.strategy_lines(strategies[strategies["model"] == model], value, _FREE)
-        plots.draw(axes, (replace(line, label=line.label.partition(", ")[2]) for line in lines))  # the title names it
+            lines.append(Line(label, curve["size"].tolist(), curve[value].tolist(), *style))
+        local = plots.local_lines(benchmarks[benchmarks["model"] == model], value=value)
+        local = [replace(line, colour=plots.BLACK) for line in local]
+        local += bnl.strategy_lines(strategies[strategies["model"] == model], value, _FREE)
+        lines += [replace(line, label=line.label.partition(", ")[2]) for line in local]  # the title names the model
+        plots.draw(axes, lines)
         axes.set_title(f"{labels.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
         if value == "efficiency":
@@ -67,19 +70,20 @@ def _columns(points: Points, value: str, axis_label: str) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-_COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLACK, plots.GREY)
-_EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
+_EIGHT = "os^vDPX*"  # markers
 
 
 def _comparison(points: Points, ratio: str, label: str, speedups: bool) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=82)
     ratios = ratios_of_settings(points.published, ratio, speedups)
-    for (names, rows), (colour, marker) in zip(_by_cell(ratios, ratio), _EIGHT, strict=True):
-        plots.draw(axes, [Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
+    published = [
+        Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), _cell_colour(names), marker)
+        for (names, rows), marker in zip(_by_cell(ratios, ratio), _EIGHT, strict=True)
+    ]
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
     drawn = list(_local_ratios(points.local, ratio, speedups))
-    plots.draw(axes, drawn)
+    plots.draw(axes, published + drawn)
     plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
     return plots.legend(fig, labels.figure_note(points.local) if drawn else "")
@@ -107,6 +111,12 @@ def _cell_name(column: str, cell: object) -> str:
     if column == "batch_per_rank":
         return f"batch {cell}"
     return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
+
+
+def _cell_colour(names: list[str]) -> str:
+    """Return the colour of the model of a cell; of cells without one, a colour for each GPU."""
+    models = [name for name in names if name in ("Inception", "ResNet50")]
+    return plots.colour(models[0]) if models else plots.INDIGO if "P100" in names else plots.OLIVE
 
 
 _QUANTITIES = {

@@ -37,7 +37,7 @@ def test_list_shows_every_figure_with_its_points(results, command):
 def few_figures(monkeypatch):
     """One figure of a report and what fits the local records."""
     every = registry.figures
-    remaining = ("002-throughput", "own-overhead-throughput")
+    remaining = ("003-models", "own-overhead-throughput")
     monkeypatch.setattr(registry, "figures", lambda local: {k: v for k, v in every(local).items() if k in remaining})
     return remaining
 
@@ -76,7 +76,7 @@ def test_without_any_record_there_are_the_reports(results, report, tmp_path):
     output, page = report()
     assert f"{results.folder}: no such folder: the page has the reports alone" in output.err
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.html"]
-    assert page.count("There is no complete run yet.") == 2
+    assert page.count("There is no complete run yet") == 2
 
 
 def test_a_proposal_is_one_page_of_html_to_print(command, tmp_path):

@@ -74,10 +74,9 @@ def test_what_the_rounds_show_and_what_to_try(rounds, advice, sentence):
 
 
 @pytest.mark.parametrize(
-    ("losses", "line"),
-    [({"exchange": 1.0}, "ResNet50 on 2 nodes: exposed exchange, 50 (50 to 50) % of a step"), ({}, "")],
+    ("losses", "lines"),
+    [({"exchange": 1.0}, ["ResNet50 on 2 nodes: exposed exchange, 50 (50 to 50) % of a step"]), ({}, [])],
 )
-def test_the_largest_loss_in_a_line(losses, line):
+def test_the_largest_loss_in_a_line(losses, lines):
     measured = curve([paired_windows(**losses)] * 12)
-    largest = splits(measured)[-1]
-    assert text.largest_loss_line(measured, largest, largest_loss(largest)) == line
+    assert text.largest_losses([(measured, splits(measured))]) == lines

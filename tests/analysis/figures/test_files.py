@@ -1,5 +1,6 @@
 import base64
 import csv
+import gzip
 import io
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -45,8 +46,8 @@ def test_the_data_of_a_figure_are_its_rows_in_the_columns_that_have_a_value():
     ]  # fmt: skip
     assert all(any(record[name] for record in rows) for name in rows[0])
     kind, _, content = files.data_link(points).partition(",")
-    assert kind == "data:text/csv;base64"
-    assert base64.b64decode(content).decode() == text
+    assert kind == "data:application/gzip;base64"
+    assert gzip.decompress(base64.b64decode(content)).decode() == text
 
 
 def test_without_a_row_there_are_no_data(tmp_path):

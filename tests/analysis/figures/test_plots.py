@@ -5,6 +5,7 @@ import pytest
 from analysis import speedups
 from analysis.experiments import point_bounds, summary
 from analysis.figures import plots
+from analysis.study import Study
 from analysis.table.hardware import COMPUTE, LINK
 from tests.helpers.drawn_figures import draw
 from tests.helpers.run_records import make_record, save, with_roofline
@@ -15,7 +16,9 @@ def test_lines_whose_markers_would_hide_each_other_are_moved_apart():
     """On an axis with two x the lines may take a quarter of the width each: 50 points of 200."""
     first, near, far = (plots.Line("", [1.0, 2.0], [1.0, y]) for y in (0.7, 0.72, 0.68))
     alone, control = plots.Line("", [4.0], [1.0]), plots.Line("", [2.0], [0.97])
-    assert plots.offsets([first, near, far, alone, control], 200.0) == [-8.0, 0.0, 8.0, 0.0, 0.0]
+    assert plots.offsets([first, near, far, alone, control], 200.0) == [-5.0, 0.0, 5.0, 0.0, 0.0]
+    with_dots = plots.Line("", [1.0, 2.0], [1.0, 0.7], raw=([2.0], [0.71]))
+    assert plots.offsets([first, with_dots], 200.0) == [-4.5, 4.5]
     assert plots.offsets([control, first], 200.0) == [0.0, 0.0]
     many = plots.offsets([first] * 15, 200.0)
     assert many == sorted(many)
@@ -101,3 +104,34 @@ def test_arms_of_other_precision_have_another_roofline(results):
     plots.draw_bounds(axes, results.table(), "nodes")
     result = {y: line.get_color() for line in axes.get_lines() for y in line.get_ydata()[:1]}
     assert result[5.0] != result[10.0]
+
+
+def test_a_model_has_one_colour_by_each_of_its_names_and_others_keep_theirs():
+    assert {plots.colour(name) for name in ("vgg16", "vgg19", "VGG16")} == {plots.BLUE}
+    assert plots.colour("Inception v3") == plots.colour("inceptionv3") == plots.GREEN
+    families = {plots.colour(name) for name in ("vgg16", "resnet50", "inceptionv3", "alexnet", "googlenet")}
+    others = {plots.colour(f"mine{number}") for number in range(20)}
+    assert others == {plots.SKY, plots.INDIGO, plots.OLIVE}
+    assert not families & others
+    assert plots.local_marker("mine") == plots.local_marker("mine")
+
+
+@pytest.mark.slow
+def test_published_points_of_equal_values_are_moved_apart():
+    """At one GPU all efficiencies are 1."""
+    [axes] = draw("000-efficiency-speed", Study().local).axes
+    markers = [line for line in axes.get_lines() if line.get_marker() in ("o", "s", "^") and len(line.get_xdata())]
+    at_one = [line.get_transform().transform((1, 1))[0] for line in markers if 1 in line.get_xdata()]
+    assert len(at_one) == 3
+    width_px = 4 / 72 * axes.get_figure().dpi  # of a marker of 4 points
+    assert min(np.diff(sorted(at_one))) > width_px
+
+
+@pytest.mark.slow
+def test_lines_stay_within_half_of_the_distance_between_two_sizes_of_a_narrow_panel():
+    _, panels = plots.canvas(2, 2, sharex=True)
+    plots.draw(panels[0], [plots.Line("", [1, 2, 4, 8], [1, 1, 1, 1]) for _ in range(6)])
+    plots.doubling(panels[0], [1, 2, 4, 8], "")
+    x = sorted(line.get_transform().transform((size, 1))[0] for line in panels[0].get_lines() if len(line.get_xdata())
+               for size in (1, 2) if line.get_marker() == "o")  # fmt: skip
+    assert max(x[:6]) < min(x[6:])

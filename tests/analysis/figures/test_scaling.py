@@ -24,7 +24,7 @@ def test_local_points_are_where_they_were_measured_with_their_interval(results):
     assert ends == pytest.approx([32, 40])  # the smallest and the largest of six values
     note = figure.legends[0].get_title().get_text()
     assert "AMD EPYC 9B45, 4 cores" in note
-    assert "none where n < 6" in note
+    assert "none of fewer than 6 launches" in note
 
 
 def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):

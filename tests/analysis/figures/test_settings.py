@@ -110,5 +110,5 @@ def test_gpus_have_a_separate_panel_and_series_without_an_axis_stand_side_by_sid
     assert (processors.get_xlabel(), gpus.get_xlabel()) == ("processors [J/image]", "GPUs [J/image]")
     labels = [text.get_text() for text in processors.get_yticklabels()]
     assert labels == ["ResNet50, 1 rank, n=1\nflat", "ResNet50, 1 rank, n=1\nseparate"]
-    marks = [line.get_xdata()[0] for line in gpus.get_lines() if line.get_marker() == "D"]
+    marks = [line.get_xdata()[0] for line in gpus.get_lines() if line.get_marker() == ">"]
     assert marks == pytest.approx([3.0, 3.0])

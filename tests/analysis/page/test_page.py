@@ -1,24 +1,27 @@
 import base64
+import gzip
 import re
 from html.parser import HTMLParser
 
 import pytest
 
 from analysis.figures import files, registry
-from analysis.page import analyse, page
+from analysis.page import _folded, analyse, page
 from analysis.study import Study
 from tests.helpers.run_records import make_record, save
+from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow
-FIGURES = ("own-overhead-throughput", "002-throughput")  # figures of local measurements come first
+FIGURES = ("own-overhead-throughput", "003-models")  # figures of local measurements come first
+LOST = ("002-throughput", "004-model-1")  # without local points
 
 
 def write(results, folder):
     """The page of the records in `results`, with two of its figures."""
     study = Study(results)
     figures = registry.figures(study.local)
-    entries = [figures[id] for id in FIGURES if id in figures]
+    entries = [figures[id] for id in (*FIGURES, *LOST) if id in figures]
     with files.in_background(entries, study, folder, ("svg",)):
         contents = analyse(study)
     return page(contents, entries, folder)
@@ -75,8 +78,8 @@ def test_one_file_that_names_nothing_outside_it(results, write_page):
         assert alt.startswith(f"{id}: ")
         assert len(alt) > len(id) + 40
     data = {at["download"]: at["href"] for _, at in reader.tags if at.get("class") == "data"}
-    assert list(data) == [f"{id}.csv" for id in FIGURES]
-    assert all(base64.b64decode(uri.partition(",")[2]).count(b"\n") > 1 for uri in data.values())
+    assert list(data) == [f"{id}.csv.gz" for id in FIGURES]
+    assert all(gzip.decompress(base64.b64decode(uri.partition(",")[2])).count(b"\n") > 1 for uri in data.values())
 
 
 @pytest.mark.parametrize(
@@ -93,6 +96,37 @@ def test_each_report_has_its_source_claims_findings_and_tables(empty_page, numbe
     section = re.search(rf'<section id="report-{number}">(.*?)</section>', empty_page, re.S)[1]
     for part in (*names, "Claims (", "Findings (", "Derived numbers"):
         assert part in section
+
+
+def test_figures_whose_points_are_lost_are_rows_of_a_table(empty_page):
+    assert not any(f'<figure id="{id}"' in empty_page for id in LOST)
+    tables = dict(re.findall(r'aria-label="lost figures of report (\d+)"(.*?)</table>', empty_page, re.S))
+    assert [re.findall(r'data-label="figure"[^>]*>([^<]*)<', tables[number]) for number in ("002", "004")] == [
+        [id] for id in LOST
+    ]
+    assert "almost linear throughput [...] up to 256 GPUs" in tables["002"]
+
+
+def test_what_all_rows_of_a_wide_table_have_in_common_is_said_once():
+    rows = [{"a": "1", "b": "2", "c": n, "verdict": "within", "d": "", "e": "5"} for n in ("3", "4")]
+    same, others = _folded(rows)
+    assert same == {"b": "2", "e": "5"}
+    assert others == [{"a": "1", "c": "3", "verdict": "within"}, {"a": "1", "c": "4", "verdict": "within"}]
+    narrow = [{"what": "GPU", "value": "none"}, {"what": "image", "value": "none"}]
+    assert _folded(narrow) == ({}, narrow)
+
+
+def test_a_page_begins_with_the_result_of_each_experiment_in_the_order_of_measurement(results, write_page):
+    run = make_record(experiment="overhead")
+    run.started_at = "2030-01-01T00:00:00+00:00"
+    save(run, results.folder)
+    curve_in_rounds(results.folder)  # begun before
+    text = write_page()
+    result, measured = text.index('<section id="result">'), text.index('<section id="local">')
+    assert text.index("<section") == result
+    sentence = "ResNet50 on 2 nodes is 1.58 (1.27 to 1.96) times as fast as on the smallest point, 79 % of the ideal."
+    assert sentence in text[result:measured]  # the numbers of tests/analysis/test_speedups.py
+    assert text.index("<h3>weak_scaling: ") < text.index("<h3>overhead: ")
 
 
 def test_local_runs_with_how_they_were_made(results, write_page):
