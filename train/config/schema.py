@@ -516,7 +516,7 @@ class RunConfig:
         yield linked, "system.link_mbit_per_s", "needs launcher=emulated launcher.separate_networks=true"
         if self.program:
             yield self.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
-            why = "the kit cannot limit a program to quotas; take as many nodes as there are cores at most"
+            why = "nodes share cores, and a program cannot be limited to a part of one; take at most one node a core"
             yield self.system.cpu_quota_per_node is None, "system.cpu_quota_per_node", why
         why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
         yield settings.backend != "none" or ranks == 1, "distribution.backend", why
