@@ -50,6 +50,7 @@ class Launch:
 def launch(run: RunRecord, path: str) -> Launch:
     """Return a complete record as a `Launch`, which rules compare."""
     environment, measure, ratios_by_arm = run.environment, run.config["measure"], ratios(run)
+    model = run.config.get("model") or {}
     medians = {name: repeats.median([values]) for name, values in ratios_by_arm.items()}
     software = dict(environment.versions) if environment else {}
     if environment:
@@ -77,7 +78,7 @@ def launch(run: RunRecord, path: str) -> Launch:
         rounds=min(map(len, ratios_by_arm.values()), default=0),
         speedups={name: median for name, median in medians.items() if median.has_interval},
         order=run.order,
-        model=(run.config.get("model", {}).get("name", ""), run.config.get("model", {}).get("image_size", 0)),
+        model=(model.get("name", ""), model.get("image_size", 0)),
         work=(run.work.operations_per_image, run.work.gradient_bytes) if run.work else (),
         lacks=_lacks(run),
         batches=_batches(run),

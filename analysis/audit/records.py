@@ -50,7 +50,7 @@ def _steps(run: RunRecord) -> Iterator[tuple[str, list[float]]]:
 
 def _computing(run: RunRecord) -> dict[int, list[float]]:
     """Return the computing times of each rank, else its step times; in rounds of the last arm, which has all ranks."""
-    last = len(run.config.get("rounds", [])) - 1
+    last = len(run.config.get("rounds") or []) - 1
     times = {
         rank.rank: _arm(rank, last) if last >= 0 else (rank.step_times_s, rank.compute_times_s) for rank in run.ranks
     }

@@ -159,7 +159,8 @@ def _extend(values: dict[str, Any], content: bytes) -> int:
         try:
             msgspec.convert(new, RankPart)
         except msgspec.ValidationError as error:
-            values["failure"] = {"reason": f"the file of the rank is damaged: {error}", "rank": values.get("rank")}
+            reason = f"the file of the rank is damaged: {error}"
+            values["failure"] = {"reason": reason} | {key: values.get(key) for key in ("rank", "host", "phase")}
             break
         _merge(values, new)
         read_bytes += len(line) + 1

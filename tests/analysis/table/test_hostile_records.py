@@ -14,7 +14,7 @@ from analysis.study import Study
 from analysis.table import loading
 from tests.helpers import mutations
 from tests.helpers.noisy_records import KINDS
-from tests.helpers.run_records import make_record, save
+from tests.helpers.run_records import as_sweep, make_record, save
 from train.record import record
 
 
@@ -96,6 +96,13 @@ def test_a_folder_whose_name_is_no_text_is_named(tmp_path):
     [notice] = Study(folder).notices
     assert notice.path.startswith(f"{tmp_path}/caf\\xe9/weak_scaling/")
     assert notice.reason == "its path is not UTF-8; rename the folder"
+
+
+def test_sections_that_are_null_are_read_as_missing(tmp_path):
+    run = as_sweep(make_record(nodes=2), {1024: [[0.1] * 3] * 2})
+    run.config |= {"model": None, "rounds": None}
+    save(run, tmp_path)
+    assert not [finding for finding in audit.record_findings(Study(tmp_path)) if finding.severity == "serious"]
 
 
 def test_a_folder_of_a_huge_repeat_ends(path):
