@@ -31,7 +31,7 @@ about.CHECKSUM      := SUM         data-fetch: md5:..., sha1:... or sha256:... o
 about.FILE          := FILE        table, audit, explain, predict: a table; bundle-check, evaluate: an archive
 about.COLUMNS       := "HEADER=NAME,..." table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
 about.EXPERIMENT    := NAME        summary, diagnose, explain, predict, proposal, history, reference: the records of this experiment
-about.STRICT        := 1           audit, history: a serious finding in your records or FILE, or a slower point, is an error
+about.STRICT        := 1           audit, history: a serious finding in your records or FILE, or a worse point, is an error
 about.JUNIT         := FILE        test, audit, history, check-reference: write the results as JUnit, too, for a CI system
 about.TO            := N,N         predict: numbers of ranks (default: 16,64,256); proposal: of nodes
 about.UP_TO         := N           predict: use points of at most N ranks
@@ -193,9 +193,9 @@ explain: ## explain why speedup by throughput and by wall time disagree: FILE=ta
 predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
 proposal: ## one or two pages for an application for compute time, from records of EXPERIMENT= (THRESHOLD=0.75, IMAGES=, EPOCHS=, RUNS=)
 compare: ## compare your records with the published numbers, or two folders of records or two tables: A=results-a B=results-b
-history: ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: slower is an error)
+history: ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: worse is an error)
 reference: ## keep what this machine measures now as references/NAME.json (EXPERIMENT=: only that one; FORCE=1: replace)
-check-reference: ## compare the newest launches with references/NAME.json; slower is an error
+check-reference: ## compare the newest launches with references/NAME.json; worse is an error
 report: ## write one HTML page with everything, readable offline
 bundle: ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
 bundle-check: ## check that an archive is unmodified since it was packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub

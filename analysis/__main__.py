@@ -29,7 +29,7 @@ COMMANDS = {
     "appendix": ("appendix", "the artifact appendix, from its data"),
     "explain": ("explain", "split wall times into a fixed cost and a cost per step"),
     "diagnose": ("diagnose", "where the time of a step goes, the largest loss, and what to try first"),
-    "history": ("history", "the points of an experiment over time: as before, slower or faster"),
+    "history": ("history", "the points of an experiment over time: alike, worse or better"),
     "reference": ("history", "write what this machine measures into a file that a site keeps"),
     "check-reference": ("history", "the newest launches beside such a file"),
     "tune": ("summary", "rank the arms of a contest, as those of make tune; write the fastest"),

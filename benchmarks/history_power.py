@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis import history
-from analysis.stats.verdict import ratio_verdict
+from analysis.compare.launches import mean_ratio, within
+from analysis.stats.verdict import RatioVerdict, judge_all, ratio_verdict
 from analysis.thresholds import limit
 from benchmarks.common import Rng, Row, merged, options, show
 from train.record import affinity
@@ -52,7 +52,7 @@ class Truth:
         }
 
 
-def study(rng: Rng, truth: Truth) -> list[history.VerdictName]:
+def study(rng: Rng, truth: Truth) -> list[RatioVerdict]:
     """Return the verdicts on the values of one simulated study."""
     number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
@@ -61,11 +61,11 @@ def study(rng: Rng, truth: Truth) -> list[history.VerdictName]:
     speeds[:, POINTS:] = 1 / speeds[:, POINTS:]  # times
     older, before, now = speeds[: truth.older], speeds[truth.older : -1], speeds[-1]
     ratios = {
-        at: history.mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
+        at: mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
         for at in range(values)
     }
     decided = [at for at, ratio in ratios.items() if not np.isnan(ratio.low)]
-    judged = history.judge_ratios([ratios[at] for at in decided], limit("same"))
+    judged = judge_all([ratios[at] for at in decided], within(limit("same")))
     return [ratio_verdict(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
@@ -75,15 +75,15 @@ def line(truth: Truth, studies: int) -> Row:
     verdicts_of_studies = [study(rng, truth) for _ in range(studies)]
     counts = Counter(itertools.chain.from_iterable(verdicts_of_studies))
 
-    def studies_with(name: history.VerdictName) -> str:
+    def studies_with(name: RatioVerdict) -> str:
         return f"{sum(name in verdicts for verdicts in verdicts_of_studies) / studies:.3f}"
 
     return {
         **truth.cells(),
-        "studies: any value slower": studies_with("slower"),
-        "any faster": studies_with("faster"),
-        "values: as before": f"{counts['as before'] / max(counts.total(), 1):.2f}",
-        "values: slower": f"{counts['slower'] / max(counts.total(), 1):.2f}",
+        "studies: any value worse": studies_with("worse"),
+        "any better": studies_with("better"),
+        "values: alike": f"{counts['alike'] / max(counts.total(), 1):.2f}",
+        "values: worse": f"{counts['worse'] / max(counts.total(), 1):.2f}",
     }
 
 

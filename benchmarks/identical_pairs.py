@@ -2,8 +2,8 @@
 
     python -m benchmarks.identical_pairs [--pairs 2000]
 
-Prints a table of docs/validation.md. Each pair is two sets of launches of the same curves on one machine. Launches
-differ by a lognormal factor, and so do the rounds within them. At most 5 in 100 may be called different.
+Prints a table of docs/validation.md. Each pair is two sets of launches of the same curves on one machine. The
+values of launches differ by a lognormal factor. At most 5 in 100 may be called different.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis import history
-from analysis.stats import Number, repeats
+from analysis.compare.launches import mean_ratio
+from analysis.stats import Number
 from benchmarks.common import Rng, Row, merged, options, show
-from train.record import intervals
 
-_ROUNDS, _SCATTER = 12, 0.04  # of a launch; of a round
-_MIN_SCATTER = 0.005  # of the rate of a launch, at least
+_MIN_SCATTER = 0.005  # of the value of a launch, at least
 
 
 @dataclass(frozen=True)
@@ -40,29 +38,17 @@ PAIRS = [
 ]
 
 
-def speedups(rng: Rng, launches: int, between: float) -> list[list[float]]:
-    means = rng.normal(0, between, launches)
-    return np.exp(rng.normal(means[:, None], _SCATTER, (launches, _ROUNDS))).tolist()
-
-
-def speedup_ratio(rng: Rng, pair: Pair) -> Number:
-    """Return the ratio of the speedups of the first curve, as `compare` does."""
-    sides = [[speedups(rng, n, pair.between) for _ in range(pair.curves)] for n in (pair.a, pair.b)]
-    spread = intervals.launch_spread([curve for side in sides for curve in side])
-    return repeats.ratio_of_medians(sides[0][0], sides[1][0], spread, spread)
-
-
-def rate_ratio(rng: Rng, pair: Pair) -> Number:
-    """Return the ratio of the mean rates of the first curve, as `history` does."""
+def ratio(rng: Rng, pair: Pair) -> Number:
+    """Return the ratio of the mean values of the first curve, as `compare` and `history` do."""
     scatter = max(pair.between, _MIN_SCATTER)
     sides = [[np.exp(rng.normal(0, scatter, n)).tolist() for _ in range(pair.curves)] for n in (pair.a, pair.b)]
     others = [group for side in sides for group in side[1:]] if min(pair.a, pair.b) < 3 else []
-    return history.mean_ratio(sides[0][0], sides[1][0], others)
+    return mean_ratio(sides[0][0], sides[1][0], others)
 
 
 def share(ratios: list[Number]) -> str:
     """Return the share of the judged ratios that are called different; "not judged" without any."""
-    judged = [ratio for ratio in ratios if ratio.has_interval and ratio.variation != "between rounds"]
+    judged = [ratio for ratio in ratios if ratio.has_interval]
     if not judged:
         return "not judged"
     return f"{statistics.fmean(not ratio.contains(1.0) for ratio in judged):.3f}"
@@ -74,8 +60,7 @@ def line(pair: Pair, pairs: int) -> Row:
         "launches": f"{pair.a} and {pair.b}",
         "curves": str(pair.curves),
         "launches differ by": f"{100 * pair.between:g} %",
-        "speedups called different": share([speedup_ratio(rng, pair) for _ in range(pairs)]),
-        "rates called different": share([rate_ratio(rng, pair) for _ in range(pairs)]),
+        "called different": share([ratio(rng, pair) for _ in range(pairs)]),
     }
 
 

@@ -224,8 +224,7 @@ def _comparison(archived: Path, results: Path) -> str:
     from analysis.compare import sets
     from analysis.compare import text as compare_text
 
-    sections, notes = compare_text.sets_sections(sets.compare(archived, results), Path("archive"), results)
-    return compare_text.FORMATS["markdown"](sections, notes)
+    return compare_text.markdown(*compare_text.sets_tables(sets.compare(archived, results, a_name="the archive")))
 
 
 def _machine() -> tuple[str, int]:

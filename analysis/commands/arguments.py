@@ -69,7 +69,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--out": {"type": Path, "default": Path("figures"), "metavar": "PATH", "help": "default: %(default)s"},
     "--draw": {"action": "store_true", "help": "draw the figures of it"},
     "--models": {"type": lambda text: text.split(","), "metavar": "A,B", "help": "only these models (default: all)"},
-    "--strict": {"action": "store_true", "help": "exit status 1 if a point is slower"},
+    "--strict": {"action": "store_true", "help": "exit status 1 if a point is worse"},
     "--junit": {"type": Path, "metavar": "FILE", "help": "write the results to this file as JUnit, too"},
     "--images": {"type": positive, "metavar": "N", "help": "images of the job, in each epoch"},
     "--epochs": {"type": positive, "default": 1, "metavar": "N", "help": "default: %(default)s"},

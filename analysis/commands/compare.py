@@ -3,24 +3,13 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+
+from msgspec import structs
 
 from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.compare import published, sets, text
-from analysis.compare.published import ReportComparison
-from analysis.documents import Document, about, filled
+from analysis.compare import Comparisons, published, sets, text
 from analysis.study import Study
-
-
-class ReportComparisons(Document):
-    """Local records beside the reports."""
-
-    comparisons: Annotated[Sequence[ReportComparison], about("each number that both have")]
-    local_alone: Annotated[Sequence[str], about("local records without a published counterpart")]
-    published_alone: Annotated[Sequence[str], about("published numbers without a local one")]
-    left_out: Annotated[Sequence[str], about("records that are not trusted, and why")]
-    failed: Annotated[Sequence[str], about("runs that failed, and why")]
 
 
 def declare_compare(parser: argparse.ArgumentParser) -> None:
@@ -47,26 +36,28 @@ def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
     return Path(named["A"]), Path(named["B"])
 
 
+def _with_published(results: Path, tolerances: Path) -> Comparisons:
+    if not results.is_dir():
+        raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
+    study = Study(results)
+    compared = published.compare(study.published, study.local, published.read_tolerances(tolerances))
+    failed = [f"failed: {notice}" for notice in study.failed]
+    return structs.replace(compared, left_out=[*map(str, study.left_out), *failed])
+
+
 def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison; returns the exit status."""
     if options.sets:
-        a, b = two_sets(options.sets)
-        comparison = sets.compare(a, b, options.columns)
-        content: Document = comparison
-        sections, notes = text.sets_sections(comparison, a, b)
+        compared = sets.compare(*two_sets(options.sets), options.columns)
+        tables, notes = text.sets_tables(compared)
     else:
-        if not options.results.is_dir():
-            raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
-        study = Study(options.results)
-        compared = published.compare(study.published, study.local, published.read_tolerances(options.tolerances))
-        sections, notes = text.published_sections(compared)
-        left_out, failed = ([str(notice) for notice in notices] for notices in (study.left_out, study.failed))
-        content = filled(ReportComparisons, compared, comparisons=compared.rows, left_out=left_out, failed=failed)
-        if not compared.rows:
+        compared = _with_published(options.results, options.tolerances)
+        tables, notes = text.published_tables(compared)
+        if not compared.comparisons:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
-        notes["Left out"] = left_out + [f"failed: {line}" for line in failed]
+        notes["Left out"] = compared.left_out
     if options.format == "json":
-        print(documents.text(content))
+        print(documents.text(compared))
     else:
-        print(text.FORMATS[options.format](sections, notes))
+        print(text.FORMATS[options.format](tables, notes))
     return 0

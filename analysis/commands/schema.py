@@ -12,14 +12,14 @@ import msgspec
 
 from analysis.claims import JudgedClaim
 from analysis.commands.audit import Audit
-from analysis.commands.compare import ReportComparisons
 from analysis.commands.diagnose import Diagnosis
 from analysis.commands.explain import Explained
 from analysis.commands.summary import Tuning
-from analysis.compare.sets import SetComparisons
+from analysis.compare import Comparisons
+from analysis.compare.reference import ReferenceCheck
+from analysis.compare.sessions import History
 from analysis.experiments.allreduce import AllreducePoint
 from analysis.experiments.summary import SummaryPoint
-from analysis.history.text import History, ReferenceCheck
 from analysis.predict.answers import PredictedTarget
 from analysis.timeline.text import LaunchTimeline
 
@@ -28,7 +28,7 @@ SCHEMA = Path(__file__).parents[1] / "output.schema.json"
 DOCUMENTS: dict[str, list[Any]] = {
     "audit": [Audit],
     "claims": [list[JudgedClaim]],
-    "compare": [ReportComparisons, SetComparisons],
+    "compare": [Comparisons],
     "explain": [Explained],
     "diagnose": [Diagnosis],
     "timeline": [list[LaunchTimeline]],

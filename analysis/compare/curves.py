@@ -44,6 +44,11 @@ class ComparedCurve:
     pairs: tuple[speedups.Pair, ...] = ()  # in local curves, that of each rate
 
     @property
+    def source(self) -> str:
+        """Return what a published curve is, as text."""
+        return f"report {self.report}, {self.on}" if self.report else self.on
+
+    @property
     def in_rounds(self) -> bool:
         """Return whether the points were measured in rounds."""
         return any(launch for launch, _, _ in self.pairs)

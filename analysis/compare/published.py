@@ -6,31 +6,27 @@ Tolerances decide, which are written as in ReFrame: (value, lower, upper, unit).
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pandas as pd
-from msgspec import structs
 
 from analysis import TableError, metrics, speedups
+from analysis.compare import EQUAL, Comparison, Comparisons, Judged, compared, corrected, over
 from analysis.compare.curves import SIZES, ComparedCurve, axes, cell_text, column, local_curve, published_curves
 from analysis.curves import uncertain
 from analysis.derived import stated_number
-from analysis.documents import D, Document, NumberField, PValue, about, filled
 from analysis.experiments import final_values, training_runs
 from analysis.stats import Number, between, combined, common_variation, exact, student, unknown
 from analysis.stats.repeats import median
-from analysis.stats.verdict import Bounds, Outcome, Verdict, apart, holm, leaning
+from analysis.stats.verdict import Bounds, apart
 from analysis.table import schema
 from analysis.thresholds import limit
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
-
-VerdictName = Literal["outside", "not decidable", "within", "for information"]
-VERDICT_NAMES: dict[Outcome, VerdictName] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
 
 # Quantities of comparisons that the tidy table does not have, with their units.
 COMPARED = {
@@ -61,20 +57,11 @@ class Tolerance:
     upper: float | None
     selectors: dict[str, Any] = field(default_factory=dict)
 
-    def bounds(self, published: float) -> Bounds:
-        """Return the allowed values, in the unit of the quantity."""
-        value = published if self.value is None else self.value
-        low = -math.inf if self.lower is None else value * (1 + self.lower)
-        high = math.inf if self.upper is None else value * (1 + self.upper)
-        return Bounds(low, high)
-
-    def judge(self, local: Number, published: Number) -> Verdict:
-        """Return whether a local number is inside or outside the tolerance, and how often that is by chance.
-
-        Inside: within the tolerance of every value that rounds to the published number. Outside: of none of them.
-        """
-        low, high = self.bounds(published.low), self.bounds(published.high)
-        return leaning(local, Bounds(low.low, high.high), Bounds(high.low, low.high))
+    @property
+    def allowed(self) -> Bounds:
+        """Return the ratios to the reference that are allowed."""
+        low = -math.inf if self.lower is None else 1 + self.lower
+        return Bounds(low, math.inf if self.upper is None else 1 + self.upper)
 
 
 Tolerances = Sequence[Tolerance]
@@ -124,45 +111,6 @@ def find_tolerance(tolerances: Tolerances, quantity: str, **point: Any) -> Toler
     return next(matching, None)
 
 
-class AllowedRange(Document):
-    """The allowed values of a quantity."""
-
-    low: Annotated[float | None, about("the lowest; null: no bound")]
-    high: Annotated[float | None, about("the highest; null: no bound")]
-
-
-class ReportComparison(Document):
-    """A number that a report and local records have."""
-
-    report: Annotated[str, about("000 to 004; empty: a value stated in the tolerances")]
-    experiment: str
-    model: Annotated[str, about("of both; empty: all models together")]
-    published_on: Annotated[str, about("the machine and setting of the report")]
-    local_on: Annotated[str, about("those of your records")]
-    quantity: str
-    unit: str
-    axis: Annotated[str, about("the swept parameter")]
-    at: Annotated[float | None, about("the size on this axis; null: the whole curve")]
-    published: Annotated[NumberField, about("what the report prints; its interval is what rounds to it")]
-    local: Annotated[NumberField, about("what you measured")]
-    allowed: Annotated[AllowedRange, about("by analysis/compare/tolerances.toml")]
-    p_value: PValue
-    verdict: Annotated[VerdictName, about("on the comparison")]
-    note: Annotated[str, about("for the reader")]
-
-
-Judged = tuple[ReportComparison, Verdict | None]  # None: for information, or the local number is not valid
-
-
-@dataclass(frozen=True)
-class Comparisons:
-    """All comparisons, and the numbers without a counterpart."""
-
-    rows: list[ReportComparison]
-    local_alone: list[str]
-    published_alone: list[str]
-
-
 @dataclass(frozen=True)
 class Subject:
     """A quantity of two curves: at one size, over another size for a ratio, or of the whole curve."""
@@ -196,43 +144,19 @@ class Subject:
         return self.local.why_invalid(*(size for size in (self.over, self.at) if size is not None))
 
 
-def holm_corrected(rows: Sequence[tuple[D, Verdict | None]], name: Callable[[Verdict], str]) -> list[D]:
-    """Return rows with the p value and the verdict that stay when so many are judged at once (Holm).
-
-    `name` returns the name of a verdict.
-    """
-    verdicts = iter(holm([judged for _, judged in rows if judged]))
-    corrected = [(row, next(verdicts) if judged else None) for row, judged in rows]
-    return [structs.replace(row, p_value=v.p, verdict=name(v)) if v else row for row, v in corrected]
-
-
 def compare_number(
     subject: Subject, value: Number, local: Number, tolerance: Tolerance | None, note: str = ""
 ) -> Judged:
     """Return a local number beside a published value, judged by a tolerance (None: for information)."""
-    allowed = tolerance.bounds(value.value) if tolerance else Bounds()
-    invalid = subject.why_invalid()
-    judged = tolerance.judge(local, value) if tolerance and not invalid else None
-    remarks = [note, invalid, judged.why if judged and judged.why == "no interval" else ""]
+    published, curve, axis = subject.published, subject.local, subject.local.axis.replace("_", " ")
     quantity_unit = unit(subject.quantity)
     assert quantity_unit is not None
-    return ReportComparison(
-        report=subject.published.report,
-        experiment=subject.local.experiment,
-        model=subject.local.model,
-        published_on=subject.published.on,
-        local_on=subject.local.on,
-        quantity=subject.quantity,
-        unit=quantity_unit,
-        axis=subject.local.axis,
-        at=subject.at,
-        published=value,
-        local=local,
-        allowed=filled(AllowedRange, allowed),
-        p_value=None,
-        verdict="not decidable" if tolerance else "for information",
-        note="; ".join(filter(None, remarks)),
-    ), judged
+    axis = axis.removesuffix("s") if subject.at == 1 and curve.axis in SIZES else axis
+    return compared(
+        value, local, over(local, value), tolerance.allowed if tolerance else None, subject.why_invalid(), note,
+        experiment=curve.experiment, model=curve.model, point="" if subject.at is None else f"{subject.at:g} {axis}",
+        quantity=subject.quantity, unit=quantity_unit, source=published.source, on=curve.on,
+    )  # fmt: skip
 
 
 def compare_curves(published: ComparedCurve, local: ComparedCurve, tolerances: Tolerances) -> Iterator[Judged]:
@@ -294,9 +218,6 @@ def _per_doubling(local: ComparedCurve) -> Number:
     return metrics.per_doubling(local.sizes, local.rates)
 
 
-_EQUAL = Bounds(1.0, 1.0)  # the ratio of equal numbers
-
-
 def compare_order(
     pairs: Sequence[tuple[ComparedCurve, ComparedCurve]], quantity: str, tolerances: Tolerances
 ) -> Iterator[Judged]:
@@ -320,7 +241,7 @@ def compare_order(
             interval = ratio.ends(1 - (1 - level) / len(ratios))
             if math.isnan(interval[0]):
                 return math.nan, math.nan
-            differ = _EQUAL.exclude(interval) and apart(stated[a], stated[b])
+            differ = EQUAL.exclude(interval) and apart(stated[a], stated[b])
             alike = (interval[0] > 1) == (stated[a].value > stated[b].value)
             low, high = low + (alike and differ), high + (alike or not differ)
         return low / len(ratios), high / len(ratios)
@@ -334,7 +255,9 @@ def compare_order(
     )
     published, local = pairs[0]
     subject = Subject(published, replace(local, model=""), quantity)
-    yield compare_number(subject, exact(1.0), share, subject.tolerance(tolerances), note)
+    tolerance = subject.tolerance(tolerances)
+    stated_share = tolerance.value if tolerance and tolerance.value is not None else 1.0
+    yield compare_number(subject, exact(stated_share), share, tolerance, note)
 
 
 def _standing(curve: ComparedCurve, quantity: str) -> Number:
@@ -455,23 +378,23 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     rows += _single_numbers(published, local, tolerances)
     unmatched = _published_alone(published, curves, [row for row, _ in rows])
     rows += stated_values(local, tolerances)
-    corrected = holm_corrected(rows, lambda judged: VERDICT_NAMES[judged.outcome])
-    return Comparisons(corrected, [*dict.fromkeys(alone)], unmatched)
+    unpaired = [*dict.fromkeys(alone)]
+    return Comparisons(
+        comparisons=corrected(rows), differences=[], unpaired=unpaired, reference_alone=unmatched, left_out=[]
+    )
 
 
-def _published_alone(
-    table: pd.DataFrame, curves: Sequence[ComparedCurve], rows: Sequence[ReportComparison]
-) -> list[str]:
+def _published_alone(table: pd.DataFrame, curves: Sequence[ComparedCurve], rows: Sequence[Comparison]) -> list[str]:
     """Return the published curves and single numbers without a comparison, as lines of text."""
-    compared = {((row.report, row.experiment, row.published_on), row.model) for row in rows}
+    compared = {((row.source, row.experiment), row.model) for row in rows}
     unmatched: dict[str, set[str]] = defaultdict(set)
     for c in curves:
-        models = {model for setting, model in compared if setting == (c.report, c.experiment, c.on)}
+        models = {model for setting, model in compared if setting == (c.source, c.experiment)}
         if not (c.model in models if c.model else models):
             unmatched[f"report {c.report}, {c.experiment} ({c.on})"].add(c.model or c.by)
-    judged = {(row.report, row.experiment, row.quantity) for row in rows}
+    judged = {(row.source[:10], row.experiment, row.quantity) for row in rows}  # report 000
     for single in _single_rows(table).to_dict("records"):
-        if (single["report"], single["experiment"], single["quantity"]) not in judged:
+        if (f"report {single['report']}", single["experiment"], single["quantity"]) not in judged:
             unmatched[f"report {single['report']}, {single['experiment']} ({single['device']})"].add(single["quantity"])
     return [f"{setting}: {', '.join(sorted(unmatched[setting]))}" for setting in sorted(unmatched)]
 

@@ -2,140 +2,213 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
-from itertools import groupby
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import get_args
 
 from tabulate import tabulate
 
-from analysis.compare.curves import SIZES
-from analysis.compare.published import AllowedRange, Comparisons, ReportComparison, VerdictName
-from analysis.compare.sets import SetComparisons
-from analysis.documents import tally
+from analysis import labels
+from analysis.compare import AllowedRange, Comparison, Comparisons, ComparisonVerdict
+from analysis.compare.launches import launch_mean
+from analysis.compare.reference import Reference
+from analysis.compare.sessions import Session, changed
+from analysis.documents import markdown_table, tally
 from analysis.stats import Number
 
+WIDTH = 110
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, Sequence[str]]
+# How tables and figures show a quantity: its name, its unit ("": none), and the factor to that unit.
+DISPLAY: dict[str, tuple[str, str, float]] = {
+    "images_per_s": ("throughput", "images/s", 1.0),
+    "speedup": ("speedup", "", 1.0),
+    "wall_s": ("wall time", "s", 1.0),
+    "job_s": ("job time", "s", 1.0),
+    "bus_bandwidth_bytes_per_s": ("bus bandwidth", "GB/s", 1e-9),
+    "allreduce_s": ("allreduce", "ms", 1e3),
+}
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{value:.4g}"
+def display(quantity: str, unit: str = "images/s") -> tuple[str, str, float]:
+    """Return how a quantity in a unit is shown, as in DISPLAY."""
+    if quantity == "images_per_s":  # that of a table may count something else
+        return "throughput", unit, 1.0
+    return DISPLAY.get(quantity, (quantity.replace("_", " "), unit if unit != "fraction" else "", 1.0))
 
 
-def _published(number: Number) -> str:
-    """Return a published number, with the interval that rounds to it if the digits show it."""
-    return number.text() if len({_number(end) for end in number.interval}) > 1 else _number(number.value)
+def quantity(row: Comparison) -> str:
+    """Return the quantity of a comparison with its unit."""
+    name, unit, _ = display(row.quantity, row.unit)
+    return f"{name} [{unit}]" if unit else name
+
+
+def subject(model: str, quantity: str) -> str:
+    """Return the name of the model, or of allreduce alone, or of all models."""
+    alone = "allreduce" if quantity in ("allreduce_s", "bus_bandwidth_bytes_per_s") else "all"
+    return labels.name(model) if model else alone
+
+
+def _mean(row: Comparison, number: Number) -> str:
+    count = "" if number.variation == "rounding" else f" ({number.n})"
+    return "" if math.isnan(number.value) else f"{display(row.quantity)[2] * number.value:.4g}{count}"
 
 
 def _allowed(allowed: AllowedRange) -> str:
+    if allowed.low == allowed.high:
+        return f"{allowed.low:g}"
     ends = (("from", allowed.low), ("to", allowed.high))
     return " ".join(f"{word} {end:.4g}" for word, end in ends if end is not None and math.isfinite(end))
 
 
-def _at(row: ReportComparison) -> str:
-    axis = row.axis.replace("_", " ")
-    return "" if row.at is None else f"{row.at:g} {axis.removesuffix('s') if row.at == 1 and axis in SIZES else axis}"
-
-
-def _cells(row: ReportComparison) -> dict[str, str]:
+def _cells(row: Comparison, reference: str, measured: str) -> dict[str, str]:
     return {
-        "model": row.model or "all",
-        "quantity": f"{row.quantity} [{row.unit}]",
-        "at": _at(row),
-        "published (rounding)": _published(row.published),
-        "local (95 % interval)": row.local.text(),
-        "n": str(row.local.n),
+        "model": subject(row.model, row.quantity),
+        "point": row.point,
+        "quantity": quantity(row),
+        f"{reference} (n)": _mean(row, row.reference),
+        f"{measured} (n)": _mean(row, row.measured),
+        "ratio (95 % interval)": "" if math.isnan(row.ratio.value) else row.ratio.text(),
         "allowed": _allowed(row.allowed),
-        "p": _number(row.p_value),
+        "p": "" if row.p_value is None else f"{row.p_value:.2g}",
         "verdict": row.verdict,
         "note": row.note,
     }
 
 
-def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
+def sections(rows: Sequence[Comparison], reference: str, measured: str) -> list[Section]:
+    """Return a table of comparisons for each experiment and pair of settings; the texts name the two sides."""
+
+    def title(row: Comparison) -> str:
+        return f"{row.experiment}: {row.on}, against {row.source}"
+
+    ordered = sorted(rows, key=title)
+    return [(name, [_cells(row, reference, measured) for row in alike]) for name, alike in groupby(ordered, key=title)]
+
+
+def counts(rows: Sequence[Comparison]) -> str:
+    """Return how many comparisons have each verdict."""
+    return f"{len(rows)} comparisons: {tally([row.verdict for row in rows], get_args(ComparisonVerdict))}"
+
+
+EXPLANATION = (
+    "The ratio is of what was measured to what it is compared with. Alike: its 90 % interval is within the allowed "
+    "ratios. Worse, better: its whole 95 % interval is beyond them; of times and epochs, worse is above. Without an "
+    "interval nothing is decided. p is how often a verdict would come from chance, corrected for the number of "
+    "comparisons (Holm): all verdicts together are wrong at most 5 times in 100. docs/history.md, docs/claims.md"
+)
+_IN_ROUNDS = (
+    "Curves in rounds: the reports measured each point in a separate launch; it is not shown that both give "
+    "the same number (docs/statistics.md)."
+)
+_SETS = "A value is of one launch: of a speedup in rounds, their median. No margin is given: equality cannot be shown."
+
+
+def published_tables(compared: Comparisons) -> tuple[list[Section], Notes]:
     """Return the tables of a comparison with the reports, one for each pair of settings, and the notes."""
-
-    def title(row: ReportComparison) -> str:
-        report = f"report {row.report}, " if row.report else ""
-        return f"{report}{row.experiment}: {row.published_on}; local: {row.local_on}"
-
-    ordered = sorted(compared.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
-    sections = [(name, [_cells(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
-    counts = tally([row.verdict for row in compared.rows], get_args(VerdictName))
-    how = [
-        "A number is within the allowed values if its 90 % interval is, outside if its whole 95 % interval is; p is "
-        "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "
-        "are wrong at most 5 times in 100. Without an interval (fewer than 6 values) nothing is decided."
-    ]
-    if any("in rounds" in row.local_on for row in compared.rows):
-        how.append(
-            "Curves in rounds: the reports measured each point in a separate launch; it is not shown that both give "
-            "the same number (docs/statistics.md)."
-        )
-    return sections, {
-        "How": how if compared.rows else [],
-        "Local records without a published counterpart": compared.local_alone,
-        "Published numbers without a local counterpart": compared.published_alone,
-        "Verdicts": [f"{len(compared.rows)} comparisons: {counts}"],
+    rows = compared.comparisons
+    how = [EXPLANATION, *([_IN_ROUNDS] if any("in rounds" in row.on for row in rows) else [])]
+    return sections(rows, "published", "local"), {
+        "How": how if rows else [],
+        "Local records without a published counterpart": compared.unpaired,
+        "Published numbers without a local counterpart": compared.reference_alone,
+        "Verdicts": [counts(rows)],
     }
 
 
-def sets_sections(compared: SetComparisons, a: Path, b: Path) -> tuple[list[Section], Notes]:
-    """Return the tables of a comparison of two sets (ratios, differences of the runs), and the notes."""
-    ratios = [
-        {
-            "experiment": row.experiment,
-            "point": row.point,
-            "quantity": f"{row.quantity.replace('_per_', '/')} by {row.by}",
-            "of A": _number(row.a.value),
-            "n": str(row.a.n),
-            "of B": _number(row.b.value),
-            "n of B": str(row.b.n),
-            "B / A (95 % interval)": row.ratio.text(),
-            "p": _number(row.p_value),
-            "verdict": row.verdict,
-            "note": row.note,
-        }
-        for row in compared.ratios
-    ]
+def sets_tables(compared: Comparisons) -> tuple[list[Section], Notes]:
+    """Return the tables of a comparison of two sets (values, differences of the runs), and the notes."""
     differences = [
-        {"what": row.what, "A": row.a, "B": row.b, "experiments": row.experiments} for row in compared.differences
+        {"what": row.what, "A": row.reference, "B": row.measured, "experiments": row.experiments}
+        for row in compared.differences
     ]
-    how = [
-        "Each repeat is an independent launch: A and B are not paired. Rates: Welch's interval (Student's t, each set "
-        "with its own variance), on the logarithm of the ratio. Speedups of points in rounds: the ratio of the medians "
-        "over rounds, by order statistics. p is corrected for the number of ratios (Holm)."
-    ]
-    return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", differences)], {
-        "How": how,
-        "Not compared": compared.alone,
+    tables = sections(compared.comparisons, "A", "B") or [("B against A", [])]
+    return [*tables, ("How their runs differ", differences)], {
+        "How": [EXPLANATION, _SETS],
+        "Not compared": compared.unpaired,
         "Notes": compared.left_out,
     }
 
 
-def _text(sections: Sequence[Section], notes: Notes) -> str:
+def failures(rows: Sequence[Comparison]) -> dict[str, str]:
+    """Return the name of each value, with its ratio and interval if it is worse, else with ""."""
+    return {
+        f"{row.experiment} {subject(row.model, row.quantity)}, {row.point}, {quantity(row)}, {row.on}": (
+            f"worse: {row.ratio} times {row.source}" if row.verdict == "worse" else ""
+        )
+        for row in rows
+    }
+
+
+def wrapped(line: str) -> str:
+    """Return a sentence in lines."""
+    return textwrap.fill(line, WIDTH)
+
+
+_MOST = 8  # of provenance that the table names; the JSON has all
+
+
+def session_table(machine: str, sessions: Sequence[Session]) -> str:
+    """Return a table of the sessions of one machine, and what changed between them."""
+    cells = [
+        {
+            "session": session.number,
+            "measured": session.days,
+            "launches": len(session.launches),
+            "commit": session.provenance.commit[0] or "not known",
+            "GPU driver": session.provenance.driver[0] or "none",
+            "kernel": session.provenance.kernel[0],
+            "image": session.provenance.image[0] or "none",
+        }
+        for session in sessions
+    ]
+    lines = [wrapped(f"== {machine}"), "", tabulate(cells, headers="keys", disable_numparse=True)]
+    for before, now in pairwise(sessions):
+        if changes := changed(before, now):
+            lines += ["", f"what changed before session {now.number}:"]
+            lines += [f"  {change.what}: {change.reference} -> {change.measured}" for change in changes[:_MOST]]
+            lines += [f"  and {len(changes) - _MOST} more (--format json)"] if len(changes) > _MOST else []
+    return "\n".join(lines)
+
+
+def reference_table(reference: Reference) -> str:
+    """Return a table of the points of a reference with their intervals."""
+    cells = []
+    for point in reference.points:
+        name, unit, factor = display(point.quantity)
+        cells.append(
+            {
+                "experiment": point.experiment,
+                "model": subject(point.model, point.quantity),
+                "point": point.point,
+                "quantity": f"{name} [{unit}]" if unit else name,
+                "value (95 % interval)": str(launch_mean([factor * value for value in point.launches])),
+                "launches": len(point.launches),
+            }
+        )
+    return tabulate(cells, headers="keys", disable_numparse=True)
+
+
+def text(tables: Sequence[Section], notes: Mapping[str, Sequence[str]]) -> str:
+    """Return tables and notes as text."""
     parts = []
-    for title, rows in sections:
+    for title, rows in tables:
         widths = [34 if key in ("note", "A", "B", "what") else None for key in rows[0]] if rows else []
         table = tabulate(rows, headers="keys", disable_numparse=True, maxcolwidths=widths) if rows else "nothing"
-        parts.append("\n".join([*textwrap.wrap(f"== {title}", 110), "", table]))
+        parts.append("\n".join([*textwrap.wrap(f"== {title}", WIDTH), "", table]))
     for title, lines in notes.items():
         if lines:
             # A path stays whole, to be copied.
-            wrapper = textwrap.TextWrapper(110, "  ", "    ", break_long_words=False, break_on_hyphens=False)
+            wrapper = textwrap.TextWrapper(WIDTH, "  ", "    ", break_long_words=False, break_on_hyphens=False)
             parts.append("\n".join([f"{title}:", *map(wrapper.fill, lines)]))
     return "\n\n".join(parts)
 
 
-def _markdown(sections: Sequence[Section], notes: Notes) -> str:
-    parts = []
-    for title, rows in sections:
-        cells = [{key: value.replace("|", "\\|") for key, value in row.items()} for row in rows]
-        table = tabulate(cells, headers="keys", tablefmt="github", disable_numparse=True) if rows else "Nothing."
-        parts.append(f"## {title}\n\n{table}")
+def markdown(tables: Sequence[Section], notes: Mapping[str, Sequence[str]]) -> str:
+    """Return tables and notes as Markdown."""
+    parts = [f"## {title}\n\n{markdown_table(rows) if rows else 'Nothing.'}" for title, rows in tables]
     parts += [f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) for title, lines in notes.items() if lines]
     return "\n\n".join(parts)
 
 
-FORMATS = {"table": _text, "markdown": _markdown}
+FORMATS = {"table": text, "markdown": markdown}

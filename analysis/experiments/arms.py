@@ -175,7 +175,7 @@ class Contest:
     @property
     def winner(self) -> ContestArm | None:
         """The arm with the largest ratio of those that are faster than the base; None where none is."""
-        return next((arm for arm in self.arms if arm.verdict == "faster"), None)
+        return next((arm for arm in self.arms if arm.verdict == "better"), None)
 
 
 class RankedArm(Document):
@@ -302,7 +302,7 @@ def _conclusion(contest: Contest) -> str:
             return f"{none}; too few launches of {', '.join(unsure)}: REPEATS={MIN_VALUES} makes enough."
         return f"{none}: keep it. 'not decidable': no difference is significant."
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
-    also_faster = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
+    also_faster = [arm.name for arm in contest.arms if arm.verdict == "better" and arm is not best]
     also = f" Faster too, and perhaps as fast: {', '.join(also_faster)}." if also_faster else ""
     return (
         f"{best.name} ({settings}) is {best.ratio.value:.3g} times as fast as {contest.base}, "

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.compare import Comparison
+from analysis.compare.launches import Values, launch_mean
+from analysis.compare.sessions import Machine, Session, changed
+from analysis.compare.text import DISPLAY, subject
 from analysis.figures import plots
-from analysis.history import Key, Row, Session, Values, changed, launch_mean, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,14 +20,14 @@ if TYPE_CHECKING:
 
 
 _SPREAD, _GAP = 0.7, 0.25  # of the marks of one session: in all, and at most between two
-_VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
+_VERDICTS = {"worse": plots.RED, "better": plots.BLUE, "alike": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
 
-RowAndValues = tuple[Row, Values]
+RowAndValues = tuple[Comparison, Values]
 Marks = dict[str, str]  # name of a point -> its marker
 
 
-def draw(history: Sequence[Session], rows: Sequence[Row], values: Mapping[Key, Values], within: float) -> Figure:
+def draw(machine: Machine, within: float) -> Figure:
     """Return a figure of the throughput of each point over the sessions, a panel a model; of allreduce, its bandwidth.
 
     1 is the mean of the sessions with which the newest one is compared: those before it with the same provenance.
@@ -32,21 +35,22 @@ def draw(history: Sequence[Session], rows: Sequence[Row], values: Mapping[Key, V
     The colour of the last mark is its verdict. Band: within the tolerance.
     Vertical lines: the provenance changed (commit, driver, image, versions, kernel).
     """
-    quantity = next(quantity for quantity in text.DISPLAY if any(row.change.key.quantity == quantity for row in rows))
-    rows = [row for row in rows if row.change.key.quantity == quantity]
-    marks = {point: plots.nth_marker(nth) for nth, point in enumerate(dict.fromkeys(r.change.key.point for r in rows))}
-    subjects = list(dict.fromkeys(text.subject(row.change.key) for row in rows))
+    by_point = [*zip(machine.comparisons, machine.values.values(), strict=True)]
+    quantity = next(name for name in DISPLAY if any(row.quantity == name for row, _ in by_point))
+    rows = [(row, values) for row, values in by_point if row.quantity == quantity]
+    marks = {point: plots.nth_marker(nth) for nth, point in enumerate(dict.fromkeys(row.point for row, _ in rows))}
+    subjects = list(dict.fromkeys(subject(row.model, quantity) for row, _ in rows))
     columns = min(2, len(subjects))
     figure, panels = plots.canvas(-(-len(subjects) // columns), columns, 26 + 22 * len(subjects), sharey=True)
-    for nth, (axes, subject) in enumerate(itertools.zip_longest(panels, subjects)):
-        axes.set_visible(subject is not None)
-        pairs = [(row, values[row.change.key]) for row in rows if text.subject(row.change.key) == subject]
-        _panel(axes, history, pairs, within, marks)
-        axes.set_title(subject, loc="left")
+    for nth, (axes, name) in enumerate(itertools.zip_longest(panels, subjects)):
+        axes.set_visible(name is not None)
+        pairs = [(row, values) for row, values in rows if subject(row.model, quantity) == name]
+        _panel(axes, machine.sessions, pairs, within, marks)
+        axes.set_title(name, loc="left")
         axes.tick_params(labelbottom=nth + columns >= len(subjects))
     for axes in panels[::columns]:
-        axes.set_ylabel(f"{text.DISPLAY[quantity][0]}, over before")
-    return plots.legend(figure, _note(history, within), columns=2)
+        axes.set_ylabel(f"{DISPLAY[quantity][0]}, over before")
+    return plots.legend(figure, _note(machine.sessions, within), columns=2)
 
 
 def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues], within: float, marks: Marks) -> None:
@@ -57,7 +61,7 @@ def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues]
         axes.axvline(position[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
     gap = min(_GAP, _SPREAD / max(1, len(pairs)))
     for nth, (row, values) in enumerate(pairs):
-        _point(axes, row, values, position, (nth - (len(pairs) - 1) / 2) * gap, marks[row.change.key.point])
+        _point(axes, row, values, position, (nth - (len(pairs) - 1) / 2) * gap, marks[row.point])
     step = -(-len(history) // _DAYS)
     days = [day if x % step == 0 else "" for x, day in enumerate(_days(history))]
     axes.set_xticks(range(len(history)), days, rotation=40, ha="right")
@@ -65,10 +69,10 @@ def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues]
     axes.grid(False, axis="x")
 
 
-def _point(axes: Axes, row: Row, values: Values, position: dict[int, int], offset: float, marker: str) -> None:
+def _point(axes: Axes, row: Comparison, values: Values, position: dict[int, int], offset: float, marker: str) -> None:
     """Draw one point: its launches, and their mean on each session."""
     by_session = values.by_session
-    first = launch_mean(row.change.before or by_session[min(by_session)]).value
+    first = row.reference.value if row.reference.n else launch_mean(by_session[min(by_session)]).value
     x = np.array([position[number] for number in by_session]) + offset
     levels = [launch_mean(values) for values in by_session.values()]
     middle = np.array([level.value for level in levels]) / first
@@ -80,11 +84,10 @@ def _point(axes: Axes, row: Row, values: Values, position: dict[int, int], offse
     axes.errorbar(x, middle, np.abs(ends).T, fmt="none", ecolor=plots.GREY, elinewidth=0.8)
     axes.plot(x, middle, color=plots.GREY, linewidth=0.7)
     axes.plot(x, middle, marker, color=plots.BLACK, mfc="white", mew=0.8)
-    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=row.change.key.point)
-    verdict = row.verdict
-    if row.change.now:
-        axes.plot(x[-1], middle[-1], marker, color=_VERDICTS[verdict], mew=0.8)
-        axes.plot([], [], "s", color=_VERDICTS[verdict], linestyle="none", label=verdict)
+    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=row.point)
+    if row.measured.n:
+        axes.plot(x[-1], middle[-1], marker, color=_VERDICTS[row.verdict], mew=0.8)
+        axes.plot([], [], "s", color=_VERDICTS[row.verdict], linestyle="none", label=row.verdict)
 
 
 def _changed(history: Sequence[Session]) -> list[int]:
@@ -106,7 +109,7 @@ def _days(history: Sequence[Session]) -> list[str]:
 def _note(history: Sequence[Session], within: float) -> str:
     machine = f"local: {history[0].launches[0].machine}"
     bars = "bars: 95 % interval over the launches of one session; none of a single launch; dots: launches"
-    band = f"band: within {100 * within:g} %, as before; the table has the other quantities"
+    band = f"band: within {100 * within:g} %, alike; the table has the other quantities"
     if _changed(history):
         band += "; upright lines: commit, driver, image or versions changed"
     return plots.wrapped(machine, bars, band)

@@ -19,10 +19,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from analysis import PUBLISHED, audit, claims, labels, reports
 from analysis.audit.findings import point_label
 from analysis.claims import VERDICTS, JudgedClaim
+from analysis.compare import Comparisons, provenance
 from analysis.compare import published as comparison
-from analysis.compare import sets
-from analysis.compare.published import Comparisons
-from analysis.compare.text import published_sections
+from analysis.compare.text import published_tables
 from analysis.diagnose.split import split_curves
 from analysis.diagnose.text import largest_losses
 from analysis.documents import counted, tally
@@ -170,7 +169,7 @@ def _recomputed(rows: pd.DataFrame) -> str:
 
 
 def _provenance(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
-    return [{"what": name, "value": sets.values(runs, name)} for name in names]
+    return [{"what": name, "value": provenance.values(runs, name)} for name in names]
 
 
 def _in_order(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -200,7 +199,7 @@ def _experiments(study: Study, page_figures: Sequence[PageFigure]) -> tuple[list
     runs: dict[str, list[dict[str, str]]] = defaultdict(list)
     for path in study.local["record"].unique():
         run = study.records[path]
-        runs[run.experiment].append(sets.provenance(run))
+        runs[run.experiment].append(provenance.details(run))
     all_runs = [run for experiment_runs in runs.values() for run in experiment_runs]
     names = list(dict.fromkeys(name for run in all_runs for name in run))
     alike = [name for name in names if len({run.get(name) for run in all_runs}) == 1]
@@ -299,7 +298,7 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
     study = analysed.study
     page_figures = [_page_figure(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(study, [figure for figure in page_figures if figure.entry.published is None])
-    sections, notes = published_sections(analysed.comparisons)
+    sections, notes = published_tables(analysed.comparisons)
     published = study.published
     return (
         _environment()

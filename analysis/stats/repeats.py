@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.stats import LEVEL, NO_ENDS, Ends, Number, common_variation, unknown
+from analysis.stats import LEVEL, NO_ENDS, Ends, Number, unknown
 from train.record import intervals
 
 MIN_VALUES = intervals.MIN_VALUES
@@ -62,24 +62,6 @@ def arithmetic_mean(launches: Launches) -> Number:
     if not values or not all(map(math.isfinite, values)):
         raise ValueError(f"a mean needs finite values; given: {values}")
     return around(statistics.fmean(values), launches)
-
-
-def ratio_of_medians(
-    a: Launches, b: Launches, spread_a: Spread | None = None, spread_b: Spread | None = None
-) -> Number:
-    """Return median(b) / median(a); spread_a, spread_b: between launches, as for `median`.
-
-    The interval runs from low b / high a to high b / low a. Each side gets half of the probability of an error, so the
-    interval covers the truth at least as often as it claims (Bonferroni). There is none if one side has none at that
-    level.
-    """
-    under, over = median(a, spread=spread_a), median(b, spread=spread_b)
-
-    def ends(level: float) -> Ends:
-        (under_low, under_high), (over_low, over_high) = (side.ends(1 - (1 - level) / 2) for side in (under, over))
-        return over_low / under_high, over_high / under_low
-
-    return Number(over.value / under.value, ends, min(under.n, over.n), common_variation([under, over]))
 
 
 def proportion(held: int, cases: int) -> Number:

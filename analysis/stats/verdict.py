@@ -24,7 +24,7 @@ Why = Literal["", "no interval", "across a bound", "too many numbers"]
 
 
 # The verdict on a ratio of what is measured now to what it is compared with.
-RatioVerdict = Literal["slower", "not decidable", "as before", "faster"]
+RatioVerdict = Literal["worse", "not decidable", "alike", "better"]
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,10 @@ def leaning(number: Number, bounds: Bounds, with_margin: Bounds | None = None) -
 
 
 def ratio_verdict(verdict: Verdict, is_cost: bool = False) -> RatioVerdict:
-    """Return the verdict on a ratio of rates; `is_cost`: of times, which are larger if something is slower."""
+    """Return the verdict on a ratio of rates; `is_cost`: of times, which are larger if something is worse."""
     if verdict.outcome == "outside":
-        return "slower" if verdict.above == is_cost else "faster"
-    return "as before" if verdict.outcome == "inside" else "not decidable"
+        return "worse" if verdict.above == is_cost else "better"
+    return "alike" if verdict.outcome == "inside" else "not decidable"
 
 
 def is_above(number: Number, bound: float = 0.0) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from analysis.history import reference
+from analysis.compare import reference
 from analysis.table.checks import faults
 from tests.helpers import ROOT, mpi
 from tests.helpers.kit import (

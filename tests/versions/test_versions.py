@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from analysis import TableError, audit, history
+from analysis import TableError, audit
 from analysis.commands import audit as documents
 from analysis.commands import schema
-from analysis.history import reference
+from analysis.compare import reference, sessions
+from analysis.compare.launches import Key, Values
 from analysis.study import Study
 from train.record import kit, migrations, record
 
@@ -67,17 +68,17 @@ def kept_reference(version: int) -> Path:
     return file
 
 
-def histories(version: int) -> tuple[list[history.Session], dict[history.Key, history.Values]]:
+def measured(version: int) -> tuple[list[sessions.Session], dict[Key, Values]]:
     """Return the sessions of the records of a version, and their values: of all rounds, as old kits took them."""
     study = Study(HERE / "record" / str(version), all_rounds=True)
-    (sessions,) = history.sessions(study.local, study.records).values()
-    return sessions, history.histories(sessions)
+    (own,) = sessions.sessions(study.local, study.records).values()
+    return own, sessions.session_values(own)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", RECORDS)
 def test_records_of_each_version_give_the_values_that_their_own_kit_computed(version):
-    now = reference.new_reference("now", *histories(version), within=0.1)
+    now = reference.new_reference("now", *measured(version), within=0.1)
     values = {(point.experiment, point.point, point.quantity): point.launches for point in now.points}
     for point in reference.load(kept_reference(version)).points:
         assert values[point.experiment, point.point, point.quantity] == pytest.approx(point.launches)
@@ -87,8 +88,8 @@ def test_records_of_each_version_give_the_values_that_their_own_kit_computed(ver
 @pytest.mark.slow
 @pytest.mark.parametrize("version", set(RECORDS) - {4})  # no release wrote version 4: its series had other names
 def test_a_reference_of_an_older_kit_finds_its_points_again(version):
-    changes = reference.reference_changes(reference.load(kept_reference(version)), histories(version)[1])
-    assert [change.why_not for change in changes] == [""] * 9
+    check = reference.check(reference.load(kept_reference(version)), measured(version)[1], 0.1)
+    assert [row.measured.n > 0 for row in check.comparisons] == [True] * 9
 
 
 @pytest.mark.slow

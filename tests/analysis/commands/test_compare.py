@@ -8,10 +8,10 @@ def test_two_tables_of_any_kind(json_output, tmp_path):
     rows = ((1, 110.5), (1, 111.5), (1, 110), (4, 380), (4, 390), (4, 382), (8, 700))
     after.write_text("|GPUs|Images/s|\n|-|-|\n" + "".join(f"|{n}|{rate}|\n" for n, rate in rows))
     content = json_output("compare", f"A={before}", f"B={after}")
-    verdicts = {row["point"]: (row["verdict"], row["ratio"]["value"]) for row in content["ratios"]}
-    assert verdicts["1 rank"] == ("faster", pytest.approx(110.667 / 101, rel=1e-4))
+    verdicts = {row["point"]: (row["verdict"], row["ratio"]["value"]) for row in content["comparisons"]}
+    assert verdicts["1 rank"] == ("better", pytest.approx(110.667 / 101, rel=1e-4))
     assert verdicts["4 ranks"] == ("not decidable", pytest.approx(384 / 382, rel=1e-4))
-    assert content["alone"] == ["table, 8 ranks: in B only"]
+    assert content["unpaired"] == ["table, 8 ranks: in B only"]
     assert any("'Images/s' -> images_per_s" in line for line in content["left_out"])
 
 

@@ -36,12 +36,16 @@ def failures(file):
 def test_months_that_are_alike_and_one_that_is_slower(first_month, command, json_output):
     assert "one session: nothing to compare with yet; FORCE=1" in command("history", "weak_scaling", "--strict").out
     month(first_month, 1)
-    assert set(verdicts(json_output("history", "weak-scaling")).values()) == {"as before"}
+    assert set(verdicts(json_output("history", "weak-scaling")).values()) == {"alike"}
     month(first_month, 2, **NEW_COMMIT)
     result = json_output("history", "weak-scaling")
-    slower = {(at, name): "slower" for at in ("1 node", "2 nodes") for name in ("images_per_s", "wall_s", "job_s")}
-    assert verdicts(result) == slower | {("2 nodes", "speedup"): "as before"}
-    assert [session["commit"] for session in result["machines"][0]["sessions"]] == ["a" * 7, "a" * 7, "b" * 7]
+    slower = {(at, name): "worse" for at in ("1 node", "2 nodes") for name in ("images_per_s", "wall_s", "job_s")}
+    assert verdicts(result) == slower | {("2 nodes", "speedup"): "alike"}
+    assert [session["provenance"]["commit"][0] for session in result["machines"][0]["sessions"]] == [
+        "a" * 7,
+        "a" * 7,
+        "b" * 7,
+    ]
     command("history", "weak_scaling", "--draw")
     assert Path("figures/history-weak-scaling.svg").is_file()
 
@@ -49,18 +53,18 @@ def test_months_that_are_alike_and_one_that_is_slower(first_month, command, json
 def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(first_month, json_output):
     month(first_month, 1, imports=1.6)  # 3 s of 16 take 4.8 s
     result = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
-    assert {point for point, verdict in result.items() if verdict == "slower"} == {
+    assert {point for point, verdict in result.items() if verdict == "worse"} == {
         ("1 node", "job_s"), ("2 nodes", "job_s"),
     }  # fmt: skip
-    assert {verdict for (_, name), verdict in result.items() if name != "job_s"} == {"as before"}
+    assert {verdict for (_, name), verdict in result.items() if name != "job_s"} == {"alike"}
 
 
 @pytest.mark.parametrize(
     ("slower", "expected"),
     [
-        ({}, ["as before", "as before"]),
-        ({2**20: 1.3}, ["as before", "slower"]),  # the link carries less
-        ({1024: 1.3}, ["slower", "as before"]),  # it answers later
+        ({}, ["alike", "alike"]),
+        ({2**20: 1.3}, ["alike", "worse"]),  # the link carries less
+        ({1024: 1.3}, ["worse", "alike"]),  # it answers later
     ],
 )
 def test_allreduce_alone_in_a_history_and_beside_a_reference(folder, command, json_output, slower, expected):
@@ -70,14 +74,14 @@ def test_allreduce_alone_in_a_history_and_beside_a_reference(folder, command, js
     result = json_output("history", "allreduce_bench")
     assert [*verdicts(result).values()] == expected
     assert [point["unit"] for point in result["machines"][0]["points"]] == ["s", "bytes/s"]
-    result = json_output("check-reference", "link", status=int("slower" in expected))
-    assert [point["verdict"] for point in result["points"]] == expected
+    result = json_output("check-reference", "link", status=int("worse" in expected))
+    assert [point["verdict"] for point in result["comparisons"]] == expected
     assert "allreduce  2 nodes, gloo, cycle 20 ms, 1 MiB" in command("history", "allreduce_bench", "--draw").out
 
 
 def test_strict_fails_only_where_something_is_slower(first_month, command):
     month(first_month, 1, slower=0.8)
-    assert "faster" in command("history", "weak_scaling", "--strict").out
+    assert "better" in command("history", "weak_scaling", "--strict").out
     month(first_month, 2, slower=1.25)
     command("history", "weak_scaling")
     command("history", "weak_scaling", "--strict", "--junit", "ci.xml", status=1)
@@ -87,10 +91,10 @@ def test_strict_fails_only_where_something_is_slower(first_month, command):
 def test_one_launch_a_month_is_judged_by_the_months_before(folder, json_output):
     for number, slower in enumerate((1.0, 1.002, 0.998, 1.0, 1.001)):
         month_in_rounds(folder, number, slower)
-    assert verdicts(json_output("history", "weak_scaling"))["1 node", "images_per_s"] == "as before"
+    assert verdicts(json_output("history", "weak_scaling"))["1 node", "images_per_s"] == "alike"
     month_in_rounds(folder, 5, slower=1.3)
     result = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
-    assert result["2 nodes", "images_per_s"] == "slower"
+    assert result["2 nodes", "images_per_s"] == "worse"
 
 
 def test_without_records_it_says_what_there_is(first_month, command):
@@ -104,10 +108,10 @@ def test_a_reference_is_written_kept_and_checked(first_month, command, json_outp
     assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in output
     assert "FORCE=1 replaces it" in command("reference", "first", status=2).err
     # The launches of the reference itself are not compared with it.
-    notes = {point["note"] for point in json_output("check-reference", "first")["points"]}
+    notes = {point["note"] for point in json_output("check-reference", "first")["comparisons"]}
     assert notes == {"not measured since, in this configuration on this machine"}
     month(first_month, 1)
-    assert {point["verdict"] for point in json_output("check-reference", "first")["points"]} == {"as before"}
+    assert {point["verdict"] for point in json_output("check-reference", "first")["comparisons"]} == {"alike"}
     month(first_month, 2, **NEW_COMMIT)
     check = command("check-reference", "first", "--junit", "ci.xml", status=1)
     assert failures("ci.xml")

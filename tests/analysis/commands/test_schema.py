@@ -29,7 +29,7 @@ def test_commands_over_records_of_every_kind(json_output, records):
     for experiment in ("weak_scaling", "fixed_work", "overhead", "caltech256", "allreduce_bench", "network_sweep"):
         assert json_output("summary", experiment, "--results", records)
     assert json_output("compare", "--results", records)["comparisons"]
-    assert json_output("compare", f"A={records}", f"B={records}")["ratios"]
+    assert json_output("compare", f"A={records}", f"B={records}")["comparisons"]
     (curve, *_) = json_output("explain", "--experiment", "fixed_work", "--results", records)["curves"]
     assert curve["phases"]
     document = json_output("audit", records)

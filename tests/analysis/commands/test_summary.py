@@ -123,7 +123,7 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tu
 def test_a_program_reads_the_ranking(tune, json_output, results):
     [contest] = json_output("tune", "--results", results.folder)["contests"]
     verdicts = [(arm["arm"], arm["verdict"]) for arm in contest["arms"]]
-    assert verdicts == [("cycle-5ms", "faster"), ("as-configured", "base")]
+    assert verdicts == [("cycle-5ms", "better"), ("as-configured", "base")]
 
 
 def test_without_a_contest_it_says_so(tune):

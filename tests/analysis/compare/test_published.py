@@ -6,10 +6,10 @@ import pytest
 
 from analysis import TableError
 from analysis.audit import machine
-from analysis.compare import published
+from analysis.compare import over, published
 from analysis.compare.curves import published_curves
 from analysis.stats import between, exact
-from analysis.stats.verdict import Bounds
+from analysis.stats.verdict import leaning, ratio_verdict
 from analysis.study import Study
 from tests.helpers.run_records import QUOTA, Arm, make_record, make_rounds, save
 from train.record.record import Epoch
@@ -32,7 +32,7 @@ def compare(local, tolerances=None):
 
 def rows(comparison, quantity, **where):
     where |= {"quantity": quantity}
-    return [row for row in comparison.rows if all(getattr(row, name) == value for name, value in where.items())]
+    return [row for row in comparison.comparisons if all(getattr(row, name) == value for name, value in where.items())]
 
 
 def only(results, quantity, **where):
@@ -51,22 +51,25 @@ def test_speedup_efficiency_and_shape_worked_by_hand(results):
     result = compare(results.table())
     (speedup,) = rows(result, "speedup_throughput")
     # the report: 156.33 / 22.84 images/s
-    assert (speedup.report, speedup.at, speedup.axis) == ("001", 8, "nodes")
-    assert speedup.published.value == pytest.approx(6.8446, abs=1e-4)
-    assert speedup.local.value == pytest.approx(6.8)
-    assert (speedup.allowed.low, speedup.allowed.high) == pytest.approx((6.1602, 7.5290), abs=1e-4)
+    assert (speedup.source[:10], speedup.point) == ("report 001", "8 nodes")
+    assert speedup.reference.value == pytest.approx(6.8446, abs=1e-4)
+    assert speedup.measured.value == pytest.approx(6.8)
+    assert (speedup.allowed.low, speedup.allowed.high) == pytest.approx((0.9, 1.1))
+    assert speedup.ratio.value == pytest.approx(6.8 / 6.8446, abs=1e-4)
     assert (speedup.verdict, speedup.note) == ("not decidable", "over 1; no interval")
     # 156.325 / 22.845 to 156.335 / 22.835
-    assert speedup.published.interval == pytest.approx((6.84285, 6.84629), abs=1e-5)
+    assert speedup.reference.interval == pytest.approx((6.84285, 6.84629), abs=1e-5)
     (share,) = rows(result, "efficiency_throughput")
-    assert (share.published.value, share.local.value) == pytest.approx((0.85557, 0.85), abs=1e-5)
+    assert (share.reference.value, share.measured.value) == pytest.approx((0.85557, 0.85), abs=1e-5)
     assert (share.verdict, share.note) == ("for information", "over 1; judged as the speedup")
     (shape,) = rows(result, "efficiency_throughput_per_doubling")
-    assert (shape.published.value, shape.local.value) == pytest.approx((0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5)
+    assert (shape.reference.value, shape.measured.value) == pytest.approx(
+        (0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5
+    )
     assert shape.verdict == "for information"  # with two points it is the speedup
     raw = rows(result, "images_per_s", verdict="for information")
-    assert [(row.at, row.published.value) for row in raw] == [(1, 22.84), (8, 156.33)]
-    assert [row.local.value for row in raw] == pytest.approx([16, 108.8])
+    assert [(row.point, row.reference.value) for row in raw] == [("1 node", 22.84), ("8 nodes", 156.33)]
+    assert [row.measured.value for row in raw] == pytest.approx([16, 108.8])
 
 
 def test_other_sizes_still_have_a_shape(results):
@@ -75,8 +78,8 @@ def test_other_sizes_still_have_a_shape(results):
     result = compare(results.table())
     assert not rows(result, "speedup_throughput")
     (shape,) = rows(result, "efficiency_throughput_per_doubling")
-    assert (shape.local.value, shape.verdict) == (pytest.approx(0.95), "not decidable")  # two runs have no interval
-    assert "weak_scaling, resnet50: local at 1, 2 nodes, report 001 at 1, 8" in result.local_alone
+    assert (shape.measured.value, shape.verdict) == (pytest.approx(0.95), "not decidable")  # two runs have no interval
+    assert "weak_scaling, resnet50: local at 1, 2 nodes, report 001 at 1, 8" in result.unpaired
 
 
 @pytest.mark.slow
@@ -85,8 +88,8 @@ def test_a_stated_speedup_stands_for_lost_throughputs(results):
         run = {"nodes": nodes, "batch_per_rank": 32 // nodes, "derived": ["batch_per_rank"]}
         results.add(experiment="strong_scaling", step_s=step_s, **run)
     speedup = only(results, "speedup_throughput")
-    assert (speedup.published.value, speedup.local.value) == (7.2, pytest.approx(6.4))
-    assert speedup.published.interval == pytest.approx((7.15, 7.25))
+    assert (speedup.reference.value, speedup.measured.value) == (7.2, pytest.approx(6.4))
+    assert speedup.reference.interval == pytest.approx((7.15, 7.25))
 
 
 @pytest.mark.slow
@@ -95,12 +98,12 @@ def test_wall_times_are_compared_as_rates_of_work(results):
         measure = {"name": "quick", "warm_up_steps": 0, "timed_steps": 8 // nodes, "total_steps": 8}
         run = {"model": "vgg19", "nodes": nodes, "measure": measure, "steps": 8 // nodes, "warm_up_steps": 0}
         results.add(experiment="fixed_work", **run)
-    speedup = only(results, "speedup_wall_time", at=2)
+    speedup = only(results, "speedup_wall_time", point="2 ranks")
     # local: 9 steps of 8 images in 0.4 + 6 + 4 s; 5 steps of 16 in 0.4 + 6 + 2 s
-    numbers = speedup.published.value, speedup.local.value
+    numbers = speedup.reference.value, speedup.measured.value
     assert numbers == pytest.approx((193.45 / 101.92, (80 / 8.4) / (72 / 10.4)))
     assert speedup.verdict == "not decidable"
-    assert only(results, "speedup_job_time", at=2).verdict == "for information"
+    assert only(results, "speedup_job_time", point="2 ranks").verdict == "for information"
 
 
 @pytest.mark.slow
@@ -109,8 +112,8 @@ def test_ranks_and_threads_relative_to_the_smallest_both_have(results):
         run = {"ranks_per_node": ranks, "batch_per_rank": 16 // ranks, "derived": ["batch_per_rank"]}
         results.add(experiment="ranks_threads", step_s=step_s, swept={"ranks_per_node": ranks}, **run)
     relative = only(results, "relative_throughput")
-    assert (relative.at, relative.axis, relative.note) == (4, "ranks_per_node", "over 2; no interval")
-    assert (relative.published.value, relative.local.value) == pytest.approx((22.97 / 23.34, 1.0))
+    assert (relative.point, relative.note) == ("4 ranks per node", "over 2; no interval")
+    assert (relative.reference.value, relative.measured.value) == pytest.approx((22.97 / 23.34, 1.0))
 
 
 @pytest.mark.slow
@@ -118,7 +121,7 @@ def test_from_which_batch_on_throughput_is_flat(results):
     for batch, step_s in ((1, 0.2), (2, 0.25), (4, 0.4), (8, 0.75), (16, 1.5)):  # 5, 8, 10, 10.7, 10.7 images/s
         results.add(experiment="batch_sweep", batch_per_rank=batch, step_s=step_s, swept={"batch_per_rank": batch})
     flat = only(results, "flat_from_global_batch")
-    assert (flat.published.value, flat.local.value, flat.verdict) == (8, 4, "not decidable")
+    assert (flat.reference.value, flat.measured.value, flat.verdict) == (8, 4, "not decidable")
 
 
 @pytest.mark.slow
@@ -126,8 +129,9 @@ def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
     epochs = [Epoch(i, 10, 5.0, 1.0, 0.9, 1.0, value) for i, value in enumerate((0.3, 0.6, 0.69, 0.685), 1)]
     results.add(experiment="caltech256", nodes=2, epochs=epochs)
     final, stable = only(results, "validation_accuracy"), only(results, "epochs_to_stable")
-    assert (final.report, final.at, final.published.value, final.local.value) == ("004", 2, 0.6888, 0.685)
-    assert (stable.published.value, stable.local.value) == (15, 3)
+    assert (final.source[:10], final.point) == ("report 004", "2 ranks")
+    assert (final.reference.value, final.measured.value) == (0.6888, 0.685)
+    assert (stable.reference.value, stable.measured.value) == (15, 3)
     assert final.verdict == stable.verdict == "not decidable"  # one run
 
 
@@ -140,7 +144,7 @@ def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
             {"resnet50": (0.5, 0.5005, 0.4995), "inceptionv3": (0.4, 0.4004, 0.3996), "vgg16": (0.8, 0.8008, 0.7992)},
             2 / 3,
             (2 / 3, 2 / 3),
-            "outside",
+            "worse",
             "report: resnet50 > inceptionv3 > vgg16; local: inceptionv3 > resnet50 > vgg16",
         ),
         ({"resnet50": (0.5,), "inceptionv3": (0.4,)}, 0, (math.nan, math.nan), "not decidable", "no interval"),
@@ -153,21 +157,21 @@ def test_the_order_of_the_models_is_a_share_of_their_pairs(results, steps_s, sha
         for repeat, step_s in enumerate(times_s):
             results.add(model=model, step_s=step_s, repeat=repeat)
     order = only(results, "order_by_throughput")
-    assert (order.published.value, order.local.value, order.verdict) == (1, pytest.approx(share), verdict)
-    assert order.local.interval == pytest.approx(interval, nan_ok=True)
+    assert (order.reference.value, order.measured.value, order.verdict) == (1, pytest.approx(share), verdict)
+    assert order.measured.interval == pytest.approx(interval, nan_ok=True)
     assert note in order.note
 
 
 def test_shared_cores_decide_nothing(results):
     for nodes in (1, 8):
         save(replace(make_record(nodes=nodes), cores_shared=True), results.folder)
-    result = compare(results.table()).rows
+    result = compare(results.table()).comparisons
     assert [row.quantity for row in result if row.verdict == "not decidable"] == ["speedup_throughput"]
     assert {row.verdict for row in result} == {"not decidable", "for information"}
     assert all("shared cores" in row.note for row in result)
 
 
-@pytest.mark.parametrize(("control_off", "verdict"), [(-0.05, "within"), (-0.2, "not decidable")])
+@pytest.mark.parametrize(("control_off", "verdict"), [(-0.05, "alike"), (-0.2, "not decidable")])
 def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, control_off, verdict):
     rounds = [(0.5, 0.58 + 0.001 * (number % 3), 0.5 / (1 + control_off)) for number in range(12)]
     save(make_rounds(rounds, [Arm(1), Arm(8), Arm(8, allreduce=False)], **QUOTA), results.folder)
@@ -191,7 +195,7 @@ def test_many_comparisons_at_once_are_corrected(results):
     assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
     assert {row.p_value > 0.05 for row in speedups} == {True}
     (vgg16,) = rows(compare(results.table().query("model == 'vgg16'")), "speedup_throughput")
-    assert (vgg16.verdict, vgg16.p_value) == ("outside", pytest.approx(2 / 64))
+    assert (vgg16.verdict, vgg16.p_value) == ("worse", pytest.approx(2 / 64))
 
 
 @pytest.mark.slow
@@ -199,7 +203,7 @@ def test_the_same_device_is_preferred_and_the_other_one_named(results):
     weak(results)
     for ranks in (1, 2):
         results.add(experiment="tf_benchmarks", ranks_per_node=ranks)
-    devices = {(row.experiment, row.published_on.split(",")[0]) for row in compare(results.table()).rows}
+    devices = {(row.experiment, row.source.split(", ")[1]) for row in compare(results.table()).comparisons}
     assert devices == {("weak_scaling", "cpu"), ("tf_benchmarks", "gpu")}
 
 
@@ -207,9 +211,9 @@ def test_the_same_device_is_preferred_and_the_other_one_named(results):
 def test_what_has_no_counterpart_is_named(results):
     results.add(experiment="overhead")
     result = compare(results.table())
-    assert result.rows == []
-    assert result.local_alone == ["overhead, resnet50, 1 runs: no report prints a number for it"]
-    reports = {line.partition(" (")[0] for line in result.published_alone}
+    assert result.comparisons == []
+    assert result.unpaired == ["overhead, resnet50, 1 runs: no report prints a number for it"]
+    reports = {line.partition(" (")[0] for line in result.reference_alone}
     experiments = ("000, fixed_work", "001, strong_scaling", "003, tf_benchmarks", "004, fruit")
     assert reports >= {f"report {experiment}" for experiment in experiments}
 
@@ -220,13 +224,13 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
         published.Tolerance("images_per_s", "images/s", 20.0, -0.1, None, {"experiment": "overhead", "at": 1}),
         published.Tolerance("efficiency_throughput", "fraction", 0.85, -0.1, None, {"at": 2}),
     ]
-    for repeats, verdicts in ((1, ("not decidable", "not decidable")), (8, ("within", "outside"))):
+    for repeats, verdicts in ((1, ("not decidable", "not decidable")), (8, ("alike", "worse"))):
         for repeat in range(repeats):
             results.add(experiment="overhead", nodes=1, repeat=repeat, generation=repeats)  # 16 images/s
             results.add(experiment="overhead", nodes=2, step_s=0.625, repeat=repeat, generation=repeats)  # 25.6
-        share, rate = compare(results.table(), tolerances).rows
-        assert (rate.at, rate.local.value, rate.allowed.low) == (1, 16, 18)
-        assert (share.at, share.local.value) == (2, pytest.approx(0.8))
+        share, rate = compare(results.table(), tolerances).comparisons
+        assert (rate.point, rate.measured.value, rate.allowed.low) == ("1 node", 16, 0.9)
+        assert (share.point, share.measured.value) == ("2 nodes", pytest.approx(0.8))
         assert (share.verdict, rate.verdict) == verdicts
 
 
@@ -236,10 +240,10 @@ def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
     ratios = [6.60, 7.00, 6.62, 6.98, 6.64, 6.96, 6.66, 6.94, 6.68, 6.92, 6.70, 6.90]
     save(make_rounds([(0.5, 8 * 0.5 / ratio) for ratio in ratios], [Arm(1), Arm(8)]), results.folder)
     speedup = only(results, "speedup_throughput")
-    assert (speedup.local.value, *speedup.local.interval) == pytest.approx((6.8, 6.6453, 6.9547), abs=1e-4)
-    assert (speedup.local.n, speedup.verdict) == (12, "within")
+    assert (speedup.measured.value, *speedup.measured.interval) == pytest.approx((6.8, 6.6453, 6.9547), abs=1e-4)
+    assert (speedup.measured.n, speedup.verdict) == (12, "alike")
     shape = only(results, "efficiency_throughput_per_doubling")
-    assert shape.local.interval == pytest.approx([(ratio / 8) ** (1 / 3) for ratio in (6.6453, 6.9547)], abs=1e-4)
+    assert shape.measured.interval == pytest.approx([(ratio / 8) ** (1 / 3) for ratio in (6.6453, 6.9547)], abs=1e-4)
 
 
 ENTRY = {"quantity": '"efficiency_throughput"', "unit": '"fraction"', "value": '"published"'}
@@ -252,15 +256,7 @@ def read_tolerances(folder, *entries):
     return published.read_tolerances(path)
 
 
-@pytest.mark.parametrize(
-    ("value", "upper", "bounds"),
-    [(None, 0.25, (pytest.approx(7.2), pytest.approx(10.0))), (4.0, None, (pytest.approx(3.6), math.inf))],
-)
-def test_the_bounds_are_fractions_of_the_reference(value, upper, bounds):
-    assert published.Tolerance("speedup_throughput", "x", value, -0.1, upper).bounds(8.0) == Bounds(*bounds)
-
-
-# A published number carries its rounding: 7 is 6.5 to 7.5. "within" is what both ends allow, 6.75 to 7.15; "outside" is
+# A published number carries its rounding: 7 is 6.5 to 7.5. "alike" is what both ends allow, 6.75 to 7.15; "worse" is
 # what neither allows.
 EIGHT, SEVEN = exact(8.0), between(7.0, 6.5, 7.5)
 
@@ -268,22 +264,22 @@ EIGHT, SEVEN = exact(8.0), between(7.0, 6.5, 7.5)
 @pytest.mark.parametrize(
     ("stated", "low", "high", "verdict"),
     [
-        (EIGHT, 7.3, 8.7, "within"),  # 7.2 to 8.8 around 8
+        (EIGHT, 7.3, 8.7, "alike"),  # 7.2 to 8.8 around 8
         (EIGHT, 5.0, 9.0, "not decidable"),  # wider than the tolerance
         (EIGHT, 7.0, 7.5, "not decidable"),  # across the lower bound
-        (EIGHT, 6.0, 7.1, "outside"),
-        (EIGHT, 8.9, 9.5, "outside"),
+        (EIGHT, 6.0, 7.1, "worse"),
+        (EIGHT, 8.9, 9.5, "better"),
         (EIGHT, math.nan, math.nan, "not decidable"),  # no interval, no verdict
-        (SEVEN, 6.8, 7.1, "within"),
+        (SEVEN, 6.8, 7.1, "alike"),
         (SEVEN, 6.5, 6.7, "not decidable"),  # around 6.5 it would be, around 7.5 not
         (SEVEN, 8.2, 8.3, "not decidable"),
-        (SEVEN, 8.3, 8.4, "outside"),
+        (SEVEN, 8.3, 8.4, "better"),
     ],
 )
 def test_the_whole_interval_decides(stated, low, high, verdict):
-    allowed = published.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
-    result = allowed.judge(between((low + high) / 2, low, high), stated)
-    assert published.VERDICT_NAMES[result.outcome] == verdict
+    allowed = published.Tolerance("speedup_throughput", "x", None, -0.1, 0.1).allowed
+    result = leaning(over(between((low + high) / 2, low, high), stated), allowed)
+    assert ratio_verdict(result) == verdict
 
 
 def test_the_first_entry_that_fits_counts(tmp_path):

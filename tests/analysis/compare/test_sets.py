@@ -4,7 +4,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.run_records import QUOTA, Results, make_record, make_rounds, save
+from tests.helpers.run_records import QUOTA, Arm, Results, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 
 
@@ -22,17 +22,21 @@ def compare(a, b):
     return sets.compare(a.folder, b.folder)
 
 
+def rows(result, quantity):
+    return [row for row in result.comparisons if row.quantity == quantity]
+
+
 def test_the_same_points_before_and_after(a, b):
     for repeat, step_s in enumerate((0.500, 0.502, 0.498)):
         a.add(step_s=step_s, repeat=repeat)
         b.add(step_s=step_s / 2, repeat=repeat)
     result = compare(a, b)
-    first = result.ratios[0]
-    assert (first.by, first.a.n, first.b.n, first.verdict) == ("throughput", 3, 3, "faster")
+    first, wall = rows(result, "images_per_s") + rows(result, "wall_s")
+    assert (first.reference.n, first.measured.n, first.verdict, wall.verdict) == (3, 3, "better", "better")
     assert first.ratio.value == pytest.approx(2, rel=1e-3)
     # wall: 0.4 + 6 + 6 steps, with 0.5 s a step 9.4 s; with 0.25 s 7.9 s
-    assert result.ratios[1].ratio.value == pytest.approx(9.4 / 7.9, rel=1e-3)
-    assert (result.differences, result.alone) == ([], [])
+    assert wall.ratio.value == pytest.approx(7.9 / 9.4, rel=1e-3)
+    assert (result.differences, result.unpaired) == ([], [])
 
 
 def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
@@ -42,10 +46,18 @@ def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
         a.add(nodes=2, step_s=step_s, repeat=repeat)
         b.add(nodes=2, step_s=step_s * 0.9, repeat=repeat)
     result = compare(a, b)
-    one, two = [ratio for ratio in result.ratios if ratio.by == "throughput"]
-    assert one.note == "1 launch: with the variance between launches of all curves of this experiment"
+    one, two = rows(result, "images_per_s")
+    assert one.note == "one launch before and one now: how far launches differ is not known"
     assert one.verdict == two.verdict == "not decidable"
     assert result.differences == []  # the nodes vary within both sets
+
+
+def test_a_time_is_that_of_as_many_images(a, b):
+    a.add(steps=4)
+    b.add(steps=8)
+    wall = rows(compare(a, b), "wall_s")[0]
+    # 0.4 + 6 + 2 + 4 and 8 steps of 0.5 s, for 7 and 11 batches
+    assert wall.ratio.value == pytest.approx((11.4 / 11) / (9.4 / 7))
 
 
 def test_differences_of_configuration_and_environment_are_named(a, b):
@@ -55,7 +67,7 @@ def test_differences_of_configuration_and_environment_are_named(a, b):
     # The port and TF_CONFIG differ in each launch.
     run.environment.variables |= {"OMP_NUM_THREADS": "2", "HOROVOD_GLOO_RENDEZVOUS_PORT": "40000", "TF_CONFIG": "{}"}
     save(run, b.folder)
-    assert {d.what: (d.a, d.b) for d in compare(a, b).differences} == {
+    assert {d.what: (d.reference, d.measured) for d in compare(a, b).differences} == {
         "configuration.precision": ("fp32", "bf16"),
         "environment.versions.tensorflow": ("2.18.1", "2.15.1"),
         "environment.variables.OMP_NUM_THREADS": ("none", "2"),
@@ -68,9 +80,9 @@ def test_points_without_a_counterpart_and_those_that_are_not_clear(a, b):
     b.add(precision="bf16")
     b.add(batch_per_rank=16)
     result = compare(a, b)
-    assert result.ratios == []
-    assert result.alone[0].startswith("weak_scaling, resnet50_nodes=1: 1 other configurations in A, 2 in B")
-    assert result.alone[1] == "weak_scaling, resnet50_nodes=4: in A only"
+    assert result.comparisons == []
+    assert result.unpaired[0].startswith("weak_scaling, resnet50, 1 node: 1 other configurations in A, 2 in B")
+    assert result.unpaired[1] == "weak_scaling, resnet50, 4 nodes: in A only"
 
 
 def test_the_same_configuration_is_paired_before_another(a, b):
@@ -78,8 +90,27 @@ def test_the_same_configuration_is_paired_before_another(a, b):
     b.add(batch_per_rank=8, step_s=0.25)
     b.add(batch_per_rank=16)
     result = compare(a, b)
-    assert [ratio.ratio.value for ratio in result.ratios if ratio.by == "throughput"] == [2]
-    assert result.alone == ["weak_scaling, resnet50_nodes=1: in B only, in this configuration"]
+    assert [row.ratio.value for row in rows(result, "images_per_s")] == [2]
+    assert result.unpaired == ["weak_scaling, resnet50, 1 node: in B only, in this configuration"]
+
+
+def test_another_machine_is_compared_by_configuration(a, b):
+    for results, name, step_s in ((a, "one", 0.5), (b, "another", 0.25)):
+        for batch in (8, 16):
+            run = make_record(batch_per_rank=batch, step_s=step_s)
+            run.environment.hosts[0].cpu_model = name
+            save(run, results.folder)
+    result = compare(a, b)
+    assert [row.ratio.value for row in rows(result, "images_per_s")] == [2, 2]
+    assert result.unpaired == []
+
+
+def test_rounds_are_not_compared_with_separate_launches(a, b):
+    save(make_rounds([(0.5, 0.8)] * 6, [Arm(1), Arm(2)]), a.folder)
+    b.add()
+    result = compare(a, b)
+    assert rows(result, "images_per_s") == []
+    assert "1 other configurations in A, 1 in B" in result.unpaired[0]
 
 
 @pytest.mark.parametrize("arguments", [["A=x"], ["A=x", "A=y"], ["A=x", "C=y"], ["x", "y"], ["A=x", "B="]])
@@ -94,13 +125,7 @@ def test_a_folder_without_a_complete_run_is_named(a, b, capsys):
     assert f"{b.folder}: does not exist" in capsys.readouterr().err
 
 
-POINTS_IN_ROUNDS = ["1 nodes, batch 8", "2 nodes, batch 8", "2 nodes, batch 8, without-allreduce"]
-
-
-def throughput_ratios(result, quantity):
-    """Return the points in rounds and their ratios by throughput."""
-    ratios = [ratio for ratio in result.ratios if ratio.quantity == quantity and ratio.by == "throughput"]
-    return [ratio.point.removeprefix("resnet50-rounds, ") for ratio in ratios], ratios
+POINTS_IN_ROUNDS = ["1 node", "2 nodes", "2 nodes, without-allreduce"]
 
 
 @pytest.mark.slow
@@ -108,31 +133,30 @@ def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     for results, factor in ((a, 1.0), (b, 0.5)):
         save(make_rounds([(0.5 * factor, 0.8 * factor, 0.55 * factor)] * 6), results.folder)
     result = compare(a, b)
-    points, throughputs = throughput_ratios(result, "images_per_s")
-    assert points == POINTS_IN_ROUNDS
-    assert [ratio.a.value for ratio in throughputs] == pytest.approx([16, 20, 16 / 0.55])
-    assert [ratio.b.value for ratio in throughputs] == pytest.approx([32, 40, 32 / 0.55])
-    assert {(ratio.a.n, ratio.verdict) for ratio in throughputs} == {(1, "not decidable")}
-    assert result.alone == []
+    throughputs = rows(result, "images_per_s")
+    assert [row.point for row in throughputs] == POINTS_IN_ROUNDS
+    assert [row.reference.value for row in throughputs] == pytest.approx([16, 20, 16 / 0.55])
+    assert [row.measured.value for row in throughputs] == pytest.approx([32, 40, 32 / 0.55])
+    assert {(row.reference.n, row.verdict) for row in throughputs} == {(1, "not decidable")}
+    assert result.unpaired == []
 
 
 @pytest.mark.slow
-def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
+def test_the_speedup_of_a_launch_is_the_median_of_its_rounds(a, b):
     # 2 nodes: 1.6 times one node in A, 1.8 in B; in 12 rounds that scatter by less than 1 %
     def launch(repeat, base_s, scatter):
         for results, speedup in ((a, 1.6), (b, 1.8)):
             arms_s = [(base_s, 2 * base_s / speedup * (1 + 0.001 * (n % scatter)), 1.1 * base_s) for n in range(12)]
             save(make_rounds(arms_s, repeat=repeat), results.folder)
-        return throughput_ratios(compare(a, b), "speedup")
+        return rows(compare(a, b), "speedup")
 
-    _, single = launch(0, 0.5, 5)
-    assert {(ratio.verdict, ratio.note) for ratio in single} == {
-        ("not decidable", "one launch on a side: how far launches differ is not known")
+    single = launch(0, 0.5, 5)
+    assert {(row.verdict, row.note) for row in single} == {
+        ("not decidable", "one launch before and one now: how far launches differ is not known")
     }
-    points, (first, control) = launch(1, 0.51, 3)
-    assert points == POINTS_IN_ROUNDS[1:]
-    assert (first.ratio.value, first.a.n, first.verdict) == (pytest.approx(1.125, rel=1e-3), 24, "faster")
-    assert first.note == "2 launches: with the variance between launches of all curves of this experiment"
+    first, control = launch(1, 0.51, 3)
+    assert [first.point, control.point] == POINTS_IN_ROUNDS[1:]
+    assert (first.ratio.value, first.reference.n, first.verdict) == (pytest.approx(1.125, rel=1e-3), 2, "better")
     assert first.ratio.contains(1.125)
     assert control.verdict == "not decidable"  # 1.0 in both
 
@@ -141,17 +165,20 @@ def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
 def test_a_disturbed_control_is_named_and_not_judged(a, b):
     for results, day in ((a, 1), (b, 2)):  # without allreduce 29 % slower than one node
         save(replace(make_rounds([(0.5, 0.8, 0.7)] * 12, **QUOTA), started_at=f"2026-11-0{day}"), results.folder)
-    result = [ratio for ratio in compare(a, b).ratios if "2 nodes" in ratio.point]
-    assert {ratio.verdict for ratio in result} == {"not decidable"}
-    assert all("A: without allreduce 2 nodes -29 % off one alone" in ratio.note for ratio in result)
+    result = [row for row in compare(a, b).comparisons if "2 nodes" in row.point]
+    assert {row.verdict for row in result} == {"not decidable"}
+    assert all("A: without allreduce 2 nodes -29 % off one alone" in row.note for row in result)
 
 
 def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
     curve_in_rounds(a.folder)
     curve_in_rounds(b.folder, seed=1)
-    times = {(ratio.point, ratio.by) for ratio in compare(a, b).ratios if ratio.by != "throughput"}
-    points = ("resnet50_nodes=1", "resnet50-rounds, 2 nodes, batch 8")
-    assert times == {(point, by) for point in points for by in ("wall time", "job time")}
+    times = {
+        (row.point, row.quantity)
+        for row in compare(a, b).comparisons
+        if row.quantity.endswith("_s") and row.unit == "s"
+    }
+    assert times == {(point, quantity) for point in ("1 node", "2 nodes") for quantity in ("wall_s", "job_s")}
 
 
 def test_copies_of_the_same_records_are_named(a, b):

@@ -94,10 +94,10 @@ def study(results):
 def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
     [contest] = arms.contests(study.local, study.records)
     assert [(arm.name, arm.verdict) for arm in contest.arms] == [
-        ("cycle-5ms", "faster"),
+        ("cycle-5ms", "better"),
         ("as-configured", "base"),
         ("grouped", "not decidable"),
-        ("separate", "slower"),
+        ("separate", "worse"),
         ("one-core-free", "dropped: significantly slower"),
     ]
     best = contest.winner

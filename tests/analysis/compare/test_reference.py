@@ -4,12 +4,13 @@ import jsonschema
 import pytest
 
 from analysis import TableError
-from analysis.history import reference
+from analysis.compare import reference
+from analysis.compare.provenance import Provenances
 
 POINT = reference.Point(
     "weak_scaling", "resnet50", 2, "2 nodes", "images_per_s", "abcd", "cpu", "images/s", 26.0, None, None, [26.0]
 )
-PROVENANCE = reference.Provenances(["0" * 7], [""], ["6.1"], [""], {"tensorflow": ["2.18.1"]})
+PROVENANCE = Provenances(["0" * 7], [""], ["6.1"], [""], {"tensorflow": ["2.18.1"]})
 RECORDS = {"a/record.json": "1" * 64}
 
 

@@ -2,10 +2,11 @@ import math
 
 import pytest
 
-from analysis import history
-from analysis.history import Key
+from analysis.compare import corrected, sessions
+from analysis.compare.launches import Change, Key, compare_launches, mean_ratio, within
+from analysis.compare.provenance import Difference
 from analysis.stats.student import ratio_of_means
-from analysis.stats.verdict import ratio_verdict
+from analysis.stats.verdict import judge_all, ratio_verdict
 from analysis.study import Study, record_files
 from tests.helpers.run_records import make_record, save
 from tests.helpers.studies import EPOCHS, month, month_in_rounds, month_of_allreduce
@@ -14,18 +15,18 @@ from train.record.record import GroupChange, HostState
 
 def sessions_in(folder, **assigned):
     study = Study(*record_files(folder), every_generation=True)
-    (sessions,) = history.sessions(study.local.assign(**assigned), study.records).values()
-    return sessions
+    (own,) = sessions.sessions(study.local.assign(**assigned), study.records).values()
+    return own
 
 
 def values_in(folder):
-    return {(key.point, key.quantity): h.by_session for key, h in history.histories(sessions_in(folder)).items()}
+    values = sessions.session_values(sessions_in(folder))
+    return {(key.point, key.quantity): point.by_session for key, point in values.items()}
 
 
 def verdicts_in(folder, **assigned):
-    sessions = sessions_in(folder, **assigned)
-    rows = history.verdict_rows(history.newest_changes(history.histories(sessions), sessions), 0.05)
-    return {(row.change.key.point, row.change.key.quantity): row for row in rows}
+    (machine,) = sessions.compare_sessions({"machine": sessions_in(folder, **assigned)}, 0.05)
+    return {(row.point, row.quantity): row for row in machine.comparisons}
 
 
 def save_launch(folder, started_at, commit="a" * 40, versions=None, **run):
@@ -97,7 +98,7 @@ def test_the_newest_session_is_compared_with_all_before_and_points_it_lacks_are_
     month(tmp_path, 2, slower=2, nodes=[1])
     rows = verdicts_in(tmp_path)
     one, two = (rows[at, "images_per_s"] for at in ("1 node", "2 nodes"))
-    assert (len(one.change.before), len(one.change.now), one.verdict) == (6, 3, "slower")
+    assert (one.reference.n, one.measured.n, one.verdict) == (6, 3, "worse")
     assert (two.verdict, two.note) == ("not decidable", "not measured in the newest session")
 
 
@@ -113,10 +114,11 @@ def test_an_older_state_of_the_machine_is_not_compared_with(tmp_path):
     month(tmp_path, 1, commit="b" * 40)
     month(tmp_path, 2, commit="b" * 40)
     month(tmp_path, 3, slower=1.25, commit="c" * 40)
-    assert history.session_states(sessions_in(tmp_path)) == [[1], [2, 3], [4]]
-    row = verdicts_in(tmp_path)["1 node", "images_per_s"]
-    assert [len(group) for group in (row.change.before, row.change.now, *row.change.older)] == [6, 3, 3]
-    assert row.verdict == "slower"
+    own = sessions_in(tmp_path)
+    assert sessions.session_states(own) == [[1], [2, 3], [4]]
+    change = sessions.newest_changes(sessions.session_values(own), own)[0]
+    assert [len(group) for group in (change.before, change.now, *change.older)] == [6, 3, 3]
+    assert verdicts_in(tmp_path)["1 node", "images_per_s"].verdict == "worse"
 
 
 def test_a_session_begins_where_a_launch_is_repeated(tmp_path):
@@ -126,7 +128,7 @@ def test_a_session_begins_where_a_launch_is_repeated(tmp_path):
     assert (len(first.launches), first.days) == (6, "2026-01-03")
     assert (len(second.launches), second.days) == (8, "2026-02-03")
     assert set(second.table["generation"]) == {1}
-    assert [session.number for session in history.since([first, second], "2026-02-01")] == [2]
+    assert [session.number for session in sessions.since([first, second], "2026-02-01")] == [2]
 
 
 def test_launches_that_are_added_belong_to_the_same_session(tmp_path):
@@ -140,9 +142,9 @@ def test_another_commit_or_version_begins_a_session_and_is_named(tmp_path):
     month(tmp_path, 0, launches=1)
     month(tmp_path / "2026-02", 1, launches=1, nodes=[2], commit="b" * 40)
     save_launch(tmp_path, "2026-03-01T08:00:00Z", "b" * 40, {"tensorflow": "2.19.0"}, nodes=1, repeat=5)
-    sessions = sessions_in(tmp_path)
-    assert [session.provenance.commit for session in sessions] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
-    assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in history.changed(*sessions[1:])
+    own = sessions_in(tmp_path)
+    assert [session.provenance.commit for session in own] == [["aaaaaaa"], ["bbbbbbb"], ["bbbbbbb"]]
+    assert Difference("environment.versions.tensorflow", "2.18.1", "2.19.0") in sessions.changed(*own[1:])
 
 
 def test_machines_have_their_own_sessions_and_a_tree_that_was_not_clean_is_marked(tmp_path):
@@ -151,8 +153,8 @@ def test_machines_have_their_own_sessions_and_a_tree_that_was_not_clean_is_marke
     run.environment.hosts[0].cpu_model, run.environment.git_dirty = "another", True
     save(run, tmp_path / "other")
     study = Study(*record_files(tmp_path), every_generation=True)
-    ours, [other] = history.sessions(study.local, study.records).values()
-    assert (len(ours), other.provenance.commit) == (1, "0000000+")
+    ours, [other] = sessions.sessions(study.local, study.records).values()
+    assert (len(ours), other.provenance.commit) == (1, ["0000000+"])
 
 
 def test_a_measured_state_of_a_host_is_no_change_and_a_setting_is_one(tmp_path):
@@ -162,19 +164,19 @@ def test_a_measured_state_of_a_host_is_no_change_and_a_setting_is_one(tmp_path):
         state = HostState(governor, 800.0 + load, 3500.0, True, 1, "madvise", load, ["avx2"], [], None, steal_fraction)
         run.environment.hosts[0].state = state
         save(run, tmp_path)
-    changes = history.changed(*sessions_in(tmp_path))
-    assert changes == [("environment.hosts.state.governor", "powersave", "performance")]
+    changes = sessions.changed(*sessions_in(tmp_path))
+    assert changes == [Difference("environment.hosts.state.governor", "powersave", "performance")]
 
 
 HUNDRED = [100.0, 100.3, 99.8]
 
 
-def verdict_names(*ratios, within=0.05, is_cost=False):
-    return [ratio_verdict(verdict, is_cost) for verdict in history.judge_ratios(ratios, within)]
+def verdict_names(*ratios, fraction=0.05, is_cost=False):
+    return [ratio_verdict(verdict, is_cost) for verdict in judge_all(ratios, within(fraction))]
 
 
 def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
-    result = history.mean_ratio([10, 12], [20, 24])
+    result = mean_ratio([10, 12], [20, 24])
     assert (result.value, result.interval) == (2, pytest.approx(ratio_of_means([10, 12], [20, 24]).interval))
 
 
@@ -183,7 +185,7 @@ def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():
     several = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
     ratio = 12 / (10 * (1 + 2 * math.cosh(0.1)) / 3)
     apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
-    after, before = history.mean_ratio(several, [12]), history.mean_ratio([12], several)
+    after, before = mean_ratio(several, [12]), mean_ratio([12], several)
     assert (after.value, *after.interval) == pytest.approx((ratio, ratio / apart, ratio * apart))
     assert before.interval == pytest.approx((1 / ratio / apart, 1 / ratio * apart))
 
@@ -191,7 +193,7 @@ def test_a_single_launch_scatters_as_those_on_the_other_side_worked_by_hand():
 def test_older_launches_show_how_far_launches_scatter_worked_by_hand():
     # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
     older = [[level * math.exp(x) for x in (0.01, -0.01)] for level in (1, 100)]
-    result = history.mean_ratio([10, 10], [9, 9], older)
+    result = mean_ratio([10, 10], [9, 9], older)
     apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
     assert (result.value, *result.interval) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
 
@@ -199,43 +201,43 @@ def test_older_launches_show_how_far_launches_scatter_worked_by_hand():
 @pytest.mark.parametrize(
     ("before", "now", "verdict"),
     [
-        (HUNDRED, [100.1, 99.9, 100.2], "as before"),
-        (HUNDRED, [80.0, 80.3, 79.8], "slower"),
-        (HUNDRED, [125.0, 124.6, 125.2], "faster"),
+        (HUNDRED, [100.1, 99.9, 100.2], "alike"),
+        (HUNDRED, [80.0, 80.3, 79.8], "worse"),
+        (HUNDRED, [125.0, 124.6, 125.2], "better"),
         (HUNDRED, [95.0, 95.2, 94.9], "not decidable"),  # at the limit itself
         (HUNDRED, [70.0, 130.0], "not decidable"),
-        ([10, 10], [8, 8], "slower"),  # launches that agree exactly are decisive
+        ([10, 10], [8, 8], "worse"),  # launches that agree exactly are decisive
     ],
 )
 def test_verdicts_on_rates_and_on_times(before, now, verdict):
-    ratio = history.mean_ratio(before, now)
+    ratio = mean_ratio(before, now)
     assert verdict_names(ratio) == [verdict]
-    assert verdict_names(ratio, is_cost=True) == [{"slower": "faster", "faster": "slower"}.get(verdict, verdict)]
+    assert verdict_names(ratio, is_cost=True) == [{"worse": "better", "better": "worse"}.get(verdict, verdict)]
 
 
 def test_verdicts_are_corrected_for_their_number():
-    ratio = history.mean_ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
-    (alone,), many = history.judge_ratios([ratio], 0.05), history.judge_ratios([ratio] * 40, 0.05)
-    assert (verdict_names(ratio), set(verdict_names(*[ratio] * 40))) == (["slower"], {"not decidable"})
+    ratio = mean_ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
+    (alone,), many = judge_all([ratio], within(0.05)), judge_all([ratio] * 40, within(0.05))
+    assert (verdict_names(ratio), set(verdict_names(*[ratio] * 40))) == (["worse"], {"not decidable"})
     assert many[0].p == pytest.approx(40 * alone.p)
 
 
 def test_a_smaller_tolerance_finds_less_to_be_as_before():
-    ratio = history.mean_ratio(HUNDRED, [98.0, 98.2, 97.9])
-    assert [verdict_names(ratio, within=within) for within in (0.05, 0.01)] == [["as before"], ["slower"]]
+    ratio = mean_ratio(HUNDRED, [98.0, 98.2, 97.9])
+    assert [verdict_names(ratio, fraction=fraction) for fraction in (0.05, 0.01)] == [["alike"], ["worse"]]
 
 
 def test_one_launch_on_each_side_scatters_as_the_launches_of_other_curves_worked_by_hand():
     def change(model, before, now, ranks=2):
         key = Key("weak_scaling", model, ranks, f"{ranks} nodes", "images_per_s", model, "m")
-        return history.Change(key, tuple(before), tuple(now))
+        return Change(key, tuple(before), tuple(now))
 
     several = [10 * math.exp(x) for x in (-0.02, 0, 0.02)]  # their logarithms have the standard deviation 0.02
     changes = [change("resnet50", [10], [8], ranks) for ranks in (2, 1, 4)]
-    first, smaller, _, other = history.verdict_rows([*changes, change("vgg16", several, several)], 0.05)
+    first, smaller, _, other = corrected(compare_launches([*changes, change("vgg16", several, several)], within(0.05)))
     # the error of the ratio is 0.02 x root 2, with the 4 degrees of freedom of the other curve; t(0.975, 4) = 2.776
     assert first.ratio.high / first.ratio.value == pytest.approx(math.exp(2.776445 * 0.02 * math.sqrt(2)))
-    assert first.verdict == "slower"
+    assert first.verdict == "worse"
     assert first.note == "1 launch: with the variance between launches of 1 other curve"
-    assert (other.curves, other.note) == (0, "")
+    assert other.note == ""
     assert smaller.note == "one launch before and one now: how far launches differ is not known"

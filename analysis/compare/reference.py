@@ -6,18 +6,19 @@ record. docs/history.md explains each name.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from analysis import TableError
-from analysis.documents import about
-from analysis.history import UNITS, Change, Key, LaunchInfo, Session, Unit, Values, launch_mean
+from analysis.compare import Comparison, corrected
+from analysis.compare.launches import UNITS, Change, Key, Unit, Values, compare_launches, launch_mean, within
+from analysis.compare.provenance import Provenances, merged
+from analysis.compare.sessions import Session
+from analysis.documents import Document, about, filled
 from train.record import bounded, kit, migrations, record
 
 OLDEST, VERSION = 1, 2  # 2 added `kit`
@@ -41,17 +42,6 @@ class Point(Key):
     def key(self) -> Key:
         """Return the key with which other measurements are compared."""
         return Key(**{name: getattr(self, name) for name in Key.__match_args__})
-
-
-@dataclass(frozen=True)
-class Provenances:
-    """The provenance of the launches: lists, as they may differ; "" if a record does not say."""
-
-    commit: Annotated[list[str], about("of the kit")]
-    driver: Annotated[list[str], about("of the GPUs")]
-    kernel: Annotated[list[str], about("of the hosts")]
-    image: Annotated[list[str], about("digest")]
-    versions: Annotated[dict[str, list[str]], about("name of each package -> its versions")]
 
 
 class _Version(msgspec.Struct):
@@ -82,30 +72,19 @@ def path(name: str, folder: Path = FOLDER) -> Path:
     return folder / f"{name}.json"
 
 
-def new_reference(name: str, sessions: Sequence[Session], histories: Mapping[Key, Values], within: float) -> Reference:
+def new_reference(name: str, sessions: Sequence[Session], values: Mapping[Key, Values], within: float) -> Reference:
     """Return a reference from all launches of some sessions, without points that are not valid scaling results."""
     launches = [launch for session in sessions for launch in session.launches]
     days = sorted(launch.started_at[:10] for launch in launches)
-    points = [_point(key, values) for key, values in histories.items() if not values.invalid]
+    points = [_point(key, point.all()) for key, point in values.items() if not point.invalid]
     records = {launch.path: launch.sha256 for launch in launches}
-    return Reference(name, days[0], days[-1], within, points, provenances(launches), records)
+    return Reference(name, days[0], days[-1], within, points, merged(launch.provenance for launch in launches), records)
 
 
-def _point(key: Key, values: Values) -> Point:
-    launches = [value for session_values in values.by_session.values() for value in session_values]
+def _point(key: Key, launches: list[float]) -> Point:
     mean = launch_mean(launches)
     low, high = (mean.low, mean.high) if len(launches) > 1 else (None, None)
     return Point(**asdict(key), unit=UNITS[key.quantity], value=mean.value, low=low, high=high, launches=launches)
-
-
-def provenances(launches: Iterable[LaunchInfo]) -> Provenances:
-    """Return the provenance of some launches."""
-    distinct = {launch.provenance for launch in launches}
-    pairs = sorted({pair for p in distinct for pair in p.versions})
-    versions = {name: [version for _, version in group] for name, group in groupby(pairs, itemgetter(0))}
-    names = ("commit", "driver", "kernel", "image")
-    fields = {name: sorted({getattr(p, name) for p in distinct}) for name in names}
-    return Provenances(**fields, versions=versions)
 
 
 def dumps(reference: Reference) -> bytes:
@@ -138,15 +117,33 @@ def load(file: Path) -> Reference:
     return reference
 
 
-def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> list[Change]:
-    """Return each point of a reference with its new values; `histories`: without the launches of the reference."""
+class ReferenceCheck(Document):
+    """A reference beside what was measured since it was written."""
+
+    reference: str
+    first_day: Annotated[str, about("of its launches")]
+    last_day: Annotated[str, about("of its launches")]
+    within: Annotated[float, about("a smaller relative difference counts as the same")]
+    made: Annotated[Provenances, about("the provenance of the launches of the reference")]
+    comparisons: Annotated[Sequence[Comparison], about("each point of the reference")]
+
+
+def check(reference: Reference, values: Mapping[Key, Values], fraction: float) -> ReferenceCheck:
+    """Compare new values with a reference; `values`: without the launches of the reference.
+
+    fraction: up to which a value counts as the same.
+    """
     changes = []
     for point in reference.points:
-        values = histories.get(point.key, Values())
-        now = tuple(value for session_values in values.by_session.values() for value in session_values)
-        why = "" if now else "not measured since, in this configuration on this machine"
-        changes.append(Change(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.invalid.values())))
-    return changes
+        new = values.get(point.key, Values())
+        why = "; ".join(new.invalid.values())
+        why = why if new.by_session else "not measured since, in this configuration on this machine"
+        source = f"reference {reference.name}"
+        changes.append(
+            Change(point.key, tuple(point.launches), tuple(new.all()), (), why, source, point.machine, point.unit)
+        )
+    comparisons = corrected(compare_launches(changes, within(fraction)))
+    return filled(ReferenceCheck, reference, reference=reference.name, within=fraction, comparisons=comparisons)
 
 
 def json_schema() -> dict[str, object]:

@@ -1,0 +1,233 @@
+"""The same points over time: did this machine get slower? Each point in the newest session, beside those before it.
+
+A session has launches of an experiment that were measured together. It begins if a launch repeats one that the session
+has already (as `FORCE=1` does), or if commit, driver, kernel, image or versions changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import pandas as pd
+
+from analysis.compare import Comparison, corrected
+from analysis.compare.launches import Change, Key, Values, compare_launches, launch_values, within
+from analysis.compare.provenance import Details, Difference, Provenances, details, differences, provenance
+from analysis.documents import Document, about, filled
+from analysis.table import controls
+from train.record.record import RunRecord
+
+
+@dataclass(frozen=True)
+class LaunchInfo:
+    """One record: where, when and with what."""
+
+    path: str
+    sha256: str
+    started_at: str
+    key: tuple[str, str, int]  # point, hash of the configuration, repeat
+    machine: str
+    provenance: Provenances
+    details: Details
+
+
+@dataclass(frozen=True)
+class Session:
+    """Launches that were measured together, and their rows of the local table."""
+
+    number: int  # from 1, of this machine
+    launches: tuple[LaunchInfo, ...]  # ascending by time
+    table: pd.DataFrame
+
+    @property
+    def provenance(self) -> Provenances:
+        """Return the provenance that all its launches share."""
+        return self.launches[0].provenance
+
+    @property
+    def days(self) -> str:
+        """Return the day, or the first and the last."""
+        first, last = self.launches[0].started_at[:10], self.launches[-1].started_at[:10]
+        return first if first == last else f"{first} to {last}"
+
+
+def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[LaunchInfo]:
+    """Return the launches that a local table has rows of, ascending by time; records: by path."""
+    machine = table.drop_duplicates("record").set_index("record")["machine"]
+    launches = [_launch(str(path), records[str(path)], str(name)) for path, name in machine.items()]
+    return sorted(launches, key=lambda launch: (launch.started_at, launch.path))
+
+
+def _launch(path: str, run: RunRecord, machine: str) -> LaunchInfo:
+    key = (run.point, run.config_hash, run.repeat)
+    return LaunchInfo(path, run.sha256, run.started_at, key, machine, provenance(run), details(run))
+
+
+def _split(ordered: Iterable[LaunchInfo]) -> list[list[LaunchInfo]]:
+    """Return the launches of one machine, ascending by time, split into sessions."""
+    groups: list[list[LaunchInfo]] = []
+    keys: set[tuple[str, str, int]] = set()
+    for launch in ordered:
+        if not groups or launch.key in keys or launch.provenance != groups[-1][0].provenance:
+            groups.append([])
+            keys = set()
+        groups[-1].append(launch)
+        keys.add(launch.key)
+    return groups
+
+
+def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str, list[Session]]:
+    """Return the sessions of an experiment by machine, ascending by time.
+
+    table: its local rows. records: by path.
+    """
+    by_machine: dict[str, list[LaunchInfo]] = defaultdict(list)
+    for launch in launches(table, records):
+        by_machine[launch.machine].append(launch)
+
+    def session(number: int, launches: list[LaunchInfo]) -> Session:
+        rows = table[table["record"].isin([launch.path for launch in launches])]
+        return Session(number, tuple(launches), controls.attach(rows))
+
+    return {
+        machine: [session(number, launches) for number, launches in enumerate(_split(ordered), 1)]
+        for machine, ordered in by_machine.items()
+    }
+
+
+def session_values(sessions: Iterable[Session]) -> dict[Key, Values]:
+    """Return the values of each point in the sessions of one machine."""
+    return launch_values({session.number: session.table for session in sessions})
+
+
+# Differences that two sessions always have, or that follow from others.
+_ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "environment.hosts.host",
+           "environment.hosts.state.load", "environment.hosts.state.frequency_mhz",
+           "environment.hosts.state.steal_fraction", "environment.hosts.state.gpus.clock_mhz")  # fmt: skip
+
+
+def changed(before: Session, now: Session) -> list[Difference]:
+    """Return the differences of two sessions, without those that all have."""
+    changes = differences([a.details for a in before.launches], [a.details for a in now.launches])
+    return [change for change in changes if not change.what.startswith(_ALWAYS)]
+
+
+def since(sessions: Sequence[Session], day: str) -> list[Session]:
+    """Return the sessions that began on a day or later, as 2026-11-01."""
+    return [session for session in sessions if session.launches[0].started_at[:10] >= day]
+
+
+def session_states(sessions: Sequence[Session]) -> list[list[int]]:
+    """Return session numbers in groups of neighbours with the same provenance.
+
+    The newest session is compared with the last group: an older state of the machine, as before an update, does not
+    show what changed since.
+    """
+    return [[s.number for s in alike] for _, alike in itertools.groupby(sessions, key=lambda s: s.provenance)]
+
+
+def newest_changes(values: Mapping[Key, Values], sessions: Sequence[Session]) -> list[Change]:
+    """Return each point in the newest session, compared with those before it with one provenance."""
+    last, (*older, base) = sessions[-1].number, session_states(sessions[:-1]) or [[]]
+    several = f"sessions {base[0]} to {base[-1]}, all with the same commit and versions" if base else "nothing"
+    source = f"session {base[0]}" if len(base) == 1 else several
+    on = f"session {last}, {sessions[-1].launches[0].machine}"
+    changes = []
+    for key, point in values.items():
+        before, now = tuple(point.on(base)), tuple(point.on([last]))
+        missing = "not measured in the newest session" if not now else "" if before else "not measured before it"
+        scattered = tuple(tuple(point.on(state)) for state in older)
+        why_not = missing or point.why_invalid([*base, last])
+        changes.append(Change(key, before, now, scattered, why_not, source, on))
+    return changes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The sessions on one machine, the values of each point, and its comparison, in the same order."""
+
+    name: str
+    sessions: list[Session]
+    values: dict[Key, Values]
+    comparisons: list[Comparison]
+
+
+def compare_sessions(sessions: Mapping[str, list[Session]], fraction: float) -> list[Machine]:
+    """Compare the newest session of each machine with those before it.
+
+    fraction: up to which a value counts as the same. Machines without a value are left out.
+    """
+    by_machine = {name: values for name, own in sessions.items() if (values := session_values(own))}
+    changes = {name: newest_changes(values, sessions[name]) for name, values in by_machine.items()}
+    judged = compare_launches([change for own in changes.values() for change in own], within(fraction))
+    rows = iter(corrected(judged))
+    return [Machine(name, sessions[name], values, [next(rows) for _ in values]) for name, values in by_machine.items()]
+
+
+class SessionValues(Document):
+    """The values of a point in one session."""
+
+    session: int
+    launches: Annotated[Sequence[float], about("one value a launch")]
+
+
+class PointHistory(Comparison):
+    """A point over time, and its newest session beside those before it."""
+
+    ranks: int
+    sessions: Annotated[Sequence[SessionValues], about("each in which it was measured")]
+
+
+class MeasuredSession(Document):
+    """A session: launches that were measured together."""
+
+    number: Annotated[int, about("from 1")]
+    began: Annotated[str, about("start of its first launch, UTC")]
+    ended: Annotated[str, about("start of its last launch, UTC")]
+    records: Annotated[Sequence[str], about("their paths")]
+    provenance: Annotated[Provenances, about("that its launches share")]
+    changed: Annotated[Sequence[Difference], about("how it differs from the session before, which is the reference")]
+
+
+class MachineHistory(Document):
+    """The sessions and points of one machine."""
+
+    machine: Annotated[str, about("its processor, or GPU, and cores")]
+    sessions: Annotated[Sequence[MeasuredSession], about("ascending by time")]
+    points: Annotated[Sequence[PointHistory], about("each with a verdict on its newest session")]
+
+
+class History(Document):
+    """The points of an experiment over time."""
+
+    within: Annotated[float, about("a smaller relative difference counts as the same")]
+    machines: Annotated[Sequence[MachineHistory], about("one entry a machine")]
+
+
+def history(machines: Sequence[Machine], fraction: float) -> History:
+    """Return compared sessions as a document."""
+    return History(within=fraction, machines=[_machine_history(machine) for machine in machines])
+
+
+def _machine_history(machine: Machine) -> MachineHistory:
+    points = []
+    for (key, values), row in zip(machine.values.items(), machine.comparisons, strict=True):
+        by_session = [SessionValues(session=n, launches=launches) for n, launches in values.by_session.items()]
+        points.append(filled(PointHistory, row, ranks=key.ranks, sessions=by_session))
+    changes = [[], *itertools.starmap(changed, itertools.pairwise(machine.sessions))]
+    sessions = [
+        MeasuredSession(
+            number=session.number,
+            began=session.launches[0].started_at,
+            ended=session.launches[-1].started_at,
+            records=[launch.path for launch in session.launches],
+            provenance=session.provenance,
+            changed=differing,
+        )
+        for session, differing in zip(machine.sessions, changes, strict=True)
+    ]
+    return MachineHistory(machine=machine.name, sessions=sessions, points=points)
