@@ -9,14 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.findings import (
-    TABLE_RULES,
-    finding,
-    graded,
-    point_label,
-    point_location,
-    rule,
-)
+from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
 from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
 from analysis.finding import Finding
 from analysis.thresholds import limit

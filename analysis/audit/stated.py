@@ -7,14 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import derived, metrics, reports
-from analysis.audit.findings import (
-    TABLE_RULES,
-    finding,
-    graded,
-    point_label,
-    point_location,
-    rule,
-)
+from analysis.audit.findings import TABLE_RULES, finding, graded, point_label, point_location, rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words
 from analysis.derived import RATIOS, pairs
 from analysis.finding import Finding, Severity

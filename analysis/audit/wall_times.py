@@ -56,31 +56,31 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
 @rule(TABLE_RULES)
 def too_short(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a wall time that is too short for the work at the measured speed."""
-    yield from _contradictory(table, "impossible")
+    yield from _contradictory(table, "too_short")
 
 
 @rule(TABLE_RULES)
 def speed_times_off(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a measured speed that is several times the one that the wall time allows: another unit or quantity."""
-    yield from _contradictory(table, "speed_off")
+    yield from _contradictory(table, "speed_times_off")
 
 
 @rule(TABLE_RULES)
 def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
     """Report a speed given as that of one rank which grows with the ranks: it is that of the whole job."""
-    yield from _contradictory(table, "whole_job")
+    yield from _contradictory(table, "speed_of_the_job")
 
 
-def _contradictory(table: pd.DataFrame, kind: str) -> Iterator[Finding]:
+def _contradictory(table: pd.DataFrame, name: str) -> Iterator[Finding]:
     for pair, run, rows in _contradictions(table):
-        if pair.kind == kind:
-            yield finding(_row(run, rows), "serious", pair.stated, pair.follows, pair.off, pair.says)
+        if pair.rule == name:
+            yield finding(_row(run, rows), "serious", pair.stated, pair.follows, pair.off, pair.meaning)
 
 
 @cached_by_table
-def _contradictions(table: pd.DataFrame) -> list[tuple[explain_runs.Conflict, Row, pd.DataFrame]]:
+def _contradictions(table: pd.DataFrame) -> list[tuple[explain_runs.Contradiction, Row, pd.DataFrame]]:
     """Return the contradictions, each with its last run and the rows of the wall times of its curve."""
-    results: list[tuple[explain_runs.Conflict, Row, pd.DataFrame]] = []
+    results: list[tuple[explain_runs.Contradiction, Row, pd.DataFrame]] = []
     for _, curve, rows in _curves(table):
         runs = explain_runs.prepared(curve)
         results += [(pair, runs.loc[pair.runs[-1]].to_dict(), rows) for pair in explain_runs.contradictions(runs)]

@@ -18,7 +18,7 @@ from analysis.curves import ranks_in_words
 from analysis.documents import counted
 from analysis.explain import line, runs
 from analysis.explain.line import EQUAL, FACTOR, OWN, SPEEDS, Line, Model
-from analysis.explain.runs import POINT, SPEED, Conflict, steps_s
+from analysis.explain.runs import POINT, SPEED, Contradiction, steps_s
 from analysis.stats import Number, from_ends, repeats, unknown
 from analysis.stats.student import exponential
 from analysis.thresholds import limit
@@ -44,7 +44,7 @@ class Explanation:
     name: str
     model: Model
     points: pd.DataFrame
-    findings: tuple[Conflict, ...]
+    findings: tuple[Contradiction, ...]
     modelled_s: Number  # the fixed cost by the model: with speeds, the cost beyond the steps
     once_s: Number | None  # the cost that is paid once; None: these runs do not determine it
     by_phases: bool  # whether the phases of local records show it

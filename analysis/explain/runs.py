@@ -6,7 +6,7 @@ In a contradiction measured speeds and wall times cannot both be right: they dif
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from analysis import TableError, metrics
 from analysis.curves import ranks_in_words
+from analysis.documents import about
+from analysis.finding import Finding
 from analysis.thresholds import limit
 from analysis.user_table import headers
 from analysis.user_table.table import UserTable
@@ -175,23 +177,26 @@ def steps_s(runs: pd.DataFrame) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class Conflict:
-    """Runs whose numbers cannot all be right. `runs`: their index. `kind`: impossible, whole_job, speed_off.
+class Contradiction(Finding):
+    """Runs whose numbers cannot all be right; `stated` and `follows` are both numbers as text."""
 
-    `stated` and `follows` are both numbers as text, `off` is stated / follows - 1.
-    """
-
-    kind: str
-    runs: tuple[int, ...]
-    ranks: tuple[int, ...]
-    says: str
-    stated: str
-    follows: str
-    off: float
-    leaves_out: str = "speeds"  # or "runs": then the runs themselves cannot be trusted
+    runs: Annotated[tuple[int, ...], about("the rows that it is about, from 0")]
+    ranks: Annotated[tuple[int, ...], about("of these runs")]
+    leaves_out: Annotated[Literal["runs", "speeds"], about("what is not used")]
 
 
-def contradictions(runs: pd.DataFrame) -> list[Conflict]:
+def _contradiction(
+    rule: str, runs: pd.DataFrame, meaning: str, stated: str, follows: str, off: float,
+    leaves_out: Literal["runs", "speeds"] = "speeds",
+) -> Contradiction:  # fmt: skip
+    ranks = tuple(int(ranks) for ranks in sorted(set(runs["ranks"])))
+    place = f"{', '.join(map(str, ranks))} ranks"
+    return Contradiction(
+        "", place, rule, "serious", stated, follows, off, meaning, tuple(runs.index), ranks, leaves_out
+    )
+
+
+def contradictions(runs: pd.DataFrame) -> list[Contradiction]:
     """Return the contradictions among prepared runs: one for the whole curve, else one for each run."""
     measured = runs[runs[SPEED].notna()]
     if len(measured) >= 3:
@@ -203,21 +208,16 @@ def contradictions(runs: pd.DataFrame) -> list[Conflict]:
     return impossible + list(_off(measured.drop(index=contradicted)))
 
 
-def trusted_runs(runs: pd.DataFrame, findings: list[Conflict]) -> pd.DataFrame:
+def trusted_runs(runs: pd.DataFrame, findings: list[Contradiction]) -> pd.DataFrame:
     """Return the runs that no finding leaves out, without the speeds that one contradicts."""
     dropped = [run for finding in findings if finding.leaves_out == "runs" for run in finding.runs]
     return without_contradicted_speeds(runs, findings).drop(index=dropped)
 
 
-def without_contradicted_speeds(runs: pd.DataFrame, findings: list[Conflict]) -> pd.DataFrame:
+def without_contradicted_speeds(runs: pd.DataFrame, findings: list[Contradiction]) -> pd.DataFrame:
     """Return all runs, without the speeds that a finding names."""
     named = [run for finding in findings for run in finding.runs]
     return runs.assign(**{SPEED: runs[SPEED].mask(runs.index.isin(named))})
-
-
-def _curve_finding(kind: str, runs: pd.DataFrame, says: str, stated: str, follows: str, off: float) -> Conflict:
-    ranks = tuple(int(ranks) for ranks in sorted(set(runs["ranks"])))
-    return Conflict(kind, tuple(runs.index), ranks, says, stated, follows, off)
 
 
 def _records(runs: pd.DataFrame) -> list[tuple[int, dict[Hashable, Any]]]:
@@ -232,7 +232,7 @@ def _slope(x: NDArray[np.float64], y: NDArray[np.float64], apart: float) -> floa
     return float(np.median(rise[far] / run[far])) if far.any() else math.nan
 
 
-def _whole_job(runs: pd.DataFrame) -> Conflict | None:
+def _whole_job(runs: pd.DataFrame) -> Contradiction | None:
     if runs["ranks"].nunique() < 3:
         return None
     ranks, speeds = (np.log2(runs[column].to_numpy(float)) for column in ("ranks", SPEED))
@@ -241,8 +241,8 @@ def _whole_job(runs: pd.DataFrame) -> Conflict | None:
     ordered = runs.sort_values("ranks").to_dict("records")
     ends = ordered[0], ordered[-1]
     first, last = (f"{run[SPEED]:.4g} images/s on {run['ranks']:g}" for run in ends)
-    return _curve_finding(
-        "whole_job",
+    return _contradiction(
+        "speed_of_the_job",
         runs,
         f"The speed given as that of one rank grows with the ranks, from {first} to {last}: it looks like the speed of "
         "the whole job. Divide it by the ranks, or name its column images_per_s. It is not used.",
@@ -260,13 +260,13 @@ def _too_short(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[short[0] & short[1]]
 
 
-def _all_impossible(runs: pd.DataFrame) -> Conflict | None:
+def _all_impossible(runs: pd.DataFrame) -> Contradiction | None:
     short = _too_short(runs)
     if len(short) <= len(runs) / 2:
         return None
     factor = float((steps_s(short) / short["wall_s"]).median())
-    return _curve_finding(
-        "impossible",
+    return _contradiction(
+        "too_short",
         runs,
         f"{len(short)} of {len(runs)} runs took less than their images take at their measured speed, the median one "
         f"{factor:.3g} times less. The speeds, the steps or the batches are wrong (the batch or the steps of the whole "
@@ -277,14 +277,13 @@ def _all_impossible(runs: pd.DataFrame) -> Conflict | None:
     )
 
 
-def _impossible(runs: pd.DataFrame) -> Iterator[Conflict]:
+def _impossible(runs: pd.DataFrame) -> Iterator[Contradiction]:
     for index, run in _records(_too_short(runs)):
         needed = run["images_per_rank"] / run[SPEED]
         work = f"{run['images_per_rank']:g} images a rank at {run[SPEED]:.4g} images/s"
-        yield Conflict(
-            "impossible",
-            (index,),
-            (int(run["ranks"]),),
+        yield _contradiction(
+            "too_short",
+            runs.loc[[index]],
             f"The run on {ranks_in_words(run['ranks'])} is impossible: {run['images_per_rank']:g} images a rank take "
             f"{needed:.4g} s at the measured {run[SPEED]:.4g} images/s, and its wall time is {run['wall_s']:.4g} s. "
             "One of the four numbers is wrong. The run is left out.",
@@ -295,7 +294,7 @@ def _impossible(runs: pd.DataFrame) -> Iterator[Conflict]:
         )
 
 
-def _all_off(runs: pd.DataFrame) -> Conflict | None:
+def _all_off(runs: pd.DataFrame) -> Contradiction | None:
     images = runs["images_per_rank"]
     if images.max() <= (1 + limit("same")) * images.min():  # of equal work no growth of the times is known
         return None
@@ -303,8 +302,8 @@ def _all_off(runs: pd.DataFrame) -> Conflict | None:
     factor = _slope(steps, runs["wall_s"].to_numpy(float), apart=0.1 * steps.max())
     if not factor > limit("speed_times_off"):
         return None
-    return _curve_finding(
-        "speed_off",
+    return _contradiction(
+        "speed_times_off",
         runs,
         f"The wall times grow {factor:.3g} times as fast with the images as the measured speeds say: the speeds are in "
         "another unit, or of something else. They are not used.",
@@ -314,7 +313,7 @@ def _all_off(runs: pd.DataFrame) -> Conflict | None:
     )
 
 
-def _off(runs: pd.DataFrame) -> Iterator[Conflict]:
+def _off(runs: pd.DataFrame) -> Iterator[Contradiction]:
     """Yield single speeds that are too high; one that is too low makes its run impossible."""
     if len(runs) < 3:
         return
@@ -325,10 +324,9 @@ def _off(runs: pd.DataFrame) -> Iterator[Conflict]:
     # A run that something delayed looks the same, except that its speed is as at other points.
     for index, run in _records(runs[(factors > highest) & (speeds > highest * speeds.median())]):
         allowed = metrics.rate(run["images_per_rank"], remaining_s.at[index])
-        yield Conflict(
-            "speed_off",
-            (index,),
-            (int(run["ranks"]),),
+        yield _contradiction(
+            "speed_times_off",
+            runs.loc[[index]],
             f"The speed on {ranks_in_words(run['ranks'])}, {run[SPEED]:.4g} images/s, is {factors.at[index]:.3g} times "
             f"what its wall time allows: {run['images_per_rank']:g} images a rank took {remaining_s.at[index]:.4g} s "
             "beyond the fixed cost of the other points. The speed is not used.",

@@ -10,10 +10,10 @@ from tabulate import tabulate
 
 from analysis import metrics
 from analysis.curves import ranks_in_words
-from analysis.documents import Document, NumberField, about, filled, optional
+from analysis.documents import Document, NumberField, about, optional
 from analysis.explain import Explanation, beyond_ideal
 from analysis.explain.line import EQUAL, FACTOR
-from analysis.explain.runs import SPEED
+from analysis.explain.runs import SPEED, Contradiction
 from analysis.stats import from_ends
 
 WIDTH = 100
@@ -224,7 +224,7 @@ def report(explained: Explanation, phases: pd.DataFrame) -> str:
     """Return the explanation of one curve as text of at most WIDTH columns; `phases` as `runs.phases` returns them."""
     parts = [f"== {explained.name or 'the curve'}"]
     parts += [
-        textwrap.fill(f"finding: {finding.says}", WIDTH, subsequent_indent="  ") for finding in explained.findings
+        textwrap.fill(f"finding: {finding.meaning}", WIDTH, subsequent_indent="  ") for finding in explained.findings
     ]
     parts.append(_points(explained))
     if not phases.empty:
@@ -239,18 +239,6 @@ SpeedupName = Literal["speedup_throughput", "speedup_without_fixed"]
 _ANSWERS: dict[bool | None, FixedCostPaid] = {True: "yes", False: "no", None: "not decidable"}
 _DERIVED_FIELDS = ("speedup_without_fixed", "fits", "above_ideal")  # fields of a point that are no columns
 _ABOVE: tuple[SpeedupName, ...] = ("speedup_throughput", "speedup_without_fixed")
-
-
-class CurveFinding(Document):
-    """Numbers of a curve that contradict each other."""
-
-    kind: Annotated[Literal["impossible", "speed_off", "whole_job"], about("what is wrong")]
-    ranks: Annotated[Sequence[int], about("of the runs that it is about")]
-    stated: Annotated[str, about("what is stated")]
-    follows: Annotated[str, about("what follows instead")]
-    off: Annotated[float, about("stated / follows - 1")]
-    leaves_out: Annotated[Literal["runs", "speeds"], about("what is not used")]
-    says: Annotated[str, about("the finding in words")]
 
 
 class CurvePoint(Document):
@@ -298,7 +286,7 @@ class ExplainedCurve(Document):
     decided_by: Annotated[str | None, about("the run that would decide; null: decided")]
     assumes: Annotated[str, about("what the model assumes of the time per image")]
     images_per_s_per_rank_implied: Annotated[NumberField | None, about("the speed that the wall times imply")]
-    findings: Annotated[Sequence[CurveFinding], about("contradictory numbers")]
+    findings: Annotated[Sequence[Contradiction], about("contradictory numbers")]
     points: Annotated[Sequence[CurvePoint], about("by ranks, and by falling work")]
     phases: Annotated[Sequence[FixedCostPhases], about("of local records; else empty")]
     sentences: Annotated[Sequence[str], about("the explanation in words")]
@@ -315,7 +303,7 @@ def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
         decided_by=next(_deciding(explained), None),
         assumes=explained.model.assumes,
         images_per_s_per_rank_implied=optional(explained.images_per_s_per_rank),
-        findings=[filled(CurveFinding, finding) for finding in explained.findings],
+        findings=explained.findings,
         points=list(_curve_points(explained)),
         phases=[
             FixedCostPhases(**{str(name): value for name, value in row.items()}) for row in phases.to_dict("records")

@@ -68,7 +68,7 @@ def test_the_audit_names_the_points_that_explain_names():
     findings = audit.table_findings(rows)
     for rule, sentences in (
         ("wall_time_misfit", [text.misfit(point) for curve in explained for point in curve.misfits.to_dict("records")]),
-        ("too_short", [finding.says for curve in explained for finding in curve.findings]),
+        ("too_short", [finding.meaning for curve in explained for finding in curve.findings]),
     ):
         meanings = [finding.meaning for finding in findings if finding.rule == rule]
         assert len(meanings) == len(sentences), rule

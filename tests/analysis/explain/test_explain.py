@@ -174,7 +174,7 @@ def test_a_point_that_ran_twice_its_steps_is_named_also_where_it_is_the_one_of_o
 def test_an_impossible_point_is_left_out_and_has_no_speedup():
     result = explain.explain(VGG19.assign(wall_s=[193.45, 101.92, 30.0, 30.83, 18.32, 12.4]))
     (finding,) = result.findings
-    assert (finding.kind, finding.ranks) == ("impossible", (4,))
+    assert (finding.rule, finding.ranks) == ("too_short", (4,))
     point = result.points.set_index("ranks").loc[4]
     assert math.isnan(point["speedup_wall_time"])
     assert not point["used"]

@@ -105,14 +105,20 @@ def test_no_contradiction(table):
     ("table", "kind", "ranks", "leaves_out", "text"),
     [
         # 400 images at 10 images/s take 40 s.
-        (curve(wall_s={4: 30.0}), "impossible", (4,), "runs", "400 images a rank take 40 s at the measured 10 images"),
-        (curve(images_per_s_per_rank={8: 1.0}), "impossible", (8,), "runs", "and its wall time is 30 s"),
-        (curve(images_per_s_per_rank={8: 100.0}), "speed_off", (8,), "speeds", "100 images/s, is 10 times what its"),
-        (curve(100.0), "speed_off", tuple(IMAGES), "speeds", "grow 10 times as fast"),
-        (curve(1.0), "impossible", tuple(IMAGES), "speeds", "5 of 5 runs"),
+        (curve(wall_s={4: 30.0}), "too_short", (4,), "runs", "400 images a rank take 40 s at the measured 10 images"),
+        (curve(images_per_s_per_rank={8: 1.0}), "too_short", (8,), "runs", "and its wall time is 30 s"),
+        (
+            curve(images_per_s_per_rank={8: 100.0}),
+            "speed_times_off",
+            (8,),
+            "speeds",
+            "100 images/s, is 10 times what its",
+        ),
+        (curve(100.0), "speed_times_off", tuple(IMAGES), "speeds", "grow 10 times as fast"),
+        (curve(1.0), "too_short", tuple(IMAGES), "speeds", "5 of 5 runs"),
         (
             curve(images_per_s_per_rank={n: 10 * n for n in IMAGES}),
-            "whole_job",
+            "speed_of_the_job",
             (*IMAGES,),
             "speeds",
             "to 160 images/s",
@@ -121,8 +127,8 @@ def test_no_contradiction(table):
 )
 def test_a_contradiction_is_one_finding_that_names_what_is_not_used(table, kind, ranks, leaves_out, text):
     (finding,) = runs.contradictions(table)
-    assert (finding.kind, finding.ranks, finding.leaves_out) == (kind, ranks, leaves_out)
-    assert text in finding.says
+    assert (finding.rule, finding.ranks, finding.leaves_out) == (kind, ranks, leaves_out)
+    assert text in finding.meaning
     trusted = runs.trusted_runs(table, [finding])
     assert set(IMAGES) - set(trusted["ranks"]) == (set(ranks) if leaves_out == "runs" else set())
     assert set(trusted.loc[trusted["images_per_s_per_rank"].isna(), "ranks"]) == set(ranks) & set(trusted["ranks"])

@@ -106,6 +106,6 @@ def test_what_is_not_known_is_null():
 def test_findings_and_misfits_are_in_it():
     wrong = POINTS.assign(**{SPEED: [100.0, 100.0, 10.0, 100.0, 100.0]})
     document = as_json(pd.concat([wrong, POINTS[:1].assign(wall_s=36.001)]))
-    findings = [(finding["kind"], finding["ranks"], finding["leaves_out"]) for finding in document["findings"]]
-    assert findings == [("impossible", [8], "runs")]
+    findings = [(finding["rule"], finding["ranks"], finding["leaves_out"]) for finding in document["findings"]]
+    assert findings == [("too_short", [8], "runs")]
     assert [point["fits"] for point in document["points"]] == ["yes", "yes", "not used", "yes", "yes"]
