@@ -28,7 +28,7 @@ def check(point: Point, run_name: str, run: RunRecord) -> tuple[str, list[Findin
     """Return why a record cannot be verified, or "", and what does not agree with the files beside it."""
     place = f"{point.folder}/{run_name}/{RECORD_NAME}"
     if SCRUBBED in run.notes:
-        return "scrubbed, so not verifiable: what the launches wrote has the names too", []
+        return "scrubbed, so not verifiable: the files of its launch hold names, and are left out", []
     if not run.sources:
         return "no digests in them (an older version, or started by hand)", []
     if any(f"{run_name}/{name}" not in point.names for name in run.sources):
