@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import metrics, speedups
 from analysis.documents import counted
 from analysis.stats import Number, unknown
-from analysis.stats.repeats import around
+from analysis.stats.repeats import Spread, around
 from analysis.stats.student import Noise, pooled, square_about_line
 from analysis.table.identity import SCALING
 
@@ -90,18 +90,19 @@ def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict
     return uncertain(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
-def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Number]]:
+def uncertain(runs: pd.DataFrame, over: str, spread: Spread | None = None) -> dict[float, dict[str, Number]]:
     """Return rate, speedup and efficiency at each size of a curve, with the intervals of rounds or repeats.
 
-    Arguments: `speedups.paired`. Without a pair of both sizes a number has no interval.
+    Arguments: `speedups.curve`. Without a pair of both sizes a number has no interval.
     """
     values, numbers_by_size = speedups.paired(runs, over), {}
-    for row in speedups.curve(runs, over).to_dict("records"):
+    for row in speedups.curve(runs, over, spread=spread).to_dict("records"):
         rows = values[values["size"].eq(row["size"])]
         numbers = {}
         for name in ("rate", "speedup", "efficiency"):
             launches = speedups.by_launch(rows, name)
-            numbers[name] = around(float(row[name]), launches) if launches else unknown(float(row[name]))
+            pooled = None if name == "rate" else spread
+            numbers[name] = around(float(row[name]), launches, pooled) if launches else unknown(float(row[name]))
         numbers_by_size[float(row["size"])] = numbers
     return numbers_by_size
 

@@ -4,7 +4,7 @@ Pure: tables in and out, by the formulas of `analysis.metrics`.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import pandas as pd
@@ -114,14 +114,25 @@ def spread_between_launches(points: pd.DataFrame, among: pd.DataFrame, over: str
     These are the scaling curves of `among` of the same experiment and machine as `points`, each at its largest size:
     speedups of one launch at several sizes are not independent. Arguments: as from `rates`.
     """
-    alike = among[among["round"].notna() & among["kind"].eq("measured")]
-    for name in ("experiment", "machine"):
-        alike = alike[alike[name].eq(points[name].iloc[0])]
     curves = []
-    for _, rows in alike.groupby(["model", "series"], sort=False):
+    for rows, alike in _measured_alike(points, among):
         values = paired(rows, over, base_of(rows, alike))
         curves.append(by_launch(values[values["size"].eq(values["size"].max())], "speedup"))
     return intervals.launch_spread(curves)
+
+
+def spread_per_doubling(points: pd.DataFrame, among: pd.DataFrame, over: str) -> Spread:
+    """Return the same of `shares_per_doubling`."""
+    return intervals.launch_spread([shares_per_doubling(rows, over) for rows, _ in _measured_alike(points, among)])
+
+
+def _measured_alike(points: pd.DataFrame, among: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield each scaling curve in rounds of the same experiment and machine, and the rows of all of them."""
+    alike = among[among["round"].notna() & among["kind"].eq("measured")]
+    for name in ("experiment", "machine"):
+        alike = alike[alike[name].eq(points[name].iloc[0])]
+    for _, rows in alike.groupby(["model", "series"], sort=False):
+        yield rows, alike
 
 
 def curve(

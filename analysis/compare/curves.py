@@ -13,6 +13,7 @@ from analysis import metrics, speedups
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
 from analysis.derived import computed_rows, half_unit
 from analysis.stats import Number, rounded
+from analysis.stats.repeats import Spread
 from analysis.table import controls
 from analysis.table.identity import BATCHES
 
@@ -42,6 +43,9 @@ class ComparedCurve:
     half_units: tuple[float, ...] = ()  # in published curves, how far rounding can have moved each rate
     invalid: tuple[tuple[float, str], ...] = ()  # sizes that are not valid as scaling results, and why
     pairs: tuple[speedups.Pair, ...] = ()  # in local curves, that of each rate
+    # In local curves in rounds, between launches, pooled over the curves measured alike: of speedups and per doubling.
+    spread: Spread | None = None
+    spread_per_doubling: Spread | None = None
 
     @property
     def source(self) -> str:
@@ -162,8 +166,13 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[ComparedCurve]:
         yield replace(curve, sizes=(1.0, *curve.sizes), rates=(1.0, *curve.rates), half_units=halves)
 
 
-def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> ComparedCurve:
-    """Return the curve of one local series over a column; `runs` as from `speedups.rates` for `by`."""
+def local_curve(
+    runs: pd.DataFrame, over: str, by: str = "throughput", among: pd.DataFrame | None = None
+) -> ComparedCurve:
+    """Return the curve of one local series over a column; `runs` as from `speedups.rates` for `by`.
+
+    among: the runs of all series, which show how launches differ.
+    """
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
     shared = [first["kept"]] if first["kept"] else []
@@ -175,4 +184,6 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Compar
         tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
         invalid=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], reasons, strict=True) if why)),
         pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[speedups.PAIR].to_numpy()),
+        spread=None if among is None else speedups.spread_between_launches(runs, among, over),
+        spread_per_doubling=None if among is None else speedups.spread_per_doubling(runs, among, over),
     )  # fmt: skip

@@ -167,7 +167,7 @@ def compare_curves(published: ComparedCurve, local: ComparedCurve, tolerances: T
     """
     by = local.by.replace(" ", "_")
     sizes = sorted(set(published.sizes) & set(local.sizes))
-    numbers = uncertain(local.only(sizes).points(), "size")
+    numbers = uncertain(local.only(sizes).points(), "size", local.spread)
     if published.unit == local.unit == "images/s" and local.by == "throughput":
         for size in sizes:
             subject = Subject(published, local, "images_per_s", size)
@@ -214,7 +214,7 @@ def _shapes(published: ComparedCurve, local: ComparedCurve, tolerances: Toleranc
 
 def _per_doubling(local: ComparedCurve) -> Number:
     if local.in_rounds:
-        return median(speedups.shares_per_doubling(local.points(), "size"))
+        return median(speedups.shares_per_doubling(local.points(), "size"), spread=local.spread_per_doubling)
     return metrics.per_doubling(local.sizes, local.rates)
 
 
@@ -321,13 +321,14 @@ def stated_values(local: pd.DataFrame, tolerances: Tolerances) -> Iterator[Judge
     """Compare local curves with the values that the tolerances state for this machine."""
     if not any(tolerance.value is not None for tolerance in tolerances):
         return
+    among = {by: speedups.rates(local, by) for by in speedups.BY}
     for _, series in local.groupby("series", sort=False):
         axis = series["axis"].iloc[0]
         over = "nodes" if axis in ("", "nodes") else column(axis, series)
         for by in speedups.BY:
             runs = speedups.rates(series, by).dropna(subset="rate")  # allreduces alone have wall times and no images
             if len(runs):
-                yield from _stated_on_curve(local_curve(runs, over, by), tolerances)
+                yield from _stated_on_curve(local_curve(runs, over, by, among[by]), tolerances)
 
 
 def _stated_on_curve(curve: ComparedCurve, tolerances: Tolerances) -> Iterator[Judged]:
@@ -342,7 +343,8 @@ def _stated_on_curve(curve: ComparedCurve, tolerances: Tolerances) -> Iterator[J
             tolerance = subject.tolerance(tolerances)
             if tolerance and tolerance.value is not None:
                 stated.append((subject, tolerance, tolerance.value, size, name))
-    numbers = uncertain(curve.points(), "size") if stated else {}  # most curves have nothing to reach
+    # Most curves have nothing to reach.
+    numbers = uncertain(curve.points(), "size", curve.spread) if stated else {}
     for subject, tolerance, value, size, name in stated:
         yield compare_number(subject, exact(value), numbers[size][name], tolerance)
 
@@ -357,6 +359,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
     rows: list[Judged] = []
     alone: list[str] = []
     orders: dict[tuple[str, ...], list[tuple[ComparedCurve, ComparedCurve]]] = defaultdict(list)
+    among: dict[str, pd.DataFrame] = {by: speedups.rates(local, by) for by in speedups.BY}
     for (experiment, model, _), series in local.groupby(["experiment", "model", "series"], sort=False):
         candidates = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         candidates = [c for c in candidates if c.device == series["device"].iloc[0]] or candidates
@@ -364,7 +367,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, tolerances: Tolerances
             runs = speedups.rates(series, reference.by).dropna(subset="rate")
             if runs.empty:  # rounds alone have no wall time
                 continue
-            curve = local_curve(runs, reference.axis, reference.by)
+            curve = local_curve(runs, reference.axis, reference.by, among[reference.by])
             rows += compare_curves(reference, curve, tolerances)
             if reference.by == "throughput":
                 alone += _other_sizes(reference, curve)
