@@ -27,7 +27,8 @@ SMALL = ("model=tiny", "batch_per_rank=4", "tracking=none")
 SHORT_WINDOWS = "measure.precision_fraction=0.9"
 SHORT = (SHORT_WINDOWS, "measure.budget_s=1", "measure.repeats=1")  # one launch
 ENDLESS = (SHORT_WINDOWS, "measure.budget_s=3600", "measure.repeats=1")
-ENOUGH = rounds(16)  # disturbed ones do not count, and an interval needs six
+ROUNDS = 16  # disturbed ones do not count, and an interval needs six
+ENOUGH = rounds(ROUNDS)
 
 
 def hold_after_three_rounds(folder: Path, held_ranks: list[int]) -> Hold:
@@ -57,13 +58,13 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
     ]
     assert [(arm["nodes"], arm["allreduce"]) for arm in curve.config["rounds"]] == [(1, True), (2, True), (2, False)]
     first, second = (rank.windows for rank in curve.ranks)
-    assert {(w.round, w.arm) for w in first} == {(number, arm) for number in range(6) for arm in (0, 1, 2)}
-    assert {(w.round, w.arm) for w in second} == {(number, arm) for number in range(6) for arm in (1, 2)}
+    assert {(w.round, w.arm) for w in first} == {(number, arm) for number in range(ROUNDS) for arm in (0, 1, 2)}
+    assert {(w.round, w.arm) for w in second} == {(number, arm) for number in range(ROUNDS) for arm in (1, 2)}
     assert curve.weights_differ is False
     points = {(point["nodes"], point["arm"]): point for point in summary("diagnose", kit / "results")}
     speedup = points[2, ""]["speedup_throughput"]
     assert speedup["low"] <= speedup["value"] <= speedup["high"]
-    assert speedup["n"] == 6
+    assert 6 <= speedup["n"] <= ROUNDS
 
     output = succeed(*make_command(kit, "diagnose", "EXPERIMENT=diagnose", "MODELS=tiny"))
     assert "measured step" in output

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis import history
+from analysis.compare import sessions
 from analysis.figures.history import draw
 from analysis.study import Study, record_files
 from tests.helpers.studies import month, month_of_allreduce
@@ -11,10 +11,8 @@ pytestmark = pytest.mark.slow
 def drawn(results):
     """The figure of the history of the records of one machine."""
     study = Study(*record_files(results.folder), every_generation=True)
-    [sessions] = history.sessions(study.local, study.records).values()
-    values = history.histories(sessions)
-    rows = history.verdict_rows(history.newest_changes(values, sessions), 0.05)
-    return draw(sessions, rows, values, 0.05)
+    [machine] = sessions.compare_sessions(sessions.sessions(study.local, study.records), 0.05)
+    return draw(machine, 0.05)
 
 
 def test_a_panel_a_model_of_the_throughput_of_its_points(results):
@@ -26,7 +24,7 @@ def test_a_panel_a_model_of_the_throughput_of_its_points(results):
     assert [axes.get_title(loc="left") for axes in panels] == ["Inception v3", "ResNet50", "VGG16"]
     assert [axes.get_ylabel() for axes in panels] == ["throughput, over before", "", "throughput, over before"]
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["1 node", "as before", "2 nodes"]
+    assert labels == ["1 node", "alike", "2 nodes"]
     assert figure.get_figheight() * 25.4 < 120
     shown = [axes.xaxis.get_tick_params()["labelbottom"] for axes in panels]
     assert shown == [False, True, True]
