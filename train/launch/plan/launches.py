@@ -132,9 +132,13 @@ class Shortfall:
 def _shortfall(
     name: str, goal: float, measured: Speedups, times_s: Sequence[float], reasons: Sequence[str]
 ) -> Shortfall:
-    """Return the shortfall of a result. times_s: of its launches."""
+    """Return the shortfall of a result, with the width of each ratio if they differ. times_s: of its launches."""
     worst = max((i.half_width_fraction if i else math.inf for i in measured.values()), default=math.inf)
-    width = f"± {100 * worst:.2g} %" if math.isfinite(worst) else "no interval"
+    texts = {key: f"± {100 * i.half_width_fraction:.2g} %" if i else "no interval" for key, i in measured.items()}
+    if len(set(texts.values())) > 1:
+        width = ", ".join(f"{key} {text}" for key, text in texts.items())
+    else:
+        width = next(iter(texts.values()), "no interval")
     more = len(times_s) * ((worst / goal) ** 2 - 1) if math.isfinite(worst) else MIN_LAUNCHES - len(times_s)
     more_s = max(1, math.ceil(more)) * fmean(times_s)
     return Shortfall(f"{name}: {width}, asked for ± {100 * goal:g} %", [*reasons], more_s)
@@ -150,7 +154,9 @@ def shortfall(run: Run, records: Sequence[RunRecord], spread: Spread | None) -> 
     if len(records) < MIN_LAUNCHES:
         few.append(f"{MIN_LAUNCHES} launches show how launches differ; measured: {len(records)}")
     disturbed = filter(None, [selection_text(run_selection(record) for record in records)])
-    return _shortfall(run.point.name, goal, measured, [record.job_s for record in records], [*few, *disturbed])
+    labels = rounds.labels(records[-1].config)
+    by_label = {labels[name]: interval for name, interval in measured.items()}
+    return _shortfall(run.point.name, goal, by_label, [record.job_s for record in records], [*few, *disturbed])
 
 
 def program_shortfall(planned: Sequence[Run]) -> Shortfall | None:

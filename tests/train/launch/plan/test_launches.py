@@ -14,7 +14,7 @@ from train.launch.plan import launches
 from train.launch.plan.runs import Run
 from train.record import files, summary
 from train.record.files import write_once
-from train.record.intervals import Spread
+from train.record.intervals import Interval, Spread
 from train.record.record import RECORD_NAME, CoreUse, PrintedRate, ProgramFacts, Rank, dumps
 
 
@@ -59,6 +59,16 @@ def test_a_result_has_an_interval_from_three_launches_on(tmp_path, add_launches)
     )
     assert "2 launches: 2 nodes 1.6x, 2 nodes" in launches.result(run, add_launches(1.5, 1.7, first=1), None)
     assert " between launches; another launch " in launches.result(run, add_launches(1.5, 1.7, 1.6, first=3), None)
+
+
+def test_ratios_of_different_widths_are_named(tmp_path, add_launches, monkeypatch):
+    records = add_launches(1.5, 1.5, 1.5)
+    names = launches.speedups(records)
+    ends = [(1.5, 1.41, 1.59), (2.0, 1.6, 2.4)]  # ± 6 and ± 20 %
+    measured = {name: Interval(*three, 0.95, 12) for name, three in zip(names, ends, strict=True)}
+    monkeypatch.setattr(launches, "speedups", lambda *_: measured)
+    text = launches.shortfall(Run(curve(tmp_path), 0), records, None).text
+    assert text == "tiny-rounds: 2 nodes ± 6 %, 2 nodes without-allreduce ± 20 %, asked for ± 5 %"
 
 
 def test_a_curve_that_is_not_precise_says_how_wide_it_is_why_and_how_much_longer_it_takes(tmp_path, add_launches):
