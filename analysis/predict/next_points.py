@@ -158,7 +158,7 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
 def full(curve: Curve, experiment: str) -> str:
     """Return how to measure more sizes than the machine of a curve holds; "" if it holds more than the largest point.
 
-    Emulated nodes are smaller, so they are a curve of their own, with all its sizes: advice where there are too few.
+    With too few sizes for a prediction, smaller emulated nodes are advised, which make a separate curve.
     """
     if curve.obstacles or float(curve.nodes(np.array([2 * curve.largest]))[0]) <= curve.max_nodes:
         return ""

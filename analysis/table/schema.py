@@ -95,7 +95,7 @@ LOCAL_COLUMNS = (
     Column("parameters", "integer", above=0),
     Column("cpu_quota_per_node", "number", above=0),  # of an emulated node
     Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
-    Column("max_nodes", "integer", minimum=1),  # such nodes that the machine holds; blank: they are hosts of their own
+    Column("max_nodes", "integer", minimum=1),  # like these on the machine; blank: each node is a host
     Column("flat_within_fraction", "number", above=0),  # the bound of control_off
     Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
     Column("control_off", "number"),  # by which fraction its control was faster than one node alone

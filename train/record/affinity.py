@@ -73,7 +73,7 @@ class Hierarchy:
 def hierarchies(mountinfo: str, cgroup: str) -> list[Hierarchy]:
     """Return the hierarchies with the cpu controller, from the texts of mountinfo and cgroup in /proc/self."""
     paths = {names: path for _, names, path in (line.split(":", 2) for line in cgroup.splitlines())}
-    found = []
+    with_cpu = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         root, mount = before.split()[3:5]
@@ -82,8 +82,8 @@ def hierarchies(mountinfo: str, cgroup: str) -> list[Hierarchy]:
             names = "" if kind == "cgroup2" else next((names for names in paths if "cpu" in names.split(",")), "")
             path = paths.get(names, "/")
             inside = path.removeprefix(root.rstrip("/")) if path.startswith(root) else ""
-            found.append(Hierarchy(2 if kind == "cgroup2" else 1, Path(mount), Path(mount, inside.strip("/"))))
-    return found
+            with_cpu.append(Hierarchy(2 if kind == "cgroup2" else 1, Path(mount), Path(mount, inside.strip("/"))))
+    return with_cpu
 
 
 @dataclass(frozen=True)

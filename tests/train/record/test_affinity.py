@@ -137,11 +137,11 @@ def test_a_quota_takes_whole_cores_first_and_other_hosts_other_cores(group, monk
         (folder / f"cpu{cpu}/topology").mkdir(parents=True)
         (folder / f"cpu{cpu}/topology/thread_siblings_list").write_text(f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}")
     assert affinity.usable_cores() == affinity.whole_cores(affinity.usable_cores()) == [0, 2]
-    found = set()
+    choices = set()
     for name in ("pod-1", "pod-2", "pod-3", "pod-4", "pod-5"):
         monkeypatch.setattr(affinity.socket, "gethostname", lambda name=name: name)
-        found.add(tuple(affinity.usable_cores()))
-    assert len(found) > 1
+        choices.add(tuple(affinity.usable_cores()))
+    assert len(choices) > 1
 
 
 def test_throttling_since_a_moment_is_a_note(group):

@@ -77,15 +77,15 @@ def _kill_children() -> None:
 
 def _children() -> list[int]:
     """Return the children of this process, also those that have ended (proc_pid_stat(5): state, parent)."""
-    found = []
+    children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             _, parent, *_ = stat.read_text(errors="replace").rpartition(") ")[2].split()
         except (OSError, ValueError):  # it has ended
             continue
         if int(parent) == os.getpid():
-            found.append(int(stat.parent.name))
-    return found
+            children.append(int(stat.parent.name))
+    return children
 
 
 if __name__ == "__main__":

@@ -259,10 +259,10 @@ def test_a_rank_that_gloo_s_port_refused_names_the_stranger_and_what_to_do(tmp_p
         "compatible17_gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.0.1]:36753: Connection refused\n"
     )
     outcome = Outcome(0.0, 1.0, 1, output=gloo((1, 134)))
-    found = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
-    assert (found.rank, found.phase, found.exit_code) == (1, "init", 134)
-    assert found.reason.startswith(failure.STRAY)
-    assert "(Gloo: connect [127.0.0.1]:36753: Connection refused)" in found.reason
+    error = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
+    assert (error.rank, error.phase, error.exit_code) == (1, "init", 134)
+    assert error.reason.startswith(failure.STRAY)
+    assert "(Gloo: connect [127.0.0.1]:36753: Connection refused)" in error.reason
     log.write_text("Aborted\n")
-    found = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
-    assert found.reason == "killed by SIGABRT; it printed last: Aborted"
+    error = failure.find(job(tmp_path), LAUNCHERS["local"], outcome, [running(0, "init"), running(1, "init")], 60)
+    assert error.reason == "killed by SIGABRT; it printed last: Aborted"
