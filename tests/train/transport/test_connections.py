@@ -159,7 +159,7 @@ def channels(tcp):
 def test_messages_are_received_whole_and_in_order(channels, size):
     left, right = channels
     messages = [os.urandom(size) for _ in range(2)]
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(1) as pool:  # one thread, as in a rank: the second begins when the first has returned
         for message in messages:
             pool.submit(left.send, message)
             assert right.receive() == message
