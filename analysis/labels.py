@@ -106,18 +106,15 @@ def figure_note(local: pd.DataFrame, scaling: bool = True, stacked: bool = False
 def _interval_remarks(local: pd.DataFrame) -> list[str]:
     """Return what the intervals and dots of a figure are, and which points have none."""
     in_rounds = local[local["round"].notna()]
-    alone = local[~local["record"].isin(in_rounds["record"])]
-    within = ""
     if len(in_rounds):
         is_single_launch = in_rounds.groupby("series")["record"].nunique().min() == 1
         within = (
             " between rounds (repeatability), not between launches" if is_single_launch else between_launches(local)
         )
-    remarks = [f"bars: 95 % interval{within}"]
-    points = alone.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
-    if len(alone) and points["record"].nunique().min() < intervals.MIN_VALUES:
-        remarks.append(f"none of fewer than {intervals.MIN_VALUES} launches" + " of one point" * bool(len(in_rounds)))
-    return remarks + ["dots: rounds"] * bool(len(in_rounds))
+        return [f"bars: 95 % interval{within}", "dots: rounds"]
+    points = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
+    has_few = bool(points["record"].nunique().min() < intervals.MIN_VALUES)
+    return ["bars: 95 % interval"] + [f"none of fewer than {intervals.MIN_VALUES} launches"] * has_few
 
 
 def between_launches(local: pd.DataFrame) -> str:
