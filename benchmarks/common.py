@@ -1,20 +1,17 @@
-"""Shared by the benchmarks: options, tables, intervals as text, the time of a command."""
+"""Shared by the benchmarks: options, tables, intervals as text."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import os
-import subprocess
-import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from tabulate import tabulate
 
-from train.record import affinity, intervals
+from train.record import intervals
 
 ROOT = Path(__file__).resolve().parent.parent
 Rng = np.random.Generator
@@ -52,24 +49,3 @@ def in_words(values: Sequence[float], digits: int = 3) -> str:
     if interval is None:
         return ", ".join(f"{value:.{digits}f}" for value in values)
     return f"{interval.value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
-
-
-class Times(NamedTuple):
-    """Seconds that a command took: by the clock, and of CPU time, its processes included."""
-
-    wall_s: float
-    cpu_s: float
-
-
-def timed(command: Sequence[str], folder: Path = ROOT) -> Times:
-    """Run a command that must succeed, in a folder, and return its times."""
-    before, began = os.times(), time.perf_counter()
-    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
-    wall_s, after = time.perf_counter() - began, os.times()
-    spent = (after.children_user + after.children_system) - (before.children_user + before.children_system)
-    return Times(wall_s, spent)
-
-
-def keep_cores(count: int) -> None:
-    """Bind this process, and those that it starts, to so many of its cores."""
-    os.sched_setaffinity(0, affinity.usable_cores()[:count])
