@@ -1,4 +1,4 @@
-"""The start of 1,024 ranks: the roll call, the two rendezvous of the kit, and the commands for a job of 256 nodes.
+"""The start of 1,024 ranks: the roll call, and the two rendezvous of the kit.
 
     python -m benchmarks.thousand_ranks [--ranks 1024]
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import re
 import resource
 import statistics
 import sys
@@ -24,19 +23,11 @@ from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from benchmarks.common import options, show
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
-from train.launch.batch import jobs
-from train.launch.job import Setting, make_job
-from train.launch.launchers import LAUNCHERS
-from train.launch.launchers.base import BatchLauncher, Machine
-from train.launch.launchers.slurm import Slurm
-from train.launch.plan.make import Options, expand
-from train.launch.plan.runs import Durations, runs_of
 from train.rank import process, roll_call
 from train.rank.roll_call import Details, Expected, Present
 from train.record import protocol
@@ -106,7 +97,9 @@ def hold(job: Job) -> float:
         roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather_on(rank))
         seconds[rank] = time.thread_time() - began
 
-    _in_threads(ranks, answer)
+    threading.stack_size(_STACK_BYTES)
+    with ThreadPoolExecutor(ranks) as pool:
+        list(pool.map(answer, range(ranks)))
     return statistics.median(seconds)
 
 
@@ -128,17 +121,9 @@ def refuse(job: Job, odd: Present) -> tuple[float, str]:
     return time.thread_time() - began, "nothing"
 
 
-def _in_threads(ranks: int, do: Callable[[int], None]) -> None:
-    threading.stack_size(_STACK_BYTES)
-    with ThreadPoolExecutor(ranks) as pool:
-        list(pool.map(do, range(ranks)))
-
-
 def meet_rank_groups(ranks: int) -> float:
     """Return the seconds in which so many processes connect as rank groups do, and pass a barrier."""
-    with tempfile.TemporaryDirectory() as folder:
-        Secret(protocol.secret_folder(Path(folder))).create()
-        return _in_processes(ranks, _meet_in_rank_group, Path(folder))
+    return _in_processes(ranks, _meet_in_rank_group)
 
 
 def _meet_in_rank_group(rank: int, ranks: int, folder: Path) -> None:
@@ -150,8 +135,7 @@ def _meet_in_rank_group(rank: int, ranks: int, folder: Path) -> None:
 
 def meet_as_srun_does(ranks: int) -> float:
     """Return the seconds in which so many processes find rank 0's server through the shared folder, as under Slurm."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _in_processes(ranks, _meet_in_slurm_step, Path(folder))
+    return _in_processes(ranks, _meet_in_slurm_step)
 
 
 def _meet_in_slurm_step(rank: int, ranks: int, folder: Path) -> None:
@@ -178,65 +162,35 @@ def _ask_server(rank: int) -> None:
         connection.close()
 
 
-def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path) -> float:
-    """Return the seconds until so many processes, which begin together, have all called `do`."""
+def _in_processes(ranks: int, do: Callable[[int, int, Path], None]) -> float:
+    """Return the seconds until so many processes, which begin together with a folder, have all called `do`."""
     context = multiprocessing.get_context("fork")
-    begin, failed = context.Event(), context.Value("i", 0)
-    ended = context.Barrier(ranks + 1)
+    begin, ended = context.Event(), context.Barrier(ranks + 1)
 
-    def run(rank: int) -> None:
+    def run(rank: int, folder: Path) -> None:
         if rank == 0:  # to which all others connect
-            _limit_open_files()
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(_LOGIN_FILES, hard), hard))
         begin.wait()
         try:
             do(rank, ranks, folder)
-        except BaseException as error:
-            with failed.get_lock():
-                failed.value += 1
-            print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr)
-        ended.wait()  # rank 0 serves the others until all have ended
+        finally:
+            ended.wait()  # rank 0 serves the others until all have ended
 
-    children = [context.Process(target=run, args=(rank,)) for rank in range(ranks)]
-    for child in children:
-        child.start()
-    began = time.perf_counter()
-    begin.set()
-    ended.wait()
-    took_s = time.perf_counter() - began
-    for child in children:
-        child.join()
-    if failed.value:
-        sys.exit(f"{failed.value} of {ranks} ranks failed")
-    return took_s
-
-
-def _limit_open_files() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_LOGIN_FILES, hard), hard))
-
-
-def started_with(ranks: int) -> list[list[str]]:
-    """Return rows with the commands and scripts that start a job of so many ranks, and their lengths."""
-    nodes = ranks // RANKS_PER_NODE
-    names = tuple(f"node{number:04d}.cluster.example.org" for number in range(nodes))
-    rows = []
-    for launcher, more in (("slurm", ()), ("ssh", (f"launcher.hosts=[{','.join(names)}]",))):
+    with tempfile.TemporaryDirectory() as folder:
+        Secret(protocol.secret_folder(Path(folder))).create()
+        children = [context.Process(target=run, args=(rank, Path(folder))) for rank in range(ranks)]
+        for child in children:
+            child.start()
         began = time.perf_counter()
-        overrides = ("experiment=weak_scaling", "model=tiny", f"nodes={nodes}", f"ranks_per_node={RANKS_PER_NODE}",
-                 f"launcher={launcher}", "system.cores_per_node=8", *more)  # fmt: skip
-        plan = expand(overrides, Machine(8, None), LAUNCHERS)
-        largest = max(plan.points, key=lambda point: point.config.nodes)
-        with mock.patch.object(Slurm, "allocated_hosts", return_value=list(names)):
-            job = make_job(largest.config, Path("/results/r0"), Setting(names))
-            command = plan.launcher.command(job)
-        size = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
-        rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", size])
-        if isinstance(plan.launcher, BatchLauncher):
-            [planned] = jobs(runs_of(plan.points, plan.launcher), Durations(), Options(overrides))
-            script = plan.launcher.script(planned.job)
-            asks = ", ".join(re.findall(r"--(?:nodes|ntasks-per-node)=\d+", script))
-            rows.append([f"{launcher}: batch script", "", f"{len(script)} characters; {asks}"])
-    return rows
+        begin.set()
+        ended.wait()
+        took_s = time.perf_counter() - began
+        for child in children:
+            child.join()
+    if failed := sum(child.exitcode != 0 for child in children):
+        sys.exit(f"{failed} of {ranks} ranks failed")
+    return took_s
 
 
 def main() -> None:
@@ -258,7 +212,6 @@ def main() -> None:
     met_s = meet_rank_groups(ranks)
     rows.append([f"rank groups meet ({ranks} processes)", f"{met_s:.2f} s", "TCP, a gather, a barrier"])
     rows.append([f"ranks of srun meet ({ranks} processes)", f"{meet_as_srun_does(ranks):.2f} s", "Horovod's server"])
-    rows += started_with(ranks)
     show(rows, ["what", "time", "found"])
 
 

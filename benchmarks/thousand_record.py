@@ -13,9 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from analysis import audit
 from analysis.figures import registry
 from analysis.figures.files import draw
 from analysis.study import Study
-from benchmarks.common import Rng, options, show
+from benchmarks.common import options, show
+from tests.helpers.launched import measured
 from tests.helpers.run_records import make_record
 from train.launch.supervise import presence
 from train.record import files, parts, progress, protocol, recorded_config
 from train.record.files import write_once
-from train.record.parts import Identity, JobEnd, assemble
-from train.record.record import RECORD_NAME, RunRecord, dumps, find
+from train.record.parts import Identity, JobEnd, PartWriter, assemble
+from train.record.record import RECORD_NAME, RunRecord, Usage, dumps
 
 SEED = 1024
 RANKS_PER_NODE = 4
@@ -57,83 +58,62 @@ class Stages:
         return result
 
 
-def host_of(node: int) -> str:
-    return f"node{node:04d}"
-
-
-def fields_of(rng: Rng, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
-    """Return what a rank adds to its part, phase by phase. `together`: the time of the steps on all ranks [s]."""
-    node, local = divmod(rank, RANKS_PER_NODE)
-    warm_up, timed = np.split(together + rng.uniform(0, 1e-4, together.size), [10])
-    phases = {name: mean * (1 + float(rng.exponential(0.05))) for name, mean in PHASES_S.items()}
-    phases["warm_up"] = float(warm_up.sum()) + 0.05
-    seconds = int(timed.sum())
-    begun = {"rank": rank, "local_rank": local, "node": node, "host": host_of(node)}
-    begun |= {"cores": [2 * local, 2 * local + 1]}
-    begun |= {"began_at": STARTED_AT + phases["start"], "phase": "timed", "phases_s": phases}
-    begun |= {"warm_up_step_times_s": warm_up.tolist()}
-    measured: dict[str, Any] = {"step_times_s": timed.tolist(), "peak_memory_bytes": 3 * 2**30 + rank}
-    if computes:
-        measured["compute_times_s"] = (timed * rng.uniform(0.8, 0.95, timed.size)).tolist()
-    gpu = (None, None) if computes else (0.97, 17_000_000_000 + rank)
-    measured["samples"] = [[round(40.0 + at, 3), round(1.9 * at, 2), 3 * 2**30 + rank, *gpu] for at in range(seconds)]
-    ended = {"phase": "evaluate", "finished": True, "phases_s": {"timed": float(timed.sum()) + 0.02, "evaluate": 0.01}}
-    return [begun, measured | ended]
-
-
-def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
-    """Write the parts of all ranks."""
+def example(ranks: int, steps: int, computes: bool) -> RunRecord:
+    """Return a record with times of its ranks; computes: on CPUs, which say when they had computed."""
     rng = np.random.default_rng(SEED)
-    together = STEP_S * (1 + rng.exponential(0.03, steps + 10))
-    environment = asdict(example(ranks, steps).environment)  # type: ignore[call-overload]
-    environment["hosts"] = [
-        environment["hosts"][0] | {"host": host_of(node)} for node in range(ranks // RANKS_PER_NODE)
-    ]
-    for rank in range(ranks):
-        additions = fields_of(rng, rank, together, computes)
-        if rank == 0:
-            additions[0]["environment"] = environment
-            additions[1]["losses"] = rng.uniform(1, 7, steps).round(6).tolist()
-        path = protocol.part_path(folder, rank, additions[0]["host"], 10_000 + rank)
-        writer = parts.PartWriter(path)
-        for fields in additions:
-            writer.add(**fields)
+    run = make_record(nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=steps, warm_up_steps=10)
+    run.config["measure"] |= {"epochs": 0, "budget_s": 300}
+    run.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
+    run.config_hash = recorded_config.values_hash(run.config)
+    together = STEP_S * (1 + rng.exponential(0.03, steps + 10))  # on all ranks
+    for rank in run.ranks:
+        rank.host, rank.cores = f"node{rank.node:04d}", [2 * rank.local_rank, 2 * rank.local_rank + 1]
+        warm_up, timed = np.split(together + rng.uniform(0, 1e-4, together.size), [10])
+        rank.warm_up_step_times_s, rank.step_times_s = warm_up.tolist(), timed.tolist()
+        rank.compute_times_s = (timed * rng.uniform(0.8, 0.95, timed.size)).tolist() if computes else []
+        phases = {name: mean * (1 + float(rng.exponential(0.05))) for name, mean in PHASES_S.items()}
+        rank.phases_s = phases | {"warm_up": float(warm_up.sum()) + 0.05, "timed": float(timed.sum()) + 0.02}
+        seconds = range(int(timed.sum()))
+        fraction, memory_bytes = (None, None) if computes else (0.97, 17_000_000_000 + rank.rank)
+        rank.usage = Usage(
+            [round(40.0 + at, 3) for at in seconds], [round(1.9 * at, 2) for at in seconds], [3 * 2**30] * len(seconds),
+            [fraction] * len(seconds), [memory_bytes] * len(seconds),
+        )  # fmt: skip
+    assert run.environment
+    [host] = run.environment.hosts
+    run.environment.hosts = [replace(host, host=name) for name in dict.fromkeys(rank.host for rank in run.ranks)]
+    run.losses = rng.uniform(1, 7, steps).round(6).tolist()
+    return run
 
 
-def example(ranks: int, steps: int) -> RunRecord:
-    """Return a record of the same point with two steps, which has the configuration."""
-    example_run = make_record(
-        nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=2, **{"measure.timed_steps": steps}
-    )
-    example_run.config["measure"] |= {"epochs": 0, "warm_up_steps": 10, "budget_s": 300}
-    example_run.config |= {"rounds": [], "rank_groups": [], "allreduce_sweep": None}
-    example_run.config_hash = recorded_config.values_hash(example_run.config)
-    return example_run
+def write_parts(folder: Path, run: RunRecord) -> None:
+    """Write the parts of all ranks of a run, up to its evaluation."""
+    for rank in run.ranks:
+        path = protocol.part_path(folder, rank.rank, rank.host, 10_000 + rank.rank)
+        writer = PartWriter(path, rank=rank.rank, host=rank.host, began_at=STARTED_AT + rank.phases_s["start"])
+        before = {name: rank.phases_s[name] for name in [*PHASES_S, "warm_up"]}
+        first = {"environment": run.environment, "losses": run.losses} if rank.rank == 0 else {}
+        writer.add(phase="timed", phases_s=before, **first)
+        writer.add(phase="evaluate", phases_s={"timed": rank.phases_s["timed"]}, finished=True, **measured(rank))
 
 
-def assembled(folder: Path, ranks: int, steps: int) -> bytes:
+def assembled(folder: Path, run: RunRecord) -> bytes:
     """Return the text of the record that the launcher assembles from the parts in a folder."""
-    example_run = example(ranks, steps)
-    identity = Identity(**{name: getattr(example_run, name) for name in Identity.__dataclass_fields__})
+    identity = Identity(**{name: getattr(run, name) for name in Identity.__dataclass_fields__})
     rank_parts = parts.read(folder)
     job_s = max(sum(part.phases_s.values()) for part in rank_parts) + 1.0
     return dumps(assemble(rank_parts, identity, JobEnd(STARTED_AT, job_s, cores_shared=False)))
 
 
-def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
+def profile_record(stages: Stages, home: Path, run: RunRecord) -> None:
     """Time the stages from the parts to the record, and its analysis."""
     folder = files.run_folder(home, 0, 1)
     folder.mkdir(parents=True)
-    write_parts(folder, ranks, steps, computes)
-    in_progress(stages, folder, ranks, steps)
-    text = stages.time(
-        "parts -> record",
-        lambda: assembled(folder, ranks, steps),
-        lambda text: f"{len(text) / 2**20:.1f} MiB (at most 20)",
-    )
+    write_parts(folder, run)
+    in_progress(stages, folder, run)
+    text = stages.time("parts -> record", lambda: assembled(folder, run), lambda text: f"{len(text) / 2**20:.1f} MiB")
     stages.time("record written", lambda: write_once(folder / RECORD_NAME, text))
     results = home.parents[2]
-    assert find(results)
     study = Study(results)
     stages.time("record read and checked", lambda: study.local, lambda table: f"{len(table)} rows")
     if study.notices:
@@ -143,21 +123,13 @@ def profile_record(stages: Stages, home: Path, ranks: int, steps: int, computes:
     stages.time("its figures drawn", lambda: draw(figures, study, results / "figures"))
 
 
-def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
+def in_progress(stages: Stages, folder: Path, run: RunRecord) -> None:
     """Time the progress line and `make status`, as during the run."""
-    example_run = example(ranks, steps)
-    protocol.write_assignment(
-        folder, protocol.Assignment(example_run.config, example_run.config_hash, 0, {}, True, False)
-    )
+    protocol.write_assignment(folder, protocol.Assignment(run.config, run.config_hash, 0, {}, True, False))
     follower = progress.Follower(folder)
-    stages.time(
-        "progress line, first look",
-        lambda: progress.run_progress(follower, example_run.config),
-        lambda state: state.phase if state else "",
-    )
-    stages.time("progress line, next look", lambda: progress.run_progress(follower, example_run.config))
-    stages.time("parts of all ranks, first look", follower.parts, lambda by_rank: f"{len(by_rank)} ranks")
-    stages.time("parts of all ranks, next look", follower.parts)
+    for look in ("first", "next"):
+        stages.time(f"progress line, {look} look", lambda: progress.run_progress(follower, run.config))
+        stages.time(f"parts of all ranks, {look} look", follower.parts, lambda by_rank: f"{len(by_rank)} ranks")
     presence.begin(folder)
     command = [sys.executable, "-m", "train.launch.status", str(folder.parents[3])]
     stages.time(
@@ -171,13 +143,9 @@ def main() -> None:
     parser = options("thousand_record", __doc__, ranks=(1024, "of the job"), steps=(1000, "of each rank"))
     parser.add_argument("--cpu", action="store_true", help="ranks on CPUs: they also say when they had computed")
     arguments = parser.parse_args()
-    stages = Stages()
-    example_run = example(arguments.ranks, arguments.steps)
+    stages, run = Stages(), example(arguments.ranks, arguments.steps, arguments.cpu)
     with tempfile.TemporaryDirectory() as folder:
-        home = files.point_folder(
-            Path(folder) / "results", example_run.experiment, example_run.point, example_run.config_hash
-        )
-        profile_record(stages, home, arguments.ranks, arguments.steps, arguments.cpu)
+        profile_record(stages, files.point_folder(Path(folder), run.experiment, run.point, run.config_hash), run)
     show(stages.rows, ["stage", "time", "goal", "what"])
     print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 

@@ -3,8 +3,7 @@
 Training has images/s, the speedup over the smallest point, wall time and job time. Allreduce alone has the time of the
 smallest message, which shows the latency, and the bus bandwidth of the largest.
 
-`benchmarks/history_power.py` and `benchmarks/identical_pairs.py` simulate how often the verdicts are wrong;
-docs/validation.md has the results.
+`benchmarks/history_power.py` simulates how often the verdicts are wrong; docs/validation.md has the results.
 """
 
 from __future__ import annotations

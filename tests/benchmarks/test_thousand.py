@@ -11,9 +11,9 @@ from train.record import files, record
 @pytest.mark.slow
 @pytest.mark.parametrize("computes", [False, True])
 def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, computes):
-    planned, stages = thousand_record.example(8, 30), thousand_record.Stages()
+    planned, stages = thousand_record.example(8, 30, computes), thousand_record.Stages()
     home = files.point_folder(tmp_path, planned.experiment, planned.point, planned.config_hash)
-    thousand_record.profile_record(stages, home, 8, 30, computes)
+    thousand_record.profile_record(stages, home, planned)
     run = record.load(record.find(tmp_path)[0])
     assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
     assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
@@ -34,9 +34,3 @@ def test_ranks_that_agree_and_one_that_does_not():
 def test_processes_meet():
     assert thousand_ranks.meet_rank_groups(6) < 60
     assert thousand_ranks.meet_as_srun_does(8) < 60
-
-
-@pytest.mark.slow
-def test_what_a_job_is_started_with():
-    rows = thousand_ranks.started_with(16)
-    assert [row[0] for row in rows] == ["slurm: command of 4 nodes", "slurm: batch script", "ssh: command of 4 nodes"]

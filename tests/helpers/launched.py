@@ -65,7 +65,7 @@ def launch(
         phases_s = {name: rank.phases_s[name] for name in PHASES[:last] if name in rank.phases_s}
         writer.add(phases_s=phases_s, phase=PHASES[last])
         if ends == "complete":
-            writer.add(**_measured(rank), finished=True)
+            writer.add(**measured(rank), finished=True)
             if rank.rank == 0:
                 writer.add(environment=like.environment, losses=like.losses, work=like.work, weights_differ=False)
     if ends == "killed":
@@ -76,7 +76,7 @@ def launch(
     return folder
 
 
-def _measured(rank: Rank) -> dict[str, object]:
+def measured(rank: Rank) -> dict[str, object]:
     """Return what a rank adds to its file, beside its phases."""
     shared = {field.name for field in dataclasses.fields(Rank)} & {f.name for f in dataclasses.fields(parts.RankPart)}
     usage = vars(rank.usage).values() if rank.usage else ()
