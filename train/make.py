@@ -129,37 +129,6 @@ def overrides(user: Variables) -> list[str]:
         raise ValueError(f"ARGS={user.text('ARGS')}: {error}; give key=value pairs as a shell reads them") from error
 
 
-def _audit(user: Variables) -> list[str]:
-    records = [] if user.text("FILE") else [user.path("RESULTS")]
-    return ["analysis", "audit", *user.options("FILE", "COLUMNS", "STRICT", "JUNIT"), *filter(None, records)]
-
-
-def _compare(user: Variables) -> list[str]:
-    sets = [f"{name}={folder}" for name in ("A", "B") if (folder := user.text(name))]
-    return ["analysis", "compare", *user.options("COLUMNS", "RESULTS"), *sets]
-
-
-def _data_check(user: Variables) -> list[str]:
-    others = overrides(user.only("DATA_DIR", "ARGS"))[1:]  # it runs on the CPU
-    return ["train.tools.data_check", f"dataset={_name(user.text('DATASET', 'cifar10'))}", *others]
-
-
-def _data_fetch(user: Variables) -> list[str]:
-    dataset = user.text("DATASET", "cifar10")
-    folder = user.path("DATA_DIR", f"data/{dataset}")
-    return ["train.tools.data_fetch", *user.options("URL", "CHECKSUM"), "--", dataset, folder]
-
-
-def _explain(user: Variables) -> list[str]:
-    table = [] if user.text("EXPERIMENT") else [user.path("FILE", "analysis/published/000_hacksa.csv")]
-    return ["analysis", "explain", *user.options("EXPERIMENT", "COLUMNS", "RESULTS"), *table]
-
-
-def _input_bench(user: Variables) -> list[str]:
-    variables = user.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
-    return ["train.tools.input_bench", *overrides(variables)]
-
-
 # Targets with one command: the command, the variables of its options, and the variable of its positional argument.
 _SIMPLE = {
     "appendix": ("analysis appendix", ("STYLE", "FILE"), ()),
@@ -197,20 +166,30 @@ _SIMPLE = {
     "tables": ("analysis tables", (), ()),
     "wandb-sync": ("train.tracking sync", (), ("RESULTS", "results")),
 }  # fmt: skip
-_COMMANDS = {
-    "audit": _audit,
-    "compare": _compare,
-    "data-check": _data_check,
-    "data-fetch": _data_fetch,
-    "explain": _explain,
-    "input-bench": _input_bench,
-}
 
 
 def _command(target: str, user: Variables) -> list[str]:
     """Return the command of a target with a single command; empty if the target launches an experiment."""
-    if target in _COMMANDS:
-        return _COMMANDS[target](user)
+    match target:
+        case "audit":
+            records = [] if user.text("FILE") else [user.path("RESULTS")]
+            return ["analysis", "audit", *user.options("FILE", "COLUMNS", "STRICT", "JUNIT"), *filter(None, records)]
+        case "compare":
+            sets = [f"{name}={folder}" for name in ("A", "B") if (folder := user.text(name))]
+            return ["analysis", "compare", *user.options("COLUMNS", "RESULTS"), *sets]
+        case "data-check":
+            others = overrides(user.only("DATA_DIR", "ARGS"))[1:]  # it runs on the CPU
+            return ["train.tools.data_check", f"dataset={_name(user.text('DATASET', 'cifar10'))}", *others]
+        case "data-fetch":
+            dataset = user.text("DATASET", "cifar10")
+            folder = user.path("DATA_DIR", f"data/{dataset}")
+            return ["train.tools.data_fetch", *user.options("URL", "CHECKSUM"), "--", dataset, folder]
+        case "explain":
+            table = [] if user.text("EXPERIMENT") else [user.path("FILE", "analysis/published/000_hacksa.csv")]
+            return ["analysis", "explain", *user.options("EXPERIMENT", "COLUMNS", "RESULTS"), *table]
+        case "input-bench":
+            variables = user.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
+            return ["train.tools.input_bench", *overrides(variables)]
     command, options, positional = _SIMPLE.get(target, ("", (), ()))
     return [*command.split(), *user.options(*options), *([user.path(*positional)] if positional else [])]
 

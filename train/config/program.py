@@ -146,10 +146,8 @@ _FIRST = {
 def main() -> int:
     """Write a first file with comments; returns the exit status."""
     path = Path(sys.argv[1])
-    lines = [
-        f"# {text}\n{'' if key in _FIRST else '# '}{key}: {_yaml(_FIRST.get(key, ''))}"
-        for key, text in FILE_KEYS.items()
-    ]
+    examples = {key: f"{key}: '{_FIRST[key]}'" if key in _FIRST else f"# {key}: " for key in FILE_KEYS}
+    lines = [f"# {text}\n{examples[key]}" for key, text in FILE_KEYS.items()]
     try:
         with path.open("x") as file:
             file.write(f"# make scaling NODES=4 PROGRAM={path}\n\n" + "\n".join(lines) + "\n")
@@ -158,10 +156,6 @@ def main() -> int:
         return 2
     print(f"{path}: written; edit it, then make scaling NODES=2 PROGRAM={path} DRY_RUN=1")
     return 0
-
-
-def _yaml(text: str) -> str:
-    return f"'{text}'" if text else ""
 
 
 if __name__ == "__main__":

@@ -236,7 +236,7 @@ class LaunchPlan(msgspec.Struct, frozen=True):
     rank_groups_at_once: bool = False
     # Horovod joins the ranks of one arm at a time: in each cycle, ranks that wait would use their nodes' quotas.
     join_in_turn: bool = False
-    rounds_end_s: float = 0.0  # after the start of the launch
+    rounds_end_s: float = 0.0  # after the start of the launch: the launcher divides the budget
 
 
 @dataclass(frozen=True)

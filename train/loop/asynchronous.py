@@ -131,7 +131,10 @@ def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int
 
 def _local_steps(steps: RankSteps | None, ranks: ParameterServers) -> _StepValues:
     """Return this rank's steps, from those of all ranks on rank 0; none if it only holds a server."""
-    values: Sequence[_StepValues] = [_step_values(rank_steps) for rank_steps in steps] if steps else []
+    values = [  # read from their worker: no duration mixes its clock with that of rank 0
+        _StepValues(rank_steps.times_s, [*map(float, rank_steps.computed_at)], [*map(float, rank_steps.losses)])
+        for rank_steps in steps or []
+    ]
     by_rank = ranks.gather(values, list[_StepValues])[0]
     return by_rank[ranks.rank] if ranks.rank < len(by_rank) else _StepValues([], [], [])
 
@@ -139,12 +142,6 @@ def _local_steps(steps: RankSteps | None, ranks: ParameterServers) -> _StepValue
 def _losses(local: Sequence[float], ranks: ParameterServers) -> list[float]:
     """Return the losses, mean over the workers, up to the first that is not finite on any of them."""
     return finite(np.mean(ranks.gather(list(local), list[float])[: ranks.workers], axis=0))
-
-
-def _step_values(steps: Steps) -> _StepValues:
-    """Return the values of these steps, read from their worker. No duration mixes its clock with that of rank 0."""
-    compute_times_s = [float(duration_s) for duration_s in steps.computed_at]
-    return _StepValues(steps.times_s, compute_times_s, [float(loss) for loss in steps.losses])
 
 
 def _note(context: Context) -> str:

@@ -49,9 +49,8 @@ class Learner:
             self.optimizer = step.make_optimizer(
                 config.optimizer, batches, config.precision, self.model, steps_per_epoch
             )
-        self.train_step = step.make_train_step(
-            self.model, self.optimizer, distribution, config.optimizer.label_smoothing, passes
-        )
+        smoothing = config.optimizer.label_smoothing
+        [self.train_step] = step.make_train_steps(self.model, self.optimizer, [distribution], smoothing, passes)
 
     def variables(self) -> list[tf.Variable]:
         """Return the variables of model and optimizer on this rank, in an order that is the same in every launch."""

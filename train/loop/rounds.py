@@ -84,9 +84,8 @@ def measure_rounds(context: Context, learner: Learner) -> None:
             context.part.add(untimed_steps={name: steps[arms].untimed for name, arms in names.items()})
         longest_s = max(step_s * steps[arms].timed for arms, step_s in times_s.items())
         _check_stall_shutdown(longest_s)
-        seats = context.all_ranks.gather(
-            _Seat(placement.rank_group(), socket.gethostname(), list(_cores(context))), _Seat
-        )
+        seat = _Seat(placement.rank_group(), socket.gethostname(), list(context.part.part.cores))
+        seats = context.all_ranks.gather(seat, _Seat)
         _limit_waits(context.all_ranks, [seat.host for seat in seats], longest_s)
         if not earlier:
             _measure_rooflines(context, runner)
@@ -156,11 +155,6 @@ def _limit_waits(all_ranks: AllRanks, hosts: Sequence[str], longest_s: float) ->
         all_ranks.on_wait = time_limit(limit_s, all_ranks.rank, hosts, "come to the next window")
 
 
-def _cores(context: Context) -> Sequence[int]:
-    """Return the cores of this rank."""
-    return context.part.part.cores
-
-
 def _ranks_share_cores(config: RunConfig, seats: Sequence[_Seat]) -> bool:
     """Return whether other ranks are most of what else runs on a rank's cores. seats: of all ranks.
 
@@ -194,8 +188,8 @@ def _affordable(context: Context, runner: WindowRunner) -> dict[ArmSet, float]:
         if before and larger and len(times_s) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
             with_it_s = round_s + _window_s(config, expected_s)
-            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > end_s(config):
-                budget = f"a launch has {end_s(config):.0f} s"
+            if with_it_s * math.ceil(intervals.MIN_VALUES / config.measure.repeats) > config.launch.rounds_end_s:
+                budget = f"a launch has {config.launch.rounds_end_s:.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
         times_s[arms] = step_s = _step_s(runner, arms)
@@ -236,11 +230,6 @@ def _window_s(config: RunConfig, step_s: float) -> float:
     return step_s * (steps.timed + steps.untimed)
 
 
-def end_s(config: RunConfig) -> float:
-    """Return when the rounds end, in s after the start of the launch: the launcher divides the budget."""
-    return config.launch.rounds_end_s
-
-
 def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Length], ranks_share_cores: bool) -> None:
     """Measure and record rounds until enough of them count, or the time is over; one at least.
 
@@ -253,7 +242,7 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
         windows = [window for window, _ in results if window]
         exchanges = [runner.exchange(index, number) for index in runner.exchanges]
         context.part.add(windows=windows, exchanges=[window for window in exchanges if window])
-        fractions = (window_disturbance(w.cores, len(_cores(context)), ranks_share_cores) for w in windows)
+        fractions = (window_disturbance(w.cores, len(context.part.part.cores), ranks_share_cores) for w in windows)
         finite = all(finite for _, finite in results)
         report = _Report(finite, largest(fractions), begin_s, context.clock.elapsed_s())
         reports = context.all_ranks.gather(report, _Report)
@@ -268,6 +257,6 @@ def _measure(context: Context, runner: WindowRunner, steps: Mapping[ArmSet, Leng
             return
         # All ranks decide alike, by the time of rank 0. Half of the next round may be beyond the end.
         elapsed_s, first_s = reports[0].elapsed_s, reports[0].began_s
-        last_s = max(end_s(config), first_s + context.rounds.rounds_s)
+        last_s = max(config.launch.rounds_end_s, first_s + context.rounds.rounds_s)
         if elapsed_s + (elapsed_s - first_s) / (number + 1) / 2 >= last_s:
             return

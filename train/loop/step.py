@@ -135,18 +135,22 @@ def _mean(passes: Sequence[_Pass]) -> _Pass:
     return _Pass(loss, tf.add_n([part.correct for part in passes]), gradients)
 
 
-def make_train_step(
+def make_train_steps(
     model: tf_keras.Model,
     optimizer: tf_keras.optimizers.Optimizer,
-    distribution: Distribution,
+    distributions: Sequence[Distribution],
     label_smoothing: float = 0.0,
     passes: int = 1,
-) -> TrainStep:
-    """Return a compiled step: images, labels -> local mean loss, correct answers, time when the gradients were ready.
+) -> list[TrainStep]:
+    """Return compiled steps: images, labels -> local mean loss, correct answers, time when the gradients were ready.
 
     All are scalars; the time, of the local gradients, is in seconds since the epoch.
 
-    It applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
+    One for each distribution, which differ in the exchange alone. They are one compiled function, traced and optimised
+    once, with a number as argument that chooses the exchange. The distributions are groups of one distribution, whose
+    names of tensors do not depend on their position in a graph.
+
+    They apply the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
     s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is returned is the one
     without smoothing, so that runs with and without can be compared.
 
@@ -155,21 +159,6 @@ def make_train_step(
 
     Only the step itself knows when the local gradients are ready: from outside all ranks are as slow as the slowest.
     On a GPU that is the time of the last kernel's launch, which means nothing.
-    """
-    return make_train_steps(model, optimizer, [distribution], label_smoothing, passes)[0]
-
-
-def make_train_steps(
-    model: tf_keras.Model,
-    optimizer: tf_keras.optimizers.Optimizer,
-    distributions: Sequence[Distribution],
-    label_smoothing: float = 0.0,
-    passes: int = 1,
-) -> list[TrainStep]:
-    """Return steps as of `make_train_step`, one for each distribution, which differ in the exchange alone.
-
-    They are one compiled function, traced and optimised once, with a number as argument that chooses the exchange. The
-    distributions are groups of one distribution, whose names of tensors do not depend on their position in a graph.
     """
     run_pass = _make_pass(model, optimizer, label_smoothing)
     scales_loss = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)

@@ -9,8 +9,8 @@ import copy
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 
 import tensorflow as tf
@@ -131,19 +131,9 @@ def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[B
     """Return a function that returns the batches of a window of an arm."""
     if arm.reads:
         epochs = itertools.count()
-        return lambda: _read(data, next(epochs))
+        return lambda: closing(endless(data, next(epochs)))  # reading ahead would disturb the windows of others
     [batch] = itertools.islice(data.training(0), 1)
     return lambda: nullcontext(itertools.repeat(batch))
-
-
-@contextmanager
-def _read(data: Data, epoch: int) -> Iterator[Batches]:
-    """Yield batches from the files from this epoch on. Reading ahead ends with the context: it would disturb others."""
-    batches = endless(data, epoch)
-    try:
-        yield batches
-    finally:
-        batches.close()
 
 
 def local_exchanges(
@@ -215,11 +205,6 @@ class WindowRunner:
                     break
         self.all_ranks.barrier()
 
-    def restore(self) -> None:
-        """Set weights and optimizer state to this rank's copy, without communication."""
-        self._restore()
-        synchronize_devices()
-
     def is_untraced(self, arms: ArmSet) -> bool:
         """Return whether the step of these arms has not run yet on some rank."""
         arm = self._local_arm(arms)
@@ -286,7 +271,8 @@ class WindowRunner:
     def _prepare(self, arms: ArmSet) -> None:
         """Restore the weights of the ranks of these arms, and wait until all ranks are ready."""
         if self._local_arm(arms):
-            self.restore()
+            self._restore()
+            synchronize_devices()
         self._wait_until_ready(arms)
 
     def _wait_until_ready(self, arms: ArmSet) -> None:

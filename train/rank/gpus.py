@@ -122,7 +122,13 @@ def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     (`MIG-...`). NVML numbers GPUs by PCI bus; CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, or if all are of one model.
     """
     handle = _find(gpu, nvml)
-    return lambda: UNKNOWN if handle is None else _gpu_use(handle, nvml)
+    if handle is None:
+        return lambda: UNKNOWN
+    return lambda: GpuUse(
+        fraction=_or_none(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),  # percent
+        # Version 2 does not count what the driver reserves for itself, as nvidia-smi does not.
+        memory_bytes=_or_none(lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).used),
+    )
 
 
 def count_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
@@ -159,14 +165,6 @@ def _find(gpu: str, nvml: Any) -> Any:
         return nvml.nvmlDeviceGetHandleByUUID(gpu)
     except pynvml.NVMLError:
         return None
-
-
-def _gpu_use(handle: Any, nvml: Any) -> GpuUse:
-    return GpuUse(
-        fraction=_or_none(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),  # percent
-        # Version 2 does not count what the driver reserves for itself, as nvidia-smi does not.
-        memory_bytes=_or_none(lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).used),
-    )
 
 
 def _or_none(read: Callable[[], Any]) -> Any:

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,16 +95,11 @@ def check_compiler() -> Check:
 
 def check_cuda_toolkit() -> Check:
     """Check that the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
-    problem = _nvcc_problem() if shutil.which("nvcc") else "no nvcc"
+    links = {f"link a program with the {runtime} runtime": ["-cudart", runtime] for runtime in ("static", "shared")}
+    problem = _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links) if shutil.which("nvcc") else "no nvcc"
     if problem:
         return Check("CUDA toolkit", FAILURE, problem, _CUDA_TOOLKIT)
     return Check("CUDA toolkit", OK, _first_line("nvcc", "--version"))
-
-
-def _nvcc_problem() -> str:
-    """Return how nvcc fails with a program such as Horovod's, and its message; empty if it does not."""
-    links = {f"link a program with the {runtime} runtime": ["-cudart", runtime] for runtime in ("static", "shared")}
-    return _compile_problem("nvcc", _CUDA_PROGRAM, ".cu", links)
 
 
 def _compile_problem(compiler: str, program: str, suffix: str, links: Mapping[str, Sequence[str]]) -> str:
@@ -316,11 +311,16 @@ def before_setup(packages: str) -> list[Check]:
     return checks
 
 
-def before_run(ranks: int, environment: Iterable[Check]) -> Iterator[Check]:
-    """Check the needs of a measurement with this many ranks. environment: the checks of their environment."""
+def before_run(ranks: int, container: str, device: str, image: str | None) -> Iterator[Check]:
+    """Check the needs of a measurement with this many ranks, bare or in a container."""
     yield check_platform()
     yield check_python()
-    yield from environment
+    if container == "none":
+        yield check_compiler()
+        yield check_mpi()
+        yield from check_horovod()
+    else:
+        yield check_container(container, device, image)
     yield check_own_name()
     yield check_cores(ranks)
     yield check_precisions()
@@ -328,13 +328,6 @@ def before_run(ranks: int, environment: Iterable[Check]) -> Iterator[Check]:
     yield check_rank_memory(ranks)
     yield check_disk(_RUN_DISK_GIB)
     yield check_wandb()
-
-
-def bare_environment() -> Iterator[Check]:
-    """Check what ranks need that run in no container."""
-    yield check_compiler()
-    yield check_mpi()
-    yield from check_horovod()
 
 
 def show(check: Check) -> None:
@@ -357,13 +350,6 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _environment(arguments: argparse.Namespace) -> Iterator[Check]:
-    if arguments.container == "none":
-        yield from bare_environment()
-    else:
-        yield check_container(arguments.container, arguments.device, arguments.image)
-
-
 def main() -> int:
     """Check, and print each check as it is made; returns the exit status: 1 if a check fails."""
     arguments = _arguments()
@@ -375,7 +361,7 @@ def main() -> int:
             show(check)
     else:
         checks = []
-        for check in before_run(arguments.ranks, _environment(arguments)):
+        for check in before_run(arguments.ranks, arguments.container, arguments.device, arguments.image):
             show(check)
             checks.append(check)
     if failed := [check.name for check in checks if check.state == FAILURE]:

@@ -178,7 +178,7 @@ def training_step(config: RunConfig) -> Callable[[], float]:
     optimizer = step.make_optimizer(config.optimizer, 1, config.precision, model, 1)
     passes = config.distribution.backward_passes_per_step
     ranks = distribution.join(config, Path(config.results))
-    train_step = step.make_train_step(model, optimizer, ranks, config.optimizer.label_smoothing, passes)
+    [train_step] = step.make_train_steps(model, optimizer, [ranks], config.optimizer.label_smoothing, passes)
     images_and_labels = next(Synthetic(config, 0).training(0))
     train_step(*images_and_labels)
     batch = config.step_batch

@@ -58,7 +58,7 @@ def test_one_step_worked_by_hand_and_in_passes_over_parts_of_the_batch(precision
         return tensors
 
     model, optimizer = sgd(precision=precision)
-    train_step = step.make_train_step(model, optimizer, Exchanging(record), passes=passes)
+    [train_step] = step.make_train_steps(model, optimizer, [Exchanging(record)], passes=passes)
     begun_at = time.time()
     loss, correct, computed_at = train_step(*two_images())
     assert begun_at < float(computed_at) < time.time()
@@ -102,7 +102,7 @@ def test_the_compiled_step_warms_up_by_itself(precision):
     # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
     warm_up = ("dataset=digits", "optimizer.warm_up_epochs=0.5", "optimizer.learning_rate_scaling=linear")
     model, optimizer = sgd(*warm_up, ranks=2, precision=precision, steps_per_epoch=4)
-    train_step = step.make_train_step(model, optimizer, Single())
+    [train_step] = step.make_train_steps(model, optimizer, [Single()])
     train_step(*two_images())
     first = model.get_weights()[0]
     np.testing.assert_allclose(first, UPDATE, rtol=1e-3)
@@ -116,7 +116,7 @@ def test_label_smoothing_changes_the_gradient_and_not_the_reported_loss():
     # Two classes, s = 0.2: the target is (0.9, 0.1). Input (1, 0) of class 0 alone, p = (1/2, 1/2): the gradient is
     # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
     model, optimizer = sgd()
-    train_step = step.make_train_step(model, optimizer, Single(), 0.2)
+    [train_step] = step.make_train_steps(model, optimizer, [Single()], 0.2)
     loss, *_ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
     assert float(loss) == pytest.approx(math.log(2))
     np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
@@ -156,7 +156,7 @@ def test_training_lowers_the_loss_in_every_precision(precision):
     try:
         model = build("tiny", 16, 1, 4)
         optimizer = step.make_optimizer(load(["optimizer.learning_rate=0.05"]).optimizer, 1, precision, model, None)
-        train_step = step.make_train_step(model, optimizer, Single())
+        [train_step] = step.make_train_steps(model, optimizer, [Single()])
         images, labels = tf.random.normal((8, 16, 16, 1), seed=1), tf.constant([0, 1, 2, 3] * 2)
         losses = [float(train_step(images, labels)[0]) for _ in range(100)]
     finally:

@@ -187,7 +187,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
 
     from train.distribution import Single
     from train.loop.learner import moving_statistics
-    from train.loop.step import make_optimizer, make_train_step
+    from train.loop.step import make_optimizer, make_train_steps
 
     model = build("tiny", 8, channels=3, classes=2)
     freeze_below_classifier(model)
@@ -198,7 +198,8 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
     assert [tuple(variable.shape) for variable in model.trainable_variables] == [(8, 2), (2,)]
     optimizer = make_optimizer(load([]).optimizer, 1, "fp32", model, None)
     images = np.random.default_rng(0).random((4, 8, 8, 3), np.float32)
-    make_train_step(model, optimizer, Single())(images, np.array([0, 1, 1, 1]))
+    [train_step] = make_train_steps(model, optimizer, [Single()])
+    train_step(images, np.array([0, 1, 1, 1]))
     moved = [variable.name.split("/")[-1] for variable, was in zip(model.variables, before, strict=True)
              if (variable.numpy() != was).any()]  # fmt: skip
     assert moved == ["kernel:0", "bias:0"]

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 import msgspec
 import psutil
@@ -64,10 +64,6 @@ class Host:
     has_singularity: bool
     cpu_flags: list[str]  # instruction sets that decide how fast it trains
     name: str = ""  # as in launcher.hosts
-
-    def named(self, name: str) -> Self:
-        """Return the same answer under this name."""
-        return replace(self, name=name)
 
 
 Problem = tuple[str, str]  # a host, by its name in launcher.hosts, and why it cannot run the job
@@ -122,7 +118,7 @@ def _answer(host: str, output: str) -> Host | Problem:
     """Return what a host answered: the marked line, among whatever its shell prints."""
     line = next((line for line in output.splitlines() if line.startswith(_MARK)), "")
     try:
-        return msgspec.json.decode(line.removeprefix(_MARK).encode(), type=Host, strict=True).named(host)
+        return replace(msgspec.json.decode(line.removeprefix(_MARK).encode(), type=Host, strict=True), name=host)
     except msgspec.MsgspecError:
         printed = escaped(output.strip().partition("\n")[0][:100]) or "nothing"
         return host, f"gave no answer of this kit, but printed: {printed}; log in by hand and see what its shell does"

@@ -275,7 +275,7 @@ class Queue:
         if self.runs:
             is_assumed = not self._budget and estimate(self.runs, self._durations).assumed_s
             why = "; assumed, as none like them was measured yet" if is_assumed else ""
-            lines.append(f"{self._time(self.runs)} for all launches{why}")
+            lines.append(f"about {duration(self._time_s(self.runs))} for all launches{why}")
         if self._budget and self._budget.left_s < (least_s := self._budget.least_s(self.runs)):
             lines.append(
                 f"one launch of each takes about {duration(least_s)}, which is the least: more than the "
@@ -285,16 +285,14 @@ class Queue:
 
     def expected_s(self) -> float:
         """Return how long this run and all later ones will take, in s."""
-        runs = self.runs[self.number :]
-        return self._budget.expected_s(runs) if self._budget else estimate(runs, self._durations).all_s
+        return self._time_s(self.runs[self.number :])
 
     def time_left(self) -> str:
         """Return how long all later runs will take, as text."""
-        return f"{self._time(self.later)} left"
+        return f"about {duration(self._time_s(self.later))} left"
 
-    def _time(self, runs: Sequence[Run]) -> str:
-        expected_s = self._budget.expected_s(runs) if self._budget else estimate(runs, self._durations).all_s
-        return f"about {duration(expected_s)}"
+    def _time_s(self, runs: Sequence[Run]) -> float:
+        return self._budget.expected_s(runs) if self._budget else estimate(runs, self._durations).all_s
 
     def skip_reason(self, run: Run) -> str:
         """Return why a run is skipped: its arm is slower, or no time is left; "" if it is not."""

@@ -23,13 +23,8 @@ REASON = "interrupted: its launcher was killed"
 def record_interrupted(points: Iterable[Path]) -> list[str]:
     """Write a record of each launch in the folders of these points that has none and is over; return what was done."""
     folders = [folder for point in points for generations in files.runs(point).values() for folder in generations]
-    return [_record(folder) for folder in folders if _is_left(folder)]
-
-
-def _is_left(folder: Path) -> bool:
-    """Return whether a launcher has begun this run, is gone, and wrote no record."""
-    begun, ended = protocol.assignment_path(folder).exists(), (folder / RECORD_NAME).exists()
-    return begun and not ended and not presence.is_on(folder)
+    begun = [folder for folder in folders if protocol.assignment_path(folder).exists()]
+    return [_record(folder) for folder in begun if not ((folder / RECORD_NAME).exists() or presence.is_on(folder))]
 
 
 def _record(folder: Path) -> str:
