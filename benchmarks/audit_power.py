@@ -222,7 +222,6 @@ def table_power(runs: int) -> Iterator[list[object]]:
 
 
 def main() -> None:
-
     help_text = "a line; each takes about a second"
     parser = options("audit_power", __doc__, runs=(200, "records and tables a line"), studies=(200, help_text))
     arguments = parser.parse_args()

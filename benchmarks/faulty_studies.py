@@ -53,27 +53,14 @@ def _at(study: pd.DataFrame, ranks: int) -> pd.Series:
     return study["ranks"].eq(ranks)
 
 
-def _times(column: str, factor: float) -> Callable[[pd.DataFrame, int], None]:
+def _times(column: str, factor: float | None, rows: str = "point") -> Callable[[pd.DataFrame, int], None]:
+    """Return a fault: a column is multiplied by a factor, None by the ranks, at a point, at the base, or at all."""
+
     def plant(study: pd.DataFrame, ranks: int) -> None:
-        study[column] = study[column].astype(float)
-        study.loc[_at(study, ranks), column] *= factor
+        chosen = {"point": _at(study, ranks), "base": _at(study, 1), "all": study["ranks"].gt(0)}[rows]
+        study.loc[chosen, column] *= study.loc[chosen, "ranks"] if factor is None else factor
 
     return plant
-
-
-def _whole_job(study: pd.DataFrame, ranks: int) -> None:
-    study["images_per_s_per_rank"] *= study["ranks"]
-
-
-def _all_speeds(factor: float) -> Callable[[pd.DataFrame, int], None]:
-    def plant(study: pd.DataFrame, ranks: int) -> None:
-        study["images_per_s_per_rank"] *= factor
-
-    return plant
-
-
-def _base_too_slow(study: pd.DataFrame, ranks: int) -> None:
-    study.loc[_at(study, 1), "images_per_s_per_rank"] /= 1.3
 
 
 def _swapped(study: pd.DataFrame, ranks: int) -> None:
@@ -96,14 +83,6 @@ def _half_the_steps(study: pd.DataFrame, ranks: int) -> None:
     study.loc[rows, "steps_per_rank"] //= 2
 
 
-def _steps_of_the_job(study: pd.DataFrame, ranks: int) -> None:
-    study["steps_per_rank"] *= study["ranks"]
-
-
-def _all_in_milliseconds(study: pd.DataFrame, ranks: int) -> None:
-    study["wall_s"] *= 1000
-
-
 def _other_precision(study: pd.DataFrame, ranks: int) -> None:
     """Make this point 1.7 times as fast, as in another precision than that of the others."""
     rows = _at(study, ranks)
@@ -118,38 +97,29 @@ def _under_another_name(study: pd.DataFrame, ranks: int) -> None:
         study.loc[len(study)] = row | {"model": "inceptionv3"}
 
 
-def _slower_than_before(study: pd.DataFrame, ranks: int) -> None:
-    study.loc[_at(study, ranks), "images_per_s_per_rank"] *= 0.4
-
-
 # Each fault, and the rules that can see it; a fault is found if one of them fires.
+SPEED = "images_per_s_per_rank"
 FAULTS: dict[str, tuple[Callable[[pd.DataFrame, int], None], tuple[str, ...]]] = {
-    "speed 1.3 times too high at one point": (
-        _times("images_per_s_per_rank", 1.3),
-        ("beyond_ideal", "wall_time_misfit"),
-    ),
-    "base 1.3 times too slow": (_base_too_slow, ("beyond_ideal", "too_short")),
-    "speed of the whole job as of one rank, at one point": (
-        lambda study, ranks: _times("images_per_s_per_rank", float(ranks))(study, ranks),
-        ("beyond_ideal", "speed_times_off"),
-    ),
-    "speed of the whole job as of one rank, at all points": (_whole_job, ("speed_of_the_job",)),
-    "speed ten times too high at one point": (_times("images_per_s_per_rank", 10), ("speed_times_off",)),
-    "speed ten times too low at one point": (_times("images_per_s_per_rank", 0.1), ("too_short",)),
-    "all speeds ten times too high": (_all_speeds(10), ("speed_times_off",)),
-    "all speeds ten times too low": (_all_speeds(0.1), ("too_short",)),
-    "one point slower than half its ranks": (_slower_than_before, ("more_ranks_no_faster", "too_short")),
+    "speed 1.3 times too high at one point": (_times(SPEED, 1.3), ("beyond_ideal", "wall_time_misfit")),
+    "base 1.3 times too slow": (_times(SPEED, 1 / 1.3, "base"), ("beyond_ideal", "too_short")),
+    "speed of the whole job as of one rank, at one point": (_times(SPEED, None), ("beyond_ideal", "speed_times_off")),
+    "speed of the whole job as of one rank, at all points": (_times(SPEED, None, "all"), ("speed_of_the_job",)),
+    "speed ten times too high at one point": (_times(SPEED, 10), ("speed_times_off",)),
+    "speed ten times too low at one point": (_times(SPEED, 0.1), ("too_short",)),
+    "all speeds ten times too high": (_times(SPEED, 10, "all"), ("speed_times_off",)),
+    "all speeds ten times too low": (_times(SPEED, 0.1, "all"), ("too_short",)),
+    "one point slower than half its ranks": (_times(SPEED, 0.4), ("more_ranks_no_faster", "too_short")),
     "wall time 1.5 times too long at one point": (_times("wall_s", 1.5), ("wall_time_misfit",)),
     "wall time half at one point": (_times("wall_s", 0.5), ("wall_time_misfit", "too_short")),
     "wall time in minutes at one point": (_times("wall_s", 1 / 60), ("wall_time_misfit", "too_short")),
     "half the steps at one point": (_half_the_steps, ("unequal_work",)),
     "two points under each other's label": (_swapped, ("unequal_work", "too_short", "wall_time_misfit")),
     "speed copied from the point before": (_copied, ("copied_values",)),
-    "steps of the whole job as of one rank, at all points": (_steps_of_the_job, ("too_short",)),
-    "wall times in milliseconds": (_all_in_milliseconds, ("speed_times_off",)),
+    "steps of the whole job as of one rank, at all points": (_times("steps_per_rank", None, "all"), ("too_short",)),
+    "wall times in milliseconds": (_times("wall_s", 1000, "all"), ("speed_times_off",)),
     "another precision at one point, 1.7 times as fast": (_other_precision, ("beyond_ideal",)),
     "one curve as that of two models": (_under_another_name, ("copied_curves",)),
-}  # fmt: skip
+}
 
 
 def faulty(rng: Rng, name: str, truth: Truth = Truth()) -> pd.DataFrame:

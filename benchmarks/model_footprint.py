@@ -9,16 +9,16 @@ by a gigabyte, so the largest peak of several repeats counts. `activation_bytes_
 through these peaks (least squares).
 """
 
-import argparse
-import json
+import multiprocessing
 import os
 import resource
-import subprocess
-import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from scipy.stats import linregress
 
+from benchmarks.common import options
 from train.record import affinity
 
 CLASSES = 1000
@@ -60,53 +60,30 @@ def train(name: str, image_size: int, channels: int, batch: int, steps: int) -> 
     return result
 
 
-def slope(points: list[dict[str, float]]) -> float:
-    """Return the peak bytes that one more image in the batch costs, by least squares."""
-    return linregress([point["batch"] for point in points], [point["peak_bytes"] for point in points]).slope
-
-
-def peak_of(repeats: int, batch: int) -> dict[str, float]:
-    """Return the result with the largest peak of some processes that train with this batch."""
-    command = [sys.executable, "-m", "benchmarks.model_footprint", *sys.argv[1:], "--child", str(batch)]
-    runs = []
-    for _ in range(repeats):
-        child = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        runs.append(json.loads(child.stdout.splitlines()[-1]))
-    return max(runs, key=lambda run: run["peak_bytes"])
-
-
 def main() -> None:
     """Measure every batch in processes on one core; print the table and the numbers for the YAML file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = {"channels": (3, "of an image"), "steps": (3, "timed; the median is shown")}
+    parser = options("model_footprint", __doc__, **numbers, repeats=(1, "processes of each batch"))
     parser.add_argument("model", help="a model of train/models")
     parser.add_argument("--image-size", type=int, required=True, help="pixels of one side")
-    parser.add_argument("--channels", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 2, 4, 8], help="at least two, images a step")
-    parser.add_argument(
-        "--repeats", type=int, default=1, help="processes per batch; the one with the largest peak counts"
-    )
-    parser.add_argument("--steps", type=int, default=3, help="timed steps; the median is shown")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.child is not None:
-        print(
-            json.dumps(
-                train(arguments.model, arguments.image_size, arguments.channels, arguments.child, arguments.steps)
-            )
-        )
-        return
     if len(set(arguments.batches)) < 2 or min(arguments.batches) < 1:
         parser.error(f"--batches {arguments.batches}: a slope needs at least two different batches of 1 image or more")
     # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it is up to three times faster.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.sched_setaffinity(0, affinity.usable_cores()[:1])
+    measure = partial(train, arguments.model, arguments.image_size, arguments.channels, steps=arguments.steps)
     points = []
-    for batch in [0, *arguments.batches]:
-        points.append(peak_of(arguments.repeats, batch))
-        text = f"batch {batch:3}  peak {points[-1]['peak_bytes'] / 1e6:8.0f} MB"
-        print(text + (f"  step {points[-1]['step_s']:.3f} s" if batch else "  (only the imports)"), flush=True)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as processes:
+        for batch in [0, *arguments.batches]:
+            runs = processes.map(measure, [batch] * arguments.repeats)
+            points.append(max(runs, key=lambda run: run["peak_bytes"]))
+            text = f"batch {batch:3}  peak {points[-1]['peak_bytes'] / 1e6:8.0f} MB"
+            print(text + (f"  step {points[-1]['step_s']:.3f} s" if batch else "  (only the imports)"), flush=True)
     print(f"parameters: {points[-1]['parameters']}  # at {CLASSES} classes and {arguments.channels} channels")
-    print(f"activation_bytes_per_image: {round(slope(points[1:]))}")
+    batches, peaks_bytes = ([point[name] for point in points[1:]] for name in ("batch", "peak_bytes"))
+    print(f"activation_bytes_per_image: {round(linregress(batches, peaks_bytes).slope)}")
 
 
 if __name__ == "__main__":
