@@ -210,9 +210,9 @@ def weak_or_strong(table: UserTable) -> Iterator[Finding]:
     if not _stated(table) & {*BATCHES} or not {*BATCHES} <= {*runs}:
         return
     for reading in table.readings:
-        scaling = re.search(r"\b(strong|weak)[ -]scaling\b", reading.header, re.I)
+        scaling = re.search(r"\b(strong|weak)[ -]scaling\b", reading.text, re.I)
         if scaling and reading.name in ("speedup", "efficiency"):
-            yield from _contradicted(scaling[1].lower(), reading.header, runs[runs[reading.name].notna()])
+            yield from _contradicted(scaling[1].lower(), reading.text, runs[runs[reading.name].notna()])
 
 
 def _contradicted(scaling: str, header: str, runs: pd.DataFrame) -> Iterator[Finding]:

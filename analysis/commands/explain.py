@@ -14,7 +14,6 @@ from analysis.documents import Document, about
 from analysis.explain import runs, text
 from analysis.explain.text import ExplainedCurve
 from analysis.study import Study
-from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
 
@@ -29,21 +28,12 @@ class Explained(Document):
 
 def declare_explain(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    columns = [
-        f"  {name}{'' if name in runs.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
-        for name in (*runs.NEEDED, runs.SPEED)
-    ]
-    paragraphs = [
+    parser.epilog = (
         "FILE is any table (docs/tables.md) with one row a run; or a tidy table like those in analysis/published. "
-        "Columns:",
-        "wall_s [s] is the training time without the initialisation. model (optional): one curve each. repeat "
-        "(optional): the number of a repeat.",
-        "A bad cell is named; its row is left out, or, where only the speed is bad, used without it. "
-        "docs/explain.md: the method, and the JSON.",
-    ]
-    filled = [textwrap.fill(paragraph, 98) for paragraph in paragraphs]
-    parser.epilog = "\n".join([filled[0], *columns, *filled[1:]])
+        f"Columns: {', '.join(runs.NEEDED)}; optional: {runs.SPEED}, model (one curve each), repeat (its number). "
+        "wall_s [s] is the training time without the initialisation. A bad cell is named; its row is left out, or, "
+        "where only the speed is bad, used without it. docs/explain.md: the method, and the JSON."
+    )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
     source.add_argument("--experiment", metavar="NAME", help="local records of this experiment")

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import math
-import textwrap
 from functools import partial
 from pathlib import Path
 
@@ -16,24 +15,15 @@ from analysis.predict import Curve, answers, calibration, joined, next_points, r
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.calibration import PublishedCurves
 from analysis.study import Study
-from analysis.user_table import headers
 from analysis.user_table import table as user_table
 from analysis.user_table.table import UserTable
 
 
 def declare_predict(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    rows = (
-        "FILE is any table with numbers of ranks and rates, times, speedups or efficiencies; low and high are the ends "
-        "of a 95 % interval of the rate. Columns:"
-    )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "\n".join(
-        [
-            *textwrap.wrap(rows, 98),
-            *(f"  {name}: also {', '.join(synonyms)}" for name, synonyms in headers.EXAMPLES.items()),
-            "docs/tables.md: all that is read.",
-        ]
+    parser.epilog = (
+        "FILE is any table (docs/tables.md) with numbers of ranks and rates, times, speedups or efficiencies; low and "
+        "high are the ends of a 95 % interval of the rate."
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--file", type=Path, metavar="FILE", help="a table of points (default: published ones)")

@@ -17,7 +17,6 @@ from analysis.curves import ranks_in_words
 from analysis.documents import about
 from analysis.finding import Finding
 from analysis.thresholds import limit
-from analysis.user_table import headers
 from analysis.user_table.table import UserTable
 from analysis.user_table.tidy import settings
 
@@ -40,10 +39,8 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
         return points(table.published, table.path)
     runs = table.runs
     if missing := [name for name in NEEDED if name not in runs]:
-        columns = "; ".join(f"{name} (also read as it: {', '.join(headers.EXAMPLES[name])})" for name in missing)
-        raise TableError(
-            "\n".join([f"{table.path}: columns that are needed are missing: {columns}", *table.interpretation])
-        )
+        text = f"{table.path}: columns that are needed are missing: {', '.join(missing)} (docs/tables.md)"
+        raise TableError("\n".join([text, *table.interpretation]))
     frame = runs.reindex(columns=["model", *NEEDED, SPEED, "epochs", "repeat", "line"])
     texts = [settings(runs), *(runs[name] for name in ("dataset", "gpu", "machine") if name in runs)]
     experiment = [" ".join(filter(None, map(str, row))) for row in zip(*texts, strict=True)]

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,6 +55,11 @@ class Grid:
         return f"{self.rows[0].source}, line {self.rows[0].line}"
 
 
+def trimmed(cells: Sequence[str]) -> list[str]:
+    """Return cells without the blank ones at their end."""
+    return list(cells)[: max((at for at, cell in enumerate(cells, 1) if cell), default=0)]
+
+
 def read(path: Path) -> tuple[list[Grid], list[str]]:
     """Return the tables in a file, in the files of a folder at any depth, or on standard input for "-"; and problems.
 
@@ -73,7 +79,15 @@ def read(path: Path) -> tuple[list[Grid], list[str]]:
             problems.append(str(error))
         except (ValueError, RecursionError, MemoryError, OverflowError, csv.Error) as error:
             problems.append(f"{file}: cannot be read: {error}: {_ALLOWED}")
-    return (_joined(grids) if folder else grids), problems
+    if not folder:
+        return grids, problems
+    joined: dict[Any, list[Grid]] = {}
+    for number, grid in enumerate(grids):
+        joined.setdefault(number if grid.log else (grid.rows[0].cells, grid.title, grid.decimal), []).append(grid)
+    return [
+        replace(same[0], rows=(*same[0].rows, *(row for grid in same[1:] for row in grid.rows[1:])))
+        for same in joined.values()
+    ], problems
 
 
 def _files(folder: Path) -> list[Path]:
@@ -124,27 +138,19 @@ def _grids(data: bytes, source: str) -> list[Grid]:
 
 
 def _grid(
-    source: str, rows: Iterable[tuple[int, Iterable[str]]], title: str = "", decimal: str = "", log: bool = False
+    source: str, rows: Iterable[tuple[int, Sequence[str]]], title: str = "", decimal: str = "", log: bool = False
 ) -> Grid:
-    """Return rows, each with its line, as a grid. Raises TableError for one with too many cells."""
+    """Return the rows that are not blank, each with its line, as a grid. Raises TableError for too many cells."""
     table: list[Row] = []
-    for line, cells in rows:
+    count = 0
+    for number, (line, cells) in enumerate(rows):
         row = Row(tuple(cells), source, line)
-        if len(table) > _ROWS or len(row.cells) > _COLUMNS or len(table) * len(row.cells) > _CELLS:
-            raise TableError(f"{source}, line {line}: {_TOO_LARGE}")
-        table.append(row)
+        count += len(row.cells)  # blank ones too
+        width = len(trimmed(row.cells))
+        if number > _ROWS or width > _COLUMNS or len(table) * width > _CELLS or count > 4 * _CELLS:
+            raise TableError(f"{source}, line {line}: {_TOO_LARGE}; delete blank rows and columns")
+        table += [row] if any(row.cells) else []
     return Grid(tuple(table), title, decimal, log)
-
-
-def _joined(grids: Sequence[Grid]) -> list[Grid]:
-    """Return the tables with those joined whose headers, titles and decimal marks are alike."""
-    joined: dict[Any, list[Grid]] = {}
-    for number, grid in enumerate(grids):
-        joined.setdefault(number if grid.log else (grid.rows[0].cells, grid.title, grid.decimal), []).append(grid)
-    return [
-        replace(same[0], rows=(*same[0].rows, *(row for grid in same[1:] for row in grid.rows[1:])))
-        for same in joined.values()
-    ]
 
 
 def _decoded(data: bytes, source: str) -> str:
@@ -169,39 +175,21 @@ def _sheets(data: bytes, source: str) -> Iterator[Grid]:
         workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         several = len(workbook.worksheets) > 1
         for sheet in workbook.worksheets:
-            place = f"{source}, sheet '{sheet.title}'" if several else source
-            rows = list(_sheet_rows(sheet, place))
-            width = max((len(cells) for _, cells in rows), default=0)
-            if rows:
-                padded = ((number, [*cells, *[""] * (width - len(cells))]) for number, cells in rows)
-                yield _grid(place, padded, sheet.title if several else "", decimal=".")
+            sheet.reset_dimensions()  # what the file states of them may be wrong
+            rows = enumerate((list(map(_cell, values)) for values in sheet.iter_rows(values_only=True)), 1)
+            name = f"{source}, sheet '{sheet.title}'" if several else source
+            grid = _grid(name, rows, sheet.title if several else "", decimal=".")
+            yield from [grid] if grid.rows else []
     except TableError:
         raise
     except Exception as error:  # a broken workbook can raise anything
         raise TableError(f"{source}: a workbook that cannot be read ({error}): save the sheet as CSV") from error
 
 
-def _sheet_rows(sheet: Any, place: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a sheet that have cells, with their numbers. Raises TableError for too many rows or columns."""
-    sheet.reset_dimensions()  # what the file states of them may be wrong
-    cells_read = 0
-    for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells_read += len(values)
-        if number > _ROWS or cells_read > 4 * _CELLS:  # blank ones too
-            raise TableError(f"{place}: {_TOO_LARGE}; delete blank rows and columns")
-        cells = list(map(_cell, values))
-        while cells and not cells[-1]:
-            cells.pop()
-        if cells:
-            yield number, cells
-
-
 def _cell(value: Any) -> str:
-    if value is None:
+    if value is None or value != value:
         return ""
-    if isinstance(value, float):
-        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
 
 
 def _json_rows(text: str, source: str) -> list[tuple[int, list[str]]]:
@@ -217,22 +205,18 @@ def _json_rows(text: str, source: str) -> list[tuple[int, list[str]]]:
         except json.JSONDecodeError:
             return []
     if isinstance(content, dict):
-        lists = [
-            value for value in content.values() if isinstance(value, list) and value and isinstance(value[0], dict)
-        ]
+        lists = [value for value in content.values() if isinstance(value, list) and isinstance((value or [0])[0], dict)]
         content = lists[0] if len(lists) == 1 else [content]
     if not content or not all(isinstance(item, dict) for item in content):
         raise TableError(f"{source}: JSON without records: give a list of objects, or one object a line")
     frame = pd.json_normalize(content, sep=" ").astype(object)
-    frame = frame.where(frame.notna(), None)
     if frame.size > _CELLS:
         raise TableError(f"{source}: {_TOO_LARGE}")
-    rows = [list(map(str, frame)), *([_cell(cell) for cell in row] for row in frame.to_numpy().tolist())]
-    return list(enumerate(rows))
+    return list(enumerate([list(map(str, frame)), *(list(map(_cell, row)) for row in frame.to_numpy().tolist())]))
 
 
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)[\s#]*|\s*(\*\*[^*|]+\*\*[^|*.]{0,60}):?\s*")
-_DASHES = re.compile(r"[|\s:+-]*-[|\s:+-]*")
+_RULE = re.compile(r"[|\s:+-]*-[|\s:+-]*")
 
 
 def _markdown(text: str, source: str) -> Iterator[Grid]:
@@ -240,10 +224,11 @@ def _markdown(text: str, source: str) -> Iterator[Grid]:
     lines = text.split("\n")
     headings: dict[int, str] = {}
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate([*lines, ""], 1):
-        if "|" in line and (rows or (number < len(lines) and _is_rule(lines[number], line))):
-            if not _DASHES.fullmatch(line):
-                rows.append((number, _cells(line)))
+    for number, (line, below) in enumerate(zip([*lines, ""], [*lines[1:], "", ""], strict=True), 1):
+        if "|" in line and (
+            rows or ("|" in below and _RULE.fullmatch(below) and len(_cells(below)) <= len(_cells(line)))
+        ):
+            rows += [] if _RULE.fullmatch(line) else [(number, _cells(line))]
             continue
         if len(rows) > 1:
             yield _grid(source, rows, ", ".join([*headings.values()][-2:]), decimal=".")
@@ -252,11 +237,6 @@ def _markdown(text: str, source: str) -> Iterator[Grid]:
             level = len(heading[1] or " " * 7)
             headings = {above: title for above, title in headings.items() if 2 < above < level}
             headings[level] = _without_markup(heading[2] or heading[3] or "")
-
-
-def _is_rule(line: str, above: str) -> bool:
-    """Return whether a line is the rule below the headers of a Markdown table."""
-    return "|" in line and bool(_DASHES.fullmatch(line)) and len(_cells(line)) <= len(_cells(above))
 
 
 def _cells(line: str) -> list[str]:
@@ -274,28 +254,27 @@ def _without_markup(text: str) -> str:
 def _separated(text: str, source: str) -> Grid:
     """Return separated values. Raises TableError if no separator splits the lines alike."""
     declared = re.match(r"sep=([,;|\t])\n", text)
-    separator = declared[1] if declared else _separator([line for line in text.split("\n") if line.strip()][:200])
-    if not separator:
+    mark = declared[1] if declared else _separator([line for line in text.split("\n") if line.strip()][:200])
+    if not mark:
         raise TableError(f"{source}: no table that is known: {_ALLOWED}")
     rows, before = [], 0
-    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=separator != "\t", strict=True)
+    reader = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
     try:
         for row in reader:
-            if any(cell.strip() for cell in row) and not (declared and before == 0):
-                rows.append((before + 1, [cell.strip() for cell in row]))
+            rows.append((before + 1, [cell.strip() for cell in row]))
             before = reader.line_num
     except csv.Error as error:
         raise TableError(f"{source}, line {before + 1}: not readable as CSV: {error}") from error
-    return _grid(source, rows, decimal="." if separator == "," else "")
+    return _grid(source, rows[1:] if declared else rows, decimal="." if mark == "," else "")
 
 
 def _separator(lines: Sequence[str]) -> str:
     """Return the mark that most lines have as often, more than once if equally many; "" if fewer than 3 of 10 do."""
-    scores = {}
-    for mark in ";\t|,":
-        counts = [len(next(csv.reader([line], delimiter=mark), [])) - 1 for line in lines if len(line) < 100_000]
-        several = [count for count in counts if count > 0]
-        usual = max(several, key=several.count, default=0)
-        scores[mark] = (counts.count(usual) / len(counts) if usual else 0.0, usual)
-    best = max(scores, key=lambda mark: scores[mark])
-    return best if scores[best][0] >= 0.3 else ""
+
+    def alike(mark: str) -> tuple[int, int]:
+        counts = Counter(len(next(csv.reader([line], delimiter=mark), [])) for line in lines if len(line) < 100_000)
+        usual = max((count for count in counts if count > 1), key=lambda count: counts[count], default=0)
+        return counts[usual], usual
+
+    best = max(";\t|,", key=alike)
+    return best if alike(best)[0] >= 0.3 * len(lines) else ""

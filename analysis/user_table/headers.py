@@ -1,13 +1,14 @@
-"""The contract of headers: the name of a column, its unit, and what COLUMNS= says of it."""
+"""The contract of headers: the meaning of a column, its unit, and what COLUMNS= says of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analysis import TableError
-from analysis.user_table import units
+from analysis.user_table import numbers, units
+from analysis.user_table.numbers import Cell
 from analysis.user_table.units import CORE, NODE, RANK, Unit
 
 # The columns of a table in their order. A file may have these names as headers, and COLUMNS= assigns them.
@@ -20,37 +21,64 @@ COUNTS = ("repeat", "n")
 NAMES = (*TEXT, *SIZES, *MEASURED, *COUNTS)
 UNUSED = "unused"
 _DIRECTIVES = {"decimal": (".", ","), "rows": ("repeats",), "scaling": ("weak", "strong")}
-# For messages: usual headers of a column.
-EXAMPLES = {
-    "ranks": ("GPUs", "workers", "processes", "or nodes and GPUs per node"),
-    "images_per_s": ("images/s", "samples/sec", "tokens/s", "total throughput"),
-    "images_per_s_per_rank": ("images/s per GPU", "samples/sec/worker"),
-    "wall_s": ("training time [s]", "wall time (min)", "elapsed"),
-    "epoch_s": ("time per epoch", "s/epoch"),
-    "step_s": ("ms/step", "iteration time"),
-    "speedup": ("speedup", "speed-up (x)"),
-    "efficiency": ("scaling efficiency", "% of linear"),
-    "batch_per_rank": ("batch per GPU", "local batch size"),
-    "global_batch": ("global batch size", "total batch"),
-    "steps_per_rank": ("steps", "iterations per GPU"),
-}
+_OF = {
+    "images_per_s": "of the whole job", "images_per_s_per_rank": "of one rank", "global_batch": "of all ranks",
+    "batch_per_rank": "of one rank",
+}  # fmt: skip
+_OTHER_RATE = re.compile(r"([a-z][a-z0-9]*)_per_s(_per_rank)?")
 
 
 @dataclass(frozen=True)
-class Header:
-    """One header and its meaning.
+class Column:
+    """A column: its header, its number from 1 on, its meaning and its cells.
 
     name: of NAMES; or a meaning that the rest of the table must settle: "rate" and "batch" (of one rank or of all),
-    "scaling" (a speedup or an efficiency), "total" (a time or a rate), "time" (of what?), "threads", "condition"; or
-    "other" if it is plainly none of them, "part" of the time, "" if it is not known. by_user: whether COLUMNS= says it.
-    label: the text of "*" in the pattern that names it.
+    "time" (of what?), "total" (a time?), "cells", "threads", "condition"; or "other" if it is plainly none of them,
+    "part" of the time, "" if it is not known. by_user: whether COLUMNS= says it. label: the text of "*" in the pattern
+    that names it. why: what shows its meaning, if not its header. values: its cells in s, 1/s and fractions. work: what
+    its rates count.
     """
 
     text: str
+    number: int = 0
     name: str = ""
     unit: Unit | None = None
     by_user: bool = False
     label: str = ""
+    why: str = ""
+    cells: tuple[str, ...] = ()
+    values: tuple[Cell, ...] = ()
+    unit_text: str = ""
+    work: str = ""
+
+    def __str__(self) -> str:
+        """Return, for example, "'Global Throughput (img/s)' -> images_per_s, of the whole job"."""
+        parts = [displayed(self.name, self.work), _OF.get(self.name, ""), self.unit_text]
+        return f"'{self.text}' -> {', '.join(filter(None, parts))}" + (f" ({self.why})" if self.why else "")
+
+    @property
+    def numeric(self) -> bool:
+        """Return whether all its cells are numbers, or blank."""
+        filled = [cell for cell in self.cells if cell.strip("-–— ")]
+        return bool(filled) and all(map(numbers.is_number, filled))
+
+    def named(self, name: str, why: str = "") -> Column:
+        """Return the column under another name, with the reason."""
+        return replace(self, name=name, why=why or self.why)
+
+    def assigned(self, value: str, by_user: bool = True, label: str = "") -> Column:
+        """Return the column with a name, and a unit behind it, as "wall_s min" or "tokens_per_s"."""
+        name, _, unit_text = value.partition(" ")
+        unit = units.read(unit_text) if unit_text else self.unit
+        if name not in NAMES and (other := _OTHER_RATE.fullmatch(name)):
+            name, unit = f"images_per_s{other[2] or ''}", Unit("rate", work=units.work(other[1]), text=name)
+        return replace(self, name="other" if name == UNUSED else name, unit=unit, by_user=by_user, label=label)
+
+
+def displayed(name: str, work: str) -> str:
+    """Return the name of a column with the unit that its rates count, "tokens_per_s"."""
+    counted = re.sub(r"\W+", "_", work).strip("_").lower() or "images"
+    return f"{counted}_per_s" if name == "rate" else re.sub("^images(?=_per_s)", counted, name)
 
 
 @dataclass(frozen=True)
@@ -66,19 +94,15 @@ class Choices:
         """Return the setting of COLUMNS that adds an answer."""
         return f'COLUMNS="{",".join(filter(None, (self.text, answer)))}"'
 
-    def name(self, header: str, number: int) -> tuple[str, str]:
+    def name(self, header: str, number: int = 0) -> tuple[str, str]:
         """Return the name and unit that the user gives to a column, and the text that "*" stands for; "" for none."""
-        for key in (plain(header), str(number)):
-            if key and key in self.names:
-                self.used.add(key)
-                return self.names[key], ""
-        for pattern, name in self.names.items():
-            before, star, after = pattern.partition("*")
-            low, shortest = plain(header), len(before) + len(after)
-            if star and pattern != "*" and low.startswith(before) and low.endswith(after) and len(low) > shortest:
+        whole = re.sub(r"\s+", " ", header).strip()
+        for pattern, name in sorted(self.names.items(), key=lambda item: "*" in item[0]):
+            before, star, after = map(re.escape, pattern.partition("*"))
+            match = re.fullmatch(f"{before}(.+){after}" if star else before, whole, re.I)
+            if match or pattern == str(number):
                 self.used.add(pattern)
-                whole = re.sub(r"\s+", " ", header).strip()
-                return name, whole[len(before) : len(whole) - len(after)].strip()
+                return name, match[1].strip() if match and star else ""
         return "", ""
 
 
@@ -109,20 +133,8 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
-_OTHER_RATE = re.compile(r"([a-z][a-z0-9]*)_per_s(_per_rank)?")
-
-
 def _is_name(name: str) -> bool:
     return name in NAMES or bool(_OTHER_RATE.fullmatch(name))
-
-
-def named(text: str, value: str, unit: Unit | None = None, by_user: bool = True, label: str = "") -> Header:
-    """Return a header with a name, and a unit behind it, as "wall_s min" or "tokens_per_s"."""
-    name, _, unit_text = value.partition(" ")
-    unit = units.read(unit_text) if unit_text else unit
-    if name not in NAMES and (other := _OTHER_RATE.fullmatch(name)):
-        name, unit = f"images_per_s{other[2] or ''}", Unit("rate", work=units.work(other[1]), text=name)
-    return Header(text, "other" if name == UNUSED else name, unit, by_user, label)
 
 
 # Words of a header that is plainly neither a size nor a speed of what was measured.
@@ -170,14 +182,13 @@ _WHOLE = {  # headers that are one of these phrases
 }
 
 
-def read(text: str, number: int, choices: Choices) -> Header:
-    """Return the meaning of the header of a column."""
+def read(text: str, number: int, choices: Choices, cells: tuple[str, ...] = ()) -> Column:
+    """Return a column with the meaning of its header."""
     value, label = choices.name(text, number)
     phrase, unit = _without_unit(_phrase(text))
     kit = re.sub(r"\W+", "_", plain(text))
-    if value or _is_name(kit):
-        return named(text, value or kit, unit, by_user=bool(value), label=label)
-    return Header(text, _name(phrase, unit), unit)
+    column = Column(text, number, _name(phrase, unit), unit, cells=cells)
+    return column.assigned(value or kit, bool(value), label) if value or _is_name(kit) else column
 
 
 def _phrase(text: str) -> str:
@@ -206,41 +217,36 @@ def _without_unit(phrase: str) -> tuple[str, Unit | None]:
 
 
 def _name(phrase: str, unit: Unit | None) -> str:
-    """Return the name of a header with these words and this unit."""
-    kind = unit.kind if unit else ""
+    """Return the name of a header with these words and this unit: the first that fits."""
+    unit = unit or Unit("")
     words = re.sub(r"\([^()]*\)", "", phrase).strip()
-    if re.search(r"\bspeed[ -]?ups?\b", phrase) and "ideal" not in phrase:
-        return "speedup"
-    if re.search(r"\beff(?:iciency)?\b|\b(?:of|vs) (?:linear|ideal)", words):
-        return "efficiency"
-    if re.search(r"\bscal(?:ing|ability)\b", words) and kind in ("", "ratio", "share"):
-        return "scaling"
-    counts_bytes = bool(unit and _BYTES.fullmatch(unit.work))
-    counted = unit.work.lower() if unit and not counts_bytes else ""
-    if re.search(_OTHER, f"{phrase} {counted}") or (counts_bytes and not re.search(_PACE, phrase)):
-        return "other"
-    if re.search(_PART, phrase):
-        return "part"
-    if re.search(_BATCH, words) and kind in ("", "count") and "=" not in words:
-        local, total = re.search(_EACH, phrase), re.search(rf"{_TOTAL}|\bgbsz?\b", phrase)
-        return "condition" if "micro" in words else "batch_per_rank" if local else "global_batch" if total else "batch"
-    if kind == "rate" or (re.search(_PACE, words) and kind == ""):
-        each = (unit and unit.per == "rank") or re.search(_EACH, phrase)
-        whole = "images_per_s" if re.search(_TOTAL, phrase) else "rate"
-        return "other" if unit and unit.per == "node" else "images_per_s_per_rank" if each else whole
-    if kind == "time" or re.search(_TIME, words):
-        return _time(words, unit.per if unit else "")
-    return next((name for name, pattern in _WHOLE.items() if re.fullmatch(pattern, words)), "")
-
-
-def _time(words: str, per: str) -> str:
-    """Return the name of a time."""
-    if re.search(r"\b(?:init\w*|start ?-?up|set ?-?up)\b", words):
-        return "init_s"
-    if per == "epoch" or re.search(r"\bepochs?\b", words):
-        return "epoch_s"
-    if per == "step" or re.search(_STEP, words):
-        return "step_s"
-    if re.search(r"\btotal\b", words) and "train" not in words:
-        return "job_s"
-    return "wall_s" if re.search(_TIME, words) or re.fullmatch(_MEAN, words) else "time"
+    of_bytes, pace = _BYTES.fullmatch(unit.work), re.search(_PACE, words)
+    each, total = unit.per == "rank" or re.search(_EACH, phrase), re.search(_TOTAL, phrase)
+    batch = re.search(_BATCH, words) and unit.kind in ("", "count") and "=" not in words
+    rate = unit.kind == "rate" or (pace and unit.kind == "")
+    named_time = re.search(_TIME, words)
+    time = unit.kind == "time" or named_time
+    meanings = (
+        ("efficiency", re.search(r"\beff(?:iciency)?\b|\b(?:of|vs) (?:linear|ideal)", words)),
+        ("speedup", unit.kind in ("", "ratio") and re.search(r"\bscal(?:ing|ability)\b", words)),
+        ("speedup", re.search(r"\bspeed[ -]?ups?\b", phrase) and "ideal" not in phrase),
+        ("other", re.search(_OTHER, phrase if of_bytes else f"{phrase} {unit.work.lower()}")),
+        ("other", of_bytes and not re.search(_PACE, phrase)),
+        ("part", re.search(_PART, phrase)),
+        ("condition", batch and "micro" in words),
+        ("batch_per_rank", batch and each),
+        ("global_batch", batch and (total or re.search(r"\bgbsz?\b", phrase))),
+        ("batch", batch),
+        ("other", rate and unit.per == "node"),
+        ("images_per_s_per_rank", rate and each),
+        ("images_per_s", rate and total),
+        ("rate", rate),
+        ("init_s", time and re.search(r"\b(?:init\w*|start ?-?up|set ?-?up)\b", words)),
+        ("epoch_s", time and (unit.per == "epoch" or re.search(r"\bepochs?\b", words))),
+        ("step_s", time and (unit.per == "step" or re.search(_STEP, words))),
+        ("job_s", time and re.search(r"\btotal\b", words) and "train" not in words),
+        ("wall_s", named_time or (time and re.fullmatch(_MEAN, words))),
+        ("time", time),
+        *((name, re.fullmatch(pattern, words)) for name, pattern in _WHOLE.items()),
+    )
+    return next((name for name, fits in meanings if fits), "")

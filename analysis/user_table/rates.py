@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pandas as pd
 
@@ -65,15 +64,5 @@ def batch_scope(runs: pd.DataFrame) -> tuple[str, str]:
 
 def grows(runs: pd.DataFrame, name: str) -> bool:
     """Return whether a column grows in a curve from the fewest ranks to the most by more than noise or chance."""
-    means = [rows.dropna(subset=name).groupby("ranks")[name].mean() for rows in _batch_curves(runs)]
+    means = [rows.dropna(subset=name).groupby("ranks")[name].mean() for rows in curves(runs)]
     return any(len(mean) > 1 and mean.iloc[-1] > _GROWN * mean.iloc[0] for mean in means)
-
-
-def _batch_curves(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the rows of each curve, alike in the batch too unless it changes with the ranks."""
-    for rows in curves(runs):
-        batch = next((name for name in ("batch_per_rank", "batch") if name in runs), "")
-        if batch and rows.groupby(batch)["ranks"].nunique().max() > 1:
-            yield from (curve for _, curve in rows.groupby(batch, dropna=False, sort=False))
-        else:
-            yield rows

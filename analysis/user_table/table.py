@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -13,10 +13,10 @@ from analysis import TableError
 from analysis.table import schema
 from analysis.user_table import columns as user_columns
 from analysis.user_table import files, headers, quantities, sizes, tidy
-from analysis.user_table.assembly import Assembly, Reading, displayed
+from analysis.user_table.assembly import Assembly
 from analysis.user_table.columns import NotATable
 from analysis.user_table.files import Grid
-from analysis.user_table.headers import TEXT, Choices
+from analysis.user_table.headers import TEXT, Choices, Column, displayed
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class UserTable:
     path: str
     runs: pd.DataFrame
     rounding: pd.DataFrame
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[Column, ...] = ()
     notes: tuple[str, ...] = ()
     published: pd.DataFrame | None = None
     title: str | None = None
@@ -72,8 +72,7 @@ def read(path: Path, columns_text: str = "") -> UserTable:
     """
     choices = headers.parse_choices(columns_text)
     grids, problems = files.read(path)
-    if "table" in choices.directives:
-        title = choices.directives["table"].lower()
+    if title := choices.directives.get("table", "").lower():
         grids = [grid for grid in grids if title in grid.title.lower()]
         problems += [] if grids else [f"{path}: no table with '{title}' in its title"]
     parts: list[UserTable] = []
@@ -86,25 +85,19 @@ def read(path: Path, columns_text: str = "") -> UserTable:
             others.append(str(error))
         except TableError as error:
             questions.append(str(error))
-    if unknown := sorted({*choices.names} - choices.used):
-        problems.append(f"{path}: COLUMNS names '{unknown[0]}', which is no header here")
+    problems += [f"{path}: COLUMNS names '{name}', which is no header here" for name in {*choices.names} - choices.used]
     scaling = [part for part in parts if part.scales]
     if not scaling and questions:
         more = f"{len(questions) - 1} other tables ask too; for one alone add table=TITLE" if questions[1:] else ""
         raise TableError("\n".join(filter(None, [questions[0], more, *problems])))
     if not parts:
-        texts = [*problems, *others]
-        texts[3:] = [f"and {len(texts) - 3} more"] if len(texts) > 3 else []
-        raise TableError("\n".join(texts) or f"{path}: no table")
-    if scaling and len(parts) > len(scaling):
-        alone = [part for part in parts if not part.scales]
-        others += [f"{part.path}, line {part.runs['line'].iloc[0]}" for part in alone]
+        raise TableError("\n".join([*problems, *others][:3]) or f"{path}: no table")
+    if scaling:
+        others += [f"{part.path}, line {part.runs['line'].iloc[0]}" for part in parts if not part.scales]
         parts = scaling
     lines = ", ".join(re.findall(r", line (\d+)", " ".join(text.split(": ")[0] for text in others)))
     notes = [f"{path}: {len(others)} other tables (lines {lines}) are no scaling tables: not used"] if others else []
-    if len(parts) + len(questions) > 1:
-        parts = _labelled(parts)
-    return _together(str(path), parts, [*notes, *problems, *questions])
+    return _together(str(path), parts, [*notes, *problems, *questions], several=len(parts) + len(questions) > 1)
 
 
 def _published(grid: Grid) -> UserTable | None:
@@ -119,33 +112,26 @@ def _published(grid: Grid) -> UserTable | None:
     return UserTable(grid.rows[0].source, pd.DataFrame(), pd.DataFrame(), published=published)
 
 
-def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
-    """Return the tables, each with its title, or its file and first line, as a setting; runs of logs as they are."""
+def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str], several: bool) -> UserTable:
+    """Return the tables as one; if there are several, each has its title as a setting, but runs of logs."""
     titles = [part.title for part in parts]
-    labelled = []
+    tables = []
     for part in parts:
-        if part.published is not None or part.title is None:
-            labelled.append(part)
-            continue
-        first = part.runs.iloc[0]
-        label = part.title if titles.count(part.title) == 1 else f"{part.title} {first['place']}".strip()
-        setting = part.runs.get("setting", pd.Series("", part.runs.index)).astype(str)
-        labelled.append(replace(part, runs=part.runs.assign(setting=(label + " " + setting).str.strip())))
-    return labelled
-
-
-def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> UserTable:
-    tidy_parts = [part for part in parts if part.published is not None]
-    if tidy_parts:
-        published = pd.concat([part.published for part in tidy_parts], ignore_index=True)
-        return UserTable(path, pd.DataFrame(), pd.DataFrame(), notes=tuple(notes), published=published)
-    runs = pd.concat([part.runs for part in parts], ignore_index=True)
+        runs = part.runs
+        if several and part.title is not None:
+            label = part.title if titles.count(part.title) == 1 else f"{part.title} {runs['place'].iloc[0]}".strip()
+            setting = runs.get("setting", pd.Series("", runs.index)).astype(str)
+            runs = runs.assign(setting=(label + " " + setting).str.strip())
+        tables.append(runs)
+    runs = pd.concat(tables, ignore_index=True)
     rounding = pd.concat([part.rounding for part in parts], ignore_index=True)
     runs = runs.fillna({name: "" for name in runs if name in (*TEXT, "work", "scaling")})
-    readings = {(reading.header, reading.name): reading for part in reversed(parts) for reading in part.readings[::-1]}
+    readings = {(column.text, column.name): column for part in parts for column in part.readings}
     all_notes = dict.fromkeys([*(note for part in parts for note in part.notes), *notes])
+    tidy_parts = [part.published for part in parts if part.published is not None]
+    published = pd.concat(tidy_parts, ignore_index=True) if tidy_parts else None
     unread_times = any(part.unread_times for part in parts)
-    return UserTable(path, runs, rounding, tuple(readings.values())[::-1], tuple(all_notes), unread_times=unread_times)
+    return UserTable(path, runs, rounding, tuple(readings.values()), tuple(all_notes), published, None, unread_times)
 
 
 def _read(grid: Grid, choices: Choices, alone: bool) -> UserTable:

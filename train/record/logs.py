@@ -67,7 +67,8 @@ def _horovod(text: str, where: str) -> Iterator[Row]:
             "model": _stated(part, r"^(?:.*?\s)?Model:\s*(\S+)"),
             "ranks": match[1],
             "batch_per_rank": _stated(part, r"Batch size:\s*(\d+)"),
-            "images_per_s": f"{match[3]} ± {match[4]}" if 0 < spread < value else match[3],
+            "images_per_s": match[3],
+            **({"low": value - spread, "high": value + spread} if 0 < spread < value else {}),
             "line": _line(text, match.start(1)),
         }
 

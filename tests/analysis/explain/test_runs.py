@@ -24,7 +24,7 @@ def test_synonyms_and_unused_columns(tmp_path):
 
 
 def test_a_column_that_is_needed_and_not_there_is_named_with_what_there_is(tmp_path):
-    with pytest.raises(TableError, match=r"missing: steps_per_rank .*: steps, (?s:.*)'time \(s\)' -> wall_s"):
+    with pytest.raises(TableError, match=r"missing: steps_per_rank, batch_per_rank (?s:.*)'time \(s\)' -> wall_s"):
         read(tmp_path, "GPUs,time (s)\n1,10\n2,6\n")
 
 
