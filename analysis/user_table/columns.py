@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis import TableError
-from analysis.user_table import headers, numbers, units
+from analysis.user_table import headers, units
 from analysis.user_table.files import Grid, Row, trimmed
 from analysis.user_table.headers import UNUSED, Choices, Column
 from analysis.user_table.units import CORE, NODE, RANK
 
-_MOST_ABOVE = 10  # lines above the headers
+_MOST_ABOVE = 10  # titles above the headers, of one cell each
 _ACROSS = re.compile(rf"(\d{{1,6}}) ?[x×]? ?-?({RANK}|({NODE})|{CORE})(?:\(s\))?", re.I)
 _AWKWARD = re.compile(r"""[,;="'$`\\!*]""")  # in COLUMNS=, or in a shell
 ANSWERS = 7  # at most, to one question
@@ -92,7 +92,8 @@ def assignable(name: str) -> str:
 
 def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[str]]:
     """Return the columns of a table, the row of each of their cells, and notes on rows that are left out."""
-    head, *rows = _transposed(grid.rows[_header_row(grid.rows, choices) :])
+    titles = next((at for at, row in enumerate(grid.rows[:_MOST_ABOVE]) if len(trimmed(row.cells)) > 1), 0)
+    head, *rows = _transposed(grid.rows[titles:])
     texts = trimmed(head.cells)
     below = [cell.strip("[](){} ") for cell in (rows[0].cells[: len(texts)] if rows else ())]
     if any(below) and all((unit := units.read(cell)) and (not cell or unit.kind) for cell in below):
@@ -122,24 +123,10 @@ def _name(text: str) -> str:
     return headers.read(text, 0, Choices()).name
 
 
-def _header_row(rows: Sequence[Row], choices: Choices) -> int:
-    """Return the position of the row of headers: the first of several cells of which one is known, else the first."""
-    wide = [at for at, row in enumerate(rows[:_MOST_ABOVE]) if len(trimmed(row.cells)) > 1]
-    for at in wide:
-        words = [text for text in rows[at].cells if text and not numbers.is_number(text)]
-        if _is_across(rows[at].cells) or any(headers.read(text, -1, choices).name for text in words):
-            return at
-    return wide[0] if wide else 0
-
-
-def _is_across(cells: Sequence[str]) -> bool:
-    """Return whether two or more headers count ranks or nodes."""
-    return sum(bool(_ACROSS.fullmatch(cell)) for cell in cells) > 1
-
-
 def _counted(texts: Sequence[str]) -> str:
-    """Return "nodes" or "ranks", whichever headers across count."""
-    return "nodes" if any((match := _ACROSS.fullmatch(text)) and match[3] for text in texts) else "ranks"
+    """Return "ranks" or "nodes", whichever two or more headers across count; "" if they count neither."""
+    counts = [match for text in texts if (match := _ACROSS.fullmatch(text))]
+    return "" if len(counts) < 2 else "nodes" if any(match[3] for match in counts) else "ranks"
 
 
 def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
@@ -147,12 +134,13 @@ def _transposed(rows: Sequence[Row]) -> Sequence[Row]:
     head, *body = rows
     first, *others = trimmed(head.cells) or [""]
     bare = _name(first) in ("ranks", "nodes") and len(others) > 1 and all(cell.isdigit() for cell in others)
-    if not bare and not (_is_across(head.cells) and any(_name(row.cells[0]) in MEASURED for row in body)):
+    counted = first if bare else _counted(head.cells)
+    if not bare and not (counted and any(_name(row.cells[0]) in MEASURED for row in body)):
         return rows
     width = max(len(row.cells) for row in rows)
     flipped = zip(*([*row.cells, *[""] * (width - len(row.cells))] for row in rows), strict=True)
     names, *points = [Row(cells, head.source, head.line) for cells in flipped]
-    return [replace(names, cells=(first if bare else _counted(head.cells), *names.cells[1:])), *points]
+    return [replace(names, cells=(counted, *names.cells[1:])), *points]
 
 
 def _across(columns: list[Column], place: str, choices: Choices) -> list[Column]:
@@ -183,7 +171,7 @@ def _spread(columns: list[Column], rows: list[Row]) -> tuple[list[Column], list[
         label = headers.plain(column.label)
         groups.setdefault(column.name if label else column.number, {}).setdefault(label, column)
         labels |= {label: column.label} if label and label not in labels else {}
-    counted = _counted(texts)
+    counted = _counted(texts) or "ranks"
     if not all(label.isdigit() for label in labels) or any(column.name == counted for column in columns):
         counted = "setting"
     places = [(label, row) for label in labels for row in range(len(rows))]
