@@ -17,6 +17,7 @@ _MOST_ABOVE = 10  # titles above the headers, of one cell each
 _ACROSS = re.compile(rf"(\d{{1,6}}) ?[x×]? ?-?({RANK}|({NODE})|{CORE})(?:\(s\))?", re.I)
 _AWKWARD = re.compile(r"""[,;="'$`\\!*]""")  # in COLUMNS=, or in a shell
 ANSWERS = 7  # at most, to one question
+ASSIGNED = {"rate": "images_per_s", "batch": "batch_per_rank"}  # what COLUMNS= gives to these meanings first
 MEASURED = (*headers.MEASURED, "rate", "total", "cells")
 
 
@@ -71,7 +72,7 @@ def which(
     if "" in patterns:  # of all but one
         apart = {column: [other for other in same if other is not column] for column in same}
         patterns = {pattern_of(rest)[0]: f",{key(column, columns)}={UNUSED}" for column, rest in apart.items()}
-    names = headers.RATES[::-1] if name == "rate" else [assignable(name)]
+    names = headers.RATES[::-1] if name == "rate" else [ASSIGNED.get(name, name)]
     answers = [
         (f"a curve for each, {each}", f"{text}={each}{rest}")
         for each in names
@@ -82,12 +83,7 @@ def which(
         unused = [f"{key(other, columns)}={UNUSED}" for other in same if other is not column]
         answers.append((f"'{column.text}'", ",".join(unused)))
     listed = ", ".join(f"'{column.text}'" for column in same)
-    return Question(place, f"several columns are {assignable(name)}: {listed}", answers[:ANSWERS], choices)
-
-
-def assignable(name: str) -> str:
-    """Return the name that COLUMNS= gives to a column of this meaning first."""
-    return {"rate": "images_per_s", "batch": "batch_per_rank"}.get(name, name)
+    return Question(place, f"several columns are {ASSIGNED.get(name, name)}: {listed}", answers[:ANSWERS], choices)
 
 
 def read(grid: Grid, choices: Choices) -> tuple[list[Column], list[Row], list[str]]:

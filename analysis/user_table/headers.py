@@ -60,7 +60,7 @@ class Column:
     def numeric(self) -> bool:
         """Return whether all its cells are numbers, or blank."""
         filled = [cell for cell in self.cells if cell.strip("-–— ")]
-        return bool(filled) and all(map(numbers.is_number, filled))
+        return bool(filled) and all(map(numbers.by_mark, filled))
 
     def named(self, name: str, why: str = "") -> Column:
         """Return the column under another name, with the reason."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from analysis.user_table import units
 from analysis.user_table.units import TIME, Unit
 
-_MARKS = ".,"
 _LONGEST = 120  # characters of a number
 _GROUPS = {".": ",'’ _", ",": ".'’ _"}  # by decimal mark, the marks between thousands
 _DIGITS = r"[-+]?(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
@@ -78,13 +77,9 @@ def _number(token: str, mark: str) -> Number | None:
     return None
 
 
-def _by_mark(text: str) -> dict[str, Number]:
-    return {mark: cell for mark in _MARKS if isinstance(cell := parse(text, mark), Number)}
-
-
-def is_number(text: str) -> bool:
-    """Return whether a cell has a number."""
-    return bool(_by_mark(text))
+def by_mark(text: str) -> dict[str, Number]:
+    """Return a cell as a number by each decimal mark that it allows; {} if it is none."""
+    return {mark: cell for mark in ".," if isinstance(cell := parse(text, mark), Number)}
 
 
 def kinds(cells: Iterable[str]) -> set[str]:
@@ -94,6 +89,6 @@ def kinds(cells: Iterable[str]) -> set[str]:
 
 def decimal_marks(cells: Iterable[str]) -> tuple[set[str], list[str]]:
     """Return the decimal marks that cells show, and those cells whose value depends on the mark, as "1.234"."""
-    readings = {text: _by_mark(text) for text in cells}
+    readings = {text: by_mark(text) for text in cells}
     shown = {next(iter(marks)) for marks in readings.values() if len(marks) == 1}
     return shown, [text for text, marks in readings.items() if len({cell.value for cell in marks.values()}) > 1]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.user_table.columns import MEASURED, NotATable, Question, assignable, key, one_of, pattern_of
+from analysis.user_table.columns import ASSIGNED, MEASURED, NotATable, Question, key, one_of, pattern_of
 from analysis.user_table.headers import TEXT, UNUSED, Choices, Column
 from analysis.user_table.units import CORE, NODE, RANK
 
@@ -93,7 +93,9 @@ def _no_ranks(columns: Sequence[Column], place: str, choices: Choices) -> Questi
     answers = []
     for name in dict.fromkeys(column.name for column in measured):
         pattern, labels = pattern_of([column for column in measured if column.name == name])
-        answers += [("across", f"{pattern}={assignable(name)}")] if all(map(str.isdigit, labels)) and labels else []
+        answers += (
+            [("across", f"{pattern}={ASSIGNED.get(name, name)}")] if all(map(str.isdigit, labels)) and labels else []
+        )
     words = ("condition", *TEXT)
     unknown = [c for c in columns if c.name == "" or c.text in ("n", "N") or (c.name in words and not c.numeric)]
     counting = [c for c in unknown if len({*c.cells}) > 1 and all(map(_in_words, c.cells))]

@@ -48,6 +48,7 @@ READ = [
     ("both marks in one column", "ranks\timages_per_s\n1\t1,180.5\n2\t2,290\n", "", {"images_per_s": [1180.5, 2290]}),
     ("a decimal comma in another column", "ranks;images_per_s;step_s\n1;1.180;2,5\n2;2.290;3,5\n", "",
      {"images_per_s": [1180, 2290]}),
+    ("a range behind a number", "GPUs,img/s\n1,100 ± 3\n2,190 ± 5\n", "", {"images_per_s": [100, 190]}),
     ("a speedup below the ranks of two labels", "ranks,A (s),B (s),speedup\n1,10,5,1\n2,10,6,0.83\n", "* (s)=wall_s",
      {"wall_s": [10, 10, 5, 6]}),
 ]  # fmt: skip
@@ -95,6 +96,9 @@ ASKED = [
      ["* time=wall_s", "new time=unused", "old time=unused"]),
     ("GPUs,A (img/s),B (img/s)\n1,100,90\n2,98,88\n", "several columns are images_per_s",
      ["* (img/s)=images_per_s", "* (img/s)=images_per_s_per_rank", "B (img/s)=unused", "A (img/s)=unused"]),
+    ("GPUs,speedup A,speedup B,A to B speedup\n1,1,1,1.5\n2,1.9,1.8,1.6\n", "several columns are speedup",
+     ["speedup *=speedup,A to B speedup=unused", "speedup B=unused,A to B speedup=unused",
+      "speedup A=unused,A to B speedup=unused", "speedup A=unused,speedup B=unused"]),
     ("Model,1 GPU,2 GPUs\na,100,190\n", "what do the cells below the ranks say?",
      ["cells=images_per_s", "cells=images_per_s_per_rank", "cells=wall_s", "cells=speedup"]),
     ("GPUs,layers,img/s\n1,18,100\n2,18,190\n1,50,40\n2,50,75\n", "no column distinguishes them",
