@@ -1,16 +1,14 @@
 """Loading of the tidy tables: published numbers and local records."""
 
-import gc
+import functools
 import itertools
 import os
-import types
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,9 +25,7 @@ from train.record.record import RecordError, RunRecord
 FEW_BYTES = 5e6
 _CHUNKS = 8  # for each of several processes, so that none waits long for the others
 _LARGEST_CHUNK = 64  # records, whose contents come back at once
-# For all records: a decoded record takes four times the memory of its text.
-_DECODED_BYTES = 50e6
-_TEXT_BYTES = 500e6
+_DECODED = 1000  # records, that stay in memory
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
@@ -43,52 +39,27 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
     return schema.check(pd.concat(parts, ignore_index=True), str(folder))
 
 
-class Read(NamedTuple):
-    """One file: its content for the table, its text, and its record; the last two only if it is a record."""
-
-    content: Run | Notice
-    text: bytes = b""
-    run: RunRecord | None = None
-
-
 class Records(Mapping[str, RunRecord]):
-    """All records that can be read, by path, also those that are not in the table.
+    """All records that can be read, by path, also those that are not in the table; a record is read when asked for."""
 
-    Each file is read once. The text stays in memory, and is decoded when a record is requested. Beyond 500 MB of
-    records, the rest is read again.
-    """
-
-    def __init__(self, files: Mapping[str, Read] = types.MappingProxyType({})) -> None:
-        """Take over files that were read, by path."""
-        texts = {path: file.text for path, file in files.items() if file.text}
-        sizes = itertools.accumulate(map(len, texts.values()))
-        self._texts = {path: texts[path] if size <= _TEXT_BYTES else b"" for path, size in zip(texts, sizes)}  # noqa: B905
-        self._decoded: dict[str, RunRecord] = {}
-        self._decoded_bytes = 0
-        for path, file in files.items():
-            if file.run:
-                self._keep(path, file.run)
-
-    def _keep(self, path: str, run: RunRecord) -> RunRecord:
-        """Return the record, and keep it decoded while there is room."""
-        self._decoded_bytes += len(self._texts[path])
-        if self._texts[path] and self._decoded_bytes <= _DECODED_BYTES:
-            self._decoded[path] = run
-        return run
+    def __init__(self, paths: Sequence[str] = ()) -> None:
+        """Take over the paths of files that were records."""
+        self._paths = dict.fromkeys(paths)
+        self._read = functools.lru_cache(_DECODED)(lambda path: record.loads(record.read(path), path))
 
     def __getitem__(self, path: str) -> RunRecord:
-        """Return the record at `path`. Raises KeyError if none was read there."""
-        if path in self._decoded:
-            return self._decoded[path]
-        return self._keep(path, record.loads(self._texts[path] or record.read(path), path))
+        """Return the record at `path`. Raises KeyError if none was there."""
+        if path not in self._paths:
+            raise KeyError(path)
+        return self._read(path)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the paths in order."""
-        return iter(self._texts)
+        return iter(self._paths)
 
     def __len__(self) -> int:
         """Return the number of records."""
-        return len(self._texts)
+        return len(self._paths)
 
 
 @dataclass(frozen=True)
@@ -100,19 +71,6 @@ class Local:
     records: Records = field(default_factory=Records)
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Disable the garbage collector in this context: records have no cycles, and it visits each object again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_without_collection()
 def local(*sources: Path, every_generation: bool = False, all_rounds: bool = False) -> Local:
     """Load the complete records in `sources` (results folders, record files) as a tidy table.
 
@@ -126,12 +84,12 @@ def local(*sources: Path, every_generation: bool = False, all_rounds: bool = Fal
     """
     unique = {path for source in sources for path in ([source] if source.is_file() else record.find(source))}
     paths = sorted(unique, key=lambda path: path.parts)  # the same order as of paths, for less work
-    files = dict(zip(map(str, paths), _read_all([str(path) for path in paths], all_rounds), strict=True))
-    contents = [file.content for file in files.values()]
+    contents, is_record = zip(*_read_all([*map(str, paths)], all_rounds), strict=True) if paths else ((), ())
     runs = [content for content in contents if isinstance(content, Run)]
     notices = [content if isinstance(content, Notice) else content.notice for content in contents]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
-    return Local(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), Records(files))
+    records = Records([*itertools.compress(map(str, paths), is_record)])
+    return Local(controls.attach(_tidy(points)), _settled([n for n in notices if n], runs), records)
 
 
 def _settled(notices: list[Notice], runs: list[Run]) -> list[Notice]:
@@ -154,27 +112,21 @@ def _newest(runs: list[Run]) -> list[Run]:
     return [*newest.values()]
 
 
-def _read(path: str, all_rounds: bool) -> Read:
+def _read(path: str, all_rounds: bool) -> tuple[Run | Notice, bool]:
+    """Return the content of a file for the table, and whether it is a record."""
     try:
-        text = record.read(path)
-        run = record.loads(text, path)
+        return tabulate(record.loads(record.read(path), path), path, all_rounds), True
     except RecordError as error:
-        return Read(Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")))
-    return Read(tabulate(run, path, all_rounds), text, run)
+        return Notice(False, name := record.path_text(path), str(error).removeprefix(f"{name}: ")), False
 
 
-def _read_elsewhere(path: str, all_rounds: bool) -> Read:
-    """Read as `_read` does, for another process, which decodes a text faster than a record passes between processes."""
-    return _read(path, all_rounds)._replace(run=None)
-
-
-def _read_all(paths: list[str], all_rounds: bool) -> list[Read]:
+def _read_all(paths: list[str], all_rounds: bool) -> list[tuple[Run | Notice, bool]]:
     workers = len(affinity.usable_cores())
     if workers == 1 or not any(size > FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
         return [_read(path, all_rounds) for path in paths]
-    with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
+    with ProcessPoolExecutor(workers) as pool:
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
-        return list(pool.map(_read_elsewhere, paths, itertools.repeat(all_rounds), chunksize=chunk))
+        return list(pool.map(_read, paths, itertools.repeat(all_rounds), chunksize=chunk))
 
 
 def _size_bytes(path: str) -> int:

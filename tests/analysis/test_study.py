@@ -81,12 +81,11 @@ def test_records_are_there_by_path_also_those_that_are_not_in_the_table(results)
     assert Study(results.folder, every_generation=True).local["record"].nunique() == 2
 
 
-@pytest.mark.parametrize("limit", ["_TEXT_BYTES", "_DECODED_BYTES"])
-def test_records_of_more_than_is_kept_are_the_same(results, monkeypatch, limit):
+def test_more_records_than_stay_in_memory_are_the_same(results, monkeypatch):
     for nodes in (1, 2, 4):
         results.add(nodes=nodes)
     records = dict(Study(results.folder).records)
-    monkeypatch.setattr(loading, limit, 10_000)
+    monkeypatch.setattr(loading, "_DECODED", 1)
     assert dict(Study(results.folder).records) == records
 
 

@@ -1,4 +1,3 @@
-import gc
 import importlib
 import subprocess
 import sys
@@ -18,18 +17,6 @@ def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(t
         assert importlib.import_module("json")  # imported before
     assert importlib.import_module("made_up_package")
     del sys.modules["made_up_package"]
-
-
-def test_objects_of_the_block_without_collection_are_left_alone_later():
-    try:
-        with worker.uncollected():
-            assert not gc.isenabled()
-            objects = [[]]
-        assert gc.isenabled()
-        assert not any(tracked is objects for tracked in gc.get_objects())
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
 
 
 RANK = """

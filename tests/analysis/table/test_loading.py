@@ -1,5 +1,3 @@
-import gc
-
 import pytest
 
 from analysis import TableError
@@ -133,15 +131,3 @@ def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch
 def test_a_folder_without_published_numbers_is_an_error(tmp_path):
     with pytest.raises(TableError, match="no CSV file"):
         loading.published(tmp_path)
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_garbage_collection_is_as_it_was_before(results, enabled):
-    results.add()
-    before = gc.isenabled()
-    try:
-        (gc.enable if enabled else gc.disable)()
-        loading.local(results.folder)
-        assert gc.isenabled() == enabled
-    finally:
-        (gc.enable if before else gc.disable)()
