@@ -1,7 +1,8 @@
-"""The columns and quantities of the tidy table, with one row for each number, and the checks of its cells."""
+"""The columns and quantities of the tidy table (schema.toml), with one row for each number; the checks of its cells."""
 
 import difflib
 import functools
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,7 +14,6 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.documents import counted
-from train.record.record import ROLES
 
 
 @dataclass(frozen=True)
@@ -29,78 +29,14 @@ class Column:
     allowed: tuple[str, ...] = ()
 
 
-SOURCES = ("published", "local")
-KINDS = ("measured", "stated", "planned", "predicted", "setup", "control")
-REPORTS = ("000", "001", "002", "003", "004")
-DEVICES = ("cpu", "gpu")
+def _columns(part: str) -> tuple[Column, ...]:
+    allowed = {name: tuple(column.get("allowed", ())) for name, column in _SCHEMA[part].items()}
+    return tuple(Column(name, **column | {"allowed": allowed[name]}) for name, column in _SCHEMA[part].items())
 
-COLUMNS = (
-    Column("source", "text", blank=False, allowed=SOURCES),
-    Column("report", "text", allowed=REPORTS),
-    Column("place", "text", blank=False),
-    Column("experiment", "text"),
-    Column("run", "text"),
-    Column("model", "text"),
-    Column("dataset", "text"),
-    Column("device", "text", allowed=DEVICES),
-    Column("gpu", "text"),
-    Column("machine", "text"),
-    Column("nodes", "integer", above=0),
-    Column("ranks_per_node", "integer", above=0),
-    Column("threads_per_rank", "integer", minimum=0),  # 0: as many as TensorFlow chooses
-    Column("ranks", "integer", above=0),
-    Column("batch_per_rank", "integer", above=0),
-    Column("global_batch", "integer", above=0),
-    Column("repeat", "integer", minimum=0),
-    Column("quantity", "text", blank=False),
-    Column("value", "number", blank=False),
-    Column("unit", "text", blank=False),
-    Column("kind", "text", blank=False, allowed=KINDS),
-    Column("note", "text"),
-    Column("half_unit", "number", required=False, minimum=0),  # largest rounding error of `value`; blank: not known
-)
 
-# Only local records have these. All points and repeats of one curve share `series`; `arms` is shared by the runs that
-# differ, if at all, in the keys in which the arms of their experiment differ (analysis/table/identity.py).
-LOCAL_COLUMNS = (
-    Column("record", "text", blank=False),
-    Column("series", "text", blank=False),
-    Column("arms", "text", blank=False),
-    Column("arm", "text"),
-    Column("role", "text", allowed=ROLES),  # of the arm
-    Column("axis", "text"),  # the dotted key that varies along the curve; blank: none
-    Column("axis_value", "number"),  # blank: null in the configuration, as for "no limit"
-    Column("swept", "text"),  # the values of the other swept keys, in words; not the model
-    Column("kept", "text", allowed=("batch_per_rank", "global_batch")),  # along the curve; blank: the batch varies
-    Column("seed", "integer", minimum=0),
-    Column("cores_shared", "flag"),
-    Column("server_cores", "integer", minimum=0),  # of parameter servers, beside those of the ranks
-    Column("started_at", "text"),
-    Column("generation", "integer", minimum=0),
-    Column("measure", "text"),
-    Column("backend", "text"),
-    Column("allreduce", "flag"),
-    Column("precision", "text"),
-    Column("epoch", "integer", minimum=0),
-    Column("operations", "text"),  # carried the data between ranks: gloo, mpi, nccl, grpc, memory
-    Column("cycle_time_ms", "number", above=0),
-    Column("gradients", "text"),  # how they are exchanged: flat, grouped, separate
-    Column("message_bytes", "integer", above=0),
-    Column("round", "integer", minimum=0),  # of a launch that measures several points in turn
-    Column("step", "integer", minimum=0),  # counted from 1 over the whole run
-    Column("time_s", "integer", minimum=0),  # since the launch of the job
-    Column("optimizer", "text"),
-    Column("learning_rate", "number", minimum=0),  # of the whole job, scaled with its ranks
-    Column("image_size", "integer", above=0),
-    Column("parameters", "integer", above=0),
-    Column("cpu_quota_per_node", "number", above=0),  # of an emulated node
-    Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
-    Column("max_nodes", "integer", minimum=1),  # like these on the machine; blank: each node is a host
-    Column("flat_within_fraction", "number", above=0),  # the bound of control_off
-    Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
-    Column("control_off", "number"),  # by which fraction its control was faster than one node alone
-    Column("control_nodes", "integer", above=0),  # of that control
-)
+_SCHEMA = tomllib.loads(Path(__file__).with_name("schema.toml").read_text())
+COLUMNS, LOCAL_COLUMNS = _columns("published"), _columns("local")  # only local records have the latter
+REPORTS = next(column.allowed for column in COLUMNS if column.name == "report")
 LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a table of local records
 
 
@@ -117,45 +53,11 @@ class Quantity:
         return 0 <= value <= self.maximum and (value != 0 or self.zero)
 
 
-# Names by quantity, separated by spaces.
-_NAMES = {
-    # A report prints a speed of 0.00 for a run that trained: the table keeps it, figures and the audit name it.
-    Quantity("images/s", zero=True): """
-        images_per_s images_per_s_per_rank compute_limit_images_per_s link_limit_images_per_s""",
-    Quantity("s"): "init_s wall_s job_s epoch_s time_to_stable_s allreduce_s",
-    Quantity("steps"): "steps_per_rank_planned",
-    Quantity("steps", zero=True): "steps_per_rank",
-    Quantity("images"): "images best_global_batch flat_from_global_batch effective_batch",
-    Quantity("epochs"): "epochs_planned epochs_to_stable epochs_to_stable_per_doubling",
-    Quantity("fraction", zero=True, maximum=1.0): """
-        train_accuracy validation_accuracy validation_accuracy_loss_fraction train_accuracy_spread_fraction
-        validation_accuracy_spread_fraction job_s_improvement_fraction epoch_s_decrease_fraction gpu_use_fraction
-        dataset_validation_fraction""",
-    # An efficiency is above 1 if the speedup is beyond ideal.
-    Quantity("fraction"): """
-        efficiency_throughput efficiency_wall_time efficiency_job_time median_efficiency_throughput""",
-    # A clock's ticks can make the first a little more than 1. The second is of one core, where others may take several.
-    Quantity("fraction", zero=True): "cpu_use_fraction disturbance_fraction",
-    Quantity("1"): "learning_rate_per_rank",
-    Quantity("1", zero=True): "train_loss validation_loss step_loss",
-    Quantity("classes", zero=True): "validation_mean_absolute_error",  # years, if a class is a year of age
-    Quantity("x"): """
-        speedup_throughput speedup_wall_time speedup_job_time median_speedup_throughput ratio_synthetic_to_real
-        ratio_batch_64_to_32 ratio_p100_to_k80 ratio_resnet50_to_inceptionv3 median_ratio_synthetic_to_real
-        median_ratio_batch_64_to_32 median_ratio_p100_to_k80 median_ratio_resnet50_to_inceptionv3""",
-    Quantity("J"): "joules_per_image gpu_joules_per_image",
-    Quantity("bytes/s"): "tcp_stream_bytes_per_s tcp_ring_bytes_per_s memory_copy_bytes_per_s",
-    Quantity("bytes"): "model_bytes memory_bytes dataset_bytes",
-    Quantity("bytes", zero=True): "peak_memory_bytes gpu_memory_bytes",
-    # `ranks_as_printed`: a label beside values; `ranks` has the ranks of these values.
-    Quantity("count"): """
-        parameters dataset_images dataset_train_images dataset_validation_images dataset_classes
-        dataset_images_per_class_min dataset_images_per_class_max largest_ranks ranks_as_printed""",
-    Quantity("count", zero=True): "distributed_optimizer_lines",
-    Quantity("images per class"): "dataset_images_per_class_mean",
-    Quantity("pixels"): "dataset_image_pixels_mean",
+QUANTITIES = {
+    name: Quantity(entry["unit"], entry.get("zero", False), entry.get("maximum", np.inf))
+    for entry in _SCHEMA["quantity"]
+    for name in entry["names"]
 }
-QUANTITIES = {name: quantity for quantity, names in _NAMES.items() for name in names.split()}
 
 
 # Units of numbers that are counted, not rounded, if they are printed to the last unit.
