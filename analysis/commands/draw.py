@@ -15,19 +15,18 @@ from tabulate import tabulate
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.figures import LOCAL, Entry, registry
+from analysis.figures import LOCAL, Entry, files, registry
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
 from train.record.files import write_whole
 
-if TYPE_CHECKING:  # `list` does not import Matplotlib and Jinja
+if TYPE_CHECKING:  # `list` does not import Jinja, nor the audit
     from analysis.page import Scope
     from analysis.proposal import Proposal
 
 
 def declare_draw(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="which figures (see `list`); without any, all")
     arguments.add(parser, "--results", "--out")
 
@@ -47,8 +46,6 @@ def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry
 
 def run_draw(options: argparse.Namespace) -> int:
     """Draw the requested figures, and print what was left out; returns the exit status."""
-    from analysis.figures import files
-
     study = Study(options.results)
     figures = registry.figures(study.local)
     entries, missing = chosen(options.ids, figures)
@@ -66,7 +63,6 @@ def run_draw(options: argparse.Namespace) -> int:
 
 
 def declare_list(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "--results")
 
 
@@ -97,7 +93,6 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
     Prints the name of each figure once it is drawn. Without a folder the figures are only in the page. `only`: one
     report, with the outcome of its reproduction.
     """
-    from analysis.figures import files
     from analysis.page import about, analyse, page
 
     study = only.narrowed(study) if only else study
@@ -119,7 +114,6 @@ def write_page(study: Study, out: Path, folder: Path | None = None, only: Scope 
 
 
 def declare_report(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "--results")
     parser.add_argument("--figures", type=Path, help="also write the figures into this folder, as `draw` does")
     parser.add_argument("--report", choices=schema.REPORTS, help="one report alone, beside its runs")
@@ -140,7 +134,6 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def declare_proposal(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("--experiment", default="weak_scaling,strong_scaling", metavar="A,B",
                         help="experiments with records (default: %(default)s)")  # fmt: skip
     parser.add_argument("--threshold", type=arguments.fraction, default=0.75, metavar="FRACTION",
@@ -177,7 +170,6 @@ def run_proposal(options: argparse.Namespace) -> int:
 def write_proposal(content: Proposal, folder: Path) -> None:
     """Write the document and its figure into a folder."""
     from analysis import proposal as contents
-    from analysis.figures import files
     from analysis.figures import proposal as figure
     from analysis.page import proposal_page
 

@@ -1,7 +1,6 @@
 """A figure: its id, the rows that it draws, the function that draws them, and its texts in captions.toml.
 
-With page/ this is the only package that imports Matplotlib; it draws numbers that other packages compute. A module that
-defines figures imports Matplotlib in the functions that draw, so that they can be listed without it.
+With page/ this is the only package that imports Matplotlib; it draws numbers that other packages compute.
 """
 
 import functools

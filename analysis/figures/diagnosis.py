@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels
 from analysis.diagnose.comparison import Comparison, comparisons
@@ -16,11 +18,6 @@ from analysis.diagnose.split import LOSSES, PartName, Split, split_curves
 from analysis.diagnose.text import NAMES
 from analysis.figures import WITH_CONTROL, Kind, Points, plots
 from analysis.stats import Number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _SHADES: dict[PartName, str] = {
     "alone": "0.82",
@@ -69,11 +66,12 @@ def _points(axes: Pair, curve: CurveTimes, points: list[Split], label: str) -> N
 def _arms(axes: Pair, compared: Comparison) -> None:
     """Draw the arms on one number of nodes, and by how much each takes longer than the base."""
     _stack(axes[0], [split for _, split in compared.arms])
-    _ticks(axes[0], [_name(curve) for curve, _ in compared.arms])
-    repeats = sum(len(steps) for steps in compared.split.launches)
-    axes[0].set_title(f"{labels.name(compared.curve.model)}, {compared.nodes} nodes, {repeats} repeats", loc="left")
+    names, (base, split) = [_name(curve) for curve, _ in compared.arms], compared.arms[0]
+    _ticks(axes[0], names)
+    repeats = sum(map(len, split.launches))
+    axes[0].set_title(f"{labels.name(base.model)}, {compared.nodes} nodes, {repeats} repeats", loc="left")
     _longer(axes[1], compared)
-    _ticks(axes[1], [_name(arm.curve) for arm in compared.others])
+    _ticks(axes[1], names[1:])
     for panel in axes:
         if len(compared.arms) > 2:
             panel.tick_params(axis="x", labelrotation=90)
@@ -132,10 +130,10 @@ def _bounds(axes: Axes, points: list[Split]) -> None:
 
 def _longer(axes: Axes, compared: Comparison) -> None:
     """Draw by how many ms a step of each arm is longer than one of the base, in all and part by part."""
-    parts = [{part: number.over(1e-3) for part, number in arm.parts.items()} for arm in compared.others]
-    _marks(axes, parts, [arm.longer.value * 1e3 for arm in compared.others], "whole step (right)")
+    parts = [{part: number.over(1e-3) for part, number in arm.parts_longer_s.items()} for arm in compared.others]
+    _marks(axes, parts, [arm.longer_s.value * 1e3 for arm in compared.others], "whole step (right)")
     axes.axhline(0, color=plots.GREY, linestyle=":")
-    axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
+    axes.set_ylabel(f"longer than\n{compared.arms[0][0].arm} [ms]")
 
 
 def _marks(axes: Axes, points: Sequence[Mapping[PartName, Number]], wholes: Sequence[float], label: str) -> None:

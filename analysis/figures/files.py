@@ -2,7 +2,6 @@
 
 import base64
 import functools
-import gc
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -85,8 +84,7 @@ def in_background(
     for entry, points in todo[:1]:  # in this process, so that forked ones have fonts and libraries loaded
         save(entry.id, partial(entry.draw, points), folder, formats)
         report(entry.id)
-    # Figures are full of circles, and the processes short. The pool's default on Python 3.11 and 3.12 ignores a cpuset.
-    with ProcessPoolExecutor(len(affinity.usable_cores()), initializer=gc.disable) as pool:
+    with ProcessPoolExecutor(len(affinity.usable_cores())) as pool:  # its default on Python 3.11, 3.12 ignores a cpuset
         pending = [
             pool.submit(save, entry.id, partial(entry.draw, points), folder, formats) for entry, points in todo[1:]
         ]
@@ -117,7 +115,7 @@ def write_captions(figures: Mapping[str, Entry], study: Study, folder: Path) -> 
 def data_text(points: Points) -> str:
     """Return the rows as CSV with a header, without the columns that are empty in all of them; "" without a row.
 
-    `source` distinguishes published and local rows; `analysis/table/schema.py` describes the columns.
+    `source` distinguishes published and local rows; `analysis/table/schema.toml` describes the columns.
     """
     rows = pd.concat([table for table in (points.published, points.local) if len(table)] or [points.published])
     if rows.empty:

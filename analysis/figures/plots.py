@@ -8,21 +8,19 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from matplotlib import ticker, transforms
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels, speedups
 from analysis.stats.repeats import arithmetic_mean
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
@@ -98,8 +96,6 @@ class Line:
 
 def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
     """Return an empty figure of one column width, and its axes, row by row. height_mm: with a usual `legend`."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(WIDTH_MM * MM, height_mm * MM), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **share)  # type: ignore[call-overload]
     return figure, list(axes.flat)
@@ -110,8 +106,6 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
 
     Lines that have points near each other at one x are moved apart.
     """
-    from matplotlib import transforms
-
     figure, lines = axes.get_figure(root=True), list(lines)
     assert figure is not None
     width = 72 * figure.get_figwidth() * axes.get_position().width
@@ -237,8 +231,6 @@ def log_axis(
     name: Callable[[float], str] = "{:g}".format,
 ) -> None:  # fmt: skip
     """Make an axis logarithmic, with ticks at `subs` times the powers of the base, or at `ticks`; name: of a tick."""
-    from matplotlib import ticker
-
     axis, set_scale = (axes.xaxis, axes.set_xscale) if which == "x" else (axes.yaxis, axes.set_yscale)
     set_scale("log", base=base)
     axis.set_major_locator(ticker.FixedLocator(ticks) if len(ticks) else ticker.LogLocator(base, subs=subs))
@@ -268,10 +260,10 @@ def fraction(axes: Axes, label: str, ideal: bool = True) -> None:
         axes.axhline(1, color=GREY, linestyle=":", label="ideal")
 
 
-def ideal(axes: Axes, x: Iterable[float], start: float = 1, label: str = "ideal") -> None:
-    """Draw the line of ideal scaling: proportional to x, `start` at the smallest x."""
+def ideal(axes: Axes, x: Iterable[float], label: str = "ideal") -> None:
+    """Draw the line of ideal scaling: proportional to x, 1 at the smallest x."""
     ends = [min(x := list(x)), max(x)]
-    axes.plot(ends, [start, start * ends[1] / ends[0]], ":", color=GREY, label=label)
+    axes.plot(ends, [1, ends[1] / ends[0]], ":", color=GREY, label=label)
 
 
 def write(axes: Axes, x: float, y: float, text: str, **style: str | float) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels, metrics
 from analysis.figures import plots
 from analysis.predict import LEVEL, Curve, Learned, predict, shortest_step_s
 from analysis.predict.answers import Answer, Target, sizes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 PANELS = 12  # that are drawn: more do not fit a page
 _STEPS = 40

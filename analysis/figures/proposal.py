@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis.figures import plots
 from analysis.figures.plots import MM, Line
 from analysis.proposal import Kind, Proposal, SupportedCurve
 from analysis.stats import Number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _WIDTH_MM, _PANELS_MM = 174, 52
 _QUANTITIES = ("images_per_s", "speedup", "efficiency")
@@ -20,8 +19,6 @@ _QUANTITIES = ("images_per_s", "speedup", "efficiency")
 
 def draw(content: Proposal) -> Figure:
     """Return the figure: a row of three panels for weak and one for strong scaling."""
-    from matplotlib.figure import Figure
-
     kinds = [kind for kind in get_args(Kind) if content.curves_in(kind)]
     size = (_WIDTH_MM * MM, (8 + _PANELS_MM * len(kinds)) * MM)
     figure = Figure(figsize=size, layout="constrained")

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels, speedups
 from analysis.experiments import Times, step_times
 from analysis.figures import WITH_CONTROL, Kind, Points, plots
 from analysis.figures.plots import Line, SeriesStyle
 from analysis.table import controls
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 # In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours.
 _PHASES = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels, speedups
 from analysis.documents import counted
@@ -17,10 +18,6 @@ from analysis.figures.plots import Line
 from analysis.stats import Number, repeats
 from analysis.table import controls
 from analysis.table.identity import SCALING
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> Figure:
@@ -178,13 +175,12 @@ def _energy_side_by_side(points: Points) -> Figure:
                 _row(axes, y, dots, repeats.median(values), at["model"].iloc[0])
         axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
         axes.set_xlabel(ENERGY_LABELS[quantity])
-    ticks = ["\n".join([_point_label(at), *labels.distinctions(at, runs)]) for at in at_points]
+    ticks = []
+    for at in at_points:
+        name = f"{labels.name(at['model'].iloc[0])}, {counted(at['ranks'].iloc[0], 'rank')}, n={len(at)}"
+        ticks.append("\n".join([name, *labels.distinctions(at, runs)]))
     _row_axis(panels[0], ticks)
     return plots.legend(fig, labels.figure_note(points.local))
-
-
-def _point_label(at: pd.DataFrame) -> str:
-    return f"{labels.name(at['model'].iloc[0])}, {counted(at['ranks'].iloc[0], 'rank')}, n={len(at)}"
 
 
 def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels
 from analysis.documents import counted
@@ -15,10 +18,6 @@ from analysis.figures import Kind, Points, plots
 from analysis.figures.plots import SeriesStyle
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -37,8 +36,6 @@ def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _curves(points: Points) -> Figure:
-    from matplotlib import ticker
-
     labelled = _points(points.local)
     fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):

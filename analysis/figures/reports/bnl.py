@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from analysis import labels
 from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 EXPERIMENT = "strategies"
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from analysis import explain, labels, metrics, speedups
 from analysis.explain import runs
 from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _QUANTITIES = ("wall_s", "images_per_s_per_rank")
 _GPUS = "GPUs (local: ranks)"

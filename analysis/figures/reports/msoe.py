@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels, metrics
 from analysis.experiments import training_runs
 from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line, SeriesStyle
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _EPOCHS = {"fruit": 10, "caltech256": 30}
 

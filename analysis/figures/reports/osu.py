@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+
+from matplotlib import patches
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from analysis import labels
 from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _NODES = [1, 2, 4, 8]
 
@@ -36,8 +34,6 @@ def _points(points: Points, over: str, quantity: str = "images_per_s") -> list[L
 
 
 def _stack(points: Points) -> Figure:
-    from matplotlib import patches
-
     fig, (axes,) = plots.canvas(height_mm=62)
     axes.set(xlim=(-0.1, 10.1), ylim=(-0.2, 10.6))
     axes.axis("off")

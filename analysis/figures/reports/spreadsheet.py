@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from analysis import labels, speedups
 from analysis.curves import measured
@@ -15,10 +15,6 @@ from analysis.derived import KEY, RATIOS, ratios_of_settings
 from analysis.figures import Entry, Points, plots
 from analysis.figures.plots import Line
 from analysis.figures.reports import bnl
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
