@@ -12,21 +12,11 @@ from analysis.commands import arguments
 from analysis.diagnose import comparison, text
 from analysis.diagnose.comparison import ArmComparison, comparisons
 from analysis.diagnose.paired_windows import CurveTimes
-from analysis.diagnose.split import (
-    JobPhases,
-    LargestLoss,
-    LateRank,
-    Split,
-    job_table,
-    jobs,
-    largest_loss,
-    slowest_rank,
-    split_curves,
-)
+from analysis.diagnose.split import JobPhases, Split, job_table, jobs, split_curves
 from analysis.diagnose.text import DiagnosedCurve
 from analysis.documents import Document, about
 from analysis.study import Study
-from analysis.timeline import find_launches, load_launch, steps_of_rank_0
+from analysis.timeline import find_launches, load_launch
 from analysis.timeline import text as timeline_text
 
 
@@ -39,7 +29,6 @@ class Diagnosis(Document):
 
 
 def declare_diagnose(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "experiment", "--models", "--format", "--draw", "--out", "--results")
 
 
@@ -54,8 +43,8 @@ def run_diagnose(options: argparse.Namespace) -> int:
         return 1
     if options.format == "json":
         diagnosis = Diagnosis(
-            curves=[text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in by_curve],
-            comparisons=[comparison.as_json(compared) for compared in comparisons(by_curve)],
+            curves=[text.answer(*curve) for curve in by_curve],
+            comparisons=[comparison.answer(compared) for compared in comparisons(by_curve)],
             jobs=jobs(rows),
         )
         print(documents.text(diagnosis))
@@ -66,18 +55,13 @@ def run_diagnose(options: argparse.Namespace) -> int:
     return 0
 
 
-def _verdicts(curve: CurveTimes, points: list[Split]) -> tuple[LargestLoss, LateRank | None]:
-    """Return the verdicts on the largest point."""
-    return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
-
-
 def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]) -> list[str]:
     """Return the sections to print: each comparison of arms, each other curve, the jobs, how to read the numbers."""
     comparison_list = comparisons(by_curve)
     sections = [comparison.report(compared) for compared in comparison_list]
     for curve, points in by_curve:
         if not any(curve is arm for compared in comparison_list for arm, _ in compared.arms):
-            sections.append(text.report(curve, points, *_verdicts(curve, points)))
+            sections.append(text.report(text.answer(curve, points)))
     if single := jobs(rows):
         sections.append("where the time of a whole job goes, from launches of single points\n\n" + job_table(single))
     return [*sections, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
@@ -111,7 +95,6 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
 
 
 def declare_timeline(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "--models", "--format", "--results", "--out")
 
 
@@ -122,17 +105,14 @@ def run_timeline(options: argparse.Namespace) -> int:
     if not paths:
         models = f" of {','.join(options.models)}" if options.models else ""
         raise TableError(f"{options.results}: no complete launch{models} with a timeline; make timeline makes one")
-    timelines = []
-    for path in paths:
-        launch = load_launch(path, records[str(path)])
-        steps, out = steps_of_rank_0(launch), timeline_text.write_trace(launch, options.out)
-        if options.format == "json":
-            timelines.append(timeline_text.as_json(launch, steps, out))
-            continue
-        print(timeline_text.report(launch, steps))
-        print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")
+    launches = [load_launch(path, records[str(path)]) for path in paths]
+    timelines = [timeline_text.answer(launch, timeline_text.write_trace(launch, options.out)) for launch in launches]
     if options.format == "json":
         print(documents.text(timelines))
-    else:
-        print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
+        return 0
+    for timeline in timelines:
+        print(timeline_text.report(timeline))
+        print(f"\n{timeline.trace}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at "
+              "chrome://tracing\n")  # fmt: skip
+    print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
     return 0

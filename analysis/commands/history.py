@@ -12,7 +12,7 @@ from analysis.compare import reference, sessions, text
 from analysis.compare.launches import Key, Values
 from analysis.compare.provenance import merged
 from analysis.compare.reference import Reference
-from analysis.compare.sessions import Machine, Session
+from analysis.compare.sessions import History, MachineHistory, Session
 from analysis.study import Study, record_files
 from analysis.thresholds import limit
 from train.record import files
@@ -41,7 +41,6 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
 
 
 def declare_history(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "experiment", "--results", "--since", "--within", "--strict", "--junit", "--format")
     arguments.add(parser, "--draw", "--out")
 
@@ -49,35 +48,35 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
 def run_history(options: argparse.Namespace) -> int:
     """Print the history; returns 1 if a point is worse and `strict` is set. Raises TableError without a record."""
     within = options.within or limit("same")
-    machines = sessions.compare_sessions(measured(options.results, options.experiment, options.since), within)
-    rows = [row for machine in machines for row in machine.comparisons]
+    history = sessions.compare_sessions(measured(options.results, options.experiment, options.since), within)
+    rows = [row for machine in history.machines for row in machine.points]
     if options.format == "json":
-        print(documents.text(sessions.history(machines, within)))
+        print(documents.text(history))
     else:
-        print(*(_machine_text(machine) for machine in machines), sep="\n\n", end="\n\n")
+        print(*(_machine_text(machine) for machine in history.machines), sep="\n\n", end="\n\n")
         print(text.wrapped(text.EXPLANATION), text.counts(rows), sep="\n\n")
     if options.junit:
         arguments.write_junit(options.junit, "history", text.failures(rows))
     if options.draw:
-        _draw(options, machines, within)
+        _draw(options, history)
     return 1 if options.strict and any(row.verdict == "worse" for row in rows) else 0
 
 
-def _machine_text(machine: Machine) -> str:
-    table = text.session_table(machine.name, machine.sessions)
+def _machine_text(machine: MachineHistory) -> str:
+    table = text.session_table(machine)
     if len(machine.sessions) == 1:
         return f"{table}\n\none session: nothing to compare with yet; FORCE=1 measures the same points again"
-    return "\n\n".join([table, text.text(text.sections(machine.comparisons, "before", "newest"), {})])
+    return "\n\n".join([table, text.text(text.sections(machine.points, "before", "newest"), {})])
 
 
-def _draw(options: argparse.Namespace, machines: list[Machine], within: float) -> None:
+def _draw(options: argparse.Namespace, history: History) -> None:
     from analysis.figures import files
     from analysis.figures import history as figure
 
     report = arguments.figure_printer(options)
-    for nth, machine in enumerate(machines, 1):
+    for nth, machine in enumerate(history.machines, 1):
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
-        files.save(id, partial(figure.draw, machine, within), options.out)
+        files.save(id, partial(figure.draw, machine, history.within), options.out)
         report(id)
 
 
@@ -88,7 +87,6 @@ def _add_reference(parser: argparse.ArgumentParser) -> None:
 
 
 def declare_reference(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     _add_reference(parser)
     parser.add_argument("--experiment", help="only this one (default: all)")
     parser.add_argument("--force", action="store_true", help="replace a reference of this name")
@@ -126,7 +124,6 @@ def _merged(by_machine: list[list[Session]]) -> tuple[list[Session], dict[Key, V
 
 
 def declare_check_reference(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     _add_reference(parser)
     arguments.add(parser, "--junit", "--format")
 

@@ -15,7 +15,7 @@ from analysis.diagnose.split import split_curves
 from analysis.diagnose.text import largest_losses
 from analysis.documents import Document, about
 from analysis.experiments import allreduce, arms, equivalence, summary
-from analysis.experiments.arms import Contest, RankedContest
+from analysis.experiments.arms import RankedContest
 from analysis.study import Study
 from analysis.table import controls
 from train.record import intervals
@@ -23,7 +23,6 @@ from train.record.files import write_once
 
 
 def declare_summary(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "experiment", "--format")
     parser.add_argument("--brief", action="store_true", help="only speedups over the nodes")
     parser.add_argument(
@@ -43,7 +42,7 @@ def run_summary(options: argparse.Namespace) -> int:
         print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
         return 1
     if options.format == "json":
-        print(documents.text(summary.as_json(rows)))
+        print(documents.text(summary.answer(rows)))
     else:
         speedups = summary.speedup_rows(rows) if options.brief else pd.DataFrame()
         experiment = options.experiment
@@ -129,7 +128,6 @@ class Tuning(Document):
 
 
 def declare_tune(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
     arguments.add(parser, "--models")
     parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
@@ -160,11 +158,11 @@ def run_tune(options: argparse.Namespace) -> int:
         )
         return 1
     if options.format == "json":
-        print(documents.text(Tuning(contests=[arms.as_json(contest) for contest in contests])))
+        print(documents.text(Tuning(contests=contests)))
     else:
         print("\n\n".join(arms.report(contest) for contest in contests))
     if path and any(contest.winner for contest in contests):
-        _write_settings(contests, path)
+        _write_settings(contests, rows, study, path)
         print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=arguments.notes_stream(options))
     elif path:
         print(f"\n{path} is not written: there are no faster settings", file=arguments.notes_stream(options))
@@ -181,13 +179,11 @@ def _settings_path(folder: Path, name: str) -> Path:
     return path
 
 
-def _write_settings(contests: list[Contest], path: Path) -> None:
+def _write_settings(contests: list[RankedContest], rows: pd.DataFrame, study: Study, path: Path) -> None:
     """Write the winner's settings. Raises TableError."""
-    name = path.stem
-    winners = {contest.winner.name if contest.winner else None for contest in contests}
-    if len(winners) > 1:
-        raise TableError(f"--write {name}: the models have different winners; choose one with --models (MODELS=)")
+    if len({contest.winner for contest in contests}) > 1:
+        raise TableError(f"--write {path.stem}: the models have different winners; choose one with --models (MODELS=)")
     try:
-        write_once(path, arms.system_file(contests[0], name, path.parent).encode())
+        write_once(path, arms.system_file(contests[0], rows, study.records, path).encode())
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; give another name") from error

@@ -51,8 +51,12 @@ class Session:
     @property
     def days(self) -> str:
         """Return the day, or the first and the last."""
-        first, last = self.launches[0].started_at[:10], self.launches[-1].started_at[:10]
-        return first if first == last else f"{first} to {last}"
+        return days(self.launches[0].started_at, self.launches[-1].started_at)
+
+
+def days(began: str, ended: str) -> str:
+    """Return the day of two times, or both days."""
+    return began[:10] if began[:10] == ended[:10] else f"{began[:10]} to {ended[:10]}"
 
 
 def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[LaunchInfo]:
@@ -146,28 +150,6 @@ def newest_changes(values: Mapping[Key, Values], sessions: Sequence[Session]) ->
     return changes
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The sessions on one machine, the values of each point, and its comparison, in the same order."""
-
-    name: str
-    sessions: list[Session]
-    values: dict[Key, Values]
-    comparisons: list[Comparison]
-
-
-def compare_sessions(sessions: Mapping[str, list[Session]], fraction: float) -> list[Machine]:
-    """Compare the newest session of each machine with those before it.
-
-    fraction: up to which a value counts as the same. Machines without a value are left out.
-    """
-    by_machine = {name: values for name, own in sessions.items() if (values := session_values(own))}
-    changes = {name: newest_changes(values, sessions[name]) for name, values in by_machine.items()}
-    judged = compare_launches([change for own in changes.values() for change in own], within(fraction))
-    rows = iter(corrected(judged))
-    return [Machine(name, sessions[name], values, [next(rows) for _ in values]) for name, values in by_machine.items()]
-
-
 class SessionValues(Document):
     """The values of a point in one session."""
 
@@ -208,18 +190,34 @@ class History(Document):
     machines: Annotated[Sequence[MachineHistory], about("one entry a machine")]
 
 
-def history(machines: Sequence[Machine], fraction: float) -> History:
-    """Return compared sessions as a document."""
-    return History(within=fraction, machines=[_machine_history(machine) for machine in machines])
+def compare_sessions(sessions: Mapping[str, list[Session]], fraction: float) -> History:
+    """Compare the newest session of each machine with those before it.
+
+    fraction: up to which a value counts as the same. Machines without a value are left out.
+    """
+    by_machine = {name: values for name, own in sessions.items() if (values := session_values(own))}
+    changes = {name: newest_changes(values, sessions[name]) for name, values in by_machine.items()}
+    judged = compare_launches([change for own in changes.values() for change in own], within(fraction))
+    rows = iter(corrected(judged))
+    machines = [
+        MachineHistory(
+            machine=name,
+            sessions=_measured_sessions(sessions[name]),
+            points=[_point(key, point, next(rows)) for key, point in values.items()],
+        )
+        for name, values in by_machine.items()
+    ]
+    return History(within=fraction, machines=machines)
 
 
-def _machine_history(machine: Machine) -> MachineHistory:
-    points = []
-    for (key, values), row in zip(machine.values.items(), machine.comparisons, strict=True):
-        by_session = [SessionValues(session=n, launches=launches) for n, launches in values.by_session.items()]
-        points.append(filled(PointHistory, row, ranks=key.ranks, sessions=by_session))
-    changes = [[], *itertools.starmap(changed, itertools.pairwise(machine.sessions))]
-    sessions = [
+def _point(key: Key, values: Values, row: Comparison) -> PointHistory:
+    by_session = [SessionValues(session=number, launches=launches) for number, launches in values.by_session.items()]
+    return filled(PointHistory, row, ranks=key.ranks, sessions=by_session)
+
+
+def _measured_sessions(sessions: Sequence[Session]) -> list[MeasuredSession]:
+    changes = [[], *itertools.starmap(changed, itertools.pairwise(sessions))]
+    return [
         MeasuredSession(
             number=session.number,
             began=session.launches[0].started_at,
@@ -228,6 +226,5 @@ def _machine_history(machine: Machine) -> MachineHistory:
             provenance=session.provenance,
             changed=differing,
         )
-        for session, differing in zip(machine.sessions, changes, strict=True)
+        for session, differing in zip(sessions, changes, strict=True)
     ]
-    return MachineHistory(machine=machine.name, sessions=sessions, points=points)

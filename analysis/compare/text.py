@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import get_args
 
 from tabulate import tabulate
@@ -12,7 +12,7 @@ from analysis import labels
 from analysis.compare import AllowedRange, Comparison, Comparisons, ComparisonVerdict
 from analysis.compare.launches import launch_mean
 from analysis.compare.reference import Reference
-from analysis.compare.sessions import Session, changed
+from analysis.compare.sessions import MachineHistory, days
 from analysis.documents import markdown_table, tally
 from analysis.stats import Number
 
@@ -148,24 +148,24 @@ def wrapped(line: str) -> str:
 _MOST = 8  # of provenance that the table names; the JSON has all
 
 
-def session_table(machine: str, sessions: Sequence[Session]) -> str:
+def session_table(history: MachineHistory) -> str:
     """Return a table of the sessions of one machine, and what changed between them."""
     cells = [
         {
             "session": session.number,
-            "measured": session.days,
-            "launches": len(session.launches),
+            "measured": days(session.began, session.ended),
+            "launches": len(session.records),
             "commit": session.provenance.commit[0] or "not known",
             "GPU driver": session.provenance.driver[0] or "none",
             "kernel": session.provenance.kernel[0],
             "image": session.provenance.image[0] or "none",
         }
-        for session in sessions
+        for session in history.sessions
     ]
-    lines = [wrapped(f"== {machine}"), "", tabulate(cells, headers="keys", disable_numparse=True)]
-    for before, now in pairwise(sessions):
-        if changes := changed(before, now):
-            lines += ["", f"what changed before session {now.number}:"]
+    lines = [wrapped(f"== {history.machine}"), "", tabulate(cells, headers="keys", disable_numparse=True)]
+    for session in history.sessions:
+        if changes := session.changed:
+            lines += ["", f"what changed before session {session.number}:"]
             lines += [f"  {change.what}: {change.reference} -> {change.measured}" for change in changes[:_MOST]]
             lines += [f"  and {len(changes) - _MOST} more (--format json)"] if len(changes) > _MOST else []
     return "\n".join(lines)

@@ -26,35 +26,34 @@ _HEADER_CHARACTERS = 14
 SplitCurve = tuple[CurveTimes, Split]
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedArm:
-    """One arm: its steps, and by how many seconds each is longer than that of the base in the same repeat."""
+class ArmDifference(Document):
+    """How the steps of one arm differ from those of the base."""
 
-    curve: CurveTimes
-    split: Split
-    longer: Number
-    parts: Mapping[PartName, Number]  # of the difference; together they are all of it
-    reasons: Sequence[PartName] = ()  # the significant parts of a significant difference that may be the largest
+    arm: str
+    longer_s: Annotated[NumberField, about("step of the arm less that of the base in the same repeat")]
+    parts_longer_s: Annotated[Mapping[PartName, NumberField], about("by part; they add up")]
+    differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
+    reasons: Annotated[Sequence[PartName], about("significant parts of the same sign that may be the largest")]
 
-    @property
-    def differs(self) -> bool:
-        """Whether its steps are significantly longer, or shorter, than those of the base."""
-        return is_above(self.longer) or is_above(self.longer.scaled(-1))
+
+class ArmComparison(Document):
+    """The arms of one model on as many nodes."""
+
+    model: str
+    machine: str
+    nodes: Annotated[int, about("of all arms; their parts are in `curves`")]
+    base: Annotated[str, about("the arm that the others are compared with")]
+    others: Annotated[Sequence[ArmDifference], about("in the order of their names")]
+    sentences: Annotated[Sequence[str], about("in words, with what the records do not show")]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The arms of one model on so many nodes: the base, and the others in the order of their names."""
+    """The arms of one model on so many nodes: the base, then the others in the order of their names."""
 
     nodes: int
-    curve: CurveTimes
-    split: Split
-    others: Sequence[ComparedArm]
-
-    @property
-    def arms(self) -> list[SplitCurve]:
-        """The base and the others."""
-        return [(self.curve, self.split), *((arm.curve, arm.split) for arm in self.others)]
+    arms: Sequence[SplitCurve]
+    others: Sequence[ArmDifference]  # how each of the others differs from the base
 
 
 def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Comparison]:
@@ -72,9 +71,10 @@ def comparisons(curves: Sequence[tuple[CurveTimes, Sequence[Split]]]) -> list[Co
 
 def _comparison(nodes: int, arms: Sequence[SplitCurve]) -> Comparison:
     """Return the comparison with the base, the first of the arms; an arm without a repeat in common is left out."""
-    (curve, base), *others = arms
-    pairs = [(arm, list(_pairs(base, arm[1]))) for arm in others]
-    return Comparison(nodes, curve, base, [_compared_arm(arm, steps) for arm, steps in pairs if steps])
+    base, *others = arms
+    pairs = [(arm, list(_pairs(base[1], arm[1]))) for arm in others]
+    compared = [(arm, _difference(arm[0].arm, steps)) for arm, steps in pairs if steps]
+    return Comparison(nodes, [base, *(arm for arm, _ in compared)], [difference for _, difference in compared])
 
 
 def _pairs(base: Split, split: Split) -> Iterator[tuple[Step, Step]]:
@@ -83,8 +83,8 @@ def _pairs(base: Split, split: Split) -> Iterator[tuple[Step, Step]]:
         yield base_steps[step.repeat], step
 
 
-def _compared_arm(arm: SplitCurve, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
-    """Return one arm with its differences and their parts. pairs: steps of the base and of this arm."""
+def _difference(arm: str, pairs: Sequence[tuple[Step, Step]]) -> ArmDifference:
+    """Return how the steps of an arm differ from those of the base. pairs: steps of the base and of this arm."""
 
     def difference(number: Callable[[Step], float]) -> Number:
         return repeats.arithmetic_mean(repeats.singles([number(step) - number(base) for base, step in pairs]))
@@ -92,16 +92,17 @@ def _compared_arm(arm: SplitCurve, pairs: Sequence[tuple[Step, Step]]) -> Compar
     numbers = _numbers(pairs)
     whole = difference(lambda step: step.measured_s)
     parts = {part: difference(number) for part, number in numbers.items()}
-    if not (is_above(whole) or is_above(whole.scaled(-1))):
-        return ComparedArm(*arm, whole, parts)
-    sign = 1 if is_above(whole) else -1
-    largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
+    differs, reasons = is_above(whole) or is_above(whole.scaled(-1)), list[PartName]()
+    if differs:
+        sign = 1 if is_above(whole) else -1
+        largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
 
-    def smaller(part: PartName) -> bool:
-        return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
+        def smaller(part: PartName) -> bool:
+            return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
 
-    rivals = [largest, *(part for part in others if not smaller(part))]
-    return ComparedArm(*arm, whole, parts, [part for part in rivals if is_above(parts[part].scaled(sign))])
+        rivals = [largest, *(part for part in others if not smaller(part))]
+        reasons = [part for part in rivals if is_above(parts[part].scaled(sign))]
+    return ArmDifference(arm=arm, longer_s=whole, parts_longer_s=parts, differs=differs, reasons=reasons)
 
 
 def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[PartName, Callable[[Step], float]]:
@@ -121,10 +122,17 @@ def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[PartName, Callable[[Ste
     return {part: number(part) for part in PARTS if part in present}
 
 
+def answer(comparison: Comparison) -> ArmComparison:
+    """Return a comparison: by how much each arm is longer than the base, and the sentences."""
+    base, _ = comparison.arms[0]
+    return filled(ArmComparison, comparison, model=base.model, machine=base.machine, base=base.arm,
+                  sentences=list(sentences(comparison)))  # fmt: skip
+
+
 def report(comparison: Comparison) -> str:
     """Return the whole comparison as text: table and sentences."""
-    curve = comparison.curve
-    point = f"{comparison.nodes} nodes, batch {comparison.split.point.batch_per_rank}"
+    curve, split = comparison.arms[0]
+    point = f"{comparison.nodes} nodes, batch {split.point.batch_per_rank}"
     title = f"{labels.name(curve.model)} on {curve.machine}: {point}; {len(comparison.arms)} arms, launched in turn"
     return page(title, table(comparison), sentences(comparison))
 
@@ -147,24 +155,25 @@ def _cells(curve: CurveTimes, split: Split, parts: list[PartName]) -> Iterator[s
 
 def sentences(comparison: Comparison) -> Iterator[str]:
     """Yield how each arm differs from the base and by which parts; then what the records do not show."""
-    for arm in comparison.others:
-        yield _difference(arm, comparison.curve.arm)
+    (base, _), *others = comparison.arms
+    for (_, split), arm in zip(others, comparison.others, strict=True):
+        yield _sentence(arm, split, base.arm)
     yield from _notes(comparison)
 
 
-def _difference(arm: ComparedArm, base: str) -> str:
-    if not arm.longer.has_interval:
+def _sentence(arm: ArmDifference, split: Split, base: str) -> str:
+    if not arm.longer_s.has_interval:
         return (
-            f"{arm.curve.arm}: a step takes {_longer(arm.longer)} than with {base}, on average over {arm.longer.n} "
+            f"{arm.arm}: a step takes {_longer(arm.longer_s)} than with {base}, on average over {arm.longer_s.n} "
             f"repeats. Fewer than {MIN_VALUES} repeats give no interval, and so no verdict."
         )
     if not arm.differs:
         return (
-            f"{arm.curve.arm}: no significant difference to {base}: {milliseconds(arm.longer)} ms a step, of "
-            f"{milliseconds(arm.split.measured)}."
+            f"{arm.arm}: no significant difference to {base}: {milliseconds(arm.longer_s)} ms a step, of "
+            f"{milliseconds(split.measured)}."
         )
-    sentence = f"{arm.curve.arm}: a step takes {_longer(arm.longer)} than with {base}"
-    parts = [f"{NAMES[part]}, {_longer(arm.parts[part])}" for part in arm.reasons]
+    sentence = f"{arm.arm}: a step takes {_longer(arm.longer_s)} than with {base}"
+    parts = [f"{NAMES[part]}, {_longer(arm.parts_longer_s[part])}" for part in arm.reasons]
     if not parts:
         return f"{sentence}. No single part is significantly longer or shorter."
     if len(parts) == 1:
@@ -204,39 +213,3 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             "No arm without allreduce was measured: what other processes took of the cores is in slower computing and "
             "in waiting. Nor was the exchange by itself, so what of it is hidden is not known."
         )
-
-
-class ArmDifference(Document):
-    """How the steps of one arm differ from those of the base."""
-
-    arm: str
-    longer_s: Annotated[NumberField, about("step of the arm less that of the base in the same repeat")]
-    parts_longer_s: Annotated[Mapping[PartName, NumberField], about("by part; they add up")]
-    differs: Annotated[bool, about("whether the interval of `longer_s` excludes zero")]
-    reasons: Annotated[Sequence[PartName], about("significant parts of the same sign that may be the largest")]
-
-
-class ArmComparison(Document):
-    """The arms of one model on as many nodes."""
-
-    model: str
-    machine: str
-    nodes: Annotated[int, about("of all arms; their parts are in `curves`")]
-    base: Annotated[str, about("the arm that the others are compared with")]
-    others: Annotated[Sequence[ArmDifference], about("in the order of their names")]
-    sentences: Annotated[Sequence[str], about("in words, with what the records do not show")]
-
-
-def as_json(comparison: Comparison) -> ArmComparison:
-    """Return a comparison: by how much each arm is longer than the base, and the sentences."""
-    return ArmComparison(
-        model=comparison.curve.model,
-        machine=comparison.curve.machine,
-        nodes=comparison.nodes,
-        base=comparison.curve.arm,
-        others=[
-            filled(ArmDifference, arm, arm=arm.curve.arm, longer_s=arm.longer, parts_longer_s=arm.parts)
-            for arm in comparison.others
-        ],
-        sentences=list(sentences(comparison)),
-    )

@@ -1,15 +1,17 @@
-"""The diagnosis of one curve as text and JSON: the parts of each point, and what to try first against the largest."""
+"""The diagnosis of one curve, as a document and as text: the parts of each point, and what to try first."""
 
 import shlex
 import textwrap
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 from tabulate import tabulate
 
 from analysis import labels
 from analysis.diagnose.paired_windows import CurveTimes
-from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss
+from analysis.diagnose.split import LOSSES, LargestLoss, LateRank, PartName, Split, largest_loss, slowest_rank
 from analysis.documents import Document, NumberField, about, counted, filled
 from analysis.stats import Number
 from analysis.stats.repeats import MIN_VALUES
@@ -44,13 +46,71 @@ def milliseconds(value: Number) -> str:
     return value.over(1e-3).text(".0f" if abs(value.value) >= 0.1 else ".3g")
 
 
-def report(curve: CurveTimes, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> str:
+class DiagnosedPoint(Document):
+    """A point of a curve: its step, and the parts of it as docs/diagnose.md explains them."""
+
+    nodes: int
+    ranks: int
+    batch_per_rank: int
+    measured_s: Annotated[NumberField, about("time of a step")]
+    parts_s: Annotated[Mapping[PartName, NumberField], about("its parts; they add up")]
+    efficiency_throughput: Annotated[NumberField, about("over the fewest nodes")]
+    efficiency_without: Annotated[Mapping[PartName, NumberField], about("efficiency without one part, at most")]
+    exchange_alone_s: Annotated[NumberField | None, about("exchange of the gradients by itself; null: not measured")]
+    exchange_hidden_s: Annotated[NumberField | None, about("hidden part of it; below zero: more is exposed")]
+
+
+class DiagnosedCurve(Document):
+    """The diagnosis of one curve."""
+
+    model: str
+    series: Annotated[str, about("what distinguishes it from other series of its model")]
+    machine: str
+    design: Literal["rounds", "launches"]
+    launches: int
+    points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
+    largest_loss: Annotated[PartName | None, about("at the largest point; null: not decided")]
+    candidates: Annotated[Sequence[PartName], about("losses that could be the largest")]
+    slowest_rank: Annotated[LateRank | None, about("of the largest point")]
+    sentences: Annotated[Sequence[str], about("the diagnosis in words")]
+
+
+def answer(curve: CurveTimes, splits: Sequence[Split]) -> DiagnosedCurve:
+    """Return what one curve shows: its points, the largest loss and the slowest rank of the largest point."""
+    loss, slowest = largest_loss(splits[-1]), slowest_rank(curve, splits[-1].point)
+    return filled(
+        DiagnosedCurve,
+        curve,
+        design="rounds" if curve.in_rounds else "launches",
+        launches=len(curve.records),
+        points=[
+            filled(
+                DiagnosedPoint,
+                split.point,
+                ranks=split.ranks,
+                measured_s=split.measured,
+                parts_s={part: split.part(part) for part in split.parts},
+                efficiency_throughput=split.efficiency,
+                efficiency_without={part: split.efficiency_without(part) for part in split.losses},
+                exchange_alone_s=split.exchange_alone,
+                exchange_hidden_s=split.hidden,
+            )
+            for split in splits
+        ],
+        largest_loss=loss.part,
+        candidates=loss.candidates,
+        slowest_rank=slowest,
+        sentences=list(sentences(curve, splits[-1], loss, slowest)),
+    )
+
+
+def report(curve: DiagnosedCurve) -> str:
     """Return the whole diagnosis of a curve: table and sentences."""
-    rounds = sum(map(len, splits[-1].launches))
-    design = f"{rounds} rounds in {len(curve.launches)}" if curve.in_rounds else f"{rounds} repeats of single"
-    launches = f"launch{'es' * (len(curve.launches) > 1 or not curve.in_rounds)}"
+    rounds, in_rounds = curve.points[-1].measured_s.n, curve.design == "rounds"
+    design = f"{rounds} rounds in {curve.launches}" if in_rounds else f"{rounds} repeats of single"
+    launches = f"launch{'es' * (curve.launches > 1 or not in_rounds)}"
     title = f"{_title(curve)} on {curve.machine}: {design} {launches}"
-    return page(title, table(splits), sentences(curve, splits[-1], loss, slowest))
+    return page(title, table(curve.points), curve.sentences)
 
 
 def page(title: str, table: str, sentences: Iterable[str]) -> str:
@@ -58,7 +118,7 @@ def page(title: str, table: str, sentences: Iterable[str]) -> str:
     return "\n".join([f"== {title}", "", table, "", *(textwrap.fill(sentence, WIDTH) for sentence in sentences)])
 
 
-def _title(curve: CurveTimes) -> str:
+def _title(curve: CurveTimes | DiagnosedCurve) -> str:
     return ", ".join(filter(None, (labels.name(curve.model), curve.series)))
 
 
@@ -73,26 +133,26 @@ def largest_losses(split_curves: Iterable[tuple[CurveTimes, Sequence[Split]]]) -
     return lines
 
 
-def table(splits: Sequence[Split]) -> str:
+def table(points: Sequence[DiagnosedPoint]) -> str:
     """Return the parts of the step of each point in ms, with their share; efficiency, and what bounds it."""
-    parts = [part for part in NAMES if any(part in split.parts for split in splits)]
-    rows = [[NAMES[part], *(_part(split, part) for split in splits)] for part in parts]
-    rows.append(["measured step", *(milliseconds(split.measured) for split in splits)])
-    rows.append(["efficiency by throughput", *(split.efficiency.text(_FORM) for split in splits)])
+    parts = [part for part in NAMES if any(part in point.parts_s for point in points)]
+    rows = [[NAMES[part], *(_part(point, part) for point in points)] for part in parts]
+    rows.append(["measured step", *(milliseconds(point.measured_s) for point in points)])
+    rows.append(["efficiency by throughput", *(point.efficiency_throughput.text(_FORM) for point in points)])
     for part in (part for part in parts if part in LOSSES):
-        cells = [split.efficiency_without(part).text(_FORM) if part in split.losses else "" for split in splits]
-        rows.append([f"efficiency, {WITHOUT[part]}", *cells])
-    if any(split.exchange_alone for split in splits):
-        rows.append(["exchange by itself", *(_optional(split.exchange_alone) for split in splits)])
-        rows.append(["exchange hidden", *(_optional(split.hidden) for split in splits)])
-    headers = [f"{counted(split.point.nodes, 'node')}, batch {split.point.batch_per_rank}" for split in splits]
+        bounds = [point.efficiency_without.get(part) for point in points]
+        rows.append([f"efficiency, {WITHOUT[part]}", *("" if bound is None else bound.text(_FORM) for bound in bounds)])
+    if any(point.exchange_alone_s for point in points):
+        rows.append(["exchange by itself", *(_optional(point.exchange_alone_s) for point in points)])
+        rows.append(["exchange hidden", *(_optional(point.exchange_hidden_s) for point in points)])
+    headers = [f"{counted(point.nodes, 'node')}, batch {point.batch_per_rank}" for point in points]
     return tabulate(rows, headers=["[ms a step]", *headers], disable_numparse=True)
 
 
-def _part(split: Split, part: PartName) -> str:
-    if part not in split.parts:
+def _part(point: DiagnosedPoint, part: PartName) -> str:
+    if part not in point.parts_s:
         return ""
-    return f"{milliseconds(split.part(part))}, {100 * split.share(part).value:.0f} %"
+    return f"{milliseconds(point.parts_s[part])}, {100 * point.parts_s[part].value / point.measured_s.value:.0f} %"
 
 
 def _optional(value: Number | None) -> str:
@@ -155,61 +215,7 @@ def _slowest_rank(slowest: LateRank) -> str:
     )
 
 
-Command = Literal["larger batch", "again", "diagnose", "input-bench"]
-
-
-# By case: meaning, action, and the command for it.
-_ADVICE: dict[str, tuple[str, str, Command]] = {
-    "slower": (
-        "also without any exchange every rank computes more slowly than one node alone. What ranks of one machine "
-        "share is short: memory bandwidth, cache, the clocks and power of the processor.",
-        "a larger batch per rank, which reuses what it loads; on the nodes of a cluster fewer ranks with more threads "
-        "each.",
-        "larger batch",
-    ),
-    "shared": (
-        "other processes ran on cores that ranks are bound to, and every rank waits for the one that lost most.",
-        "find them on that host (`top`, column P: the core) and end them, or leave these cores to them; then measure "
-        "again.",
-        "again",
-    ),
-    "stolen": (
-        "the hypervisor ran other machines on cores that ranks are bound to, and every rank waits for the one that "
-        "lost most.",
-        "a machine, or an instance type, with dedicated cores; then measure again.",
-        "again",
-    ),
-    "waiting": (
-        "an allreduce ends when the last rank has begun it, and from step to step that is another one: the machine "
-        "disturbs all ranks alike.",
-        "leave the operating system a core of each node that no rank computes on: one thread less a rank. More work a "
-        "step also makes the disturbance smaller beside it.",
-        "larger batch",
-    ),
-    "slow rank": (
-        "an allreduce ends when the last rank has begun it. It is the same rank in round after round.",
-        "leave out {host}, or look there for what holds up rank {rank}: heat and clocks, a failing disk or memory, a "
-        "slower slot; then measure again.",
-        "again",
-    ),
-    "exchange": (
-        "each rank's gradients are ready, and the step waits until they are summed.",
-        "fewer exchanges for as many images: a larger batch per rank. The share of the exchange halves with each "
-        "doubling.",
-        "larger batch",
-    ),
-    "slower_or_exchange": (
-        "without an arm without allreduce, slower computing and exchange cannot be separated.",
-        "measure that arm too.",
-        "diagnose",
-    ),
-    "input": (
-        "the step waits for its images, or decoding them takes the cores that compute.",
-        "see which stage of the input is the slowest: decoding, resizing or augmentation. Smaller or already resized "
-        "images, or more cores a rank, then help.",
-        "input-bench",
-    ),
-}
+ADVICE = Path(__file__).with_name("advice.toml")  # by case: meaning, action, and the command for it
 
 
 def advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | None) -> tuple[str, str, list[str]]:
@@ -219,7 +225,7 @@ def advice(curve: CurveTimes, split: Split, part: PartName, slowest: LateRank | 
         case = "slow rank"
     if slowest and part == "shared" and (slowest.stolen_fraction or 0) > (slowest.others_fraction or 0):
         case = "stolen"
-    meaning, action, command = _ADVICE[case]
+    meaning, action, command = tomllib.loads(ADVICE.read_text())[case].values()
     if slowest:
         action = action.format(host=slowest.host, rank=slowest.rank)
     if part == "exchange":
@@ -243,7 +249,7 @@ def _hidden(split: Split) -> str:
     return f"{alone_text}: that any of it is hidden is not significant."
 
 
-def _command_line(command: Command, curve: CurveTimes, split: Split) -> list[str]:
+def _command_line(command: str, curve: CurveTimes, split: Split) -> list[str]:
     data = [f"MODELS={curve.model}"]
     data += ["DEVICE=gpu"] if curve.device == "gpu" else []
     data += [f"DATASET={curve.dataset}"] if curve.dataset != "synthetic" else []
@@ -254,61 +260,3 @@ def _command_line(command: Command, curve: CurveTimes, split: Split) -> list[str
         "diagnose": ["make", "diagnose", nodes, *data],
         "input-bench": ["make", "input-bench", *data],
     }[command]
-
-
-class DiagnosedPoint(Document):
-    """A point of a curve: its step, and the parts of it as docs/diagnose.md explains them."""
-
-    nodes: int
-    ranks: int
-    batch_per_rank: int
-    measured_s: Annotated[NumberField, about("time of a step")]
-    parts_s: Annotated[Mapping[PartName, NumberField], about("its parts; they add up")]
-    efficiency_throughput: Annotated[NumberField, about("over the fewest nodes")]
-    efficiency_without: Annotated[Mapping[PartName, NumberField], about("efficiency without one part, at most")]
-    exchange_alone_s: Annotated[NumberField | None, about("exchange of the gradients by itself; null: not measured")]
-    exchange_hidden_s: Annotated[NumberField | None, about("hidden part of it; below zero: more is exposed")]
-
-
-class DiagnosedCurve(Document):
-    """The diagnosis of one curve."""
-
-    model: str
-    series: Annotated[str, about("what distinguishes it from other series of its model")]
-    machine: str
-    design: Literal["rounds", "launches"]
-    launches: int
-    points: Annotated[Sequence[DiagnosedPoint], about("from the fewest nodes on")]
-    largest_loss: Annotated[PartName | None, about("at the largest point; null: not decided")]
-    candidates: Annotated[Sequence[PartName], about("losses that could be the largest")]
-    slowest_rank: Annotated[LateRank | None, about("of the largest point")]
-    sentences: Annotated[Sequence[str], about("the diagnosis in words")]
-
-
-def as_json(curve: CurveTimes, splits: Sequence[Split], loss: LargestLoss, slowest: LateRank | None) -> DiagnosedCurve:
-    """Return one curve: its points, the largest loss of the largest point, the slowest rank, the sentences."""
-    return filled(
-        DiagnosedCurve,
-        curve,
-        design="rounds" if curve.in_rounds else "launches",
-        launches=len(curve.records),
-        points=[_point_json(split) for split in splits],
-        largest_loss=loss.part,
-        candidates=loss.candidates,
-        slowest_rank=slowest,
-        sentences=list(sentences(curve, splits[-1], loss, slowest)),
-    )
-
-
-def _point_json(split: Split) -> DiagnosedPoint:
-    return filled(
-        DiagnosedPoint,
-        split.point,
-        ranks=split.ranks,
-        measured_s=split.measured,
-        parts_s={part: split.part(part) for part in split.parts},
-        efficiency_throughput=split.efficiency,
-        efficiency_without={part: split.efficiency_without(part) for part in split.losses},
-        exchange_alone_s=split.exchange_alone,
-        exchange_hidden_s=split.hidden,
-    )

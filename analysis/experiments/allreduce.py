@@ -63,7 +63,7 @@ def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:
     return {quantity: rates[quantity] for quantity in HARDWARE_RATES if quantity in rates}
 
 
-def as_json(local: pd.DataFrame) -> list[AllreducePoint]:
+def answer(local: pd.DataFrame) -> list[AllreducePoint]:
     """Return each point and message size, ascending by size."""
     return [
         filled(

@@ -18,7 +18,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels, metrics, speedups
-from analysis.documents import Document, NumberField, about, counted, filled
+from analysis.documents import Document, NumberField, about, counted
 from analysis.stats import LEVEL, Number, repeats
 from analysis.stats.repeats import MIN_VALUES, Launches
 from analysis.stats.verdict import Bounds, RatioVerdict, judge_at, ratio_verdict
@@ -148,36 +148,6 @@ WIDTH = 110
 ArmVerdict = Literal[RatioVerdict, "base", "dropped: significantly slower"]
 
 
-@dataclass(frozen=True)
-class ContestArm:
-    """One arm of a contest."""
-
-    name: str
-    settings: Mapping[str, Any]  # dotted key -> value, where it differs from the base
-    exchange: Mapping[str, Any]  # the same of all keys of `distribution` in which arms of the contest differ
-    images_per_s: Number
-    ratio: Number  # its images/s over those of the base in the same repeat: the median, with the contest's interval
-    verdict: ArmVerdict
-
-
-@dataclass(frozen=True)
-class Contest:
-    """The arms of one model on one machine, the fastest first."""
-
-    model: str
-    machine: str
-    ranks: int
-    base: str  # the arm that the others are compared with
-    level: float  # of each interval
-    arms: list[ContestArm]
-    system: Mapping[str, Any]  # as configured
-
-    @property
-    def winner(self) -> ContestArm | None:
-        """The arm with the largest ratio of those that are faster than the base; None where none is."""
-        return next((arm for arm in self.arms if arm.verdict == "better"), None)
-
-
 class RankedArm(Document):
     """An arm of a contest."""
 
@@ -198,7 +168,7 @@ class RankedContest(Document):
     winner: Annotated[str | None, about("the fastest of the arms that are faster than the base; null: none is")]
 
 
-def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Contest]:
+def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[RankedContest]:
     """Return the contests in the local rows of one experiment that have the base and another arm; records: by path."""
     runs = speedups.rates(local[local["kind"].eq("measured")])
     result = []
@@ -213,20 +183,20 @@ def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Cont
 
 def _contest(
     model: str, machine: str, base_name: str, rows: Mapping[str, pd.DataFrame], runs: Mapping[str, RunRecord]
-) -> Contest:
+) -> RankedContest:
     """Return the ranking of one contest; rows, runs: the rows of each arm, and one of its records, by its name."""
     base = rows[base_name]
     level = 1 - (1 - LEVEL) / (len(rows) - 1)
     leading = max(rows.values(), key=lambda arm: statistics.median(_ratios(arm, base) or [-math.inf]))
     arms = []
     for name, arm_rows in rows.items():
-        run, ratio = runs[name], repeats.median(repeats.singles(_ratios(arm_rows, base)), level)
+        ratio = repeats.median(repeats.singles(_ratios(arm_rows, base)), level)
         outcome: ArmVerdict = "base" if name == base_name else _arm_verdict(ratio, arm_rows, leading)
-        settings = differing(run, runs[base_name])
-        arms.append(ContestArm(name, settings, _exchange(run), speedups.rate_of(arm_rows), ratio, outcome))
-    ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
-    system = runs[base_name].config["system"]
-    return Contest(model, machine, int(base["ranks"].iloc[0]), base_name, level, ranked, system)
+        settings, rate = differing(runs[name], runs[base_name]), speedups.rate_of(arm_rows)
+        arms.append(RankedArm(arm=name, settings=settings, images_per_s=rate, ratio=ratio, verdict=outcome))
+    arms.sort(key=lambda arm: -arm.ratio.value)
+    winner = next((arm.arm for arm in arms if arm.verdict == "better"), None)
+    return RankedContest(model=model, machine=machine, ranks=int(base["ranks"].iloc[0]), arms=arms, winner=winner)
 
 
 def differing(run: RunRecord, base: RunRecord) -> dict[str, Any]:
@@ -263,27 +233,26 @@ def _arm_verdict(ratio: Number, runs: pd.DataFrame, leading: pd.DataFrame) -> Ar
     return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "not decidable"
 
 
-def as_json(contest: Contest) -> RankedContest:
-    """Return a contest for JSON."""
-    arms = [filled(RankedArm, arm, arm=arm.name) for arm in contest.arms]
-    return filled(RankedContest, contest, arms=arms, winner=contest.winner.name if contest.winner else None)
-
-
-def report(contest: Contest) -> str:
+def report(contest: RankedContest) -> str:
     """Return the ranking of a contest as a table, and what follows from it."""
     title = f"{labels.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
-    table = tabulate([_row(arm, contest.base) for arm in contest.arms], headers="keys", disable_numparse=True)
+    base, level = _base(contest), contest.arms[0].ratio.level
+    table = tabulate([_row(arm, base) for arm in contest.arms], headers="keys", disable_numparse=True)
     note = (
-        f"in brackets: intervals at {100 * contest.level:.3g} % each, 95 % for all of them together; "
-        f"of fewer than {_fewest(contest.level)} launches none"
+        f"in brackets: intervals at {100 * level:.3g} % each, 95 % for all of them together; "
+        f"of fewer than {_fewest(level)} launches none"
     )
-    return "\n".join([title, "", table, "", *textwrap.wrap(_conclusion(contest), WIDTH), note])
+    return "\n".join([title, "", table, "", *textwrap.wrap(_conclusion(contest, base), WIDTH), note])
 
 
-def _row(arm: ContestArm, base: str) -> dict[str, str]:
+def _base(contest: RankedContest) -> str:
+    return next(arm.arm for arm in contest.arms if arm.verdict == "base")
+
+
+def _row(arm: RankedArm, base: str) -> dict[str, str]:
     ratio = "" if math.isnan(arm.ratio.value) else arm.ratio.text(".3f")
     return {
-        "arm": arm.name,
+        "arm": arm.arm,
         "launches": str(arm.images_per_s.n),
         "images/s": f"{arm.images_per_s.value:.4g}",
         f"over {base}": "1" if arm.verdict == "base" else ratio,
@@ -291,23 +260,25 @@ def _row(arm: ContestArm, base: str) -> dict[str, str]:
     }
 
 
-def _conclusion(contest: Contest) -> str:
+def _conclusion(contest: RankedContest, base: str) -> str:
     """Return the conclusion from the ranking."""
-    best = contest.winner
-    if best is None:
-        none = f"No arm is significantly faster than {contest.base}"
-        if unsure := [
-            arm.name for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval
-        ]:
-            return f"{none}; too few launches of {', '.join(unsure)}: REPEATS={MIN_VALUES} makes enough."
+    if contest.winner is None:
+        none = f"No arm is significantly faster than {base}"
+        undecided = [arm for arm in contest.arms if arm.verdict == "not decidable" and not arm.ratio.has_interval]
+        if unsure := ", ".join(arm.arm for arm in undecided):
+            return f"{none}; too few launches of {unsure}: REPEATS={MIN_VALUES} makes enough."
         return f"{none}: keep it. 'not decidable': no difference is significant."
+    best, *others = (arm for arm in contest.arms if arm.verdict == "better")
     settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
-    also_faster = [arm.name for arm in contest.arms if arm.verdict == "better" and arm is not best]
-    also = f" Faster too, and perhaps as fast: {', '.join(also_faster)}." if also_faster else ""
+    also = f" Faster too, and perhaps as fast: {', '.join(arm.arm for arm in others)}." if others else ""
     return (
-        f"{best.name} ({settings}) is {best.ratio.value:.3g} times as fast as {contest.base}, "
-        f"{best.ratio.low:.3g} to {best.ratio.high:.3g}.{also} WRITE=name writes it into conf/system/name.yaml."
+        f"{best.arm} ({settings}) is {_times_as_fast(best, base)}.{also} WRITE=name writes it into "
+        "conf/system/name.yaml."
     )
+
+
+def _times_as_fast(arm: RankedArm, base: str) -> str:
+    return f"{arm.ratio.value:.3g} times as fast as {base}, {arm.ratio.low:.3g} to {arm.ratio.high:.3g}"
 
 
 def _fewest(level: float) -> int:
@@ -315,28 +286,28 @@ def _fewest(level: float) -> int:
     return max(MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
 
 
-def system_file(contest: Contest, name: str, folder: Path) -> str:
+def system_file(contest: RankedContest, local: pd.DataFrame, records: Mapping[str, RunRecord], path: Path) -> str:
     """Return a file of conf/system with the node of the contest, and the winner's settings of exchange and threads.
 
-    folder: of the files of conf/system.
+    local, records: as of `contests`. path: where the file is to be.
     """
-    best = contest.winner
-    assert best is not None
-    exchange = {key.partition(".")[2]: value for key, value in best.exchange.items()}
+    best = next(arm for arm in contest.arms if arm.arm == contest.winner)
+    runs = local[local["arm"].eq(best.arm) & local["model"].eq(contest.model) & local["machine"].eq(contest.machine)]
+    run = records[runs[runs["ranks"].eq(contest.ranks)]["record"].iloc[0]]
+    exchange = {key.partition(".")[2]: value for key, value in _exchange(run).items()}
     # The file of the node: that of the contest, or the one on which a file like this is based.
-    system = str(contest.system["name"])
-    text = path.read_text() if (path := folder / f"{system}.yaml").exists() else ""
+    system = str(run.config["system"]["name"])
+    text = node.read_text() if (node := path.with_name(f"{system}.yaml")).exists() else ""
     base_file = re.search(r"^  - (\w+)@system$", text, re.MULTILINE)
-    than_base = f"{best.ratio.value:.3g} times as fast as {contest.base}, {best.ratio.low:.3g} to {best.ratio.high:.3g}"
     lines = [
         "# @package _global_",
         f"# {contest.machine}: the fastest settings for {contest.model} on {contest.ranks} ranks, as make tune found",
-        f"# ({best.name}: {than_base})",
+        f"# ({best.arm}: {_times_as_fast(best, _base(contest))})",
         "defaults:",
         f"  - {base_file[1] if base_file else system}@system",
         "  - _self_",
         "system:",
-        f"  name: {name}",
+        f"  name: {path.stem}",
         "distribution:",
         # JSON is YAML
         *(f"  {key}: {json.dumps(value)}" for key, value in exchange.items()),

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from analysis.compare import Comparison
-from analysis.compare.launches import Values, launch_mean
-from analysis.compare.sessions import Machine, Session, changed
+from analysis.compare.launches import launch_mean
+from analysis.compare.sessions import MachineHistory, MeasuredSession, PointHistory
 from analysis.compare.text import DISPLAY, subject
 from analysis.figures import plots
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _SPREAD, _GAP = 0.7, 0.25  # of the marks of one session: in all, and at most between two
 _VERDICTS = {"worse": plots.RED, "better": plots.BLUE, "alike": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
 
-RowAndValues = tuple[Comparison, Values]
 Marks = dict[str, str]  # name of a point -> its marker
 
 
-def draw(machine: Machine, within: float) -> Figure:
+def draw(machine: MachineHistory, within: float) -> Figure:
     """Return a figure of the throughput of each point over the sessions, a panel a model; of allreduce, its bandwidth.
 
     1 is the mean of the sessions with which the newest one is compared: those before it with the same provenance.
@@ -35,33 +29,34 @@ def draw(machine: Machine, within: float) -> Figure:
     The colour of the last mark is its verdict. Band: within the tolerance.
     Vertical lines: the provenance changed (commit, driver, image, versions, kernel).
     """
-    by_point = [*zip(machine.comparisons, machine.values.values(), strict=True)]
-    quantity = next(name for name in DISPLAY if any(row.quantity == name for row, _ in by_point))
-    rows = [(row, values) for row, values in by_point if row.quantity == quantity]
-    marks = {point: plots.nth_marker(nth) for nth, point in enumerate(dict.fromkeys(row.point for row, _ in rows))}
-    subjects = list(dict.fromkeys(subject(row.model, quantity) for row, _ in rows))
+    quantity = next(name for name in DISPLAY if any(row.quantity == name for row in machine.points))
+    rows = [row for row in machine.points if row.quantity == quantity]
+    marks = {point: plots.nth_marker(nth) for nth, point in enumerate(dict.fromkeys(row.point for row in rows))}
+    subjects = list(dict.fromkeys(subject(row.model, quantity) for row in rows))
     columns = min(2, len(subjects))
     figure, panels = plots.canvas(-(-len(subjects) // columns), columns, 26 + 22 * len(subjects), sharey=True)
     for nth, (axes, name) in enumerate(itertools.zip_longest(panels, subjects)):
         axes.set_visible(name is not None)
-        pairs = [(row, values) for row, values in rows if subject(row.model, quantity) == name]
-        _panel(axes, machine.sessions, pairs, within, marks)
+        points = [row for row in rows if subject(row.model, quantity) == name]
+        _panel(axes, machine.sessions, points, within, marks)
         axes.set_title(name, loc="left")
         axes.tick_params(labelbottom=nth + columns >= len(subjects))
     for axes in panels[::columns]:
         axes.set_ylabel(f"{DISPLAY[quantity][0]}, over before")
-    return plots.legend(figure, _note(machine.sessions, within), columns=2)
+    return plots.legend(figure, _note(machine, within), columns=2)
 
 
-def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues], within: float, marks: Marks) -> None:
+def _panel(
+    axes: Axes, history: Sequence[MeasuredSession], points: Sequence[PointHistory], within: float, marks: Marks
+) -> None:
     axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
     axes.axhline(1, color=plots.GREY, linestyle=":")
     position = {session.number: x for x, session in enumerate(history)}
     for number in _changed(history):
         axes.axvline(position[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
-    gap = min(_GAP, _SPREAD / max(1, len(pairs)))
-    for nth, (row, values) in enumerate(pairs):
-        _point(axes, row, values, position, (nth - (len(pairs) - 1) / 2) * gap, marks[row.point])
+    gap = min(_GAP, _SPREAD / max(1, len(points)))
+    for nth, row in enumerate(points):
+        _point(axes, row, position, (nth - (len(points) - 1) / 2) * gap, marks[row.point])
     step = -(-len(history) // _DAYS)
     days = [day if x % step == 0 else "" for x, day in enumerate(_days(history))]
     axes.set_xticks(range(len(history)), days, rotation=40, ha="right")
@@ -69,9 +64,9 @@ def _panel(axes: Axes, history: Sequence[Session], pairs: Sequence[RowAndValues]
     axes.grid(False, axis="x")
 
 
-def _point(axes: Axes, row: Comparison, values: Values, position: dict[int, int], offset: float, marker: str) -> None:
+def _point(axes: Axes, row: PointHistory, position: dict[int, int], offset: float, marker: str) -> None:
     """Draw one point: its launches, and their mean on each session."""
-    by_session = values.by_session
+    by_session = {values.session: values.launches for values in row.sessions}
     first = row.reference.value if row.reference.n else launch_mean(by_session[min(by_session)]).value
     x = np.array([position[number] for number in by_session]) + offset
     levels = [launch_mean(values) for values in by_session.values()]
@@ -90,26 +85,23 @@ def _point(axes: Axes, row: Comparison, values: Values, position: dict[int, int]
         axes.plot([], [], "s", color=_VERDICTS[row.verdict], linestyle="none", label=row.verdict)
 
 
-def _changed(history: Sequence[Session]) -> list[int]:
+def _changed(history: Sequence[MeasuredSession]) -> list[int]:
     """Return the numbers of the sessions before which the provenance of the launches changed."""
-    return [
-        now.number
-        for before, now in itertools.pairwise(history)
-        if changed(before, now) or before.provenance.commit != now.provenance.commit
-    ]
+    pairs = itertools.pairwise(history)
+    return [now.number for before, now in pairs if now.changed or before.provenance.commit != now.provenance.commit]
 
 
-def _days(history: Sequence[Session]) -> list[str]:
+def _days(history: Sequence[MeasuredSession]) -> list[str]:
     """Return the day of each session, with a number from the second one of a day on."""
-    days = [session.launches[0].started_at[2:10] for session in history]
+    days = [session.began[2:10] for session in history]
     nth = [days[: x + 1].count(day) for x, day in enumerate(days)]
     return [day if n == 1 else f"{day} ({n})" for day, n in zip(days, nth, strict=True)]
 
 
-def _note(history: Sequence[Session], within: float) -> str:
-    machine = f"local: {history[0].launches[0].machine}"
+def _note(history: MachineHistory, within: float) -> str:
+    machine = f"local: {history.machine}"
     bars = "bars: 95 % interval over the launches of one session; none of a single launch; dots: launches"
     band = f"band: within {100 * within:g} %, alike; the table has the other quantities"
-    if _changed(history):
+    if _changed(history.sessions):
         band += "; upright lines: commit, driver, image or versions changed"
     return plots.wrapped(machine, bars, band)

@@ -234,15 +234,6 @@ class StepPart:
 Steps = Sequence[dict[str, StepPart]]  # the parts of each timed step
 
 
-@dataclass(frozen=True)
-class RankSteps:
-    """For each timed step of a rank: how long it computed, and how long after the first rank it was ready. In s."""
-
-    times: RankTimes
-    computing_s: list[float]
-    behind_s: list[float]
-
-
 def union(times: Iterable[tuple[float, float]]) -> Times:
     """Return when any of these is under way."""
     merged: Times = []
@@ -303,20 +294,16 @@ def _ready_s(launch: TracedLaunch) -> list[list[float]]:
     return ready if sum(map(len, ready)) == sum(map(len, timed)) else []
 
 
-def steps_by_rank(launch: TracedLaunch) -> list[RankSteps]:
-    """Return the timed steps of each rank compared with the others; empty lists where a GPU computes."""
-    ready = _ready_s(launch)
-    if not ready:
-        return [RankSteps(times, [], []) for times in launch.ranks]
+def steps_by_rank(launch: TracedLaunch) -> Iterator[tuple[RankTimes, list[float], list[float]]]:
+    """Yield for each rank and timed step how long it computed, and how long after the first rank it was ready, in s.
+
+    The lists are empty where a GPU computes.
+    """
+    ready = _ready_s(launch) or [[] for _ in launch.ranks]
     first = [min(at) for at in zip(*ready, strict=True)]
-    return [
-        RankSteps(
-            times,
-            [at - step.begun_at for at, step in zip(at_s, timed_steps(times), strict=True)],
-            [at - since for at, since in zip(at_s, first, strict=True)],
-        )
-        for times, at_s in zip(launch.ranks, ready, strict=True)
-    ]
+    for times, at_s in zip(launch.ranks, ready, strict=True):
+        computing_s = [at - step.begun_at for at, step in zip(at_s, timed_steps(times), strict=False)]
+        yield times, computing_s, [at - since for at, since in zip(at_s, first, strict=True)]
 
 
 def step_parts(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> dict[str, StepPart]:

@@ -1,4 +1,4 @@
-"""A timeline as text, as a JSON document, and as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
+"""What a timeline shows, as a document and as text, and its trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
 The format of the trace: "Trace Event Format", Google, 2016. A process for each rank, and in it threads for its phases,
 its steps, the parts of a step, each tensor that Horovod exchanged (on rank 0, which alone writes them down), and each
@@ -18,11 +18,11 @@ from tabulate import tabulate
 
 from analysis import labels
 from analysis.documents import Document, NumberField, about, counted, filled
+from analysis.stats import Number
 from analysis.stats.repeats import median
 from analysis.timeline import (
     EXCHANGE,
     PARTS,
-    RankSteps,
     RankTimes,
     Span,
     Steps,
@@ -30,6 +30,7 @@ from analysis.timeline import (
     exchange_spans,
     has_part,
     steps_by_rank,
+    steps_of_rank_0,
     timed_steps,
     union,
 )
@@ -41,108 +42,6 @@ WIDTH = 110
 _OPERATION = ("copy", "wire", "unmarked")  # parts of one operation: they do not overlap each other
 _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}
 _SHOWN_RANKS = 16
-
-
-def report(launch: TracedLaunch, steps: Steps) -> str:
-    """Return the tables and sentences of one launch; steps: empty where their parts are not known."""
-    sections = [_title(launch)]
-    if steps:
-        sections += [_parts(steps), _ranks(launch)]
-    sections.append("\n".join(textwrap.fill(sentence, WIDTH) for sentence in sentences(launch, steps)))
-    return "\n\n".join(sections)
-
-
-def _title(launch: TracedLaunch) -> str:
-    config = launch.run.config
-    exchange = config["distribution"]
-    cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
-    hosts = counted(host_count(launch), "host")
-    size = f"{len(launch.ranks)} ranks on {hosts}, batch {recorded_config.step_batch(config)}"
-    design = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
-    steps = len(timed_steps(launch.ranks[0]))
-    return f"== {labels.name(config['model']['name'])}, {size}, {design}: {steps} timed steps"
-
-
-def host_count(launch: TracedLaunch) -> int:
-    """Return the number of hosts of a launch."""
-    return len({times.rank.host for times in launch.ranks})
-
-
-def _ms(values: Sequence[float]) -> str:
-    """Return the median of values in s, in ms, with its interval where there are enough for one."""
-    number = median([values])
-    if not number.has_interval:
-        return _plain(number.value)
-    return f"{_plain(number.value)} ({_plain(number.low)} to {_plain(number.high)})"
-
-
-def _plain(time_s: float) -> str:
-    return f"{1e3 * time_s:.0f}" if abs(time_s) >= 0.1 else f"{1e3 * time_s:.3g}"
-
-
-def _parts(steps: Steps) -> str:
-    rows = []
-    for name, label in PARTS.items():
-        exchanged = name in EXCHANGE and has_part(steps, name)
-        time = _ms([step[name].time_s for step in steps]) if exchanged or name not in EXCHANGE else "none here"
-        rows.append([label, time, _ms([step[name].overlapped_s for step in steps]) if exchanged else ""])
-    return tabulate(rows, headers=["[ms a step of rank 0]", "median", "while it computed"], disable_numparse=True)
-
-
-def _ranks(launch: TracedLaunch) -> str:
-    ranks = steps_by_rank(launch)
-    if len(ranks) > _SHOWN_RANKS:
-        ranks = sorted(ranks, key=lambda rank: -statistics.median(rank.behind_s))[:_SHOWN_RANKS]
-    rows = [[f"{r.times.rank.rank} on {r.times.rank.host}", _ms(r.computing_s), _ms(r.behind_s)] for r in ranks]
-    headers = ["rank", "computing [ms a step]", "ready after the first rank [ms]"]
-    return tabulate(rows, headers=headers, disable_numparse=True)
-
-
-def sentences(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
-    """Yield what follows from the tables, and how to read the times."""
-    if not steps:
-        yield "A GPU computes, so the time at which gradients are ready is not known, nor what overlapped."
-    elif not any(has_part(steps, name) for name in EXCHANGE):
-        yield "Horovod exchanged nothing in these steps."
-    else:
-        yield from _exchange(launch, steps)
-    yield _clocks(launch.ranks)
-    yield (
-        "Horovod is slower with its timeline: these times say what happens within a step, not how fast steps are. No "
-        "other figure or table has them."
-    )
-
-
-def _exchange(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
-    operation_s = [sum(step[name].time_s for name in _OPERATION) for step in steps]
-    overlapped_s = [sum(step[name].overlapped_s for name in _OPERATION) for step in steps]
-    whole_s = statistics.median(operation_s)
-    share = statistics.median(overlapped_s) / whole_s if whole_s else 0.0
-    yield (
-        f"Of {_ms(operation_s)} ms of copies and wire a step, rank 0 computed during {_ms(overlapped_s)} ms: "
-        f"{100 * share:.0f} %."
-    )
-    exchange = launch.run.config["distribution"]
-    if not has_part(steps, "queue") and exchange["controller"] in _LIBRARY:
-        yield f"{_LIBRARY[exchange['controller']]} has no queue: Horovod's own thread does the exchange."
-    if not has_part(steps, "copy") and exchange["gradients"] == "flat":
-        yield (
-            "One flat tensor needs no fusion buffer, so no copy is marked: the copy of the tensor, and its division by "
-            "the number of ranks, are in what is not marked."
-        )
-
-
-def _clocks(ranks: Sequence[RankTimes]) -> str:
-    unknown = [str(times.rank.rank) for times in ranks if times.clock_error_s is None]
-    if unknown:
-        return (
-            f"How far the clocks of ranks {', '.join(unknown)} are from rank 0's could not be measured: their own "
-            "clocks are used."
-        )
-    error_s = max(times.clock_error_s or 0.0 for times in ranks)
-    if error_s == 0:
-        return "All ranks are on one host, and have one clock."
-    return f"The clocks of the hosts are known to ± {1e3 * error_s:.2g} ms, by the quickest of 100 questions to rank 0."
 
 
 class RankTimeline(Document):
@@ -175,16 +74,16 @@ class LaunchTimeline(Document):
     trace: Annotated[str, about("the file for Perfetto that was written")]
 
 
-def as_json(launch: TracedLaunch, steps: Steps, trace: Path) -> LaunchTimeline:
-    """Return one launch; steps: the parts of each timed step, empty where they are not known."""
-    run, exchange = launch.run, launch.run.config["distribution"]
+def answer(launch: TracedLaunch, trace: Path) -> LaunchTimeline:
+    """Return what one launch shows; trace: the file that was written."""
+    run, exchange, steps = launch.run, launch.run.config["distribution"], steps_of_rank_0(launch)
     parts = [name for name in PARTS if steps and (name not in EXCHANGE or has_part(steps, name))]
     return filled(
         LaunchTimeline,
         run,
         model=run.config["model"]["name"],
         launched=run.started_at,
-        hosts=host_count(launch),
+        hosts=len({times.rank.host for times in launch.ranks}),
         batch_per_rank=recorded_config.step_batch(run.config),
         gradients=exchange["gradients"],
         controller=exchange["controller"],
@@ -192,24 +91,117 @@ def as_json(launch: TracedLaunch, steps: Steps, trace: Path) -> LaunchTimeline:
         timed_steps=len(timed_steps(launch.ranks[0])),
         parts_s={name: _median([step[name].time_s for step in steps]) for name in parts},
         overlapped_s={name: _median([step[name].overlapped_s for step in steps]) for name in parts if name in EXCHANGE},
-        ranks=[_rank(rank) for rank in steps_by_rank(launch)],
+        ranks=[_rank(*rank) for rank in steps_by_rank(launch)],
         sentences=[*sentences(launch, steps)],
         trace=str(trace),
     )
 
 
-def _rank(rank: RankSteps) -> RankTimeline:
+def _rank(times: RankTimes, computing_s: list[float], behind_s: list[float]) -> RankTimeline:
     return RankTimeline(
-        rank=rank.times.rank.rank,
-        host=rank.times.rank.host,
-        computing_s=_median(rank.computing_s) if rank.computing_s else None,
-        ready_after_first_s=_median(rank.behind_s) if rank.behind_s else None,
-        clock_error_s=rank.times.clock_error_s,
+        rank=times.rank.rank,
+        host=times.rank.host,
+        computing_s=_median(computing_s) if computing_s else None,
+        ready_after_first_s=_median(behind_s) if behind_s else None,
+        clock_error_s=times.clock_error_s,
     )
 
 
-def _median(values: list[float]) -> NumberField:
+def _median(values: list[float]) -> Number:
     return replace(median([values]), variation="between steps")
+
+
+def report(timeline: LaunchTimeline) -> str:
+    """Return the tables and sentences of one launch; without tables where the parts of steps are not known."""
+    sections = [_title(timeline)]
+    if timeline.parts_s:
+        sections += [_parts(timeline), _ranks(timeline.ranks)]
+    sections.append("\n".join(textwrap.fill(sentence, WIDTH) for sentence in timeline.sentences))
+    return "\n\n".join(sections)
+
+
+def _title(timeline: LaunchTimeline) -> str:
+    cycle = "" if timeline.cycle_time_ms is None else f", cycle {timeline.cycle_time_ms:g} ms"
+    size = f"{len(timeline.ranks)} ranks on {counted(timeline.hosts, 'host')}, batch {timeline.batch_per_rank}"
+    design = f"{timeline.gradients} gradients, {timeline.controller}{cycle}"
+    return f"== {labels.name(timeline.model)}, {size}, {design}: {timeline.timed_steps} timed steps"
+
+
+def _ms(number: Number) -> str:
+    """Return a median in s, in ms, with its interval where there are enough values for one."""
+    if not number.has_interval:
+        return _plain(number.value)
+    return f"{_plain(number.value)} ({_plain(number.low)} to {_plain(number.high)})"
+
+
+def _plain(time_s: float) -> str:
+    return f"{1e3 * time_s:.0f}" if abs(time_s) >= 0.1 else f"{1e3 * time_s:.3g}"
+
+
+def _parts(timeline: LaunchTimeline) -> str:
+    parts, overlapped = timeline.parts_s, timeline.overlapped_s
+    rows = [
+        [label, _ms(parts[name]) if name in parts else "none here", _ms(overlapped[name]) if name in overlapped else ""]
+        for name, label in PARTS.items()
+    ]
+    return tabulate(rows, headers=["[ms a step of rank 0]", "median", "while it computed"], disable_numparse=True)
+
+
+def _ranks(ranks: Sequence[RankTimeline]) -> str:
+    rows = [(r, r.computing_s, r.ready_after_first_s) for r in ranks if r.computing_s and r.ready_after_first_s]
+    if len(rows) > _SHOWN_RANKS:
+        rows = sorted(rows, key=lambda row: -row[2].value)[:_SHOWN_RANKS]
+    cells = [[f"{rank.rank} on {rank.host}", _ms(computing_s), _ms(behind_s)] for rank, computing_s, behind_s in rows]
+    headers = ["rank", "computing [ms a step]", "ready after the first rank [ms]"]
+    return tabulate(cells, headers=headers, disable_numparse=True)
+
+
+def sentences(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
+    """Yield what follows from the tables, and how to read the times."""
+    if not steps:
+        yield "A GPU computes, so the time at which gradients are ready is not known, nor what overlapped."
+    elif not any(has_part(steps, name) for name in EXCHANGE):
+        yield "Horovod exchanged nothing in these steps."
+    else:
+        yield from _exchange(launch, steps)
+    yield _clocks(launch.ranks)
+    yield (
+        "Horovod is slower with its timeline: these times say what happens within a step, not how fast steps are. No "
+        "other figure or table has them."
+    )
+
+
+def _exchange(launch: TracedLaunch, steps: Steps) -> Iterator[str]:
+    operation_s = [sum(step[name].time_s for name in _OPERATION) for step in steps]
+    overlapped_s = [sum(step[name].overlapped_s for name in _OPERATION) for step in steps]
+    whole_s = statistics.median(operation_s)
+    share = statistics.median(overlapped_s) / whole_s if whole_s else 0.0
+    yield (
+        f"Of {_ms(_median(operation_s))} ms of copies and wire a step, rank 0 computed during "
+        f"{_ms(_median(overlapped_s))} ms: "
+        f"{100 * share:.0f} %."
+    )
+    exchange = launch.run.config["distribution"]
+    if not has_part(steps, "queue") and exchange["controller"] in _LIBRARY:
+        yield f"{_LIBRARY[exchange['controller']]} has no queue: Horovod's own thread does the exchange."
+    if not has_part(steps, "copy") and exchange["gradients"] == "flat":
+        yield (
+            "One flat tensor needs no fusion buffer, so no copy is marked: the copy of the tensor, and its division by "
+            "the number of ranks, are in what is not marked."
+        )
+
+
+def _clocks(ranks: Sequence[RankTimes]) -> str:
+    unknown = [str(times.rank.rank) for times in ranks if times.clock_error_s is None]
+    if unknown:
+        return (
+            f"How far the clocks of ranks {', '.join(unknown)} are from rank 0's could not be measured: their own "
+            "clocks are used."
+        )
+    error_s = max(times.clock_error_s or 0.0 for times in ranks)
+    if error_s == 0:
+        return "All ranks are on one host, and have one clock."
+    return f"The clocks of the hosts are known to ± {1e3 * error_s:.2g} ms, by the quickest of 100 questions to rank 0."
 
 
 # Numbers of threads, which no rank has: Perfetto takes a thread with the number of its process for its main one, and

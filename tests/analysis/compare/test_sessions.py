@@ -25,8 +25,8 @@ def values_in(folder):
 
 
 def verdicts_in(folder, **assigned):
-    (machine,) = sessions.compare_sessions({"machine": sessions_in(folder, **assigned)}, 0.05)
-    return {(row.point, row.quantity): row for row in machine.comparisons}
+    (machine,) = sessions.compare_sessions({"machine": sessions_in(folder, **assigned)}, 0.05).machines
+    return {(row.point, row.quantity): row for row in machine.points}
 
 
 def save_launch(folder, started_at, commit="a" * 40, versions=None, **run):

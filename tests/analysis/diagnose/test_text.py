@@ -1,14 +1,13 @@
 import pytest
 
 from analysis.diagnose import text
-from analysis.diagnose.split import largest_loss, slowest_rank, splits
-from tests.helpers.diagnosis_curves import TWO_NODES, curve, paired_windows
+from analysis.diagnose.split import splits
+from tests.helpers.diagnosis_curves import curve, paired_windows
 
 
 def report(rounds):
     measured = curve(rounds)
-    points = splits(measured)
-    return text.report(measured, points, largest_loss(points[-1]), slowest_rank(measured, TWO_NODES))
+    return text.report(text.answer(measured, splits(measured)))
 
 
 def sentences(rounds):

@@ -21,8 +21,8 @@ def rows(results):
     return summary.rows(results.table()).to_dict("records")
 
 
-def as_json(table):
-    return json.loads(documents.text(summary.as_json(table)))
+def answer(table):
+    return json.loads(documents.text(summary.answer(table)))
 
 
 def number(value, low=None, high=None, n=1, **more):
@@ -44,7 +44,7 @@ def test_a_table_worked_by_hand(results):
     # wall: 0.4 + 6 + 6 steps x 0.5 = 9.4 s for 56 images; 10.15 s for 112
     by_wall_time = (112 / 10.15) / (56 / 9.4)
     assert two[BY_WALL_TIME] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
-    point, _ = as_json(results.table())
+    point, _ = answer(results.table())
     assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
     assert point["images_per_s"] == number(16)
 
@@ -111,7 +111,7 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     by_wall_time = (112 / (6.4 + 6 * step_s)) / (56 / 9.4)
     assert two[BY_WALL_TIME] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
 
-    one, two, control = as_json(results.table())
+    one, two, control = answer(results.table())
     assert [two[name] for name in ("model", "series", "nodes", "ranks", "batch_per_rank")] == ["resnet50", "", 2, 2, 8]
     assert (two["design"], two["rounds"], two["launches"], two["arm"]) == ("rounds", 12, 2, "")
     another = two["speedup_throughput"]["another"]
@@ -172,6 +172,6 @@ def test_in_strong_scaling_a_node_alone_with_the_batch_of_many_is_listed(results
 def test_points_of_allreduces_as_json(results):
     run = make_record("allreduce_bench", nodes=2, **{"distribution.cycle_time_ms": 20})
     save(as_sweep(run, {1024: [[0.02], [0.02]]}), results.folder)
-    (point,) = as_json(results.table())
+    (point,) = answer(results.table())
     assert (point["message_bytes"], point["allreduce_s"]["value"]) == (1024, 0.02)
     assert point["bus_bandwidth_bytes_per_s"]["value"] == pytest.approx(1024 / 0.02)  # 2 (n - 1) / n is 1 for two ranks

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 def drawn(results):
     """The figure of the history of the records of one machine."""
     study = Study(*record_files(results.folder), every_generation=True)
-    [machine] = sessions.compare_sessions(sessions.sessions(study.local, study.records), 0.05)
+    [machine] = sessions.compare_sessions(sessions.sessions(study.local, study.records), 0.05).machines
     return draw(machine, 0.05)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.timeline import steps_of_rank_0, text
+from analysis.timeline import text
 from tests.helpers.chrome_trace import check
 from tests.helpers.timelines import STEPS, begin_s, launch_with_timeline, load
 
@@ -14,12 +14,12 @@ def launch(tmp_path):
     return load(launch_with_timeline(tmp_path))
 
 
+def answer(launch):
+    return text.answer(launch, Path("trace.json"))
+
+
 def report(launch) -> str:
-    return text.report(launch, steps_of_rank_0(launch))
-
-
-def as_json(launch):
-    return text.as_json(launch, steps_of_rank_0(launch), Path("trace.json"))
+    return text.report(answer(launch))
 
 
 def cells(table: str, first: str) -> list[str]:
@@ -55,7 +55,7 @@ def test_with_other_gradients_nothing_is_reported_of_a_flat_tensor(launch):
 
 
 def test_the_parts_that_there_are_have_their_medians_in_seconds(launch):
-    timeline = as_json(launch)
+    timeline = answer(launch)
     assert (timeline.model, timeline.hosts, timeline.timed_steps) == ("resnet50", 2, STEPS)
     times = {name: number.value for name, number in timeline.parts_s.items()}
     expected = {"computing": 0.5, "cycle": 0.01, "negotiation": 0.11, "late": 0.09, "wire": 0.23, "unmarked": 0.05}
@@ -66,7 +66,7 @@ def test_the_parts_that_there_are_have_their_medians_in_seconds(launch):
 
 
 def test_each_rank_says_how_long_after_the_first_one_it_was_ready(launch):
-    first, second = as_json(launch).ranks
+    first, second = answer(launch).ranks
     assert (first.computing_s.value, first.ready_after_first_s.value) == pytest.approx((0.5, 0.0))
     assert (second.computing_s.value, second.ready_after_first_s.value) == pytest.approx((0.6, 0.1))
     assert (first.clock_error_s, second.clock_error_s) == (0.0, 0.0002)
@@ -75,7 +75,7 @@ def test_each_rank_says_how_long_after_the_first_one_it_was_ready(launch):
 def test_where_a_gpu_computes_nothing_is_made_up(launch):
     for step in launch.ranks[1].steps:
         step.computed_at = None
-    timeline = as_json(launch)
+    timeline = answer(launch)
     assert timeline.parts_s == timeline.overlapped_s == {}
     assert [rank.computing_s for rank in timeline.ranks] == [None, None]
 
