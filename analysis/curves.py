@@ -14,8 +14,7 @@ import pandas as pd
 
 from analysis import metrics, speedups
 from analysis.documents import counted
-from analysis.stats import Number, unknown
-from analysis.stats.repeats import Spread, around
+from analysis.stats import Number
 from analysis.stats.student import Noise, pooled, square_about_line
 from analysis.table.identity import SCALING
 
@@ -85,26 +84,9 @@ def measured_in_rounds(row: Row) -> bool:
 
 
 def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Number]]:
-    """Return `uncertain` over the ranks of these points of one curve in rounds of `table`."""
+    """Return `speedups.numbers` over the ranks of these points of one curve in rounds of `table`."""
     runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
-    return uncertain(runs[runs["ranks"].isin(points["ranks"])], "ranks")
-
-
-def uncertain(runs: pd.DataFrame, over: str, spread: Spread | None = None) -> dict[float, dict[str, Number]]:
-    """Return rate, speedup and efficiency at each size of a curve, with the intervals of rounds or repeats.
-
-    Arguments: `speedups.curve`. Without a pair of both sizes a number has no interval.
-    """
-    values, numbers_by_size = speedups.paired(runs, over), {}
-    for row in speedups.curve(runs, over, spread=spread).to_dict("records"):
-        rows = values[values["size"].eq(row["size"])]
-        numbers = {}
-        for name in ("rate", "speedup", "efficiency"):
-            launches = speedups.by_launch(rows, name)
-            pooled = None if name == "rate" else spread
-            numbers[name] = around(float(row[name]), launches, pooled) if launches else unknown(float(row[name]))
-        numbers_by_size[float(row["size"])] = numbers
-    return numbers_by_size
+    return speedups.numbers(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:

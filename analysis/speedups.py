@@ -145,7 +145,7 @@ def curve(
     Columns: size, n (rounds, or repeats), launches, variation (that the interval of the speedup allows for),
     another_low, another_high (the range in which the speedup of another launch is expected, NaN if it is not known),
     and rate, speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values);
-    number is the speedup as a number. A rate is the harmonic mean, a speedup the median of the ratios within the pairs;
+    numbers has the three by name. A rate is the harmonic mean, a speedup the median of the ratios within the pairs;
     without any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the smallest size are
     1 by definition; its scatter is in those of the others.
     """
@@ -161,9 +161,16 @@ def curve(
         rate = repeats.harmonic_mean(by_launch(pairs, "rate"))
         speedup = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
         efficiency = speedup.over(float(str(size)) / first) if first > 0 else unknown()
-        ends = [x for number in (rate, speedup, efficiency) for x in (number.value, number.low, number.high)]
-        rows.append([size, rate.n, launches[size], speedup.variation, *speedup.another, *ends, speedup])
+        numbers = {"rate": rate, "speedup": speedup, "efficiency": efficiency}
+        ends = [x for number in numbers.values() for x in (number.value, number.low, number.high)]
+        rows.append([size, rate.n, launches[size], speedup.variation, *speedup.another, *ends, numbers])
     return pd.DataFrame(rows, columns=_CURVE)
+
+
+def numbers(runs: pd.DataFrame, over: str, spread: Spread | None = None) -> dict[float, dict[str, Number]]:
+    """Return rate, speedup and efficiency at each size of a curve. Arguments: as of `curve`."""
+    points = curve(runs, over, spread=spread)
+    return {float(size): named for size, named in zip(points["size"], points["numbers"], strict=True)}
 
 
 def rate_of(runs: pd.DataFrame) -> Number:
@@ -213,7 +220,7 @@ def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool
 
 _CURVE = ["size", "n", "launches", "variation", "another_low", "another_high"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
-_CURVE += ["number"]
+_CURVE += ["numbers"]
 
 
 def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:

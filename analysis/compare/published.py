@@ -17,7 +17,6 @@ import pandas as pd
 from analysis import TableError, metrics, speedups
 from analysis.compare import EQUAL, Comparison, Comparisons, Judged, compared, corrected, over
 from analysis.compare.curves import SIZES, ComparedCurve, axes, cell_text, column, local_curve, published_curves
-from analysis.curves import uncertain
 from analysis.derived import stated_number
 from analysis.experiments import final_values, training_runs
 from analysis.stats import Number, between, combined, common_variation, exact, student, unknown
@@ -167,7 +166,7 @@ def compare_curves(published: ComparedCurve, local: ComparedCurve, tolerances: T
     """
     by = local.by.replace(" ", "_")
     sizes = sorted(set(published.sizes) & set(local.sizes))
-    numbers = uncertain(local.only(sizes).points(), "size", local.spread)
+    numbers = speedups.numbers(local.only(sizes).points(), "size", local.spread)
     if published.unit == local.unit == "images/s" and local.by == "throughput":
         for size in sizes:
             subject = Subject(published, local, "images_per_s", size)
@@ -344,7 +343,7 @@ def _stated_on_curve(curve: ComparedCurve, tolerances: Tolerances) -> Iterator[J
             if tolerance and tolerance.value is not None:
                 stated.append((subject, tolerance, tolerance.value, size, name))
     # Most curves have nothing to reach.
-    numbers = uncertain(curve.points(), "size", curve.spread) if stated else {}
+    numbers = speedups.numbers(curve.points(), "size", curve.spread) if stated else {}
     for subject, tolerance, value, size, name in stated:
         yield compare_number(subject, exact(value), numbers[size][name], tolerance)
 

@@ -35,7 +35,7 @@ _FINAL = {
 }
 _ENERGY = {PROCESSORS: "joules\nan image", GPUS: "joules of GPUs\nan image"}
 _OVER_BASE = "ratio_to_base"
-_IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
+_OF_RUN = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
 
 
@@ -142,9 +142,8 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
         for point in curve[curve.index == size].to_dict("records"):
-            speedup: Number = replace(point["number"], n=int(point["n"]))
-            yield f"speedup_{by.replace(' ', '_')}", speedup
-            yield f"efficiency_{by.replace(' ', '_')}", speedup.scaled(point["efficiency"] / point["speedup"])
+            for name in ("speedup", "efficiency"):
+                yield f"{name}_{by.replace(' ', '_')}", replace(point["numbers"][name], n=int(point["n"]))
 
 
 def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
@@ -162,23 +161,20 @@ def _final_numbers(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str,
             yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
 
 
-def as_json(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
-    """Return the points of one experiment for JSON."""
+def answer(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
+    """Return the points of one experiment."""
     if local["quantity"].eq("allreduce_s").any():
-        return allreduce.as_json(local)
-    return [_point_json(point) for point in points(local)]
-
-
-def _point_json(point: Point) -> SummaryPoint:
-    return SummaryPoint(
-        **{name: point.runs[name].iloc[0] for name in _IN_JSON},
-        series=point.series,
-        design="rounds" if point.rounds else "launches",
-        rounds=point.rounds,
-        launches=point.launches,
-        note=_remarks(point.runs),
-        **point.numbers,  # type: ignore[arg-type]
-    )
+        return allreduce.answer(local)
+    return [
+        SummaryPoint(
+            **{name: point.runs[name].iloc[0] for name in _OF_RUN},
+            **{name: getattr(point, name) for name in ("series", "rounds", "launches")},
+            design="rounds" if point.rounds else "launches",
+            note=_remarks(point.runs),
+            **point.numbers,  # type: ignore[arg-type]
+        )
+        for point in points(local)
+    ]
 
 
 def _ratio(number: Number | None) -> str:
