@@ -315,8 +315,3 @@ def grouped(runs: list[Launch], key: Callable[[Launch], Any]) -> dict[Any, list[
     for run in runs:
         groups[key(run)].append(run)
     return groups
-
-
-def plan_of(run: Launch) -> tuple[int | None, int] | None:
-    """Return the seed and the length of the plan of a launch, which identify the plan; None without one."""
-    return (run.order.seed, run.order.runs) if run.order else None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, finding, rule
-from analysis.audit.launches import Launch, grouped, plan_of
+from analysis.audit.launches import Launch, grouped
 from analysis.finding import Finding
 from train.record import kit
 from train.record.record import RunRecord
@@ -89,8 +89,8 @@ def one_plan(runs: list[Launch]) -> Iterator[Finding]:
 
     Launches with the same position in the order belong to several plans, and are left out.
     """
-    plans = grouped([run for run in runs if run.order], plan_of)
-    for launches in plans.values():
+    plans = grouped(runs, lambda run: run.order and (run.order.seed, run.order.runs))
+    for launches in (launches for plan, launches in plans.items() if plan):
         if len({run.order.position for run in launches if run.order}) < len(launches):
             continue
         settings: dict[str, dict[str, list[Launch]]] = {}

@@ -36,7 +36,6 @@ class _Measured(msgspec.Struct):
 
 
 def declare_appendix(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("--style", choices=page.STYLES, default="sc", help="of a conference (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="evaluation.json, whose minutes are kept from now on")
     parser.add_argument("--out", type=Path, help="default: ARTIFACT.md; of other styles figures/appendix-STYLE.md")
@@ -74,7 +73,6 @@ _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "FILE", 
 
 
 def declare_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="E1,E3",
                         help="also measure these experiments of the appendix")  # fmt: skip

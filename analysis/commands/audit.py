@@ -2,13 +2,12 @@
 
 import argparse
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import structs
-from tabulate import tabulate
 
 from analysis import TableError, audit, claims, documents, verify
 from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
@@ -34,24 +33,31 @@ class Audit(Document):
     read_as: Annotated[Sequence[str], about("how each column of FILE was read")]
 
 
+def _by_report(items: Sequence[Any], heading: str, text: Callable[[Any], Iterable[str]]) -> Iterator[str]:
+    """Yield the lines of findings or claims, below the title of their report."""
+    for report in dict.fromkeys(item.report for item in items):
+        yield from ("", f"== {TITLES.get(report, report)}{heading}")
+        for item in (item for item in items if item.report == report):
+            yield from ("", *text(item))
+
+
+def _finding(finding: Finding) -> list[str]:
+    off = "" if finding.off is None else f" ({finding.off:+.1%})"
+    texts = (finding.place, f"stated: {finding.stated}; follows: {finding.follows}{off}", finding.meaning)
+    return [f"{finding.severity.upper()} {finding.rule}", *(line for text in texts for line in _wrap(text))]
+
+
+def _claim(claim: JudgedClaim) -> list[str]:
+    lines = (line for text in (claim.text, claim.evidence, claim.remark) for line in _wrap(text))
+    return [f"{claim.verdict.upper()} {claim.id} ({claim.place})", *lines]
+
+
 def _text(audited: Audit) -> str:
     findings, judged = audited.findings, audited.claims
     lines = [*audited.read_as, *(f"note: {note}" for note in audited.notes)]
-    for report in dict.fromkeys(finding.report for finding in findings):
-        lines += ["", f"== {TITLES.get(report, report)}: findings"]
-        for finding in (finding for finding in findings if finding.report == report):
-            off = "" if finding.off is None else f" ({finding.off:+.1%})"
-            lines += ["", f"{finding.severity.upper()} {finding.rule}", *_wrap(finding.place)]
-            lines += _wrap(f"stated: {finding.stated}; follows: {finding.follows}{off}")
-            lines += _wrap(finding.meaning)
-    for report in dict.fromkeys(claim.report for claim in judged):
-        lines += ["", f"== {TITLES.get(report, report)}: claims"]
-        for claim in (claim for claim in judged if claim.report == report):
-            lines += ["", f"{claim.verdict.upper()} {claim.id} ({claim.place})"]
-            lines += _wrap(claim.text) + _wrap(claim.evidence) + _wrap(claim.remark)
+    lines += [*_by_report(findings, ": findings", _finding), *_by_report(judged, ": claims", _claim)]
     lines += ["", f"{len(findings)} findings: {tally([f.severity for f in findings], SEVERITIES)}"]
-    if judged:
-        lines.append(claims_summary(judged))
+    lines += [claims_summary(judged)] if judged else []
     return "\n".join(lines).lstrip("\n")
 
 
@@ -63,12 +69,10 @@ def _markdown(audited: Audit) -> str:
     rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
     judged = [structs.asdict(claim) for claim in audited.claims]
     notes = [{"note": note} for note in audited.notes]
-    parts = []
-    for title, table in (("Findings", rows), ("Claims", judged), ("Notes", notes)):
-        if not table and title != "Findings":
-            continue
-        cells = [{key: value.replace("|", "/") for key, value in row.items()} for row in table]
-        parts.append(f"## {title}\n\n{tabulate(cells, headers='keys', tablefmt='github')}")
+    parts = [f"## Findings\n\n{markdown_table(rows) if rows else 'None.'}"]
+    parts += [
+        f"## {title}\n\n{markdown_table(table)}" for title, table in (("Claims", judged), ("Notes", notes)) if table
+    ]
     return "\n\n".join(parts)
 
 
@@ -76,7 +80,6 @@ FORMATS = {"table": _text, "markdown": _markdown, "json": documents.text}
 
 
 def declare_audit(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
     )
@@ -139,23 +142,19 @@ def claims_summary(judged: Sequence[JudgedClaim]) -> str:
     return f"{len(judged)} claims: {tally([item.verdict for item in judged], VERDICTS)}"
 
 
+def _full_claim(claim: JudgedClaim) -> Iterator[str]:
+    yield f"{claim.verdict.upper()} {claim.id} ({claim.place})"
+    for name, value in (
+        ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
+        ("numbers", claim.evidence), ("these runs", claim.these_runs), ("remark", claim.remark),
+    ):  # fmt: skip
+        text = f"{name + ':':12}{value}" if value else ""
+        yield from textwrap.wrap(text, 110, initial_indent="    ", subsequent_indent=" " * 16)
+
+
 def claims_text(judged: Sequence[JudgedClaim]) -> str:
     """Return the claims for people, report by report."""
-    lines: list[str] = []
-    for report in dict.fromkeys(claim.report for claim in judged):
-        lines += ["", f"== {TITLES.get(report, report)}"]
-        for claim in (claim for claim in judged if claim.report == report):
-            lines += ["", f"{claim.verdict.upper()} {claim.id} ({claim.place})"]
-            for name, value in (
-                ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
-                ("numbers", claim.evidence), ("these runs", claim.these_runs), ("remark", claim.remark),
-            ):  # fmt: skip
-                lines += (
-                    textwrap.wrap(f"{name + ':':12}{value}", 110, initial_indent="    ", subsequent_indent=" " * 16)
-                    if value
-                    else []
-                )
-    return "\n".join([*lines, "", claims_summary(judged)]).lstrip("\n")
+    return "\n".join([*_by_report(judged, "", _full_claim), "", claims_summary(judged)]).lstrip("\n")
 
 
 def claims_markdown(judged: Sequence[JudgedClaim]) -> str:
@@ -171,16 +170,10 @@ def claims_markdown(judged: Sequence[JudgedClaim]) -> str:
     return f"{markdown_table(rows)}\n\n{claims_summary(judged)}."
 
 
-def claims_json(judged: Sequence[JudgedClaim]) -> str:
-    """Return the claims as JSON (docs/json.md)."""
-    return documents.text(judged)
-
-
-CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": claims_json}
+CLAIMS_FORMATS = {"table": claims_text, "markdown": claims_markdown, "json": documents.text}
 
 
 def declare_claims(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "--results")
     arguments.add(parser, "--format", choices=CLAIMS_FORMATS, default="table")
 

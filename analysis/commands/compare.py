@@ -13,7 +13,6 @@ from analysis.study import Study
 
 
 def declare_compare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument(
         "sets",
         nargs="*",

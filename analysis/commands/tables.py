@@ -16,7 +16,6 @@ _FOLLOWS = {True: "yes", False: "no"}
 
 
 def declare_tables(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     arguments.add(parser, "--out", default=Path("figures/tables"))
 
 
@@ -58,7 +57,6 @@ def _unconfirmed(row: dict) -> dict[str, str]:
 
 
 def declare_table(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="any table, a folder of them, or - for standard input")
     arguments.add(parser, "--columns")
     arguments.add(parser, "--out", default=Path("figures/tables/read.csv"))

@@ -108,10 +108,10 @@ def _image(svg: Path) -> str:
     return f"data:image/svg+xml,{quote(text, safe=_IN_URL)}"
 
 
-def sources(folder: Path = PUBLISHED) -> dict[str, str]:
+def sources() -> dict[str, str]:
     """Return the citation of each report in SOURCES.md, by its number."""
     citations: dict[str, str] = {}
-    for line in (folder / "SOURCES.md").read_text().splitlines():
+    for line in (PUBLISHED / "SOURCES.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 2 and (number := cells[0][1:4]) in schema.REPORTS:
             citations.setdefault(number, cells[1].replace("*", ""))

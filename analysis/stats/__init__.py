@@ -127,9 +127,9 @@ def rounded(value: float, half_unit: float) -> Number:
     return between(value, value - half_unit, value + half_unit)
 
 
-def exact(value: float, n: int = 1) -> Number:
+def exact(value: float) -> Number:
     """Return a number that is known for certain."""
-    return between(value, value, value, n)
+    return between(value, value, value)
 
 
 def from_ends(value: float, low: float, high: float, variation: Variation, n: int = 1, level: float = LEVEL) -> Number:

@@ -92,15 +92,15 @@ def judge_all(numbers: Sequence[Number], bounds: Bounds) -> list[Verdict]:
     return holm([leaning(number, bounds) for number in numbers])
 
 
-def leaning(number: Number, bounds: Bounds, with_margin: Bounds | None = None) -> Verdict:
+def leaning(number: Number, bounds: Bounds) -> Verdict:
     """Return the likelier of inside and outside, and how often it would come from chance.
 
     `p` is the smallest a at which the interval at 1 - a is outside, or that at 1 - 2a within: 0 if it is certain, 1 if
     nothing supports either. It is not compared with a level: `holm` does that.
     """
     outside = _smallest(lambda a: bounds.exclude(number.ends(1 - a)))
-    inside = _smallest(lambda a: (with_margin or bounds).include(number.ends(1 - 2 * a)))
-    if outside < 1 and (outside <= inside or (with_margin and outside <= ALPHA)):  # a margin overlaps the outside
+    inside = _smallest(lambda a: bounds.include(number.ends(1 - 2 * a)))
+    if outside < 1 and outside <= inside:
         return replace(_outside(number, bounds), p=outside)
     return Verdict("inside", p=inside) if inside < 1 else replace(_undecided(number), p=1.0)
 
