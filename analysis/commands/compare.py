@@ -20,10 +20,6 @@ def declare_compare(parser: argparse.ArgumentParser) -> None:
         help="two sets of local records, or two tables of any kind (docs/tables.md); without them, local and published",
     )
     arguments.add(parser, "--columns", "--results")
-    parser.add_argument(
-        "--tolerances", type=Path, default=published.TOLERANCES, metavar="FILE.toml",
-        help="value, lower, upper, unit of each quantity (default: %(default)s)",
-    )  # fmt: skip
     arguments.add(parser, "--format", choices=("table", "markdown", "json"), default="table")
 
 
@@ -35,11 +31,11 @@ def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
     return Path(named["A"]), Path(named["B"])
 
 
-def _with_published(results: Path, tolerances: Path) -> Comparisons:
+def _with_published(results: Path) -> Comparisons:
     if not results.is_dir():
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
     study = Study(results)
-    compared = published.compare(study.published, study.local, published.read_tolerances(tolerances))
+    compared = published.compare(study.published, study.local, published.read_tolerances())
     failed = [f"failed: {notice}" for notice in study.failed]
     return structs.replace(compared, left_out=[*map(str, study.left_out), *failed])
 
@@ -50,7 +46,7 @@ def run_compare(options: argparse.Namespace) -> int:
         compared = sets.compare(*two_sets(options.sets), options.columns)
         tables, notes = text.sets_tables(compared)
     else:
-        compared = _with_published(options.results, options.tolerances)
+        compared = _with_published(options.results)
         tables, notes = text.published_tables(compared)
         if not compared.comparisons:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes

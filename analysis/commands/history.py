@@ -83,7 +83,6 @@ def _draw(options: argparse.Namespace, history: History) -> None:
 def _add_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of the reference, as owens-2026-11")
     arguments.add(parser, "--results", "--since", "--within")
-    parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
 
 
 def declare_reference(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +93,7 @@ def declare_reference(parser: argparse.ArgumentParser) -> None:
 
 def run_reference(options: argparse.Namespace) -> int:
     """Write the reference and show it. Raises TableError where there is one, or nothing to put into it."""
-    file = reference.path(options.name, options.folder)
+    file = reference.path(options.name)
     if file.exists() and not options.force:
         raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
     machines = measured(options.results, options.experiment, options.since).values()
@@ -130,7 +129,7 @@ def declare_check_reference(parser: argparse.ArgumentParser) -> None:
 
 def run_check_reference(options: argparse.Namespace) -> int:
     """Print each point beside its reference; returns 1 if one is worse. Raises TableError without a reference."""
-    stored = reference.load(reference.path(options.name, options.folder))
+    stored = reference.load(reference.path(options.name))
     machines = measured(options.results, None, options.since).values()
     newest, values = _merged([_newest(own, stored, options.since) for own in machines])
     check = reference.check(stored, values, options.within or stored.within)

@@ -20,6 +20,7 @@ from analysis.study import Study
 from analysis.table import controls
 from train.record import intervals
 from train.record.files import write_once
+from train.record.kit import ROOT
 
 
 def declare_summary(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +119,7 @@ def _draw(options: argparse.Namespace, rows: pd.DataFrame, study: Study) -> None
     files.write_captions(figures, study, options.out)
 
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+SYSTEMS = ROOT / "conf/system"
 
 
 class Tuning(Document):
@@ -132,7 +133,6 @@ def declare_tune(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--models")
     parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="only check that --write could write NAME")
-    parser.add_argument("--conf", type=Path, default=CONF, metavar="DIR", help="folder of the configuration")
     arguments.add(parser, "--format", "--results")
 
 
@@ -142,7 +142,7 @@ def run_tune(options: argparse.Namespace) -> int:
     Raises TableError if the file cannot be written: at first if its name is wrong or it exists; after the ranking if
     the contests have no common winner.
     """
-    path = _settings_path(options.conf / "system", options.write) if options.write else None
+    path = _settings_path(options.write) if options.write else None
     if options.dry_run:
         return 0
     study = Study(options.results)
@@ -169,11 +169,11 @@ def run_tune(options: argparse.Namespace) -> int:
     return 0
 
 
-def _settings_path(folder: Path, name: str) -> Path:
+def _settings_path(name: str) -> Path:
     """Return the file that is to be written. Raises TableError where it cannot be."""
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
         raise TableError(f"--write {name}: a name of letters, digits and _ is needed (WRITE=)")
-    path = folder / f"{name}.yaml"
+    path = SYSTEMS / f"{name}.yaml"
     if path.exists():
         raise TableError(f"{path}: it exists, and is not replaced; give another name (WRITE=)")
     return path

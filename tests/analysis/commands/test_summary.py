@@ -3,6 +3,7 @@ import json
 import pytest
 
 from analysis import labels
+from analysis.commands import summary as summary_command
 from tests.helpers.run_records import QUOTA, disturb, make_record, make_rounds, save
 from tests.helpers.studies import curve_in_rounds
 from train.record.record import Failure
@@ -76,7 +77,14 @@ def test_the_brief_table_is_followed_by_the_largest_loss(results, summary):
 
 
 @pytest.fixture
-def tune(command, results, tmp_path):
+def systems(monkeypatch, tmp_path):
+    """Let settings be written into this folder."""
+    monkeypatch.setattr(summary_command, "SYSTEMS", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def tune(command, results, systems):
     """Return a function that runs `tune` over a contest in which one arm is faster."""
     for arm, factor, cycle in (("as-configured", 1.0, 20.0), ("cycle-5ms", 0.8, 5.0)):
         for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
@@ -86,20 +94,20 @@ def tune(command, results, tmp_path):
                 **{"distribution.cycle_time_ms": cycle},
             )  # fmt: skip
             save(run, results.folder)
-    arguments = ("tune", "--results", results.folder, "--conf", tmp_path)
+    arguments = ("tune", "--results", results.folder)
     return lambda *more, status=0: command(*arguments, *more, status=status)
 
 
 def test_the_winner_is_written_only_on_request_and_never_over_a_file(tune, tmp_path):
     assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast" in tune().out
-    assert not (tmp_path / "system").exists()
+    assert not [*tmp_path.glob("*.yaml")]
     assert "Use it with SYSTEM=mine" in tune("--write", "mine").out
-    assert "cycle_time_ms: 5.0" in (tmp_path / "system/mine.yaml").read_text()
+    assert "cycle_time_ms: 5.0" in (tmp_path / "mine.yaml").read_text()
     for dry_run in ([], ["--dry-run"]):
         assert "mine.yaml: it exists, and is not replaced" in tune("--write", "mine", *dry_run, status=2).err
 
 
-def test_without_a_winner_nothing_is_written_and_that_is_no_error(results, command, tmp_path):
+def test_without_a_winner_nothing_is_written_and_that_is_no_error(results, command, systems):
     for arm, role, cycle in (("as-configured", "base", 20.0), ("cycle-5ms", "point", 5.0)):
         for repeat, step_s in enumerate((0.5, 0.6, 0.55, 0.7, 0.5, 0.52)):
             run = make_record(
@@ -107,9 +115,9 @@ def test_without_a_winner_nothing_is_written_and_that_is_no_error(results, comma
                 arm_keys=["distribution.cycle_time_ms"], **{"distribution.cycle_time_ms": cycle},
             )  # fmt: skip
             save(run, results.folder)
-    output = command("tune", "--results", results.folder, "--conf", tmp_path, "--write", "mine", status=0).out
+    output = command("tune", "--results", results.folder, "--write", "mine", status=0).out
     assert "mine.yaml is not written: there are no faster settings" in output
-    assert not (tmp_path / "system").exists()
+    assert not [*systems.glob("*.yaml")]
 
 
 def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tune):
