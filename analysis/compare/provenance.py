@@ -51,15 +51,12 @@ def provenance(run: RunRecord) -> Provenances:
 
 def merged(provenances: Iterable[Provenances]) -> Provenances:
     """Return the values of several provenances."""
-    fields: dict[str, set[str]] = {name: set() for name in ("commit", "driver", "kernel", "image")}
-    versions: dict[str, set[str]] = defaultdict(set)
-    for one in provenances:
-        for name, values in fields.items():
-            values.update(getattr(one, name))
-        for name, package_versions in one.versions.items():
-            versions[name].update(package_versions)
-    lists = {name: sorted(values) for name, values in fields.items()}
-    return Provenances(**lists, versions={name: sorted(values) for name, values in sorted(versions.items())})
+    several = [*provenances]
+    lists = {name: sorted({value for one in several for value in getattr(one, name)})
+             for name in ("commit", "driver", "kernel", "image")}  # fmt: skip
+    packages = sorted({name for one in several for name in one.versions})
+    versions = {name: sorted({v for one in several for v in one.versions.get(name, ())}) for name in packages}
+    return Provenances(**lists, versions=versions)
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
