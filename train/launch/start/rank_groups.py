@@ -131,6 +131,7 @@ def main() -> int:
             group.child.terminate()
         for group in groups:
             group.child.wait()
+            group.forwarder.join(_FORWARD_WITHIN_S)  # Python aborts at its exit if a thread is writing then
 
 
 if __name__ == "__main__":
