@@ -1,5 +1,6 @@
 """The commands of README.md in their order, as printed, in one folder."""
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -22,6 +23,7 @@ MEASURING = {
 }
 # Their own tests run them: they need hosts, images, accounts or data, or take minutes; `bundle` draws all figures.
 ELSEWHERE = {"wandb-sync", "data-check", "image", "test-gpu", "test", "release", "evaluate", "figures", "report"}
+ELSEWHERE |= {"network-sweep"} if os.geteuid() else set()  # "as root"
 ABSENT = {"DEVICE=gpu", "CONTAINER=podman", "LAUNCHER=ssh", "LAUNCHER=slurm"}
 TABLE = """\
 model,ranks,batch_per_rank,steps_per_rank,images_per_s,wall_s

@@ -44,12 +44,14 @@ def with_parts(folder: Path) -> None:
 def with_ledger(folder: Path) -> None:
     """Make the ledger of a point agree with an edited record: its line, and all after it."""
     path = folder.parent / ledger.NAME
-    lines = [msgspec.json.decode(text, type=ledger.Line) for text in path.read_bytes().splitlines()]
-    path.unlink()
-    for line in lines:
+    texts, previous = [], ""
+    for text in path.read_bytes().splitlines():
+        line = msgspec.structs.replace(msgspec.json.decode(text, type=ledger.Line), previous=previous)
         if line.event == "end" and files.run_folder(folder.parent, line.repeat, line.generation) == folder:
             line = msgspec.structs.replace(line, record=files.digest(folder / RECORD_NAME))
-        ledger.append(folder.parent, line)
+        texts.append(msgspec.json.encode(line))
+        previous = manifest.digest(texts[-1])
+    path.write_bytes(b"".join(text + b"\n" for text in texts))
 
 
 def test_the_worst_launch_dropped(results):
