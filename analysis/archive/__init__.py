@@ -290,7 +290,9 @@ class Scrubber:
         Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that the
         record was scrubbed. It names no files of its launch, which have those names too.
         """
-        scrubbed = msgspec.convert(self._scrubbed(asdict(run) | {"sources": {}, "ledger_line": ""}), RunRecord)
+        scrubbed = msgspec.convert(
+            self._scrubbed(asdict(run) | {"sources": {}, "ledger_line": "", "typed_command": []}), RunRecord
+        )
         scrubbed.config_hash = recorded_config.values_hash(scrubbed.config)
         scrubbed.notes.append(SCRUBBED)
         return scrubbed

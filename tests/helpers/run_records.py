@@ -20,6 +20,8 @@ from train.record.record import (
     HostState,
     MatrixProduct,
     Operations,
+    PrintedRate,
+    ProgramFacts,
     Rank,
     Role,
     RunRecord,
@@ -268,6 +270,7 @@ def run_with_names(**fields: object) -> RunRecord:
     run.config["results"] = "/home/jdoe42/kit/results"
     run.config["tracking"] = {"name": "wandb", "project": "scaling", "entity": "the-lab", "sync": False}
     run.command = ["/home/jdoe42/kit/.venv/bin/python", "-m", "train", "results=/scratch/jdoe42", "hosts=owens-ib:1"]
+    run.typed_command = ["make", "weak-scaling", "HOSTS=owens-ib,owens-ib2", "ARGS=system.account=pas42"]
     run.notes = ["rank 1 on owens-ib2 was slow; see /home/jdoe42/kit/rank-1.log"]
     return run
 
@@ -348,3 +351,34 @@ def with_roofline(run: RunRecord, arms: Sequence[int | None] = (None,)) -> RunRe
         rank.matrix_products = [MatrixProduct(1000, [0.03, 0.02, 0.025], arm) for arm in arms]
         rank.transfers = [Transfer("tcp_ring", "127.0.0.1", 10**9, 1.0, arm) for arm in arms]
     return run
+
+
+def make_program(
+    nodes: int,
+    rate: float,
+    unit: str = "cells/s",
+    scaling: str = "weak",
+    repeat: int = 0,
+    typed_command: Sequence[str] = (),
+    **config: object,
+) -> RunRecord:
+    """Return a launch of a user's program without a batch, which printed this rate; the job took 10 s."""
+    keys = {"name": "my_solver", "command": "mpirun -np {ranks} ./my_solver", "scaling": scaling, "problem": None}
+    distribution = {"backend": recorded_config.PROGRAM, "allreduce": True, "controller": ""}
+    run = make_record(
+        "scaling", "my_solver", nodes, repeat=repeat, swept={"nodes": nodes},
+        **{"distribution": distribution, "program": keys, "threads_per_rank": 1} | config,
+    )  # fmt: skip
+    for name in ("model", "dataset", "precision", "optimizer", "batch_per_rank", "global_batch"):
+        del run.config[name]
+    phases = {"start": 1.0, "timed": 8.5, "exit": 0.5}
+    ranks = [replace(rank, phases_s=phases, warm_up_step_times_s=[], step_times_s=[]) for rank in run.ranks]
+    command = ["mpirun", "-np", str(nodes), "./my_solver"]
+    libraries = ["/usr/lib/openmpi/lib/libmpi.so.40.30.4", "/usr/lib/libgfortran.so.5.0.0"]
+    return replace(
+        run, ranks=ranks, job_s=10.0, point=f"nodes{nodes}", learning_rate=None, typed_command=[*typed_command],
+        config_hash=recorded_config.values_hash(run.config),
+        environment=replace(run.environment, versions={}, horovod_built_with=[]),
+        printed=PrintedRate(rate, f"rate: {rate}", "RATE", unit),
+        program=ProgramFacts(command, {"./my_solver": "1" * 64}, "my_solver 1.2", libraries, 0),
+    )  # fmt: skip

@@ -31,12 +31,11 @@ from train.launch.supervise.read_again import read_again
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.program import values
 from train.rank import process
-from train.record import affinity, files, ledger, printable
+from train.record import affinity, files, ledger, printable, protocol
 from train.record.record import RECORD_NAME
 from train.tracking.mirror import UploadError, Watchers, mirror_records, upload_runs
 
-# Environment variables of train/make.py: the command of the user, and the file for lines to end it with.
-COMMAND, LAST_LINES = "TYPED_COMMAND", "LAST_LINES"
+LAST_LINES = "LAST_LINES"  # variable of train/make.py: the file for lines that end the command of the user
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
 
@@ -183,7 +182,12 @@ def run_all(
             show_lines(WARNING, filter(None, [affinity.throttling_note(throttling)]), console)
             queue.add(run, record, problem)
             screen.end(run, record, problem)
-    command = shlex.split(os.environ.get(COMMAND, "")) or [sys.executable, "-m", "train.launch", *sys.argv[1:]]
+    command = shlex.split(os.environ.get(protocol.TYPED_COMMAND, "")) or [
+        sys.executable,
+        "-m",
+        "train.launch",
+        *sys.argv[1:],
+    ]
     if last := screen.less_precise(command):
         if path := os.environ.get(LAST_LINES):
             with open(path, "a", encoding="utf-8") as file:

@@ -98,6 +98,7 @@ def _run(
     for part in parts:
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
     counters, throttling, began = facts.Counters(), affinity.throttling(), time.perf_counter()
+    bytes_before = facts.file_bytes()
     child = Child(argv, cwd, log, program.until, program.until_s)
     try:
         status = child.wait()
@@ -106,12 +107,15 @@ def _run(
         return failed(why, phase="start")
     for part in parts:
         part.add(phases_s={"timed": time.perf_counter() - began})
+    digests, (read, written) = facts.digests(argv, cwd), facts.file_bytes()
     parts[0].add(
         program=ProgramFacts(
-            fill(program.command), facts.digests(argv, cwd), version, child.libraries, status, counters.use()
+            fill(program.command), digests, version, child.libraries, status, counters.use(),
+            {path: names for path in digests if (names := environment.compilers(Path(path)))},
+            read - bytes_before[0], written - bytes_before[1],
         ),
         notes=[note] if (note := affinity.throttling_note(throttling)) else [],
-    )
+    )  # fmt: skip
     if status:
         why = f"exit status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
         return failed(f"the command ended with {why}", phase="timed", exit_code=status)

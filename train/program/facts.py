@@ -16,6 +16,7 @@ from train.record import affinity, files
 from train.record.record import CoreUse
 
 _VERSION_S = 60.0
+_BLOCK = 512  # bytes of the blocks that the kernel counts
 # Libraries that decide how fast a parallel program is: of messages, GPUs, threads, languages, linear algebra.
 _LIBRARIES = re.compile(
     r"lib(?:mpi|mpich|mpi_cxx|pmix|ucp|ucx|fabric|ibverbs|psm2|hcoll|cuda|cudart|cudnn|cublas|cufft|nccl|rccl|amdhip64"
@@ -68,6 +69,12 @@ class Counters:
 def _children_s() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def file_bytes() -> tuple[int, int]:
+    """Return the bytes that ended children have read from file systems, and written to them, without cached ones."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_inblock * _BLOCK, usage.ru_oublock * _BLOCK
 
 
 def mapped_libraries(job_id: str) -> set[str]:

@@ -1,7 +1,9 @@
 """The environment of a run: machine, versions, variables. Read once per job, outside every timed phase."""
 
+import contextlib
 import ctypes
 import importlib.metadata
+import mmap
 import os
 import platform
 import re
@@ -19,6 +21,7 @@ from train.rank import process
 from train.record import affinity, kit, protocol
 from train.record.record import Environment, Host
 
+_LONGEST_NAME = 120  # of a compiler; what is longer is no name
 PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
 
 
@@ -61,6 +64,30 @@ def horovod_built_with() -> list[str]:
 
     built = {"mpi": hvd.mpi_built(), "gloo": hvd.gloo_built(), "nccl": bool(hvd.nccl_built()), "cuda": hvd.cuda_built()}
     return sorted(name for name, is_built in built.items() if is_built)
+
+
+# Each begins with plain text, by which a file of many MB is searched in milliseconds.
+_COMPILERS = [
+    re.compile(pattern + rb"[^\0]*") for pattern in (rb"GCC: \(", rb"clang version ", rb"Intel\(R\) oneAPI DPC")
+]
+
+
+def compilers(path: Path) -> str:
+    """Return the compilers that an executable or a library names; "" if it names none, or is neither."""
+    with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+        if file.read(4) == b"\x7fELF":
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            texts = [name for pattern in _COMPILERS for name in pattern.findall(content)]
+            names = {name.decode(errors="replace").strip() for name in texts}
+            return ", ".join(sorted(name for name in names if len(name) < _LONGEST_NAME))
+    return ""
+
+
+def horovod_compilers() -> str:
+    """Return the compilers of Horovod's library for TensorFlow."""
+    import horovod.tensorflow as hvd
+
+    return ", ".join(filter(None, map(compilers, Path(hvd.__file__).parent.glob("mpi_lib*.so"))))
 
 
 @dataclass(frozen=True)
@@ -122,4 +149,5 @@ def collect(hosts: list[Host], with_horovod: bool = True) -> Environment:
         git_commit=commit,
         git_dirty=dirty,
         variables=process.recorded_variables(),
+        compilers=horovod_compilers() if with_horovod else "",
     )

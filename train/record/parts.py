@@ -225,6 +225,7 @@ class Identity:
     order: records.PlanPosition | None = None
     rounds_end_s: float | None = None
     enough_rounds: int | None = None
+    typed_command: Sequence[str] = ()
 
 
 def identity(assignment: protocol.Assignment, config: dict[str, Any]) -> Identity:

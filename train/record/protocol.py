@@ -25,6 +25,7 @@ IMAGE, IMAGE_DIGEST = "KIT_IMAGE", "KIT_IMAGE_DIGEST"
 GIT_COMMIT, GIT_DIRTY = "KIT_GIT_COMMIT", "KIT_GIT_DIRTY"  # dirty: "0", "1", or "" if unknown
 # Set by the batch script: the launcher that sees it starts runs instead of submitting them.
 IN_ALLOCATION = "KIT_IN_ALLOCATION"
+TYPED_COMMAND = "TYPED_COMMAND"  # from train/make.py to the launcher: make, with the variables of the user
 
 
 @dataclass(frozen=True)

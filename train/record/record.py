@@ -300,6 +300,7 @@ class Environment:
     git_dirty: bool | None
     variables: dict[str, str]
     mpi_library: str | None = None  # the file that was loaded: a host's MPI may stand in for the image's own
+    compilers: str = ""  # of Horovod, as its library names them; "": not recorded
 
 
 @dataclass
@@ -350,6 +351,10 @@ class ProgramFacts:
     libraries: list[str]  # files of well-known libraries that its processes had loaded on this host
     exit_status: int
     cores: CoreUse | None = None  # all those that it was bound to; `own_s` is of its processes that have ended
+    compilers: dict[str, str] = field(default_factory=dict)  # each of these files that names its compilers -> these
+    # From and to file systems, by its processes on this host that have ended. None: not recorded.
+    read_bytes: int | None = None
+    written_bytes: int | None = None
 
 
 @dataclass
@@ -395,6 +400,7 @@ class RunRecord:
     program: ProgramFacts | None = None  # of a user's program
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     sources: dict[str, str] = field(default_factory=dict)  # run.json and the files of its ranks -> their SHA-256
+    typed_command: list[str] = field(default_factory=list)  # of make, with its variables; empty: it was not by make
     ledger_line: str = ""  # SHA-256 of the line of the ledger with which its launch began (train/record/ledger.py)
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     sha256: Digest = _NO_CHECKSUM  # of this file with this field's digits set to 0

@@ -105,6 +105,13 @@ def test_a_launch_in_rounds_records_when_they_had_to_end(runs):
     assert parts.identity(single, single.config).rounds_end_s is None
 
 
+def test_a_launch_records_the_command_that_the_user_typed(runs, monkeypatch):
+    monkeypatch.setenv(protocol.TYPED_COMMAND, "make scaling 'COMMAND=./solver {ranks}' NODES=2")
+    assignment = one_run.make_assignment(runs[0], Ranks(), 1)
+    typed = parts.identity(assignment, assignment.config).typed_command
+    assert typed == ["make", "scaling", "COMMAND=./solver {ranks}", "NODES=2"]
+
+
 def test_a_failed_run_is_recorded_with_its_checkpoints_and_alone_measured_again(runs, tmp_path, monkeypatch, capsys):
     failing = next(run for run in runs if run.point.config.nodes == 2)
     checkpoints = files.checkpoints(failing.home / "r0")

@@ -40,3 +40,11 @@ def test_a_host_s_mpi_that_is_not_loaded_is_refused(tmp_path):
     environment.check_mpi(None)
     with pytest.raises(ConfigError, match=rf"container.mpi_home={tmp_path}: the MPI library that was loaded is"):
         environment.check_mpi(str(tmp_path))
+
+
+def test_the_compilers_of_a_program_are_those_that_it_names(tmp_path):
+    program, script = tmp_path / "solver", tmp_path / "run.sh"
+    program.write_bytes(b"\x7fELF\x02\0GCC: (Debian 12.2.0-14) 12.2.0\0.text\0GCC: (Debian 12.2.0-14) 12.2.0\0")
+    script.write_text("GCC: (Debian 12.2.0-14) 12.2.0")
+    assert environment.compilers(program) == "GCC: (Debian 12.2.0-14) 12.2.0"
+    assert environment.compilers(script) == environment.compilers(tmp_path / "missing") == ""

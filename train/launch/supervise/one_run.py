@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from train.launch.job import Job, Outcome, Setting, make_job
 from train.launch.launchers.base import Launcher, Limiter
 from train.launch.plan import checks
 from train.launch.plan.queue import RoundsBudget
-from train.launch.plan.runs import Run
+from train.launch.plan.runs import Point, Run
 from train.launch.start import containers, init
 from train.launch.supervise import failure, presence
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
@@ -145,6 +146,12 @@ class JobRun:
                 print(f"{folded(silent)}: did not answer; processes of the job may be left there", file=log)
 
 
+def commands(point: Point) -> dict[str, list[str]]:
+    """Return the command of a point for its record, and that of the user."""
+    typed = shlex.split(os.environ.get(protocol.TYPED_COMMAND, ""))
+    return {"command": ["python", "-m", "train", *point.overrides], "typed_command": typed}
+
+
 def make_assignment(
     run: Run, launcher: Launcher, generation: int, plan: Sequence[str] = (), budget: RoundsBudget | None = None
 ) -> protocol.Assignment:
@@ -157,7 +164,7 @@ def make_assignment(
         "experiment": config.experiment,
         "point": point.name,
         "generation": generation,
-        "command": ["python", "-m", "train", *point.overrides],
+        **commands(point),
         "learning_rate": learning_rate(config),
         "swept": point.swept,
         "arm": point.arm,

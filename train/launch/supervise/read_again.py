@@ -8,7 +8,7 @@ from datetime import datetime
 from train.config.checks import ConfigError
 from train.config.identity import resolved, values
 from train.launch.plan.runs import Point, Run
-from train.launch.supervise.one_run import save
+from train.launch.supervise.one_run import commands, save
 from train.program import reading
 from train.record import files, ledger, parts, protocol
 from train.record.parts import JobEnd, PartWriter
@@ -47,8 +47,7 @@ def _read_again(run: Run) -> bool:
     for path in protocol.part_paths(made):
         PartWriter(path, failure=None, finished=True, **({} if protocol.rank_of(path) else {"printed": rate}))
     assignment = protocol.read_assignment(folder)
-    command = ["python", "-m", "train", *run.point.overrides]
-    identity = assignment.identity | {"generation": generation, "command": command}
+    identity = assignment.identity | {"generation": generation, **commands(run.point)}
     assignment = replace(assignment, config=values(run.point.config), identity=identity)
     protocol.write_assignment(made, assignment)
     end = JobEnd(
