@@ -26,6 +26,15 @@ def rate_unit(rows: pd.DataFrame) -> str:
     return str(units[0]) if len(units) == 1 else "work/s" if len(units) else "images/s"
 
 
+_PERIODS_S = {"s": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
+
+
+def work_and_period(unit: str) -> tuple[str, float]:
+    """Return what a rate counts, "" if it is not known, and its period [s; NaN: not known]: "ns/day" is ns, 86400."""
+    work, _, period = unit.rpartition("/")
+    return "" if work == "1" else work, _PERIODS_S.get(period, math.nan)
+
+
 def name(model: object) -> str:
     """Return a model's name as papers write it."""
     return _NAMES.get(str(model), str(model))

@@ -15,6 +15,7 @@ import pandas as pd
 from analysis import TableError
 from analysis.study import Study
 from analysis.table.runs import Notice
+from train.record import recorded_config
 from train.record.printable import escaped
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -86,13 +87,21 @@ def add(parser: argparse.ArgumentParser, *names: str, **changes: Any) -> None:
         parser.add_argument(name, **(_SHARED[name] | changes))
 
 
-def experiment_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
-    """Return the local rows of the experiment. Raises TableError without any, naming the experiments that have some."""
+def experiment_rows(options: argparse.Namespace, study: Study, steps: bool = False) -> pd.DataFrame:
+    """Return the local rows of the experiment. steps: those of its steps are needed.
+
+    Raises TableError without any, naming the experiments that have some, or if a user's program has no step times.
+    """
     name = options.experiment.replace("-", "_")
     rows = study.local[study.local["experiment"].eq(name)]
     if rows.empty:
         available = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {available})")
+    if steps and rows["backend"].eq(recorded_config.PROGRAM).all():
+        raise TableError(
+            f"{options.results}, {name}: the rate is the program's own number. Its records have no step times, so no "
+            "speedup by wall time, diagnosis or make explain (docs/program.md)"
+        )
     return rows
 
 

@@ -69,7 +69,7 @@ def _sections(rows: pd.DataFrame, by_curve: list[tuple[CurveTimes, list[Split]]]
 
 def _chosen_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
     """Return the rows of the experiment and of the requested models. Raises TableError without any."""
-    rows = arguments.experiment_rows(options, study)
+    rows = arguments.experiment_rows(options, study, steps=True)
     models = set(rows["model"])
     if missing := sorted(set(options.models or ()) - models):
         available = ", ".join(sorted(models))

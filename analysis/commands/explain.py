@@ -74,6 +74,6 @@ def _file_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], 
 def _experiment_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """Return the points of the records of an experiment, and what was left out. Raises TableError without a record."""
     study = Study(options.results)
-    rows = arguments.experiment_rows(options, study)
+    rows = arguments.experiment_rows(options, study, steps=True)
     points, notes = runs.points(rows[rows["kind"].eq("measured")], f"{options.results}, {options.experiment}")
     return points, notes + [f"left out: {notice}" for notice in study.notices], []

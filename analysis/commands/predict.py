@@ -49,7 +49,7 @@ def declare_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def run_predict(options: argparse.Namespace) -> int:
-    """Print the predictions, the accuracy of such predictions, and what to measure next; returns 1 without any."""
+    """Print the predictions, or why there is none, their accuracy, and what to measure next; returns the status."""
     if options.exchange and not options.file:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
@@ -74,10 +74,10 @@ def run_predict(options: argparse.Namespace) -> int:
         if options.file or options.experiment:
             accuracy += f" {calibration.unknown_network_sentence(published.checks)}"
         print(answers.report(predictions, accuracy))
-        _print_next_points(options, predictions, published)
+        _print_next_points(options, study, predictions, published)
     if options.draw:
         _draw(options, predictions, published)
-    return 0 if any(target.supported for prediction in predictions for target in prediction.targets) else 1
+    return 0
 
 
 def _curves_and_costs(options: argparse.Namespace, study: Study) -> tuple[list[Curve], FixedCosts]:
@@ -123,11 +123,24 @@ def _model_curves(curves: list[Curve], models: list[str] | None) -> list[Curve]:
     return [curve for curve in curves if not models or curve.model in models]
 
 
-def _print_next_points(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
+def _typed_command(study: Study, curve: Curve) -> list[str]:
+    """Return the command of make that measured a curve last, for its model alone; empty if records do not say it."""
+    rows = study.local[study.local["series"].eq(curve.series)].sort_values("started_at")
+    run = study.records[rows["record"].iloc[-1]]
+    if run.program:
+        return run.typed_command or ["make", "scaling", "COMMAND=..."]
+    kept = [word for word in run.typed_command if not word.startswith("MODELS=")]
+    return [*kept, f"MODELS={curve.model}"] if kept else []
+
+
+def _print_next_points(
+    options: argparse.Namespace, study: Study, predictions: list[Answer], published: PublishedCurves
+) -> None:
     """Print what to measure next for each curve of the user; nobody has the machines of the published ones."""
     if not options.file and not options.experiment:
         return
     for prediction in predictions:
+        typed = _typed_command(study, prediction.curve) if options.experiment else []
         sizes = answers.sizes(prediction.curve, options.to, prediction.global_batch)
         fixed_s = max(prediction.fixed_s.value, 0.0) if prediction.fixed_s else 0.0
         if points := next_points.next_points(prediction.curve, sizes, published.in_general, fixed_s):
@@ -136,9 +149,9 @@ def _print_next_points(options: argparse.Namespace, predictions: list[Answer], p
             # The kit has the models of the published curves.
             models = {"", *(curve.model for curve in published.curves)}
             measurable = not options.file or prediction.curve.model in models
-            command = next_points.command(prediction.curve, points, experiment) if measurable else ""
+            command = next_points.command(prediction.curve, points, experiment, typed) if measurable else ""
             print("", next_points.sentence(prediction.curve, points, command), sep="\n")
-        elif options.experiment and (advice := next_points.full(prediction.curve, options.experiment)):
+        elif options.experiment and (advice := next_points.full(prediction.curve, options.experiment, typed)):
             print("", advice, sep="\n")
 
 

@@ -33,9 +33,10 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figu
         _panel(axes, answer, learned(answer.curve))
     for axes in panels[len(drawn) :]:
         axes.set_visible(False)
-    works = {answer.curve.work for answer in drawn} - {""}
+    units = {answer.curve.unit for answer in drawn} - {"1/s"}
+    rate = units.pop() if len(units) == 1 else "rate"
     for axes in panels[::columns]:
-        axes.set_ylabel(f"{works.pop() if len(works) == 1 else 'rate'}/s of a rank")
+        axes.set_ylabel(f"{rate} of a rank")
     for axes in panels[max(len(drawn) - columns, 0) : len(drawn)]:
         axes.set_xlabel("ranks")
     return plots.legend(figure)

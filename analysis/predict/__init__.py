@@ -21,6 +21,9 @@ from analysis.thresholds import limit
 _ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
 
 
+SHARED_CORES = "ranks shared cores"  # on this machine; not with more hosts
+
+
 @dataclass(frozen=True)
 class Obstacle:
     """A reason why points support no prediction, however many there are; at these numbers of ranks, or at all."""
@@ -59,7 +62,8 @@ class Curve:
     # Whether the gradients may go through a server that saturates beyond the points: how they are exchanged is not
     # known. An allreduce, or a server on each node, grows with the ranks.
     may_saturate: bool = False
-    work: str = "images"  # the unit of work of its rates: "tokens", "epochs", ...; "" for rates without a unit
+    unit: str = "images/s"  # of its rates; "1/s": what they count is not known
+    finer_nodes: int = 0  # that the machine of the points can be divided into, for a curve with more sizes; 0: none
 
     @property
     def step_s(self) -> np.ndarray:

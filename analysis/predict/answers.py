@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from tabulate import tabulate
 
-from analysis import metrics
+from analysis import labels, metrics
 from analysis.documents import Document, NumberField, about
 from analysis.predict import LEVEL, Curve, Learned, Prediction, Sizes, predict, strong, weak, why_not
 from analysis.stats import Number, from_ends, unknown
@@ -19,7 +19,7 @@ from analysis.stats import Number, from_ends, unknown
 
 @dataclass(frozen=True)
 class Job:
-    """A training job: so many images in all, at a price for an hour of a node."""
+    """A job: so many images in all, or what the rates count, at a price for an hour of a node."""
 
     images: float
     price: float = math.nan
@@ -131,7 +131,7 @@ def _numbers(
         "efficiency": speedup.scaled(metrics.efficiency(1.0, ranks, float(curve.ranks[base]))),
     }
     if job:
-        numbers["wall_s"] = _wall_s(job.images, rate, fixed_s)
+        numbers["wall_s"] = _wall_s(job.images, rate.scaled(1 / labels.work_and_period(curve.unit)[1]), fixed_s)
         an_hour = job.price * _nodes(curve, ranks)
         if math.isfinite(an_hour):
             numbers["cost"] = numbers["wall_s"].scaled(an_hour / 3600)
@@ -186,8 +186,8 @@ def table(answers: Sequence[Answer]) -> str:
     rows = [_row(answer.curve, target) for answer in answers for target in answer.targets if target.supported]
     headers = [header for header in _HEADERS if any(row.get(header) for row in rows)]
     cells = [[row.get(header, "") for header in headers] for row in rows]
-    works = {answer.curve.work for answer in answers}
-    rate = f"{works.pop()}/s" if len(works) == 1 and works != {""} else "rate"
+    units = {answer.curve.unit for answer in answers}
+    rate = units.pop() if len(units) == 1 and units != {"1/s"} else "rate"
     headers = [rate if header == "images/s" else header for header in headers]
     return tabulate(cells, headers, disable_numparse=True)
 

@@ -4,6 +4,7 @@ Points are chosen by benefit and cost, as in Ernest's experiment design (Venkata
 """
 
 import math
+import shlex
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from analysis import metrics
 from analysis.documents import counted
-from analysis.predict import MIN_POINTS, Curve, Learned, Sizes, extrapolated, predict, why_not
+from analysis.predict import MIN_POINTS, SHARED_CORES, Curve, Learned, Sizes, extrapolated, predict, why_not
 from analysis.predict.answers import WIDTH, title
 
 MAX_POINTS = 2
@@ -140,9 +141,20 @@ def _next_point(curve: Curve, ranks: float, cost: float, before: _State, after: 
     return NextPoint(int(ranks), nodes, cost, reach[0] if all_before else math.nan, reach[1])
 
 
-def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
-    """Return the command that measures these points, up to the largest; measured points are not measured again."""
+def with_nodes(typed: Sequence[str], nodes: int, *more: str) -> str:
+    """Return the command of make that measured a curve, with so many nodes and more variables."""
+    kept = [word for word in typed if not word.startswith(("NODES=", "FORCE=", "ONLY="))]
+    return shlex.join([*kept, f"NODES={nodes}", *more])
+
+
+def command(curve: Curve, points: Sequence[NextPoint], experiment: str, typed: Sequence[str] = ()) -> str:
+    """Return the command that measures these points, up to the largest; measured points are not measured again.
+
+    It is that which measured the curve, if it is known (`typed`).
+    """
     largest = max(points, key=lambda point: point.ranks)
+    if typed:
+        return with_nodes(typed, largest.nodes)
     per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), largest.ranks)
     batch = float(curve.batch[curve.base])
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
@@ -155,19 +167,22 @@ def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
     return " ".join(filter(None, parts))
 
 
-def full(curve: Curve, experiment: str) -> str:
+def full(curve: Curve, experiment: str, typed: Sequence[str] = ()) -> str:
     """Return how to measure more sizes than the machine of a curve holds; "" if it holds more than the largest point.
 
-    With too few sizes for a prediction, smaller emulated nodes are advised, which make a separate curve.
+    With too few sizes for a prediction, smaller nodes are advised, if it can be divided further: a separate curve.
     """
-    if curve.obstacles or float(curve.nodes(np.array([2 * curve.largest]))[0]) <= curve.max_nodes:
+    others = [obstacle for obstacle in curve.obstacles if obstacle.reason != SHARED_CORES]
+    if others or float(curve.nodes(np.array([2 * curve.largest]))[0]) <= curve.max_nodes:
         return ""
     text = f"{title(curve)}: the machine has room for {counted(int(curve.max_nodes), 'node')} like these. "
     text += "More sizes need more hosts (docs/clusters.md)"
-    if len(np.unique(curve.ranks)) >= MIN_POINTS:
-        return textwrap.fill(f"{text}.", WIDTH)
-    command = f"make {experiment.replace('_', '-')} NODES={int(4 * curve.max_nodes)} MODELS={curve.model}"
-    return f"{textwrap.fill(f'{text}, or smaller nodes, emulated on this one:', WIDTH)}\n    {command}"
+    typed = [*typed] or ["make", experiment.replace("_", "-"), f"MODELS={curve.model}"]
+    if len(np.unique(curve.ranks)) < MIN_POINTS <= curve.finer_nodes:
+        here = textwrap.fill(f"{text}, or smaller nodes on this one:", WIDTH)
+        return f"{here}\n    {with_nodes(typed, curve.finer_nodes)}"
+    nodes = int(curve.nodes(np.array([curve.largest]))[0]) * (1 if curve.obstacles else 2)
+    return f"{textwrap.fill(f'{text}:', WIDTH)}\n    {with_nodes(typed, nodes, 'LAUNCHER=ssh', 'HOSTS=...')}"
 
 
 def sentence(curve: Curve, points: Sequence[NextPoint], command: str) -> str:

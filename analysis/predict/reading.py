@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from analysis import PUBLISHED, TableError, metrics, speedups
+from analysis import PUBLISHED, TableError, labels, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN
-from analysis.predict import Curve, Obstacle
+from analysis.predict import SHARED_CORES, Curve, Obstacle
 from analysis.table import controls
 from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
@@ -58,7 +58,9 @@ def _run_curves(table: UserTable) -> Iterator[Curve]:
         for batch, points in _by_batch(_run_points(rows)):
             if points["ranks"].nunique() > 1:
                 name = ", ".join(filter(None, (*setting, "" if math.isnan(batch) else f"batch {batch:g}")))
-                yield _curve(points, model=model, name=name, source=table.path, ranks_per_node=full_node, work=work)
+                yield _curve(
+                    points, model=model, name=name, source=table.path, ranks_per_node=full_node, unit=f"{work or 1}/s"
+                )
 
 
 def _run_points(runs: pd.DataFrame) -> pd.DataFrame:
@@ -203,10 +205,14 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
     """Return one series of local records, with the interval of each point, and what bounds its steps."""
     first = runs.to_dict("records")[0]
     points = speedups.curve(runs, "ranks").rename(columns={"size": "ranks", "rate": "images_per_s"})
-    batch = runs.groupby(runs["ranks"].astype(float))["batch_per_rank"].first().astype(float)
+    program = first["backend"] == recorded_config.PROGRAM
+    # All ranks of a program whose batch is not known share its work, if they have no batch of their own.
+    shares = runs["batch_per_rank"].astype(float).fillna(runs["global_batch"].astype(float) / runs["ranks"])
+    batch = shares.groupby(runs["ranks"].astype(float)).first()
     points["batch_per_rank"] = points["ranks"].map(batch)
     points["spread"] = (points["rate_high"] - points["rate_low"]) / _ERRORS_BETWEEN_ENDS / points["images_per_s"]
-    setting = (first["machine"], f"batch {batch.iloc[0]:g}" * (batch.nunique() == 1), first["swept"])
+    alike = batch.nunique() == 1 and not (program and batch.iloc[0] == 1)
+    setting = (first["machine"], f"batch {batch.iloc[0]:g}" * alike, first["swept"])
     return _curve(
         points,
         model=str(first["model"]),
@@ -222,7 +228,22 @@ def _series_curve(runs: pd.DataFrame, without_allreduce: pd.DataFrame, hardware:
         series=str(first["series"]),
         measure=str(first["measure"]),
         max_nodes=math.inf if pd.isna(first["max_nodes"]) else float(first["max_nodes"]),
+        finer_nodes=_finer_nodes(first),
+        unit=labels.rate_unit(runs),
     )
+
+
+def _finer_nodes(first: dict[Hashable, Any]) -> int:
+    """Return into how many nodes the machine of a point can be divided for a curve of more sizes; 0: it cannot.
+
+    Nodes of a user's program are not emulated: each has a core or more.
+    """
+    if pd.isna(first["max_nodes"]) or first["device"] == "gpu":
+        return 0
+    finer = 4 * first["max_nodes"]
+    if first["backend"] == recorded_config.PROGRAM:
+        finer = min(finer, first["max_nodes"] * first["ranks_per_node"] * first["threads_per_rank"])
+    return int(finer) if finer > first["max_nodes"] else 0
 
 
 def _bounds(rows: pd.DataFrame) -> dict[str, float]:
@@ -239,7 +260,7 @@ def _bounds(rows: pd.DataFrame) -> dict[str, float]:
 def _obstacles(runs: pd.DataFrame) -> tuple[Obstacle, ...]:
     """Return why points of local records are not valid as a scaling result, each reason with its numbers of ranks."""
     shared = runs["cores_shared"].fillna(False).astype(bool)
-    reasons = {"ranks shared cores": shared, "the control without allreduce is off": controls.invalid(runs) & ~shared}
+    reasons = {SHARED_CORES: shared, "the control without allreduce is off": controls.invalid(runs) & ~shared}
     obstacles = tuple(
         Obstacle(reason, tuple(int(n) for n in sorted(runs.loc[mask, "ranks"].unique())))
         for reason, mask in reasons.items()

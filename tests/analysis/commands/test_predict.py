@@ -1,6 +1,7 @@
 import pytest
 
 from analysis.predict import calibration
+from tests.helpers.run_records import make_program, save
 
 learns = pytest.mark.slow  # learning from the published curves takes seconds
 CURVE = "ranks,images_per_s,batch_per_rank\n1,100,32\n2,195,32\n4,380,32\n8,745,32\n"
@@ -38,7 +39,7 @@ def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, command, jso
     assert target["may_saturate"] is True
     assert target["images_per_s"]["low"] < 745
     assert "say so: EXCHANGE=allreduce" in one_line(command(*arguments).out)
-    server = command(*arguments, "--exchange", "server", status=1)
+    server = command(*arguments, "--exchange", "server")
     assert "updated by a parameter server" in one_line(server.out)
 
 
@@ -104,3 +105,39 @@ def test_curves_of_several_batches_have_a_command_each(csv, command):
     output = command("predict", "--file", path, "--to", "16", "--exchange", "allreduce").out
     commands = [line for line in output.splitlines() if line.startswith("    make ")]
     assert len(commands) == len(set(commands)) == 2
+
+
+def test_step_times_that_a_program_does_not_have_are_not_looked_for(results, command):
+    for nodes in (1, 2):
+        save(make_program(nodes, 100.0 * nodes), results.folder)
+    for arguments in (("diagnose", "scaling"), ("explain", "--experiment", "scaling")):
+        assert "Its records have no step times" in command(*arguments, "--results", results.folder, status=2).err
+
+
+@learns
+@pytest.mark.parametrize(
+    ("scaling", "rates", "on_8"), [("weak", (100.0, 190.0, 361.0), 685.9), ("strong", (100.0, 180.0, 300.0), 450.0)]
+)
+def test_a_program_is_predicted_in_its_unit_and_measured_by_its_own_command(
+    results, command, json_output, scaling, rates, on_8
+):
+    """Weak: each doubling keeps 0.95. Strong: a job takes 1/9 + 8/9 / n of its time on one node."""
+    typed = ["make", "scaling", "PROGRAM=my.yaml", "NODES=4"]
+    for nodes, rate in zip((1, 2, 4), rates, strict=True):
+        save(make_program(nodes, rate, scaling=scaling, typed_command=typed), results.folder)
+    arguments = ("predict", "--experiment", "scaling", "--results", results.folder, "--to", "8")
+    (target,) = json_output(*arguments)
+    assert target["images_per_s"]["value"] == pytest.approx(on_8, rel=0.001)
+    output = command(*arguments, "--images", "1000").out
+    assert "cells/s" in output
+    assert not {"images/s", "batch"} & {*output.partition("Checked")[0].split()}
+    assert "    make scaling PROGRAM=my.yaml NODES=8 LAUNCHER=ssh HOSTS=..." in output
+
+
+@learns
+def test_two_sizes_are_answered_with_the_next_command(results, command):
+    for nodes in (1, 2):
+        save(make_program(nodes, 100.0 * nodes, **{"system.cores_per_node": 2, "threads_per_rank": 2}), results.folder)
+    output = command("predict", "--experiment", "scaling", "--results", results.folder).out
+    assert "2 numbers of ranks measured, at least 3 are needed" in one_line(output)
+    assert "or smaller nodes on this one: make scaling COMMAND=... NODES=4" in one_line(output)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.predict import Obstacle, next_points, weak
+from analysis.predict import SHARED_CORES, Obstacle, next_points, weak
 from analysis.predict.next_points import NextPoint
 from tests.helpers.scaling_curves import LEARNED, curve
 
@@ -61,18 +61,29 @@ def test_points_that_the_machine_has_no_room_for_are_not_proposed():
     measured = curve(logarithmic, (1, 2), max_nodes=4.0)
     assert [point.ranks for point in proposed(measured, 16)] == [4]
     assert next_points.full(measured, "weak_scaling") == ""  # there is room for 4
-    filled = replace(measured, max_nodes=2.0)
+    filled = replace(measured, max_nodes=2.0, finer_nodes=8)
     assert proposed(filled, 16) == []
-    assert next_points.full(filled, "weak_scaling").endswith("\n    make weak-scaling NODES=8 MODELS=resnet50")
-    enough = curve(logarithmic, (1, 2, 4), max_nodes=4.0)
-    assert next_points.full(enough, "weak_scaling").replace("\n", " ").endswith("need more hosts (docs/clusters.md).")
-    disturbed = replace(filled, obstacles=(Obstacle("ranks shared cores"),))
+    assert next_points.full(filled, "weak_scaling").endswith("this one:\n    make weak-scaling MODELS=resnet50 NODES=8")
+    enough = curve(logarithmic, (1, 2, 4), max_nodes=4.0, finer_nodes=16)
+    elsewhere = (
+        "need more hosts\n(docs/clusters.md):\n    make weak-scaling MODELS=resnet50 NODES=8 LAUNCHER=ssh HOSTS=..."
+    )
+    assert next_points.full(enough, "weak_scaling").endswith(elsewhere)
+    crowded = replace(enough, obstacles=(Obstacle(SHARED_CORES, (4,)),), max_nodes=2.0)
+    assert next_points.full(crowded, "weak_scaling").endswith("resnet50 NODES=4 LAUNCHER=ssh HOSTS=...")
+    disturbed = replace(filled, obstacles=(Obstacle("the control without allreduce is off"),))
     assert next_points.full(disturbed, "weak_scaling") == ""
 
 
 def test_the_command_has_the_effort_of_the_other_points():
     quick = replace(curve(logarithmic), measure="quick")
     assert next_points.command(quick, POINTS[:1], "weak_scaling") == "make weak-scaling NODES=4 MODELS=resnet50"
+
+
+def test_the_command_that_measured_the_curve_is_proposed_with_more_nodes():
+    typed = ["make", "scaling", "COMMAND=mpirun -np {ranks} ./solver", "NODES=2", "FORCE=1", "RATE=x: {rate}"]
+    expected = "make scaling 'COMMAND=mpirun -np {ranks} ./solver' 'RATE=x: {rate}' NODES=8"
+    assert next_points.command(curve(logarithmic), POINTS, "scaling", typed) == expected
 
 
 def test_what_to_measure_next_in_words():

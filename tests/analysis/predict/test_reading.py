@@ -68,7 +68,7 @@ def test_a_file_with_the_ends_of_an_interval(tmp_path, text, setting):
 def test_a_time_a_speedup_or_an_efficiency_is_a_rate_too(tmp_path, text, rates, work):
     (curve,) = read(tmp_path, text)
     assert curve.images_per_s == pytest.approx(rates)
-    assert curve.work == work
+    assert curve.unit == f"{work or 1}/s"
 
 
 def test_repeats_are_averaged_and_counted(tmp_path):
