@@ -34,8 +34,8 @@ class Audit(Document):
 
 
 def _by_report(items: Sequence[Any], heading: str, text: Callable[[Any], Iterable[str]]) -> Iterator[str]:
-    """Yield the lines of findings or claims, below the title of their report."""
-    for report in dict.fromkeys(item.report for item in items):
+    """Yield the lines of findings or claims, below the title of their report; those of local records come first."""
+    for report in sorted({item.report for item in items}, key=lambda name: (name != "local", name)):
         yield from ("", f"== {TITLES.get(report, report)}{heading}")
         for item in (item for item in items if item.report == report):
             yield from ("", *text(item))
