@@ -147,8 +147,9 @@ def declare_proposal(parser: argparse.ArgumentParser) -> None:
 
 
 def run_proposal(options: argparse.Namespace) -> int:
-    """Write proposal.html, and print the conclusions; returns the exit status."""
+    """Write the proposal, and print the conclusions; returns the exit status."""
     from analysis import proposal as contents
+    from analysis.proposal.facts import BLANK
 
     if options.runs < 1:
         raise TableError(f"--runs: {options.runs} given, must be at least 1")
@@ -164,16 +165,23 @@ def run_proposal(options: argparse.Namespace) -> int:
     for curve in content.curves:
         print(contents.sentence(curve, content.threshold))
     print(f"{options.out / 'proposal.html'}: to send, print it to a PDF from a browser (A4)")
+    print(f"the same as proposal.md and proposal.tex, all numbers as proposal.csv; fill in what has the mark {BLANK}")
     return 0
 
 
 def write_proposal(content: Proposal, folder: Path) -> None:
-    """Write the document and its figure into a folder."""
-    from analysis import proposal as contents
+    """Write the document in each format, and its figure, into a folder."""
     from analysis.figures import proposal as figure
     from analysis.page import proposal_page
+    from analysis.proposal import document
 
-    files.save("proposal-scaling", partial(figure.draw, content), folder)
-    svg = (folder / "proposal-scaling.svg").read_text()
-    page = proposal_page(contents.title(content), contents.sections(content), svg)
-    write_whole(folder / "proposal.html", page.encode())
+    files.save(document.FIGURE, partial(figure.draw, content), folder)
+    svg = (folder / f"{document.FIGURE}.svg").read_text()
+    texts = {
+        "html": proposal_page(document.title(content), document.sections(content), svg),
+        "md": document.markdown(content),
+        "tex": document.latex(content),
+        "csv": document.table(content),
+    }
+    for suffix, text in texts.items():
+        write_whole(folder / f"proposal.{suffix}", text.encode())

@@ -14,7 +14,7 @@ from analysis.proposal import Kind, Proposal, SupportedCurve
 from analysis.stats import Number
 
 _WIDTH_MM, _PANELS_MM = 174, 52
-_QUANTITIES = ("images_per_s", "speedup", "efficiency")
+_QUANTITIES = ("rate", "speedup", "efficiency")
 
 
 def draw(content: Proposal) -> Figure:
@@ -39,9 +39,10 @@ def _panels(panels: Sequence[Axes], content: Proposal, kind: Kind) -> None:
     first = min(nodes)
     for curve in curves:
         ends = [first, nodes[-1]]
-        ideal = [curve.rows[0].images_per_s.value * n / first for n in ends]
+        ideal = [curve.rows[0].rate.value * n / first for n in ends]
         panels[0].plot(ends, ideal, ":", color=plots.colour(curve.model), lw=0.7)
-    plots.logarithmic(panels[0], f"{kind} scaling: images/s")
+    units = {curve.unit for curve in curves}
+    plots.logarithmic(panels[0], f"{kind} scaling: {units.pop() if len(units) == 1 else 'rate'}")
     plots.ideal(panels[1], nodes)
     plots.logarithmic(panels[1], "speedup", base=2)
     plots.fraction(panels[2], "efficiency")

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from analysis import PUBLISHED, audit, claims, labels, reports
 from analysis.audit.findings import point_label
@@ -28,7 +29,8 @@ from analysis.documents import counted, tally
 from analysis.experiments import summary
 from analysis.figures import Entry, files
 from analysis.finding import SEVERITIES, Finding
-from analysis.proposal import Section
+from analysis.proposal.document import Section
+from analysis.proposal.facts import BLANK
 from analysis.reports import TITLES
 from analysis.study import Study
 from analysis.table import schema
@@ -290,6 +292,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters["folded"] = _folded
+    environment.filters["marked"] = lambda text: escape(text).replace(BLANK, Markup(f"<mark>{BLANK}</mark>"))
     return environment
 
 

@@ -113,15 +113,23 @@ def test_plain_processes_from_the_command_to_the_page(tmp_path):
     assert "my_train" in output
     assert "nodes2 " in output  # the speedup
     assert "own-scaling-efficiency" in output
+    read = (f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
+    assert "my_train" in succeed(*make_command(tmp_path / "kit", "proposal", *read))
+    # Two sizes are too few: the command that measures more is the same one.
+    *_, advice = [
+        line
+        for line in succeed(*make_command(tmp_path / "kit", "predict", *read)).splitlines()
+        if line.startswith("    make")
+    ]
+    assert shlex.split(advice)[:2] == ["make", "scaling"]
+    assert {*shlex.split(advice)} >= {variables[1], *variables[3:]}
+    assert "NODES=2" not in advice
     status, output = launch(variables)
     assert status == 0
     assert "4 of 4 runs are measured already" in output
     status, output = launch([*variables[:-2], "RATE=samples/s: ([0-9.]+)", args])
     assert "4 launches were read again with another pattern, and not measured again" in output
     assert "4 of 4 runs are measured already" in output
-    proposal = ("proposal", f"RESULTS={tmp_path / 'results'}", "EXPERIMENT=scaling")
-    output = succeed(*make_command(tmp_path / "kit", *proposal))
-    assert "my_train" in output
 
 
 def test_a_benchmark_of_horovod_needs_no_rate(tmp_path):

@@ -9,6 +9,7 @@ _PACKAGES = {  # program -> Debian package
     "chromium": "chromium",
     "ip": "iproute2",
     "mpirun": "openmpi-bin",
+    "pdflatex": "texlive-latex-recommended",
     "pgrep": "procps",
     "podman": "podman",
     "runc": "runc",

@@ -7,6 +7,7 @@ from analysis import TableError, proposal
 from analysis.figures import plots
 from analysis.figures import proposal as figures
 from analysis.proposal import Plan
+from analysis.proposal.facts import BLANK
 from analysis.study import Study
 from tests.helpers.run_records import QUOTA, Arm, make_rounds, save
 from tests.helpers.studies import long_curve
@@ -53,6 +54,24 @@ def test_time_and_node_hours_of_a_run_follow_from_the_rate(results):
     assert eight.hours.value == pytest.approx(10_100 / 3600 / 8 / 0.88, rel=0.005)
     assert eight.node_hours.value == pytest.approx(10_100 / 3600 / 0.88, rel=0.005)
     assert eight.node_hours.low < eight.node_hours.value < eight.node_hours.high
+
+
+def test_the_first_gain_is_the_speedup_and_the_second_is_over_the_size_before(results):
+    """0.95 and 0.91 of the ideal on 2 and 4 nodes: gains of 1.90 of 2, and 2 x 0.91 / 0.95 = 1.916 of 2."""
+    (weak,) = new_proposal(results).curves_in("weak")
+    none, first, second, _ = (row.gain for row in weak.measured)
+    assert none is None
+    assert first.text(".3f") == weak.measured[1].speedup.text(".3f")
+    assert second.value == pytest.approx(2 * 0.91 / 0.95, rel=0.005)
+    assert second.low < second.value < second.high
+    assert [row.step for row in weak.measured[1:]] == [2.0, 2.0, 2.0]
+
+
+def test_the_planned_size_stands_beside_the_measured_one(results):
+    assert new_proposal(results, to=(16,)).planned == (
+        "Planned are jobs on 16 nodes, 2 times as many, so predicted; measured are up to 8."
+    )
+    assert f"{BLANK} (TO=16,32: on so many nodes); the largest measured: 8" in new_proposal(results).planned
 
 
 def test_what_was_not_measured_is_marked_as_predicted_and_supports_nothing(results):

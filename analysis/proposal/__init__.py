@@ -1,17 +1,21 @@
 """An application for compute time, from measured curves: efficiency against a threshold, and node hours."""
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 
-from analysis import TableError, labels, metrics
+from analysis import TableError, labels, metrics, speedups
 from analysis.documents import counted
 from analysis.experiments import summary
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Question
+from analysis.proposal import facts
+from analysis.proposal.facts import BLANK, Node
 from analysis.stats import Number, exact, from_ends, unknown
 from analysis.stats.verdict import Bounds, Verdict, judge_all, judge_at
 from analysis.study import Study
@@ -19,12 +23,13 @@ from analysis.table import controls
 from train.record.record import RunRecord
 
 Kind = Literal["weak", "strong"]
+Records = Mapping[str, RunRecord]  # by path
 MILLION = 1e6  # images: the work of a run by default
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that is applied for: so many images a run, and so many runs."""
+    """The work that is applied for: so many images a run, or what the rates count, and so many runs."""
 
     images: float = MILLION
     runs: int = 1
@@ -37,13 +42,17 @@ class Row:
 
     nodes: int
     ranks: int
-    batch: int  # of a rank
-    images_per_s: Number
+    batch: int | None  # of a rank; None: of a program that is not given one
+    rate: Number  # in the unit of the curve
     speedup: Number
     efficiency: Number
     verdict: str
     measured: str  # how often; "predicted" of a prediction
     hours: Number  # of one run of the plan
+    gain: Number | None = None  # the rate over that of the size before it
+    step: float = math.nan  # the ranks over those of the size before it
+    job_s: float = math.nan  # the median wall time of a launch
+    memory_bytes: int = 0  # the most that a process had; 0: not known
     valid: bool = True  # as a scaling result
     predicted: bool = False
 
@@ -61,6 +70,8 @@ class SupportedCurve:
     kind: Kind
     model: str
     series: str
+    unit: str  # of its rates
+    node: Node
     rows: list[Row]
     supported: int | None  # the largest number of nodes up to which every size meets the threshold
     remarks: list[str] = field(default_factory=list)
@@ -83,7 +94,9 @@ class Proposal:
     threshold: float
     plan: Plan
     curves: list[SupportedCurve]
-    facts: dict[str, str]  # as from `facts`
+    planned: str  # the size of the planned jobs beside the measured ones
+    code: dict[str, str]  # as from `facts`
+    machine: dict[str, str]
     caveats: list[str]
     notes: list[str]
 
@@ -109,7 +122,8 @@ def proposal(
         local = local[local["model"].isin(models)]
     learned = calibration.published_curves(study.published)
     by_experiment = local.groupby("experiment", sort=False)
-    curves = [curve for _, rows in by_experiment for curve in _curves(rows, threshold, plan, to, learned)]
+    records = {path: study.records[path] for path in local["record"].unique()}
+    curves = [curve for _, rows in by_experiment for curve in _curves(rows, records, threshold, plan, to, learned)]
     if not curves:
         names = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(
@@ -118,13 +132,27 @@ def proposal(
         )
     keys = {(curve.experiment, curve.model) for curve in curves}
     local = local[[(e, labels.name(m)) in keys for e, m in zip(local["experiment"], local["model"], strict=True)]]
-    records = [study.records[path] for path in local["record"].unique()]
-    return Proposal(threshold, plan, curves, facts(records), _caveats(local, records, curves), _notes(curves))
+    runs = [records[path] for path in local["record"].unique()]
+    caveats, planned = _caveats(local, runs, curves), _planned(curves, to)
+    code, machine = facts.code(runs), facts.machine(runs)
+    return Proposal(threshold, plan, curves, planned, code, machine, caveats, _notes(curves))
+
+
+def _planned(curves: Sequence[SupportedCurve], to: Sequence[int]) -> str:
+    """Return a sentence with the size of the planned jobs, and that of the measured ones."""
+    measured = max(row.nodes for curve in curves for row in curve.measured)
+    if not to:
+        return f"Size of the planned jobs: {BLANK} (TO=16,32: on so many nodes); the largest measured: {measured}."
+    largest = max(to)
+    sizes = ", ".join(map(str, to))
+    much = f", {largest / measured:g} times as many, so predicted" if largest > measured else ""
+    return f"Planned are jobs on {sizes} nodes{much}; measured are up to {measured}."
 
 
 def _curves(
-    rows: pd.DataFrame, threshold: float, plan: Plan, to: Sequence[int], learned: calibration.PublishedCurves
-) -> list[SupportedCurve]:
+    rows: pd.DataFrame, records: Records, threshold: float, plan: Plan, to: Sequence[int],
+    learned: calibration.PublishedCurves,
+) -> list[SupportedCurve]:  # fmt: skip
     measured = rows[rows["kind"].eq("measured")]
     if measured.empty:
         return []
@@ -134,30 +162,47 @@ def _curves(
         first = point.runs.iloc[0]
         points.setdefault((first["model"], first["series"]), []).append(point)
     return [
-        _curve(curve_points, predictable.get(key), threshold, plan, to, learned)
+        _curve(curve_points, measured, records, predictable.get(key), threshold, plan, to, learned)
         for key, curve_points in points.items()
         if len({point.runs["nodes"].iloc[0] for point in curve_points}) > 1
     ]
 
 
 def _curve(
-    points: Sequence[summary.Point], predictable: reading.Curve | None, threshold: float, plan: Plan,
-    to: Sequence[int], learned: calibration.PublishedCurves,
+    points: Sequence[summary.Point], measured: pd.DataFrame, records: Records, predictable: reading.Curve | None,
+    threshold: float, plan: Plan, to: Sequence[int], learned: calibration.PublishedCurves,
 ) -> SupportedCurve:  # fmt: skip
     points = sorted(points, key=lambda point: point.runs["ranks"].iloc[0])
     verdicts = _verdicts(points, threshold)
-    rows = [_measured(point, verdict, plan) for point, verdict in zip(points, verdicts, strict=True)]
-    first = points[0].runs.iloc[0]
+    gains, first = _gains(points, measured), points[0].runs.iloc[0]
+    rows = [
+        _measured(point, verdict, gain, records, measured, plan)
+        for point, verdict, gain in zip(points, verdicts, gains, strict=True)
+    ]
     batches = [point.runs["global_batch"].iloc[0] for point in points]
     strong = metrics.shared_batch([row.ranks for row in rows], batches) == "global_batch"
     series = points[0].series if len({point.series for point in points}) == 1 else ""
-    series = ", ".join(filter(None, (series, f"global batch {batches[0]}" if strong else "")))
+    series = ", ".join(filter(None, (series, f"global batch {batches[0]}" if strong and rows[0].batch else "")))
     kind: Kind = "strong" if strong else "weak"
     supported, remarks = _supported(rows), list[str]()
     if predictable:
         predicted, remarks = _predicted(predictable, rows, threshold, plan, to, learned)
         rows += predicted
-    return SupportedCurve(first["experiment"], kind, labels.name(first["model"]), series, rows, supported, remarks)
+    return SupportedCurve(
+        first["experiment"], kind, labels.name(first["model"]), series, labels.rate_unit(points[-1].runs),
+        facts.node(records[first["record"]]), rows, supported, remarks,
+    )  # fmt: skip
+
+
+def _gains(points: Sequence[summary.Point], measured: pd.DataFrame) -> list[tuple[Number | None, float]]:
+    """Return the rate of each point over that of the point before it, and the ranks over those of that; first none."""
+    among = speedups.rates(measured)
+    spread = speedups.spread_between_launches(pd.concat([point.runs for point in points]), among, "ranks")
+    gains: list[tuple[Number | None, float]] = [(None, math.nan)]
+    for before, point in itertools.pairwise(points):
+        pair = speedups.numbers(pd.concat([before.runs, point.runs]), "ranks", spread)
+        gains.append((pair[max(pair)]["speedup"], max(pair) / min(pair)))
+    return gains
 
 
 def _is_valid(point: summary.Point) -> bool:
@@ -179,21 +224,33 @@ def _verdict_name(verdict: Verdict) -> str:
     return "meets it" if verdict.outcome == "inside" else "below it"
 
 
-def _measured(point: summary.Point, verdict: str, plan: Plan) -> Row:
+def _measured(
+    point: summary.Point, verdict: str, gain: tuple[Number | None, float], records: Records, measured: pd.DataFrame,
+    plan: Plan,
+) -> Row:  # fmt: skip
     first, rate = point.runs.iloc[0], point.numbers["images_per_s"]
     speedup, efficiency = (
         exact(1.0) if verdict == "base of the curve" else point.numbers.get(f"{name}_throughput", unknown())
         for name in ("speedup", "efficiency")
     )
     counts = (f"{point.rounds} rounds, " if point.rounds else "") + counted(point.launches, "launch")
-    nodes, ranks, batch = (int(first[name]) for name in ("nodes", "ranks", "batch_per_rank"))
-    hours, valid = _hours(rate, plan), _is_valid(point)
-    return Row(nodes, ranks, batch, rate, speedup, efficiency, verdict, counts, hours, valid)
+    nodes, ranks = int(first["nodes"]), int(first["ranks"])
+    runs = [records[path] for path in point.runs["record"].unique()]
+    has_batch = runs[0].program is None or "global_batch" in runs[0].config
+    batch = int(first["batch_per_rank"]) if has_batch else None
+    alike = measured["series"].eq(first["series"]) & measured["ranks"].eq(ranks) & measured["quantity"].eq("job_s")
+    times = measured.loc[alike, "value"].tolist()
+    return Row(
+        nodes, ranks, batch, rate, speedup, efficiency, verdict, counts,
+        _hours(rate, plan, labels.rate_unit(point.runs)), *gain, statistics.median(times) if times else math.nan,
+        facts.peak_memory_bytes(runs), _is_valid(point),
+    )  # fmt: skip
 
 
-def _hours(rate: Number, plan: Plan) -> Number:
-    """Return the hours that a rate takes for the images of one run."""
-    value, low, high = (metrics.step_s(plan.images, end) / 3600 for end in (rate.value, rate.high, rate.low))
+def _hours(rate: Number, plan: Plan, unit: str) -> Number:
+    """Return the hours that a rate takes for the work of one run."""
+    hours = labels.work_and_period(unit)[1] / 3600
+    value, low, high = (metrics.step_s(plan.images, end) * hours for end in (rate.value, rate.high, rate.low))
     return (
         from_ends(value, low, high, rate.variation, rate.n, rate.level) if rate.has_interval else unknown(value, rate.n)
     )
@@ -213,10 +270,10 @@ def _predicted(
     targets = answers.answer(curve, question, learned.learned_for(curve)).targets
     predicted = [
         Row(
-            target.ranks // per_node, target.ranks, round(target.batch), target.numbers["images_per_s"],
-            target.numbers["speedup"], target.numbers["efficiency"],
+            target.ranks // per_node, target.ranks, largest.batch and round(target.batch),
+            target.numbers["images_per_s"], target.numbers["speedup"], target.numbers["efficiency"],
             _verdict_name(judge_at(target.numbers["efficiency"], Bounds(low=threshold))), "predicted",
-            _hours(target.numbers["images_per_s"], plan), predicted=True,
+            _hours(target.numbers["images_per_s"], plan, curve.unit), predicted=True,
         )
         for target in targets if target.supported
     ]  # fmt: skip
@@ -257,41 +314,12 @@ def sentence(curve: SupportedCurve, threshold: float) -> str:
     return f"{text}; on {counted(first.nodes, 'node')} the efficiency {first.efficiency.text('.2f')} {reason}."
 
 
-def facts(records: Sequence[RunRecord]) -> dict[str, str]:
-    """Return the facts of records: hosts, software, communication, commit, days."""
-    environments = [run.environment for run in records if run.environment]
-    hosts = [host for environment in environments for host in environment.hosts]
-    versions = [f"{n} {v}" for e in environments for n, v in e.versions.items()
-                if n in ("python", "tensorflow", "horovod", "torch")]  # fmt: skip
-    days = sorted(run.started_at[:10] for run in records)
-    node_s = math.fsum(run.job_s * (len({rank.node for rank in run.ranks}) or 1) for run in records)
-    rows = {
-        "processors": _listed(f"{h.cores} cores, {h.cpu_model}, {h.memory_bytes / 2**30:.0f} GiB" for h in hosts),
-        "GPUs": _listed(gpu for host in hosts for gpu in host.gpus),
-        "hosts": str(len({host.host for host in hosts})),
-        "kernel": _listed(host.kernel for host in hosts),
-        "software": _listed(versions),
-        "MPI": _listed(e.mpi for e in environments if e.mpi),
-        "image": _listed(e.image_digest or e.image for e in environments if e.image),
-        "launcher": _listed(run.config.get("launcher", {}).get("name", "") for run in records),
-        "exchange": _listed(run.config.get("distribution", {}).get("backend", "") for run in records),
-        "commit": _listed(
-            e.git_commit[:12] + " with changes" * bool(e.git_dirty) for e in environments if e.git_commit
-        ),
-        "measured on": days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}",
-        "node hours of the study": f"{node_s / 3600:.2f}",
-    }  # fmt: skip
-    return {name: text for name, text in rows.items() if text}
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(filter(None, texts)))
-
-
 def _notes(curves: Sequence[SupportedCurve]) -> list[str]:
     variations = dict.fromkeys(row.efficiency.variation for curve in curves for row in curve.measured[1:])
     notes = [
-        "Efficiency is the speedup by throughput over the ratio of ranks; the base is the smallest size of a curve.",
+        "Efficiency is the speedup by throughput over the ratio of ranks; the base is the smallest size of a curve. A "
+        "gain is the rate over that of the size before, and the ideal. A launch is one benchmark job, from start to "
+        "end. Memory is that of the largest process.",
         *(f"The 95 % intervals of efficiencies allow for the variation {name}." for name in variations if name),
         "A verdict uses the interval: it meets the threshold if the 90 % interval is not below it, it is below if the "
         "whole 95 % interval is; all sizes of a curve together are wrong at most 5 times in 100 (Holm).",
@@ -314,70 +342,3 @@ def _caveats(local: pd.DataFrame, records: Sequence[RunRecord], curves: Sequence
     if note := controls.control_note(local, labels.name):
         caveats.append(note[0].upper() + note[1:] + ".")
     return caveats
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the document: paragraphs, then the figure if it is here, then the rows of a table."""
-
-    title: str
-    paragraphs: list[str] = field(default_factory=list)
-    rows: list[dict[str, str]] = field(default_factory=list)
-    figure: bool = False
-
-
-def sections(content: Proposal) -> list[Section]:
-    """Return the parts of the document in order."""
-    plan = content.plan
-    run = f"{plan.images:,.0f} images" + ("" if plan.from_user else " (IMAGES= and EPOCHS= give those of your job)")
-    in_order = [*content.curves_in("weak"), *content.curves_in("strong")]
-    result = [*(sentence(curve, content.threshold) for curve in in_order), *content.caveats]
-    parts = [Section("Result", result, figure=True)]
-    for kind in ("weak", "strong"):
-        constant = "batch per rank" if kind == "weak" else "global batch"
-        if curves := content.curves_in(kind):
-            rows = [_cells(curve, row, content.threshold) for curve in curves for row in curve.rows]
-            parts.append(Section(f"{kind.capitalize()} scaling (constant {constant})", rows=rows))
-    work = f"A run processes {run}; {plan.runs} of them are applied for. Time to start is not included."
-    costs = [_cost(curve, row, plan) for curve in in_order for row in curve.rows]
-    facts_rows = [{"what": name, "value": text} for name, text in content.facts.items()]
-    parts.append(Section("Time and node hours", [work], costs))
-    parts.append(Section("What was run on what", rows=facts_rows))
-    parts.append(Section("How to read it", content.notes))
-    return parts
-
-
-def title(content: Proposal) -> str:
-    """Return the title of the document."""
-    return f"Scaling of {', '.join(dict.fromkeys(curve.model for curve in content.curves))}"
-
-
-def _cells(curve: SupportedCurve, row: Row, threshold: float) -> dict[str, str]:
-    return {
-        "model": curve.name,
-        "nodes": str(row.nodes),
-        "ranks": str(row.ranks),
-        "batch a rank": str(row.batch),
-        "measured": row.measured,
-        "images/s": _text(row.images_per_s),
-        "speedup": row.speedup.text(".2f"),
-        "efficiency": row.efficiency.text(".2f"),
-        f"threshold {100 * threshold:g} %": row.verdict,
-    }
-
-
-def _cost(curve: SupportedCurve, row: Row, plan: Plan) -> dict[str, str]:
-    return {
-        "model": curve.name,
-        "scaling": curve.kind,
-        "nodes": str(row.nodes),
-        "measured": "predicted" if row.predicted else "yes",
-        "hours a run": _text(row.hours),
-        "node hours a run": _text(row.node_hours),
-        f"node hours of {counted(plan.runs, 'run')}": _text(row.node_hours.scaled(plan.runs)),
-    }
-
-
-def _text(number: Number) -> str:
-    largest = max(end for end in (number.value, number.low, number.high) if not math.isnan(end))
-    return number.text(",.0f" if largest >= 1000 else ".3g")
