@@ -143,10 +143,8 @@ def _planned(curves: Sequence[SupportedCurve], to: Sequence[int]) -> str:
     measured = max(row.nodes for curve in curves for row in curve.measured)
     if not to:
         return f"Size of the planned jobs: {BLANK} (TO=16,32: on so many nodes); the largest measured: {measured}."
-    largest = max(to)
-    sizes = ", ".join(map(str, to))
-    much = f", {largest / measured:g} times as many, so predicted" if largest > measured else ""
-    return f"Planned are jobs on {sizes} nodes{much}; measured are up to {measured}."
+    more = f" (up to {max(to) / measured:.3g} times as many)" if max(to) > measured else ""
+    return f"Size of the planned jobs: {', '.join(map(str, to))} nodes{more}; the largest measured: {measured}."
 
 
 def _curves(
@@ -243,7 +241,7 @@ def _measured(
     return Row(
         nodes, ranks, batch, rate, speedup, efficiency, verdict, counts,
         _hours(rate, plan, labels.rate_unit(point.runs)), *gain, statistics.median(times) if times else math.nan,
-        facts.peak_memory_bytes(runs), _is_valid(point),
+        max(rank.peak_memory_bytes for run in runs for rank in run.ranks), _is_valid(point),
     )  # fmt: skip
 
 

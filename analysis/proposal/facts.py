@@ -40,11 +40,6 @@ def node(run: RunRecord) -> Node:
     return Node(max((host.cores for host in hosts), default=0) or math.nan, gpus)
 
 
-def node_hours(runs: Iterable[RunRecord]) -> float:
-    """Return the node hours that these runs took."""
-    return math.fsum(run.job_s * (len({rank.node for rank in run.ranks}) or 1) for run in runs) / 3600
-
-
 def code(runs: Sequence[RunRecord]) -> dict[str, str]:
     """Return what was run: code, compilers, libraries, parallel model, problem, command line."""
     environments = [run.environment for run in runs if run.environment]
@@ -73,7 +68,8 @@ def machine(runs: Sequence[RunRecord]) -> dict[str, str]:
     environments = [run.environment for run in runs if run.environment]
     hosts = [host for environment in environments for host in environment.hosts]
     nodes = {node(run) for run in runs}
-    days, hours = sorted(run.started_at[:10] for run in runs), node_hours(runs)
+    days = sorted(run.started_at[:10] for run in runs)
+    hours = math.fsum(run.job_s * (len({rank.node for rank in run.ranks}) or 1) for run in runs) / 3600
     cores = {one.cores for one in nodes}
     rows = {
         "target machine, if another": BLANK,
@@ -162,8 +158,3 @@ def _kit(run: RunRecord) -> str:
     e = run.environment
     commit = f", commit {e.git_commit[:12]}{' with changes' * bool(e.git_dirty)}" if e and e.git_commit else ""
     return f"{' '.join(filter(None, ('Horovod scaling kit', run.kit_version)))}{commit}"
-
-
-def peak_memory_bytes(runs: Iterable[RunRecord]) -> int:
-    """Return the most memory that a process of these runs had."""
-    return max((rank.peak_memory_bytes for run in runs for rank in run.ranks), default=0)

@@ -69,7 +69,7 @@ def test_the_first_gain_is_the_speedup_and_the_second_is_over_the_size_before(re
 
 def test_the_planned_size_stands_beside_the_measured_one(results):
     assert new_proposal(results, to=(16,)).planned == (
-        "Planned are jobs on 16 nodes, 2 times as many, so predicted; measured are up to 8."
+        "Size of the planned jobs: 16 nodes (up to 2 times as many); the largest measured: 8."
     )
     assert f"{BLANK} (TO=16,32: on so many nodes); the largest measured: 8" in new_proposal(results).planned
 
