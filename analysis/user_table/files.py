@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -156,12 +157,9 @@ def _grid(
 def _decoded(data: bytes, source: str) -> str:
     """Return bytes as text: UTF-16 if marked so, else UTF-8, else Windows-1252."""
     for encoding in ("utf-16",) if data.startswith((b"\xff\xfe", b"\xfe\xff")) else ("utf-8-sig", "cp1252"):
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if "\0" not in text:
-            return text
+        with contextlib.suppress(UnicodeDecodeError):
+            if "\0" not in (text := data.decode(encoding)):
+                return text
     raise TableError(f"{source}: not a text file: {_ALLOWED}")
 
 

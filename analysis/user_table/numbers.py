@@ -64,17 +64,14 @@ def parse(text: str, mark: str = ".") -> Cell:
 
 
 def _number(token: str, mark: str) -> Number | None:
-    """Return a number with this mark before decimals, other marks between groups of three digits; else None."""
+    """Return a number with this mark before decimals, another mark between groups of three digits; else None."""
     mantissa, _, exponent = token.lower().partition("e")
-    for group in ("", *_GROUPS[mark]):
-        whole = rf"[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+" if group else r"\d+"
-        if re.fullmatch(rf"[-+]?(?:{whole})?(?:{re.escape(mark)}\d*)?", mantissa) and re.search(r"\d", mantissa):
-            plain = (mantissa.replace(group, "") if group else mantissa).replace(mark, ".")
-            power = int(exponent or 0) if len(exponent) < 5 else 999
-            value = float(plain) * 10.0**power if abs(power) < 300 else math.nan
-            half_unit = 0.5 * 10.0 ** (power - len(plain.partition(".")[2])) if math.isfinite(value) else 0.0
-            return Number(value, half_unit) if math.isfinite(value) else None
-    return None
+    whole = rf"(?:[1-9]\d{{0,2}}([{_GROUPS[mark]}])\d{{3}}(?:\1\d{{3}})*|\d*)"
+    if not re.fullmatch(rf"[-+]?{whole}(?:[{mark}]\d*)?", mantissa) or not re.search(r"\d", mantissa):
+        return None
+    plain, power = re.sub(f"[{_GROUPS[mark]}]", "", mantissa).replace(mark, "."), int(exponent or 0)
+    value, half_unit = float(f"{plain}e{power}"), float(f"5e{power - 1 - len(plain.partition('.')[2])}")
+    return Number(value, half_unit) if math.isfinite(value) else None
 
 
 def by_mark(text: str) -> dict[str, Number]:

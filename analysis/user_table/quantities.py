@@ -56,8 +56,6 @@ def _by_cells(column: Column) -> Column:
         values = [cell.value for cell in map(numbers.parse, column.cells) if isinstance(cell, Number)]
         falls = kinds == {"time"} or all(later < first for first, later in pairwise(values))
         return column.named("wall_s" if falls else "", "it falls" if falls else "")
-    if column.name in ("batch", "repeat") and not column.numeric:
-        return column.named("condition")
     unfit = column.name in _KIND and kinds - _ALLOWED[_KIND[column.name]]  # "1.9x" below "Throughput"
     return column.named("") if unfit and not column.by_user else column
 

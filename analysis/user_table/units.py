@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 RANK = (
@@ -45,18 +45,17 @@ class Unit:
     text: str = ""
 
 
+_EXACT = {"": Unit("")} | {name: Unit("", factor) for name, factor in SCALES.items()}
+_EXACT |= dict.fromkeys(("%", "percent"), Unit("share", 0.01)) | dict.fromkeys(("x", "×", "times"), Unit("ratio"))
+_EXACT |= {name: Unit("time", factor) for name, factor in (CLOCKS | {"h:mm:ss": 1.0, "hh:mm:ss": 1.0}).items()}
+
+
 def read(text: str) -> Unit | None:
     """Return the unit that a text is; None if it is none."""
     text = re.sub(r"\s+", " ", text.replace("_", " ")).strip(" .,;:")
     low = text.lower()
-    if not low or text in SCALES:
-        return Unit("", SCALES.get(text, 1.0), text=text)
-    if low in ("%", "percent"):
-        return Unit("share", 0.01, text=text)
-    if low in ("x", "×", "times"):
-        return Unit("ratio", text=text)
-    if low in CLOCKS or low in ("h:mm:ss", "hh:mm:ss"):
-        return Unit("time", CLOCKS.get(low, 1.0), text=text)
+    if unit := _EXACT.get(text, _EXACT.get(low)):
+        return replace(unit, text=text)
     if match := re.fullmatch(rf"({TIME})(?:{_PER}(?:(epoch)|{_STEPS}))?", low):
         return Unit("time", TIMES[match[1]], per=match[2] or ("step" if match[0] != match[1] else ""), text=text)
     if re.fullmatch(f"{RANK}|{NODE}|{CORE}", low):
