@@ -1,4 +1,4 @@
-"""Reading of files that may come from anybody: only regular ones, and bounded before they take memory."""
+"""Opening of files that may come from anybody: only regular ones, and bounded before they take memory."""
 
 import errno
 import gzip
@@ -8,6 +8,7 @@ import re
 import stat
 import zlib
 from pathlib import Path
+from typing import BinaryIO, cast
 
 MOST_BYTES = 1 << 28  # of a record: one of a thousand ranks with a thousand steps has 10 MB
 MOST_VALUES = 20_000_000  # in JSON: such a record has 2 million; a value takes up to 100 bytes of memory
@@ -23,23 +24,30 @@ def _too_large(most_bytes: int) -> OSError:
 def read(path: Path | str, most_bytes: int = MOST_BYTES, links: bool = True, begin: int = 0) -> bytes:
     """Return the content of a regular file. Raises OSError, whose `strerror` says why it is not read.
 
-    Opening another kind of file could wait for ever. links: whether the file may be a link. begin: the
-    first byte.
+    links: whether the file may be a link. begin: the first byte.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
-    descriptor = os.open(path, flags)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        size = max(0, status.st_size - begin)
+    with _regular(path, os.O_RDONLY | (0 if links else os.O_NOFOLLOW), "rb") as file:
+        size = max(0, os.fstat(file.fileno()).st_size - begin)
         if size > most_bytes:
             raise _too_large(most_bytes)
-        with open(descriptor, "rb", closefd=False) as file:
-            file.seek(begin)
-            return file.read(size)
-    finally:
+        file.seek(begin)
+        return file.read(size)
+
+
+def open_regular(path: Path, permissions: int) -> BinaryIO:
+    """Open a regular file for reading and writing, at its begin; it is made with these permissions if it is missing.
+
+    Raises OSError, also for a link: in a folder that others may write to it could lead to any file.
+    """
+    return _regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "r+b", permissions)
+
+
+def _regular(path: Path | str, flags: int, mode: str, permissions: int = 0) -> BinaryIO:
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, permissions)  # a pipe could wait for ever
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    return cast(BinaryIO, os.fdopen(descriptor, mode))
 
 
 def unpacked(content: bytes, most_bytes: int = MOST_BYTES) -> bytes:

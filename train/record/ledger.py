@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from train.record import files, protocol
+from train.record import bounded, files, protocol
 from train.record.record import RECORD_NAME
 
 NAME = "ledger.jsonl"
@@ -58,12 +58,11 @@ def end(run: Path, repeat: int, generation: int, status: str) -> None:
 def append(point: Path, line: Line) -> str:
     """Append a line to the ledger of a point, with its time and the digest of the line before; return its digest.
 
-    A last line that a crash cut short is kept, and ended. Raises OSError.
+    A last line that a crash cut short is kept, and ended. Raises OSError, also if it is a pipe or a link.
     """
-    with (point / NAME).open("a+b") as file:
+    with bounded.open_regular(point / NAME, 0o666) as file:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
         content = file.read()
         before = content.splitlines()[-1:]
         now = datetime.now(UTC).isoformat(timespec="seconds")

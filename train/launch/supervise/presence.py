@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import socket
-import stat
 import tempfile
 import threading
 import time
@@ -86,18 +85,13 @@ def _open(path: Path) -> BinaryIO:
     In a folder that others may write to it could be a link to another file, or a pipe that never answers.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        return bounded.open_regular(path, 0o600)
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):
+        if error.errno not in (errno.EINVAL, errno.ELOOP, errno.ENXIO):
             raise
-        descriptor = -1
-    if descriptor < 0 or not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        if descriptor >= 0:
-            os.close(descriptor)
         raise ConfigError(
             f"{path}: must be a regular file, or none; somebody else may have made it: look at its folder"
-        )
-    return os.fdopen(descriptor, "r+b")
+        ) from error
 
 
 def _lock(file: BinaryIO) -> bool:
