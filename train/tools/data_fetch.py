@@ -163,8 +163,9 @@ def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
 def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total: int | None) -> int:
     """Return the size of the file after the response is appended to its first `begin` bytes; shows the progress."""
     terminal = sys.stderr.isatty()
-    done, started, shown_at = begin, time.monotonic(), 0.0
-    while chunk := response.read(_CHUNK_BYTES):
+    done, started = begin, time.monotonic()
+    shown_at = started
+    while chunk := response.read1(_CHUNK_BYTES):  # what is here: an interruption keeps it
         file.write(chunk)
         done += len(chunk)
         now = time.monotonic()

@@ -2,9 +2,11 @@ import hashlib
 import io
 import os
 import re
+import signal
 import stat
 import tarfile
 import threading
+import time
 import urllib.request
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -35,6 +37,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body[: server.break_after.pop(0)] if server.break_after else body)
+        if server.interrupts:
+            time.sleep(0.1)  # until the bytes are there
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.1)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -48,6 +54,7 @@ class Server(ThreadingHTTPServer):
 
     resumes = True
     redirect = None
+    interrupts = False  # Ctrl-C in the process of the test, before the connection is closed
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -122,6 +129,13 @@ def test_a_download_that_is_not_the_file_is_reported_and_nothing_is_left(server,
 def test_a_server_that_sends_nothing_is_dropped_and_the_part_is_kept(server, tmp_path):
     server.break_after = [4, 0, 0, 0, 0, 0]
     with pytest.raises(ConfigError, match=r"tried 5 times. 4 bytes are kept in .*data.part"):
+        data_fetch.download(server.url, tmp_path / "data", None, pause_s=0)
+    assert (tmp_path / "data.part").read_bytes() == b"0123"
+
+
+def test_an_interruption_keeps_every_byte_that_arrived(server, tmp_path):
+    server.break_after, server.interrupts = [4], True
+    with pytest.raises(KeyboardInterrupt):
         data_fetch.download(server.url, tmp_path / "data", None, pause_s=0)
     assert (tmp_path / "data.part").read_bytes() == b"0123"
 
