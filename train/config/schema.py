@@ -326,7 +326,7 @@ class Tracking:
 _HOST_ADVICE = (
     "give the name alone, and the user in ~/.ssh/config: Host NAME, User USER",
     "give the name alone, and the ranks of each host as ranks_per_node",
-    "a host is a name or an IPv4 address, of letters, digits, dots, hyphens and underscores",
+    "a host is a name or an IPv4 address, over which ranks exchange, of letters, digits, dots, hyphens and underscores",
 )
 
 
@@ -361,7 +361,13 @@ class Launcher:
         duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
         check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
         for host in self.hosts:
-            why = _HOST_ADVICE[0] if "@" in host else _HOST_ADVICE[1] if re.search(r":\d+$", host) else _HOST_ADVICE[2]
+            why = (
+                _HOST_ADVICE[0]
+                if "@" in host
+                else _HOST_ADVICE[1]
+                if re.match(r"[^:]+:\d+$", host)
+                else _HOST_ADVICE[2]
+            )
             check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
 
 

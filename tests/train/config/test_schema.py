@@ -206,6 +206,7 @@ def test_names_and_addresses_are_hosts():
     ("name", "advice"),
     [
         ("root@n1", r"launcher.hosts=root@n1: give the name alone, and the user in ~/.ssh/config"),
+        ("'fd00::2'", "launcher.hosts=fd00::2: a host is a name or an IPv4 address, over which ranks exchange"),
         ("'n1:2'", "launcher.hosts=n1:2: give the name alone, and the ranks of each host as ranks_per_node"),
         ("'fe80::1%eth0'", "a host is a name or an IPv4 address"),
         ("'-oProxyCommand=x'", "a host is a name or an IPv4 address"),
