@@ -146,7 +146,7 @@ def plan(variant: str, builder: str | None) -> Build:
     """Return the inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
     base = os.environ.get("BASE") or BASE
     toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
-    commit, changed = kit.commit()
+    commit, changed = kit.commit(untracked=False)  # they are not copied into the image
     state = {True: " changed", False: "", None: " unchecked"}[changed]
     digest = base_digest(builder, base) if builder else "unknown"
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or output("git", "log", "-1", "--format=%ct") or time.time())

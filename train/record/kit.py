@@ -48,15 +48,18 @@ def _git(root: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def commit(root: Path = ROOT) -> tuple[str | None, bool | None]:
+def commit(root: Path = ROOT, untracked: bool = True) -> tuple[str | None, bool | None]:
     """Return the commit of the code in `root`, and whether the code was changed since; None for what is not known.
+
+    untracked: whether files that git does not track are changes.
 
     A repository that surrounds the kit is not the kit's. Without its own, the kit is an image, or an archive of a
     commit, whose files may have been changed since.
     """
     top = _git(root, "rev-parse", "--show-toplevel")
     if top and Path(top).resolve() == root.resolve():
-        changes = _git(root, "status", "--porcelain", "--", *CODE)
+        files = f"--untracked-files={'normal' if untracked else 'no'}"
+        changes = _git(root, "status", "--porcelain", files, "--", *CODE)
         return _git(root, "rev-parse", "--verify", "HEAD"), None if changes is None else changes != ""
     for name, states in ((IN_IMAGE, _CHANGED), (IN_ARCHIVE, {})):
         file = root / name

@@ -38,6 +38,7 @@ def test_a_clone_has_its_commit_and_is_changed_only_if_its_code_is(clone):
         (clone / name).parent.mkdir(exist_ok=True)
         (clone / name).write_text("changed")
         assert kit.commit(clone) == (commit, True)
+        assert kit.commit(clone, untracked=False) == (commit, name == "train/code.py")
         git(clone, "add", ".")
         git(clone, "commit", "-q", "-m", name)
         commit = git(clone, "rev-parse", "HEAD")
