@@ -72,7 +72,7 @@ def public(checks: list[Check]) -> Iterator[Row]:
 
 def dlperf(learned: Learned) -> list[Check]:
     """Return the predictions of DLPerf's curves."""
-    columns = {"frameworks": "*=images_per_s", "paddle": "", "repeats": "rows=repeats"}
+    columns = {"frameworks": "cells=images_per_s", "paddle": "", "repeats": "rows=repeats"}
     tables = [user_table.read(TABLES / f"dlperf_{name}.md", text) for name, text in columns.items()]
     curves = [curve for table in tables for curve in reading.file(table, "allreduce")]
     return [Check(holdout, predict(holdout.lower, holdout.beyond, learned)) for holdout in calibration.holdouts(curves)]

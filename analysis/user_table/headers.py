@@ -117,7 +117,7 @@ def parse_choices(text: str) -> Choices:
         name, key = value.partition(" ")[0], plain(header)
         if (separator and value in _DIRECTIVES.get(key, ())) or (separator and key == "table" and not _is_name(name)):
             directives[key] = value
-        elif separator and header and (_is_name(name) or name == UNUSED):
+        elif separator and header.strip("*") and (_is_name(name) or name == UNUSED):
             names[key] = value
         else:
             raise TableError(
