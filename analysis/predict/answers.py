@@ -47,7 +47,8 @@ class PredictedTarget(Document):
 
     model: str
     ranks: Annotated[int, about("requested")]
-    images_per_s: Annotated[NumberField, about("of the whole job; all null if not supported")]
+    images_per_s: Annotated[NumberField, about("of the whole job, in `unit`; all null if not supported")]
+    unit: Annotated[str, about("of the rates: images/s, or another, as cells/s; 1/s: not known")]
     supported: Annotated[bool, about("whether the points support a prediction")]
     why: Annotated[str, about("reason if not supported; else empty")]
     curve: Annotated[str, about("what distinguishes it from other curves of the model")]
@@ -162,6 +163,7 @@ def _target_json(curve: Curve, target: Target) -> PredictedTarget:
         supported=target.supported,
         why=target.why,
         curve=curve.name,
+        unit=curve.unit,
         may_saturate=curve.may_saturate,
         nodes=None if math.isnan(target.nodes) else int(target.nodes),
         measured=UNSET if math.isnan(target.measured) else target.measured,

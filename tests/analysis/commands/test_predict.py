@@ -128,6 +128,7 @@ def test_a_program_is_predicted_in_its_unit_and_measured_by_its_own_command(
     arguments = ("predict", "--experiment", "scaling", "--results", results.folder, "--to", "8")
     (target,) = json_output(*arguments)
     assert target["images_per_s"]["value"] == pytest.approx(on_8, rel=0.001)
+    assert target["unit"] == "cells/s"
     output = command(*arguments, "--images", "1000").out
     assert "cells/s" in output
     assert not {"images/s", "batch"} & {*output.partition("Checked")[0].split()}
