@@ -92,7 +92,7 @@ def read(
     Raises Question on what a decimal mark or a unit means.
     """
     numeric = [column for column in columns if column.name in (*MEASURED, *_COUNTS)]
-    mark = _mark(numeric, grid, choices)
+    mark = _mark(numeric, columns, grid, choices)
     result, notes = [], []
     for column in numeric:
         column = _in_units(column, [numbers.parse(cell, mark) for cell in column.cells], grid.place, columns, choices)
@@ -103,21 +103,25 @@ def read(
     return result, notes
 
 
-def _mark(columns: Sequence[Column], grid: Grid, choices: Choices) -> str:
-    """Return the decimal mark of a table: as COLUMNS or its cells say, else that of its format, "." if none matters."""
+def _mark(numeric: Sequence[Column], columns: Sequence[Column], grid: Grid, choices: Choices) -> str:
+    """Return the decimal mark of a table: as COLUMNS or its cells say, else that of its format, "." if none matters.
+
+    numeric: the columns that are read. Raises Question if a cell is not clear, and other columns have another mark.
+    """
     if mark := choices.directives.get("decimal"):
         return mark
     shown: set[str] = set()
     unclear: list[tuple[str, str]] = []
     doubtful: list[tuple[str, str]] = []
-    for column in columns:
+    for column in numeric:
         marks, cells = numbers.decimal_marks(column.cells)
         shown |= marks
         unclear += [(column.text, cell) for cell in cells]
         if any(re.fullmatch(r"\d{3}", cell.strip()) for cell in column.cells):  # "320" above "1.180"
             doubtful += [(column.text, cell) for cell in cells if "." in cell]
     usual = next(iter(shown)) if len(shown) == 1 else grid.decimal
-    if (unclear and not usual) or (doubtful and not shown):
+    others = {mark for column in columns if column.numeric for mark in numbers.decimal_marks(column.cells)[0]}
+    if (unclear and len(shown) != 1 and (not usual or others - {usual})) or (doubtful and not shown):
         header, cell = (doubtful or unclear)[0]
         text = f"column '{header}': is {cell} {re.sub('[.,]', '', cell)}, or {cell.replace(',', '.')}?"
         point = "." in cell

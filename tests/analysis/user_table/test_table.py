@@ -74,6 +74,8 @@ ASKED = [
     ("GPUs,tok/s,speedup\n1,100,1\n2,95,1.9\n", "is 'tok/s' the rate",
      ["tok/s=tokens_per_s_per_rank", "tok/s=tokens_per_s"]),
     ("ranks,images_per_s\n1,320\n2,615\n4,1.180\n", "is 1.180 1180, or 1.180?", ["decimal=,", "decimal=."]),
+    ("|ranks|images_per_s|t|\n|-|-|-|\n|1|1.180|10,5|\n|2|2.290|5,2|\n", "is 1.180 1180, or 1.180?",
+     ["decimal=,", "decimal=."]),
     ("tasks,elapsed\n1,43:05\n2,22:00\n", "minutes and seconds, or hours and minutes?",
      ["elapsed=wall_s m:ss", "elapsed=wall_s h:mm"]),
     ("GPUs,efficiency\n1,100%\n2,191%\n4,350%\n", "'efficiency' is up to 3.5 on 4 times as many ranks",
