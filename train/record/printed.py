@@ -234,6 +234,9 @@ _LINES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Lightning", {"rate": r"^Epoch \d+:.*100%.*, +{rate}it/s", "pick": "last"}),
 )  # fmt: skip
 
+# nanoGPT says the work of a step: more ranks do not add to it, unless its accumulated steps grow with them.
+_TOKENS = re.compile(r"^tokens per iteration will be: ([\d,]+)$", re.MULTILINE)
+
 
 def _known(text: str, reading: Reading) -> tuple[str, list[_PrintedNumber], Reading]:
     """Return the kind of a known log, its rates and times, and how they are read."""
@@ -241,6 +244,8 @@ def _known(text: str, reading: Reading) -> tuple[str, list[_PrintedNumber], Read
         stated = {name: value for name, value in vars(reading).items() if value != getattr(Reading(), name)}
         own = replace(reading, **settings | stated)
         if numbers := _matches(text, own):
+            if tokens := _TOKENS.search(text):
+                own = replace(own, step_work=float(tokens[1].replace(",", "")), work_unit="tokens")
             return f"a log of {kind}", numbers, own
     kind, rows = logs.rows(text, "")
     numbers = []
@@ -304,7 +309,7 @@ def proposals(text: str) -> list[str]:
             unit = _UNIT.match(row, token.end())
             name = ((unit[1] if unit else None) or "").replace(" ", "")
             label = re.search(r"[A-Za-z][\w /()-]*[:=]?\s*$", before)
-            is_time = bool(_IS_TIME.fullmatch(name))
+            is_time = bool(_IS_TIME.fullmatch(name)) or bool(label and re.search(r"(?i)\btime[:=]?\s*$", label[0]))
             is_rate = bool(re.search(r"(?i)/s(ec|econds?)?$|/(?:day|h|hour)$", name))
             # A number within a label, as in "img/sec on 2 CPU(s): 20.4", counts something else.
             ends = label[0] if label and label[0].rstrip()[-1] in ":=" else ""
@@ -312,7 +317,10 @@ def proposals(text: str) -> list[str]:
             if (is_rate or named or is_time) and (label or name):
                 placeholder = "{time}" if is_time and not named else "{rate}"
                 context = re.sub(r"\d+", r"\\d+", re.escape(label[0]).replace("\\ ", " ")) if label else ""
+                context = re.sub(r"  +", " +", context)  # before a number in a column
                 after = "" if label or is_time else " ?" + re.escape(name)
                 shapes[(placeholder == "{time}", f"{context}{placeholder}{after}")] += 1
+    for kind, pattern in [shape for shape in shapes if " +{" in shape[1]]:  # it also finds the longest numbers
+        shapes[kind, pattern] += shapes.pop((kind, pattern.replace(" +{", " {")), 0)
     ranked = sorted(shapes, key=lambda shape: (shape[0], "total" not in shape[1].lower(), -shapes[shape]))
     return [f"{'TIME' if is_time else 'RATE'}='{pattern}'" for is_time, pattern in ranked[:3] if "'" not in pattern]

@@ -42,6 +42,10 @@ GROMACS = """\
 Performance:        3.118        7.697
 """
 TRAINER = "{'train_runtime': 12.3, 'train_samples_per_second': 8.125, 'train_steps_per_second': 1.0, 'epoch': 1.0}\n"
+IMAGENET = """\
+Epoch: [0][     1/320292]\tTime 19.193 (19.193)\tData  0.511 ( 0.511)\tLoss 7.0117e+00 (7.0117e+00)
+Epoch: [0][     2/320292]\tTime  1.193 (10.193)\tData  0.002 ( 0.257)\tLoss 6.9117e+00 (6.9617e+00)
+"""
 TIMM = """\
 Train: 0 [   0/1251 (  0%)]  Loss: 6.95 (6.95)  Time: 2.004s,  127.77/s  (2.004s,  127.77/s)  LR: 1.000e-05
 Train: 0 [  50/1251 (  4%)]  Loss: 6.94 (6.95)  Time: 0.246s, 1040.65/s  (0.280s,  914.29/s)  LR: 1.000e-05
@@ -64,6 +68,7 @@ OF_JOB = {"ranks": 2, "step_work": 64.0, "work_unit": "images"}  # a global batc
         (TIMM, {}, 914.29, "images/s"),
         (NANOGPT, {}, (640 + 800) / 2, "images/s"),  # the median of all rates but the first
         (NANOGPT, {"pick": "last"}, 64 / 0.08, "images/s"),
+        ("tokens per iteration will be: 12,288\n" + NANOGPT, {"pick": "last"}, 12288 / 0.08, "tokens/s"),
         ("# Avg bus bandwidth    : 12.25 \n", {}, 12.25, "GB/s"),
         ("SamplesPerSec=9, RunningAvgSamplesPerSec=8.5, CurrSamplesPerSec=9.5\n", {}, 8.5, "samples/s"),
         ("rate 1,234.5\nrate 1,234.5\n", {"rate": r"rate (\S+)"}, 1234.5, ""),  # by two ranks, the same
@@ -124,6 +129,7 @@ def test_output_without_one_clear_rate_is_an_error_that_says_what_to_type(text, 
     [
         (LAMMPS.replace("timesteps/s", "moves/s"), "RATE='Performance: {rate}'"),
         (NANOGPT, "TIME='time {time}'"),
+        (IMAGENET, "TIME='Time +{time}'"),  # of pytorch/examples; its unit is asked for
         ("samples: 3\nthroughput 12.5 samples/s\n", "RATE='throughput {rate}'"),
         (HOROVOD, r"RATE='Total img/sec on \d+ CPU\(s\): {rate}'"),  # not the number of CPUs
     ],
