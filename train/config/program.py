@@ -20,12 +20,14 @@ PLACEHOLDERS = {
     "hosts": "hosts with their processes, as horovodrun -H and mpirun -H take them: a:2,b:2",
     "host_names": "hosts alone: a,b",
     "threads": "cores of a process",
+    "cores": "cores of the whole job, for a program of one process with threads",
     "batch_per_rank": "images of a process in a step",
     "global_batch": "images of all processes in a step",
     "seed": "another for each launch",
     "here": "the folder of PROGRAM=, else that of the kit",
 }
 BATCHES = ("batch_per_rank", "global_batch")
+_SIZES = ("ranks", "nodes", "hosts", "host_names", "cores", "global_batch")  # another at each size
 # Programs that start another: their name says nothing about what is measured.
 _STARTERS = (
     *("mpirun", "mpiexec", "orterun", "srun", "horovodrun", "torchrun", "deepspeed", "accelerate"),
@@ -59,6 +61,11 @@ def pattern_problem(pattern: str | None) -> str:
 def has_batch(command: str) -> bool:
     """Return whether a command is given the batch: then its work is known, and how it changes with the ranks."""
     return not {*BATCHES}.isdisjoint(_BRACES.findall(command))
+
+
+def has_size(command: str) -> bool:
+    """Return whether a command is another one at each size."""
+    return not {*_SIZES}.isdisjoint(_BRACES.findall(command))
 
 
 def name(command: str) -> str:

@@ -524,6 +524,12 @@ class RunConfig:
             yield self.measure.design == "launches", "measure.design", "a program needs launches: each runs one point"
             why = "nodes share cores, and a program cannot be limited to a part of one; take at most one node a core"
             yield self.system.cpu_quota_per_node is None, "system.cpu_quota_per_node", why
+            why = (
+                f"it is the same on 1 node and on {self.nodes}; give {{ranks}} to what starts its processes, or write "
+                "env OMP_NUM_THREADS={cores} before a program of one process"
+            )
+            allocated = self.launcher.name in ("slurm", "pbs")  # srun and mpirun know its size
+            yield self.nodes == 1 or allocated or program.has_size(self.program.command), "program.command", why
         why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
         yield settings.backend != "none" or ranks == 1, "distribution.backend", why
         why = "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling"

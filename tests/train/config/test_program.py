@@ -42,6 +42,7 @@ def test_a_command_that_cannot_run_and_an_expression_that_finds_no_rate_are_name
     [
         ("command", "run {rank}", "no placeholder: rank"),
         ("rate", "[0-9]", "put {rate} where the number is"),
+        ("command", "run {batch_per_rank}", r"it is the same on 1 node and on 2; give {ranks}"),
         ("command", "run {ranks}", r"the command has no {batch_per_rank} and no {global_batch}: ARGS=program.scaling="),
     ],
 )

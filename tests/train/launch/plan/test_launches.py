@@ -109,7 +109,12 @@ def test_the_spread_is_pooled_over_curves_and_generations_on_one_machine(tmp_pat
 @pytest.fixture
 def program(tmp_path):
     """The runs of a program on one and two nodes, six launches of each."""
-    overrides = ("experiment=scaling", "nodes=2", "program.command='run {batch_per_rank}'", "measure.budget_s=100")
+    overrides = (
+        "experiment=scaling",
+        "nodes=2",
+        "program.command='run {ranks} {batch_per_rank}'",
+        "measure.budget_s=100",
+    )
     points = plan_points(*overrides, f"results={tmp_path}", cores=2)
     return [Run(point, repeat) for repeat in range(6) for point in points]
 
