@@ -19,6 +19,7 @@ from train.config.identity import config_hash, values
 from train.config.schema import RunConfig
 from train.distribution import Distribution
 from train.rank import counters, environment, gpus, placement, process, roll_call
+from train.rank.gpus import visible_gpu
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
@@ -129,13 +130,7 @@ def _rank_gpus(local_rank: int, towers: int) -> Gpu:
     for index in indices:
         tf.config.experimental.set_memory_growth(gpus[index], True)
     name = tf.config.experimental.get_device_details(gpus[indices[0]]).get("device_name", "GPU")
-    return Gpu(name, ",".join(map(_identity, indices)))
-
-
-def _identity(index: int) -> str:
-    """Return the GPU with this index as in CUDA_VISIBLE_DEVICES."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    return visible[index] if index < len(visible) and visible[index] else str(index)
+    return Gpu(name, ",".join(map(visible_gpu, indices)))
 
 
 class Worker:

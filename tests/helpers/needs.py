@@ -6,8 +6,11 @@ import shutil
 import pytest
 
 _PACKAGES = {  # program -> Debian package
+    "cc": "gcc",
     "chromium": "chromium",
+    "hpcc": "hpcc",
     "ip": "iproute2",
+    "lmp": "lammps",
     "mpirun": "openmpi-bin",
     "pdflatex": "texlive-latex-recommended",
     "pgrep": "procps",

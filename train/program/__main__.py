@@ -21,6 +21,7 @@ from train.config.schema import RunConfig
 from train.program import facts, reading, values
 from train.program.child import Child
 from train.rank import environment, placement
+from train.rank.gpus import visible_gpu
 from train.record import affinity, protocol
 from train.record.parts import PartWriter
 from train.record.printed import RateError, printed_rate
@@ -50,9 +51,9 @@ def main() -> int:
 
 
 def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[PartWriter]:
-    """Return a part for each rank, with its host, and its cores if all nodes share this machine.
+    """Return a part for each rank, with its host, and its cores and GPU if all nodes share this machine.
 
-    This process, and so the program, is bound to the cores of all ranks.
+    This process, and so the program, is bound to the cores of all ranks, and sees their GPUs alone.
     """
     affinity.use(config.system.smt)
     available, hostname = affinity.usable_cores(), socket.gethostname()
@@ -62,6 +63,8 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     names = [hostname if host == "localhost" else host for host in hosts for _ in range(config.ranks_per_node)]
     if local:
         os.sched_setaffinity(0, {core for rank_cores in cores for core in rank_cores})
+    if gpus := _gpus(config, hosts):
+        os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's numbers
     os.environ.setdefault("OMP_NUM_THREADS", str(config.threads_per_rank or 1))
     descriptions = [
         this_host
@@ -81,6 +84,12 @@ def _parts(folder: Path, config: RunConfig, hosts: tuple[str, ...]) -> list[Part
     return parts
 
 
+def _gpus(config: RunConfig, hosts: tuple[str, ...]) -> list[str]:
+    """Return the GPU of each rank, as in CUDA_VISIBLE_DEVICES; none of other hosts, which this process cannot see."""
+    on_gpus = config.device == "gpu" and set(hosts) == {"localhost"}
+    return [visible_gpu(rank) for rank in range(config.ranks)] if on_gpus else []
+
+
 def _run(
     task: Task, container: list[str], folder: Path, hosts: tuple[str, ...], parts: list[PartWriter]
 ) -> Failure | None:
@@ -97,6 +106,7 @@ def _run(
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
         part.add(phase="timed", phases_s={"start": started_s}, began_at=started_at)
+    sampler = facts.GpuSampler(_gpus(config, hosts), config.measure.usage_period_s)
     counters, throttling, began = facts.Counters(), affinity.throttling(), time.perf_counter()
     bytes_before = facts.file_bytes()
     child = Child(argv, cwd, log, program.until, program.until_s)
@@ -112,7 +122,7 @@ def _run(
         program=ProgramFacts(
             fill(program.command), digests, version, child.libraries, status, counters.use(),
             {path: names for path in digests if (names := environment.compilers(Path(path)))},
-            read - bytes_before[0], written - bytes_before[1],
+            read - bytes_before[0], written - bytes_before[1], sampler.stop(),
         ),
         notes=[note] if (note := affinity.throttling_note(throttling)) else [],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What ran: the files and libraries of a program, its version, and the time that it took from its cores."""
+"""What ran: the files and libraries of a program, its version, and its use of cores and GPUs."""
 
 import contextlib
 import os
@@ -6,14 +6,17 @@ import re
 import resource
 import shutil
 import subprocess
+import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from train.rank import placement
 from train.rank.counters import STAT, core_times
+from train.rank.gpus import count_reader, use_reader
 from train.rank.process import job_processes
 from train.record import affinity, files
-from train.record.record import CoreUse
+from train.record.record import CoreUse, GpuUsage
 
 _VERSION_S = 60.0
 _BLOCK = 512  # bytes of the blocks that the kernel counts
@@ -75,6 +78,42 @@ def file_bytes() -> tuple[int, int]:
     """Return the bytes that ended children have read from file systems, and written to them, without cached ones."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_inblock * _BLOCK, usage.ru_oublock * _BLOCK
+
+
+class GpuSampler:
+    """Samples the use, the clock and the energy of GPUs, from now on."""
+
+    def __init__(self, gpus: Sequence[str], period_s: float | None) -> None:
+        """Take the first samples. gpus: as in CUDA_VISIBLE_DEVICES; without a period there are no samples."""
+        gpus = gpus if period_s else ()
+        self._usage = [GpuUsage(gpu) for gpu in gpus]
+        self._readers = [(use_reader(gpu), count_reader(gpu)) for gpu in gpus]
+        self._period_s, self._began_s, self._ended = period_s, time.perf_counter(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        if gpus:
+            self._take()
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._period_s):
+            self._take()
+
+    def _take(self) -> None:
+        for usage, (read_use, read_count) in zip(self._usage, self._readers, strict=True):
+            use, count = read_use(), read_count()
+            usage.at_s.append(round(time.perf_counter() - self._began_s, 3))
+            usage.fraction.append(use.fraction)
+            usage.memory_bytes.append(use.memory_bytes)
+            usage.clock_mhz.append(count.clock_mhz)
+            usage.energy_j.append(count.energy_j)
+
+    def stop(self) -> list[GpuUsage]:
+        """Take the last samples; return all."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            self._take()
+        return self._usage
 
 
 def mapped_libraries(job_id: str) -> set[str]:

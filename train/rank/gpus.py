@@ -4,6 +4,7 @@ Without a driver there are none. `nvml` is the module pynvml of the package nvid
 """
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -111,6 +112,12 @@ def _topology() -> str | None:
     done = subprocess.run(["nvidia-smi", "topo", "-m"], capture_output=True, text=True)
     # Colours of the terminal, and a legend of three paragraphs.
     return re.sub(r"\x1b\[\d*m", "", done.stdout).partition("\n\n")[0].strip() or None
+
+
+def visible_gpu(index: int) -> str:
+    """Return the GPU with this index among those that this process may use, as in CUDA_VISIBLE_DEVICES."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    return visible[index] if index < len(visible) and visible[index] else str(index)
 
 
 def use_reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:

@@ -342,6 +342,18 @@ class PrintedRate:
 
 
 @dataclass
+class GpuUsage:
+    """A GPU while a user's program ran, sample by sample; all lists are of one length. None: it does not say."""
+
+    gpu: str  # as in CUDA_VISIBLE_DEVICES
+    at_s: list[float] = field(default_factory=list)  # since the program was started
+    fraction: list[float | None] = field(default_factory=list)  # as Usage.gpu_fraction
+    memory_bytes: list[int | None] = field(default_factory=list)  # of the whole GPU
+    clock_mhz: list[float | None] = field(default_factory=list)  # of its processors
+    energy_j: list[float | None] = field(default_factory=list)  # since its driver was loaded
+
+
+@dataclass
 class ProgramFacts:
     """What a user's program was, for a reader who has only the record."""
 
@@ -355,6 +367,7 @@ class ProgramFacts:
     # From and to file systems, by its processes on this host that have ended. None: not recorded.
     read_bytes: int | None = None
     written_bytes: int | None = None
+    gpus: list[GpuUsage] = field(default_factory=list)  # of device=gpu on this machine
 
 
 @dataclass
