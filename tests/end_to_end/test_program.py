@@ -5,6 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from analysis.study import Study
@@ -207,13 +208,16 @@ def test_in_a_container_runs_the_program_alone_on_the_cores_of_its_nodes(setting
     assert first.environment.image_digest.startswith("sha256:")
 
 
-def test_a_program_in_a_container_that_ignores_signals_ends_with_its_launcher(settings, tmp_path):
+@pytest.mark.parametrize("with_client", [False, True])
+def test_a_program_in_a_container_that_ignores_signals_ends_with_its_launcher(settings, tmp_path, with_client):
     mark = f"sleeper-{os.getpid()}"  # the first process of a container ignores SIGTERM
     code = f"import time; print('{mark}', flush=True); time.sleep(900)"
     launcher = start(
         *command_in_container(tmp_path / "results", code, "ARGS=tracking=none program.scaling=weak"), variables=settings
     )
     wait_for(lambda: any(mark in log.read_text() for log in (tmp_path / "results").rglob("rank-0.log")))
+    for process in psutil.Process(launcher.pid).children(recursive=True) if with_client else ():
+        process.kill()
     launcher.kill()
     launcher.communicate(timeout=kit.TIMEOUT_S)
     wait_for(lambda: not command_lines(mark))

@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -101,7 +102,9 @@ def _run(
     argv, log = container + fill(program.command), protocol.rank_log(folder, 0)
     failed = partial(Failure, rank=0, host=socket.gethostname())
     cwd = Path(program.folder) if program.folder else folder
-    version = facts.first_line(container + fill(program.version), cwd) if program.version else ""
+    # A container of Docker or Podman ends with its input, and so with this process.
+    stdin = os.pipe()[0] if config.container.name in ("docker", "podman") else subprocess.DEVNULL
+    version = facts.first_line(container + fill(program.version), cwd, stdin) if program.version else ""
     started_at = time.time()
     started_s = max(0.0, started_at - float(os.environ.get(protocol.JOB_STARTED_AT, started_at)))
     for part in parts:
@@ -109,7 +112,7 @@ def _run(
     sampler = facts.GpuSampler(_gpus(config, hosts), config.measure.usage_period_s)
     counters, throttling, began = facts.Counters(), affinity.throttling(), time.perf_counter()
     bytes_before = facts.file_bytes()
-    child = Child(argv, cwd, log, program.until, program.until_s)
+    child = Child(argv, cwd, log, program.until, program.until_s, stdin)
     try:
         status = child.wait()
     except OSError as error:

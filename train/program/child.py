@@ -21,9 +21,11 @@ _LOOK_EVERY_S = 2.0
 class Child:
     """The program while it runs, with its output in a file."""
 
-    def __init__(self, argv: list[str], cwd: Path, log: Path, until: str | None, until_s: float | None) -> None:
+    def __init__(
+        self, argv: list[str], cwd: Path, log: Path, until: str | None, until_s: float | None, stdin: int
+    ) -> None:
         """Start nothing yet. until, until_s: the line or the time after which it is ended, which is a success."""
-        self._argv, self._cwd, self._log = argv, cwd, log
+        self._stdin, self._argv, self._cwd, self._log = stdin, argv, cwd, log
         self._until, self._until_s = until, until_s
         self._asked, self._job_id = False, os.environ[protocol.JOB_ID]
         self.libraries: list[str] = []
@@ -38,7 +40,7 @@ class Child:
         controlling, output = pty.openpty() if self._until else (-1, -1)
         with self._log.open("wb") as file:
             child = subprocess.Popen(
-                self._argv, cwd=self._cwd, stdin=subprocess.DEVNULL, stdout=output if self._until else file,
+                self._argv, cwd=self._cwd, stdin=self._stdin, stdout=output if self._until else file,
                 stderr=subprocess.STDOUT, env=placement.without_rank(),
             )  # fmt: skip
         signal.signal(signal.SIGTERM, lambda *_: self._end(child))

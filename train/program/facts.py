@@ -28,10 +28,10 @@ _LIBRARIES = re.compile(
 )
 
 
-def first_line(argv: list[str], cwd: Path) -> str:
+def first_line(argv: list[str], cwd: Path, stdin: int) -> str:
     """Return the first line that a command prints; "" if it cannot run or prints nothing."""
     try:
-        done = subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run(argv, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=_VERSION_S, env=placement.without_rank())  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""

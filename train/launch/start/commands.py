@@ -35,7 +35,8 @@ def on_this_machine(job: Job) -> list[str]:
     The process that starts a user's program runs outside the container; its arguments hold the container's command.
     """
     if job.program:
-        return [*job.argv, *containers.wrap([], job.container, job.shared)]
+        first = containers.FIRST_PROCESS if job.container.name in ("docker", "podman") else ()
+        return [*job.argv, *containers.wrap(first, job.container, job.shared)]
     argv = [*_starter(job), *job.argv]
     if job.groups:
         commands = [

@@ -22,6 +22,12 @@ from train.launch.job import MPICH, OPEN_MPI, Shared
 from train.record.files import digest
 from train.record.kit import ROOT
 
+# What the first process of a container runs before the command of a user: it passes SIGTERM on, and when its input
+# ends, because the engine's client is gone, it kills all others. `kill -1` spares the first process.
+_FIRST = """exec 3<&0; "$@" </dev/null 3<&- & p=$!; trap 'kill $p' TERM
+{ while read -r _; do :; done; [ $$ != 1 ] || kill -9 -1; } <&3 & exec 3<&-
+while wait $p; s=$?; kill -0 $p 2>/dev/null; do :; done; exit $s"""
+FIRST_PROCESS = ("sh", "-c", _FIRST, "program")
 # The messages of Docker and Podman for a missing image.
 _NO_IMAGE = re.compile("no such (image|object)|not known|failed to find image", re.IGNORECASE)
 _REPAIR = {
