@@ -140,22 +140,15 @@ _SIMPLE = {
     "evaluate": ("analysis evaluate", ("ONLY", "SIGN_KEY", "RESULTS"), ("FILE", "figures/bundle.tar.gz")),
     "figures": ("analysis draw", ("RESULTS",), ()),
     "history": (
-        "analysis history --draw",
-        ("SINCE", "WITHIN", "STRICT", "JUNIT", "RESULTS"),
-        ("EXPERIMENT", "weak_scaling"),
+        "analysis history --draw", ("SINCE", "WITHIN", "STRICT", "JUNIT", "RESULTS"), ("EXPERIMENT", "weak_scaling"),
     ),
     "predict": (
         "analysis predict --draw",
-        (
-            "EXPERIMENT", "FILE", "COLUMNS", "EXCHANGE", "MODELS", "TO", "UP_TO", "GLOBAL_BATCH", "IMAGES", "EPOCHS",
-            "PRICE", "RESULTS",
-        ),
-        (),
+        ("EXPERIMENT", "FILE", "COLUMNS", "EXCHANGE", "MODELS", "TO", "UP_TO", "GLOBAL_BATCH", "IMAGES", "EPOCHS",
+         "PRICE", "RESULTS"), (),
     ),
     "proposal": (
-        "analysis proposal",
-        ("EXPERIMENT", "THRESHOLD", "MODELS", "TO", "IMAGES", "EPOCHS", "RUNS", "RESULTS"),
-        (),
+        "analysis proposal", ("EXPERIMENT", "THRESHOLD", "MODELS", "TO", "IMAGES", "EPOCHS", "RUNS", "RESULTS"), (),
     ),
     "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
     "release": ("train.tools.release", (), ()),

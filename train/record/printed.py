@@ -21,16 +21,13 @@ PICKS: dict[str, Callable[[Sequence[float]], float]] = {
     "sum": sum,  # of ranks that print a rate each
 }
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_TIME_NAMES = {
-    "sec": "s",
-    "secs": "s",
-    "second": "s",
-    "seconds": "s",
-    "msec": "ms",
-    "milliseconds": "ms",
-    "mins": "min",
+_TIME_WORDS = {
+    "ms": "msec milliseconds",
+    "s": "sec secs second seconds",
+    "min": "mins minute minutes",
+    "h": "hr hrs hour hours",
 }
-_TIME_NAMES |= {"minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h"}
+_TIME_NAMES = {word: unit for unit, words in _TIME_WORDS.items() for word in words.split()}
 _TIMES = "|".join(sorted({*_SECONDS, *_TIME_NAMES}, key=len, reverse=True))
 # Atomic, and not after a digit: no expression around it can take a part of a number.
 _NUMBER = (

@@ -31,17 +31,8 @@ Swept = dict[str, str | int | float | bool | list[Any] | None]
 # Names, paths, estimates, repeats: dotted keys (a section: all keys in it) that do not change what is measured.
 NOT_MEASURED = frozenset(
     (
-        *(
-            "rounds_end_s",
-            "experiment",
-            "tracking",
-            "results",
-            "assumed",
-            "derived",
-            "distribution.port",
-            "rounds.role",
-        ),
-        *("model.parameters", "model.activation_bytes_per_image", "dataset.ordered", "dataset.data_dir"),
+        *("rounds_end_s", "experiment", "tracking", "results", "assumed", "derived", "distribution.port"),
+        *("rounds.role", "model.parameters", "model.activation_bytes_per_image", "dataset.ordered", "dataset.data_dir"),
         *("measure.name", "measure.repeats", "measure.batch_per_rank", "measure.global_batch", "measure.total_steps"),
         *("measure.usage_period_s", "measure.design", "measure.precision_fraction", "measure.budget_s"),
         *("measure.controls", "measure.curve_budget_s", "measure.compete"),
@@ -50,15 +41,8 @@ NOT_MEASURED = frozenset(
         *("container.image", "container.mpi_home"),
         *("program.name", "program.rate", "program.time", "program.time_of", "program.unit", "program.scaling"),
         *("program.pick", "program.skip", "program.decimal", "program.each_rank", "program.version"),
-        *("program.problem", "program.folder", "program.here"),
-        *(
-            "system.name",
-            "system.emulate",
-            "system.trust_others",
-            "system.account",
-            "system.longest_s",
-            "system.remark",
-        ),
+        *("program.problem", "program.folder", "program.here", "system.name", "system.emulate"),
+        *("system.trust_others", "system.account", "system.longest_s", "system.remark"),
     )
 )
 # Today's name of a key -> its name in hashes, which keep the first one: a new name is no other measurement.
