@@ -110,18 +110,3 @@ def test_the_model_is_measured_in_the_experiment(kit):
     assert "by throughput" in output
     assert "ranks-on-a-node  " in run(*make_command(kit, "help", "ALL=1"))[1]
     assert {"own-ranks-on-a-node", "own-ranks-on-a-node-efficiency"} <= drawn(kit)
-
-
-@pytest.mark.end_to_end
-@needs_setup
-def test_the_momentum_is_one_axis_with_accuracies(kit):
-    small = "measure.epochs=2 dataset.training_samples=256 dataset.validation_samples=64"
-    arguments = f"ARGS=tracking=none optimizer.momentum=0.0,0.5 seed=0 {small}"
-    status, output = run(*make_command(kit, "momentum", arguments))
-    assert status == 0, output
-    launches = records(kit / "results")
-    assert [record.swept["optimizer.momentum"] for record in launches] == [0.0, 0.5]
-    assert {record.learning_rate for record in launches} == {launches[0].config["optimizer"]["learning_rate"]}
-    assert "momentum" in output
-    assert "speedup" not in output  # a momentum has no speedup
-    assert {"own-momentum-accuracy", "own-momentum-throughput"} <= drawn(kit)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import QUICK, TIMEOUT_S, gloo, in_phase, ranks, records, run, start, succeed, wait_for
+from tests.helpers.kit import QUICK, TIMEOUT_S, in_phase, records, run, start, succeed, wait_for
 from tests.helpers.needs import needs
-from train.record import parts
 
 pytestmark = pytest.mark.end_to_end
 
@@ -56,16 +55,3 @@ def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tm
     assert len(rank.warm_up_step_times_s) == 2
     assert rank.phases_s["first_step"] > 0
     assert rank.step_times_s == []
-
-
-def test_a_rank_that_is_killed_in_the_second_epoch_leaves_the_first_one(tmp_path: Path):
-    child = start(*gloo(2), *TRAIN, *DIGITS, "measure.epochs=100000", f"results={tmp_path}")
-    wait_for(lambda: any(part.epochs for path in tmp_path.rglob("rank-0.*") if (part := parts.read_part(path))))
-    ranks(tmp_path)[1].kill()
-    child.communicate(timeout=TIMEOUT_S)
-    assert child.returncode != 0
-    (record,) = records(tmp_path)
-    assert record.status == "failed"
-    assert record.epochs[0].validation_accuracy is not None
-    assert len(record.losses) >= record.epochs[0].steps - 1
-    assert [rank.rank for rank in record.ranks] == [0, 1]

@@ -1,12 +1,10 @@
 import os
-import re
 import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
-from analysis.compare import reference
 from analysis.table.checks import faults
 from tests.helpers import ROOT, mpi
 from tests.helpers.kit import (
@@ -15,8 +13,6 @@ from tests.helpers.kit import (
     command_lines,
     in_phase,
     launch_command,
-    make_command,
-    needs_setup,
     ranks,
     records,
     run,
@@ -26,19 +22,12 @@ from tests.helpers.kit import (
 )
 from tests.helpers.needs import needs
 from tests.helpers.patched_ranks import Hold
-from train.record import record as run_record
 from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end
 
 STEPS = 100
 SECRETS = {"WANDB_API_KEY": "of-wandb-4711", "SLURM_JWT": "of-slurm-4712", "OWN_PASSPHRASE": "own-4713"}
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder for tests of the same runs."""
-    return tmp_path_factory.mktemp("results")
 
 
 def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary: Path) -> str:
@@ -70,8 +59,10 @@ def run_again_with_keys(command: list[str], results: Path, hold: Hold, temporary
 
 
 def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_only_that_one_again(
-    measured: Path, tmp_path: Path
+    tmp_path: Path,
 ):
+    measured, temporary = tmp_path / "results", tmp_path / "temporary"
+    temporary.mkdir()
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     # Rank 1 stops in a timed step, in which rank 0 waits for it.
     hold = Hold(measured / "patch", "train.loop.step.synchronize_devices", after=50, ranks=[1])
@@ -90,7 +81,7 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     assert pair.failure.log in output
     assert command_lines(measured) == []
 
-    output = run_again_with_keys(command, measured, hold, tmp_path)
+    output = run_again_with_keys(command, measured, hold, temporary)
     assert "1 of 2 runs are measured already" in output
     earlier = records(measured)
     assert [(r.point, r.generation, r.status, len(r.ranks)) for r in earlier] == [
@@ -116,37 +107,10 @@ def test_a_killed_rank_fails_its_point_alone_and_later_the_same_command_runs_onl
     assert "2 of 2 runs are measured already" in output
     assert [r.sha256 for r in records(measured)] == [r.sha256 for r in earlier]
 
-    succeed(*command, "--force", "--only=tiny-nodes1")
-    assert [(r.point, r.generation) for r in records(measured) if r.status == "complete"] == [
-        ("tiny-nodes1", 1),
-        ("tiny-nodes1", 2),
-        ("tiny-nodes2", 2),
-    ]
-
-
-@needs_setup
-def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path, tmp_path: Path):
-    if not run_record.find(measured):  # only this test runs
-        for _ in range(2):
-            assert run(*launch_command(measured, "nodes=1"), "--force")[0] == 0
-    kit = tmp_path / "kit"
-    output = succeed(*make_command(kit, "history", "EXPERIMENT=weak_scaling", "STRICT=1", f"RESULTS={measured}"))
-    assert re.search(r"^== weak_scaling: session 2, .* against session 1", output, re.MULTILINE)
-    for quantity in ("throughput [images/s]", "wall time [s]", "job time [s]"):
-        assert re.search(rf"tiny +1 node +{re.escape(quantity)} .*not decidable +one launch before and one now", output)
-    assert (kit / "figures/history-weak-scaling.png").stat().st_size > 0
-
-    output = succeed(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))
-    assert "references/here.json: 3 values of 1 launches" in output
-    assert reference.load(kit / "references/here.json").points[0].launches
-    output = succeed(*make_command(kit, "check-reference", "NAME=here", f"RESULTS={measured}"))
-    assert "3 not decidable" in output
-    assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is not replaced
-
 
 # Other ends of a launcher: test_epochs.py, test_emulated.py, test_slurm_jobs.py, tests/train/launch/supervise/. When a
 # launcher is killed, the standard input of its child ends.
-def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_measures_in_its_folder(tmp_path: Path):
+def test_a_killed_launcher_leaves_no_process_also_of_mpirun(tmp_path: Path):
     controller = "gloo" if mpi.missing() else "mpi"
     endless = ("measure.timed_steps=1000000", f"distribution.controller={controller}")
     launcher = start(*launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2", *endless))
@@ -155,14 +119,6 @@ def test_a_killed_launcher_leaves_no_process_also_of_mpirun_and_the_next_one_mea
     launcher.communicate(timeout=TIMEOUT_S)
     wait_for(lambda: command_lines(tmp_path) == [])
     assert records(tmp_path) == []  # the next start of the same command writes one: test_interrupted.py
-
-    alone = ("nodes=1", "distribution=none", "optimizer.learning_rate=1e30", "measure.timed_steps=3")
-    status, output = run(*launch_command(tmp_path, *alone))
-    assert status == 1
-    (record,) = records(tmp_path)
-    assert (record.status, record.failure.step) == ("failed", 2)
-    assert "the loss is not finite at step 2" in record.failure.reason
-    assert "the loss is not finite at step 2" in output
 
 
 @needs("setpriv", root=True)
